@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Kills, pauses and drains front ends and workers, and stops their database, while clients start, read and cancel runs.
 // Checks that nothing that was acknowledged is lost, that no run ends twice, that a session's runs follow each other,
-// that streams have no gap and no repeat, that no file of a lost worker is served, and that every end reaches a webhook:
+// that streams of runs and groups have no gap and no repeat, that no file of a lost worker is served, and that every end
+// reaches a webhook:
 //   node scripts/soak-cluster.mjs [--times 200] [--fronts 3] [--workers 4] [--clients 4] [--database 4] [--seed 1]
 // Needs Debian's PostgreSQL 15 or newer; the database is a cluster of its own in a temporary folder.
 import assert from "node:assert/strict";
@@ -91,6 +92,7 @@ try {
     JSON.stringify({
       ...faults,
       runs: runs.size,
+      groups: clients.groups.size,
       events,
       streams_opened: streams,
       states,

@@ -6,14 +6,19 @@ import { seededRandom } from "../seeded-random.mjs";
 const PATIENCE_MS = 120_000;
 /** Unfinished runs of one client: more would only fill the queue. */
 const OUTSTANDING = 12;
+/** Runs of a group. */
+const GROUP = 5;
 const TERMINAL = ["done", "error", "aborted"];
 
 /** @typedef {{ id: number, event: string, data: string }} StreamEvent */
+/** @typedef {{ what: string, path: string, events: StreamEvent[], check: (event: StreamEvent, data: any) => void }} Stream */
 
-/** Clients that start, read and cancel runs at whichever front end is up, and check what they read. */
+/** Clients that start, read and cancel runs and groups at whichever front end is up, and check what they read. */
 export class Clients {
   /** Runs in the order of their acknowledgement. @type {Map<string, { session: string, events: StreamEvent[] }>} */
   runs = new Map();
+  /** @type {Map<string, { runs: string[], events: StreamEvent[] }>} */
+  groups = new Map();
   streams = 0;
   isOver = false;
   #fronts;
@@ -43,15 +48,22 @@ export class Clients {
         continue;
       }
       const key = `key-${number}-${n}`;
-      const session = `hook:${number}-${below(3)}`;
-      const message = JSON.stringify({ key, deltas: below(20), pauseMs: below(20) });
-      const body = JSON.stringify({ message, sessionKey: session });
-      const init = { method: "POST", body, headers: { "idempotency-key": key } };
-      const { run_id: id } = JSON.parse(await this.request(below, "/hooks/agent", init));
-      assert.ok(!this.runs.has(id), `${key} gave the run of another key`);
-      this.runs.set(id, { session, events: [] });
-      track(this.#readToEnd(id, below));
-      if (below(6) === 0) track(this.#cancelLater(id, below));
+      const item = () => {
+        const message = JSON.stringify({ key, deltas: below(20), pauseMs: below(20) });
+        return { message, sessionKey: `hook:${number}-${below(3)}` };
+      };
+      const items = Array.from({ length: below(12) === 0 ? GROUP : 1 }, item);
+      const { group, runs } = await this.#start(key, items, below);
+      for (const [index, id] of runs.entries()) {
+        assert.ok(!this.runs.has(id), `${key} gave the run of another key`);
+        this.runs.set(id, { session: items[index].sessionKey, events: [] });
+        track(this.#readToEnd(this.#runStream(id), below));
+        if (below(6) === 0) track(this.#cancelLater(id, below));
+      }
+      if (group !== undefined) {
+        this.groups.set(group, { runs, events: [] });
+        track(this.#readToEnd(this.#groupStream(group), below));
+      }
       await sleep(below(40));
     }
     await Promise.all(open);
@@ -65,7 +77,7 @@ export class Clients {
         const headers = { authorization: `Bearer ${this.#token}`, "content-type": "application/json", ...init.headers };
         const response = await fetch(url + path, { ...init, headers, signal: AbortSignal.timeout(12_000) });
         const text = await response.text();
-        if (response.status === 200) return text;
+        if (response.ok) return text;
         // the database is away, or the process is about to end
         assert.equal(response.status, 503, `${path}: ${text}`);
       } catch (error) {
@@ -83,16 +95,57 @@ export class Clients {
       const run = JSON.parse(await this.request(below, `/api/run_status?run_id=${id}`));
       assert.ok(run.done, `run ${id} is ${run.status}`);
       states[run.status] = (states[run.status] ?? 0) + 1;
-      /** @type {StreamEvent[]} */
-      const whole = [];
-      while (!hasEnded(whole)) await this.#readOnce(id, whole, below, 15_000);
+      const whole = await this.#readWhole(this.#runStream(id), below);
       assert.deepEqual(whole, events, `run ${id}: the union of a reader is not the stored whole`);
       if (run.status !== "succeeded") continue;
       const { attempt } = JSON.parse(JSON.parse(whole.at(-1)?.data ?? "").response);
       const file = await this.request(below, `/api/runs/${id}/files/result.txt`);
       assert.equal(file, `${id} ${attempt}`, `run ${id}: the file of a worker that was lost`);
     }
+    for (const [id, { events }] of this.groups) {
+      const whole = await this.#readWhole(this.#groupStream(id), below);
+      assert.deepEqual(whole, events, `group ${id}: the union of a reader is not the stored whole`);
+      for (const { event, data } of whole) {
+        if (event !== "item") continue;
+        const { run_id: run, status } = JSON.parse(data);
+        assert.equal(JSON.parse(await this.request(below, `/api/runs/${run}`)).status, status, `group ${id}`);
+      }
+    }
     return states;
+  }
+
+  /** Starts one run, or several as a group. @returns {Promise<{ group?: string, runs: string[] }>} */
+  async #start(key, items, below) {
+    const init = (body) => ({ method: "POST", body: JSON.stringify(body), headers: { "idempotency-key": key } });
+    if (items.length === 1) {
+      return { runs: [JSON.parse(await this.request(below, "/hooks/agent", init(items[0]))).run_id] };
+    }
+    const started = JSON.parse(await this.request(below, "/hooks/group", init({ items })));
+    return { group: started.group_id, runs: started.run_ids };
+  }
+
+  /** @returns {Stream} */
+  #runStream(id) {
+    const { events } = this.runs.get(id) ?? { events: [] };
+    return { what: `run ${id}`, path: `/api/stream?run_id=${id}`, events, check: checkEvent(id, events) };
+  }
+
+  /** @returns {Stream} */
+  #groupStream(id) {
+    const { events, runs } = this.groups.get(id) ?? { events: [], runs: [] };
+    const check = ({ event }, data) => {
+      if (event === "item") return assert.equal(data.run_id, runs[data.index], `group ${id}`);
+      const told = events.map((item) => JSON.parse(item.data).index);
+      assert.deepEqual([event, new Set(told).size, told.length], ["done", runs.length, runs.length], `group ${id}`);
+    };
+    return { what: `group ${id}`, path: `/api/groups/${id}/stream`, events, check };
+  }
+
+  /** Reads a stream once more, from its beginning. @param {Stream} stream */
+  async #readWhole(stream, below) {
+    const whole = { ...stream, events: [], check: () => undefined };
+    while (!hasEnded(whole.events)) await this.#readOnce(whole, below, 15_000);
+    return whole.events;
   }
 
   /** Address of a front end that is up. */
@@ -110,31 +163,33 @@ export class Clients {
     assert.ok(done, `cancel returned ${status}`);
   }
 
-  /** Reads a run's stream to its terminal event, from one front end after the other. */
-  async #readToEnd(id, below) {
-    const { events } = this.runs.get(id) ?? { events: [] };
+  /** Reads a stream to its terminal event, from one front end after the other. @param {Stream} stream */
+  async #readToEnd(stream, below) {
+    const { what, events } = stream;
     for (let end = Date.now() + PATIENCE_MS; !hasEnded(events); ) {
-      assert.ok(Date.now() < end, `run ${id} does not end`);
+      assert.ok(Date.now() < end, `${what} does not end`);
       const before = events.length;
-      await this.#readOnce(id, events, below, below(10) === 0 ? below(300) : 15_000);
+      await this.#readOnce(stream, below, below(10) === 0 ? below(300) : 15_000);
       if (events.length > before) end = Date.now() + PATIENCE_MS;
       this.streams += 1;
       await sleep(5);
     }
   }
 
-  async #readOnce(id, events, below, lifeMs) {
+  /** @param {Stream} stream */
+  async #readOnce(stream, below, lifeMs) {
+    const { what, path, events } = stream;
     const url = await this.#front(below);
     const headers = { authorization: `Bearer ${this.#token}`, "last-event-id": String(events.at(-1)?.id ?? -1) };
     try {
-      const response = await fetch(`${url}/api/stream?run_id=${id}`, { headers, signal: AbortSignal.timeout(lifeMs) });
+      const response = await fetch(url + path, { headers, signal: AbortSignal.timeout(lifeMs) });
       if (response.status === 503) return;
-      assert.equal(response.status, 200, `stream of ${id}, acknowledged before`);
+      assert.equal(response.status, 200, `stream of ${what}, acknowledged before`);
       let text = "";
       for await (const chunk of /** @type {ReadableStream} */ (response.body).pipeThrough(new TextDecoderStream())) {
         const frames = (text + chunk).split("\n\n");
         text = frames.pop() ?? "";
-        for (const frame of frames) take(frame, id, events);
+        for (const frame of frames) take(frame, stream);
       }
     } catch (error) {
       // a front end is gone, or this reader has had enough
@@ -145,18 +200,29 @@ export class Clients {
 
 const hasEnded = (events) => TERMINAL.includes(events.at(-1)?.event ?? "");
 
-function take(frame, id, events) {
+/** @param {string} frame @param {Stream} stream */
+function take(frame, { what, events, check }) {
   const field = (name) => frame.match(new RegExp(`^${name}: ?(.*)$`, "m"))?.[1];
   const event = field("event");
   if (event === undefined) return;
-  const data = JSON.parse(field("data"));
+  const text = field("data") ?? "";
+  const data = JSON.parse(text);
   if (event === "replay_meta") return assert.equal(data.replay_truncated, false);
   const last = events.at(-1);
-  assert.ok(!hasEnded(events), `run ${id}: ${event} after ${last?.event}`);
-  assert.equal(Number(field("id")), (last?.id ?? 0) + 1, `run ${id}: gap or repeat`);
-  // each start begins anew; its deltas are numbered
-  const expected = last?.event === "delta" ? JSON.parse(last.data).i + 1 : 0;
-  if (event === "delta") assert.equal(data.i, expected, `run ${id}: an event is missing or doubled`);
-  if (event === "done") assert.equal(JSON.parse(data.response).deltas, expected, `run ${id}: events are missing`);
-  events.push({ id: Number(field("id")), event, data: field("data") });
+  assert.ok(!hasEnded(events), `${what}: ${event} after ${last?.event}`);
+  assert.equal(Number(field("id")), (last?.id ?? 0) + 1, `${what}: gap or repeat`);
+  const taken = { id: Number(field("id")), event, data: text };
+  check(taken, data);
+  events.push(taken);
+}
+
+/** Checks an event of a run before it joins those before it. @param {string} id @param {StreamEvent[]} events */
+function checkEvent(id, events) {
+  return ({ event }, data) => {
+    const last = events.at(-1);
+    // each start begins anew; its deltas are numbered
+    const expected = last?.event === "delta" ? JSON.parse(last.data).i + 1 : 0;
+    if (event === "delta") assert.equal(data.i, expected, `run ${id}: an event is missing or doubled`);
+    if (event === "done") assert.equal(JSON.parse(data.response).deltas, expected, `run ${id}: events are missing`);
+  };
 }

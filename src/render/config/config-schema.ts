@@ -125,6 +125,7 @@ export const configSchema = lazy(() => {
 
   const limits = z.strictObject({
     body_bytes: count(262144, "Size of a request body, after decompression."),
+    group_body_bytes: count(4194304, "Size of the request of a group of runs, after decompression."),
     comfy_body_bytes: count(4194304, "Size of a job of the Comfy API."),
     upload_bytes: count(104857600, "Size of one upload of the Comfy API."),
     uploads_bytes: count(10737418240, "Bytes of all uploads that are kept."),

@@ -49,6 +49,7 @@ export const REFUSALS = {
   run_interrupted: { status: 503, code: "run_interrupted", sentence: "the run was interrupted" },
   run_expired: { status: 503, code: "run_expired", sentence: "the run waited too long" },
   run_not_found: { status: 404, code: "run_not_found", sentence: "no such run" },
+  group_not_found: { status: 404, code: "group_not_found", sentence: "no such group" },
   delivery_not_found: { status: 404, code: "delivery_not_found", sentence: "no such delivery" },
   method_not_allowed: { status: 405, code: "method_not_allowed", sentence: "method not allowed" },
   not_found: { status: 404, code: "not_found", sentence: "not found" },

@@ -93,6 +93,29 @@ export interface StoredEvent {
   readonly data: string;
 }
 
+/** The end of one run of a group. */
+export interface GroupEnd {
+  /** Position among the ends of the group, from 1 without gaps: the cursor of readers. */
+  readonly position: number;
+  /** Position of the run in the group, from 0. */
+  readonly index: number;
+  readonly runId: string;
+  /** Steady ms (clock.ts). */
+  readonly endedMark: number;
+}
+
+/** A bounded piece of a group's ends. */
+export interface GroupSlice {
+  /** Number of runs. */
+  readonly size: number;
+  /** Number of runs that have ended. */
+  readonly ended: number;
+  /** Smallest position still stored, or the next one where none is. Above 1: the oldest runs were removed. */
+  readonly oldest: number;
+  /** In order of position; those of removed runs are missing. */
+  readonly ends: readonly GroupEnd[];
+}
+
 export interface RunFile {
   readonly name: string;
   readonly path: string;

@@ -20,6 +20,7 @@ import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
 import { deliveryRoutes } from "./http/routes/delivery-routes.js";
 import { graphsRoute } from "./http/routes/graphs-route.js";
+import { groupRoutes } from "./http/routes/group-routes.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
 import { openApiRoute } from "./http/routes/openapi-route.js";
@@ -29,7 +30,6 @@ import { queueRoutes } from "./http/routes/queue-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
 import { requestSchemas } from "./http/schemas.js";
-import { SliceSource } from "./http/stream/slice-source.js";
 import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
@@ -127,7 +127,6 @@ export function createServiceWithRoutes(
     schemas: requestSchemas(limits),
     slots,
     memory,
-    slices: new SliceSource(runs, memory),
     turns: new Turns(),
     runs,
     files,
@@ -143,6 +142,7 @@ export function createServiceWithRoutes(
   const routes = [
     ...hookRoutes(context),
     graphsRoute(context),
+    ...groupRoutes(context),
     ...incomingRoutes(context),
     streamRoute(context),
     ...runRoutes(context),

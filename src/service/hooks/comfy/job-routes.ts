@@ -47,7 +47,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
       ...{ origin: "comfy", message: "", sessionKey, graph, traceparent: traceparentOf(req) },
       // any repetition is refused, whatever it holds
       idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "v2/jobs", payloadHash: "" },
-      admit: () => context.startRates.count(tokenId, sessionKey),
+      admit: () => context.startRates.count(tokenId, [sessionKey]),
     });
     const location = { Location: `${req.baseUrl}/api/v2/jobs/${started.runId}` };
     if (started.replayed) {

@@ -11,7 +11,6 @@ import type { StartRates } from "./access/start-rates.js";
 import type { Tokens } from "./access/token.js";
 import type { Metrics } from "./metrics.js";
 import type { RequestSchemas } from "./schemas.js";
-import type { SliceSource } from "./stream/slice-source.js";
 import type { StreamMemory } from "./stream/stream-memory.js";
 import type { StreamSlots } from "./stream/stream-slots.js";
 import type { Turns } from "./stream/turns.js";
@@ -36,7 +35,6 @@ export interface HookContext extends ProbeContext {
   readonly schemas: RequestSchemas;
   readonly slots: StreamSlots;
   readonly memory: StreamMemory;
-  readonly slices: SliceSource;
   readonly turns: Turns;
   readonly runs: Runs;
   readonly files: FileStore;

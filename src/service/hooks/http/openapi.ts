@@ -5,9 +5,9 @@ import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
 import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import { RUN_STATES } from "../run.js";
-import { DELIVERY_STATES } from "../store/deliveries.js";
+import { registerWebhookPaths } from "./openapi-webhooks.js";
 import { responseSchemas } from "./response-schemas.js";
-import { requestSchemas } from "./schemas.js";
+import { mostItems, requestSchemas } from "./schemas.js";
 
 const API_VERSION = "1.0.0";
 
@@ -30,6 +30,15 @@ export function createOpenApi(
     agentRequest: bodies.agent.meta({ id: "AgentRequest" }),
     againRequest: bodies.again.meta({ id: "AgainRequest" }),
     wakeRequest: bodies.wake.meta({ id: "WakeRequest" }),
+    groupRequest: bodies.group
+      .extend({
+        items: z
+          .array(bodies.groupItem.meta({ id: "GroupItem" }))
+          .min(1)
+          .max(mostItems(limits)),
+      })
+      .meta({ id: "GroupRequest" }),
+    groupPayload: responses.groupPayload.meta({ id: "GroupPayload" }),
     runPayload: responses.runPayload.meta({ id: "RunPayload" }),
     queueMetadata: responses.queueMetadata.meta({ id: "QueueMetadata" }),
     runStatus: responses.runStatus.meta({ id: "RunStatus" }),
@@ -111,6 +120,26 @@ export function createOpenApi(
       });
     }
   }
+  for (const path of ["/hooks/group", "/api/hooks/group"]) {
+    registry.registerPath({
+      method: "post",
+      path,
+      operationId: path === "/hooks/group" ? "group" : "groupAlias",
+      summary: "Start up to 1,000 runs with one stream, all or none",
+      security: token,
+      request: {
+        headers: z.object(keyHeader),
+        body: { required: true, content: { "application/json": { schema: schemas.groupRequest } } },
+      },
+      responses: {
+        202: {
+          description: "The runs are accepted.",
+          content: { "application/json": { schema: schemas.groupPayload } },
+        },
+        ...refusals(400, 401, 408, 413, 415, 422, 429, 503),
+      },
+    });
+  }
   for (const [name, { signature }] of Object.entries(incoming)) {
     for (const path of [`/hooks/in/${name}`, `/api/hooks/in/${name}`]) {
       registry.registerPath({
@@ -140,29 +169,35 @@ export function createOpenApi(
     security: token,
     responses: { ...json("The graphs.", schemas.graphs), ...refusals(400, 401, 429, 503) },
   });
-  get("/api/stream", "stream", "Server-Sent Events of one run, from any id", {
+  const cursor = {
+    last_event_id: z.int().optional().meta({ description: "Events after this id; absent or -1: all." }),
+    ...signature,
+  };
+  const stream = (what: string, description: string): Partial<RouteConfig> & { request: object } => ({
     security: [...token, {}],
     request: {
-      query: z.object({
-        run_id: runId,
-        last_event_id: z.int().optional().meta({ description: "Events after this id; absent or -1: all." }),
-        ...signature,
-      }),
       headers: z.object({
         "Last-Event-ID": z
           .string()
           .optional()
-          .meta({ description: "Takes precedence over last_event_id; 204 at the end of an ended run." }),
+          .meta({ description: `Takes precedence over last_event_id; 204 at the end of an ended ${what}.` }),
       }),
     },
     responses: {
-      200: {
-        description: "First replay_meta, then events with ids from 1; the last is done, error or aborted.",
-        content: { "text/event-stream": { schema: z.string() } },
-      },
-      204: { description: "The run has ended and the reader has all its events." },
+      200: { description, content: { "text/event-stream": { schema: z.string() } } },
+      204: { description: `The ${what} has ended and the reader has all its events.` },
       ...refusals(400, 401, 404, 429, 503),
     },
+  });
+  const ofRun = stream("run", "First replay_meta, then events with ids from 1; the last is done, error or aborted.");
+  get("/api/stream", "stream", "Server-Sent Events of one run, from any id", {
+    ...ofRun,
+    request: { ...ofRun.request, query: z.object({ run_id: runId, ...cursor }) },
+  });
+  const ofGroup = stream("group", "First replay_meta, then an item event for each run that ends; the last is done.");
+  get("/api/groups/{id}/stream", "groupStream", "Server-Sent Events of a group, from any id", {
+    ...ofGroup,
+    request: { ...ofGroup.request, params: z.object({ id: z.uuid() }), query: z.object(cursor) },
   });
   const status = {
     security: token,
@@ -213,45 +248,7 @@ export function createOpenApi(
       ...refusals(401, 404, 429, 503),
     },
   });
-  const deliveries = "/api/webhooks/deliveries";
-  get(deliveries, "deliveries", "Deliveries to webhooks, newest first", {
-    security: token,
-    request: {
-      query: z.object({
-        ...page,
-        webhook: z.string().optional().meta({ description: "Only deliveries to this webhook." }),
-        state: z.enum(DELIVERY_STATES).optional().meta({ description: "Only deliveries in this state." }),
-        run_id: runId.optional().meta({ description: "Only deliveries of this run." }),
-      }),
-    },
-    responses: { ...json("One page.", schemas.deliveryList), ...refusals(400, 401, 429, 503) },
-  });
-  const delivery = {
-    security: token,
-    request: { params: z.object({ delivery: z.int().meta({ description: "Id of the delivery." }) }) },
-    responses: { ...json("The delivery.", schemas.delivery), ...refusals(401, 404, 429, 503) },
-  };
-  get(`${deliveries}/{delivery}`, "delivery", "One delivery, with its attempts", delivery);
-  post(`${deliveries}/{delivery}/again`, "deliveryAgain", "Send a delivery again, whatever its state", delivery);
-  registry.registerWebhook({
-    method: "post",
-    path: "runEnded",
-    summary: "Sent to each configured webhook at the end of a run, signed by Standard Webhooks",
-    request: {
-      headers: z.object({
-        "webhook-id": z.string().meta({ description: "Run and state; the same each time the message is sent." }),
-        "webhook-timestamp": z.string().meta({ description: "Unix seconds of the attempt." }),
-        "webhook-signature": z
-          .string()
-          .meta({ description: "Signatures v1 (HMAC) and v1a (ed25519), one for each secret." }),
-      }),
-      body: { required: true, content: { "application/json": { schema: schemas.runEnded } } },
-    },
-    responses: {
-      204: { description: "Delivered, as with any 2xx." },
-      410: { description: "The webhook is sent nothing more." },
-    },
-  });
+  registerWebhookPaths(registry, { token, runId, page, schemas, json, refusals });
   get("/health", "health", "Whether the process is alive", { responses: json("It is.", schemas.probe) });
   get("/ready", "ready", "Whether runs can be started", {
     responses: { ...json("They can.", schemas.probe), ...refusals(503) },

@@ -23,6 +23,15 @@ export function responseSchemas() {
     status_url: z.string(),
   });
 
+  // the 202 of a group
+  const groupPayloadSchema = z.object({
+    ok: z.literal(true),
+    group_id: z.uuid(),
+    run_ids: z.array(runId).meta({ description: "In the order of the items." }),
+    created_at: time,
+    stream_url: z.string().meta({ description: "Server-Sent Events of the group; signed." }),
+  });
+
   // the 200 of a queued wake
   const queueMetadataSchema = z.object({
     ok: z.literal(true),
@@ -159,6 +168,7 @@ export function responseSchemas() {
   });
   return {
     runPayload: runPayloadSchema,
+    groupPayload: groupPayloadSchema,
     queueMetadata: queueMetadataSchema,
     runStatus: runStatusSchema,
     runList: runListSchema,

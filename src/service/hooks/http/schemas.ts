@@ -8,6 +8,8 @@ import { maxRunSeconds, type Terms } from "../runs/terms.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 const MAX_NAME_CHARS = 200;
+/** Most runs of a group. */
+export const mostItems = ({ queued }: Limits): number => Math.min(1000, queued);
 
 /** Schemas of request bodies. Unknown fields are dropped. */
 export function requestSchemas(limits: Limits) {
@@ -78,7 +80,26 @@ export function requestSchemas(limits: Limits) {
     .nullish()
     .meta({ description: "Name of the graph to render, one of /api/graphs." });
   const message = prompt.meta({ description: "The prompt for the run." });
+  const { idempotencyKey, ...rest } = common;
+  const defaults = z.object({ name, graph, ...rest, ...turn });
   return {
+    // items are checked one by one: a list of a million wrong ones would have a million faults
+    group: z.object({
+      items: z
+        .array(z.unknown(), { error: (issue) => (issue.input === undefined ? "is required" : "expected a list") })
+        .min(1, "expected at least 1")
+        .max(mostItems(limits), `expected at most ${mostItems(limits)}`),
+      defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
+      idempotencyKey,
+    }),
+    // decision 302
+    groupItem: defaults.extend({
+      message,
+      idempotencyKey: z
+        .null("expected none: the key of the request is that of all its items")
+        .optional()
+        .meta({ description: "Not supported: the request has one key." }),
+    }),
     agent: z.object({ message, name, graph, ...common, ...turn }),
     again: z.object({
       message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),

@@ -15,12 +15,14 @@ import type { Queue } from "./queue/queue.js";
 import { RunQueue } from "./queue/run-queue.js";
 import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
-import { RunReader } from "./run-reader.js";
+import { type GroupPage, RunReader } from "./run-reader.js";
 import {
+  type GroupRequest,
   type HeartbeatResult,
   type QueuedWake,
   RunStarter,
   type Started,
+  type StartedGroup,
   type StarterOptions,
   type StartRequest,
   type WakeRequest,
@@ -34,7 +36,7 @@ export interface RunStats {
   readonly running: number;
   /** Time for which the oldest queued run has waited. */
   readonly waitedMs: number;
-  /** Runs with at least one reader waiting for events. */
+  /** Runs and groups with at least one reader waiting for events. */
   readonly followed: number;
 }
 
@@ -44,6 +46,8 @@ export interface Runs {
   open(): Promise<void>;
   /** Fails: idempotency_mismatch, queue_full, shutting_down, store_unavailable. Committed when it resolves. */
   start(request: StartRequest): Promise<Started>;
+  /** Creates all runs of a group, or none. Fails as start does; what is wrong with an item names its index. */
+  startGroup(request: GroupRequest): Promise<StartedGroup>;
   /** Queues a system event for the session's next run. Fails as start does. */
   queueWake(request: WakeRequest): Promise<QueuedWake>;
   /** Starts one run per session with pending events, or of the one session. */
@@ -69,6 +73,8 @@ export interface Runs {
   setPaused(isPaused: boolean): Promise<void>;
   /** Returns one bounded slice after an id, without waiting. Fails with run_not_found. */
   read(runId: string, after: number): Promise<EventSlice>;
+  /** Returns the first ends of a group's runs after a position, without waiting. Fails with group_not_found. */
+  readGroup(groupId: string, after: number): Promise<GroupPage>;
   /**
    * Bounded slices after an id, live: waits for events, ends after the terminal event, on `signal` and on close.
    * Each step reads from the store, so a reader that does not pull costs nothing. Fails with run_not_found.
@@ -76,6 +82,8 @@ export interface Runs {
   follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined>;
   /** Returns a listener for changes of one run. The caller closes it; so does `close`. */
   listen(runId: string): Listener;
+  /** Returns a listener for the ends of a group's runs. The caller closes it; so does `close`. */
+  listenToGroup(groupId: string): Listener;
   /** Returns a file that the run reported. Fails with run_not_found or not_found. */
   file(runId: string, name: string): Promise<RunFile>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */
@@ -180,6 +188,7 @@ export function createRuns(options: RunsOptions): Runs {
   const runs: Runs = {
     open,
     start: (request) => whileOpen(() => starter.start(request)),
+    startGroup: (request) => whileOpen(() => starter.startGroup(request)),
     queueWake: (request) => whileOpen(() => starter.queueWake(request)),
     heartbeat: (which) => whileOpen(() => starter.heartbeat(which)),
     get: (id) => reader.get(id),
@@ -187,9 +196,11 @@ export function createRuns(options: RunsOptions): Runs {
     outcome: (id) => reader.outcome(id),
     list: (filter) => reader.list(filter),
     read: (id, after) => reader.read(id, after),
+    readGroup: (id, after) => reader.readGroup(id, after),
     follow: (id, after, signal) => reader.follow(id, after, signal),
     file: (id, name) => reader.file(id, name),
     listen: (id) => bus.listen(id),
+    listenToGroup: (id) => bus.listen(id, true),
     async cancel(id) {
       await reader.get(id);
       await queue.cancel(id, cancelled(null));
@@ -203,7 +214,7 @@ export function createRuns(options: RunsOptions): Runs {
       await open();
       await store.ping();
     },
-    stats: () => ({ queued: queue.queued, running: queue.running, waitedMs: queue.waitedMs, followed: bus.runs }),
+    stats: () => ({ queued: queue.queued, running: queue.running, waitedMs: queue.waitedMs, followed: bus.followed }),
     get closing() {
       return closing !== undefined;
     },

@@ -1,6 +1,6 @@
-/** One reader of one run. */
+/** One reader of one run or group. */
 export interface Listener {
-  /** Resolves when the run has changed since the last call (at once where it has already), and after `close`. */
+  /** Resolves when the run has changed, or one of the group ended, since the last call (at once where it has already), and after `close`. */
   changed(): Promise<void>;
   close(): void;
   readonly isClosed: boolean;
@@ -12,19 +12,25 @@ interface Waiter extends Listener {
   wake(): void;
 }
 
-/** Wakes the readers of a run, who then read its events from the store. */
+/** Wakes the readers of runs and groups, who then read from the store. */
 export class EventBus {
   readonly #listeners = new Map<string, Set<Waiter>>();
+  readonly #groups = new Set<string>();
   #isClosed = false;
 
-  /** Number of runs with readers. */
-  get runs(): number {
+  /** Number of runs and groups with readers. */
+  get followed(): number {
     return this.#listeners.size;
   }
 
-  /** Ids of the runs with readers. */
-  get runIds(): string[] {
+  /** Ids of the runs and groups with readers. */
+  get ids(): string[] {
     return [...this.#listeners.keys()];
+  }
+
+  /** Ids of the groups with readers. */
+  get groups(): ReadonlySet<string> {
+    return this.#groups;
   }
 
   /** Every reader has read everything. */
@@ -35,7 +41,7 @@ export class EventBus {
     return true;
   }
 
-  listen(runId: string): Listener {
+  listen(id: string, isGroup = false): Listener {
     let isDirty = false;
     let isClosed = this.#isClosed;
     let resume: (() => void) | undefined;
@@ -62,21 +68,25 @@ export class EventBus {
       close: () => {
         if (isClosed) return;
         isClosed = true;
-        const others = this.#listeners.get(runId);
+        const others = this.#listeners.get(id);
         others?.delete(listener);
-        if (others?.size === 0) this.#listeners.delete(runId);
+        if (others?.size === 0) {
+          this.#listeners.delete(id);
+          this.#groups.delete(id);
+        }
         listener.wake();
       },
     };
     if (isClosed) return listener;
-    const others = this.#listeners.get(runId);
-    if (others === undefined) this.#listeners.set(runId, new Set([listener]));
+    if (isGroup) this.#groups.add(id);
+    const others = this.#listeners.get(id);
+    if (others === undefined) this.#listeners.set(id, new Set([listener]));
     else others.add(listener);
     return listener;
   }
 
-  wake(runId: string): void {
-    for (const listener of this.#listeners.get(runId) ?? []) listener.wake();
+  wake(id: string): void {
+    for (const listener of this.#listeners.get(id) ?? []) listener.wake();
   }
 
   /** Ends every wait, current and future. */

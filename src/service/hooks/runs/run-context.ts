@@ -59,5 +59,16 @@ export async function storeEnding(
   const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
   const isEnded = await store.endRun(id, ending, lastEvents, eventLimits);
   bus.wake(id);
+  if (isEnded && bus.groups.size > 0) await wakeGroup(store, bus, id);
   return isEnded;
+}
+
+async function wakeGroup(store: Store, bus: EventBus, runId: string): Promise<void> {
+  try {
+    const group = await store.groupOf(runId);
+    if (group !== null) bus.wake(group);
+  } catch {
+    // the end is stored all the same: whichever group it was, its readers look
+    for (const group of bus.groups) bus.wake(group);
+  }
 }

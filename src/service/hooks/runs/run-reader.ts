@@ -1,5 +1,16 @@
 import { HookError } from "../hook-error.js";
-import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
+import type {
+  EventSlice,
+  GroupEnd,
+  GroupSlice,
+  RunFile,
+  RunFilter,
+  RunRow,
+  RunStatus,
+  RunSummary,
+  StoredEvent,
+  StoredStatus,
+} from "../run.js";
 import type { Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
 import type { RunContext } from "./run-context.js";
@@ -10,6 +21,14 @@ const SLICE_EVENTS = 256;
 const SLICE_BYTES = 48 * 1024;
 /** Most files that a status lists. */
 const MOST_FILES = 1000;
+/** Most ends of a group's page, and most files of each. */
+const PAGE_ENDS = 16;
+const END_FILES = 20;
+
+/** Ends of a group's runs, with the runs. */
+export interface GroupPage extends Omit<GroupSlice, "ends"> {
+  readonly ends: readonly (GroupEnd & { readonly run: Omit<StoredStatus, "terminal"> })[];
+}
 
 /** Reads runs straight from the store; `open` comes before every read, `positionOf` tells a run's position in the queue. */
 export class RunReader {
@@ -65,6 +84,22 @@ export class RunReader {
     await this.#open();
     const most = SLICE_EVENTS - (Math.max(after, 0) % SLICE_EVENTS);
     return existing(await this.#store.readEvents(runId, after, most, SLICE_BYTES));
+  }
+
+  async readGroup(groupId: string, after: number): Promise<GroupPage> {
+    await this.#open();
+    const slice = await this.#store.readGroup(groupId, Math.max(after, 0), PAGE_ENDS);
+    if (slice === null) throw new HookError("group_not_found");
+    const ends: GroupPage["ends"][number][] = [];
+    for (const end of slice.ends) {
+      const status = await this.#store.getStatus(end.runId, END_FILES);
+      // removed meanwhile, and from its group too
+      if (status === null) return this.readGroup(groupId, after);
+      // a response may be long
+      const { terminal: _, ...run } = status;
+      ends.push({ ...end, run });
+    }
+    return { ...slice, ends };
   }
 
   async *follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined> {

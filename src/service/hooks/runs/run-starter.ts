@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { RunGraph } from "../../agent.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { RunOrigin } from "../run.js";
-import { type NewKey, type Reply, replyOf, type StoredReply } from "../store/store.js";
+import type { RunOrigin, RunSummary } from "../run.js";
+import { groupReplyOf, type NewKey, type NewRun, type Reply, replyOf, type StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
-import { full, type Queue } from "./queue/queue.js";
+import { full, type Queue, type Reservation } from "./queue/queue.js";
 import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
 import { type Terms, termsOf } from "./terms.js";
@@ -22,6 +22,29 @@ export interface StartRequest extends Terms {
   readonly graph?: RunGraph;
   /** Trace context of the request: the agent's run has it. */
   readonly traceparent?: string;
+}
+
+/** One run of a group. Default `sessionKey`: a session of its own. */
+export type GroupItem = Terms &
+  Pick<StartRequest, "message" | "name" | "graph"> & { readonly sessionKey?: string | undefined };
+
+export interface GroupRequest extends Pick<StartRequest, "idempotency" | "traceparent"> {
+  /** As that of a start. */
+  readonly admit?: () => Promise<void>;
+  readonly items: readonly GroupItem[];
+}
+
+/** Facts of a group's response; a replay returns the first one's. */
+export interface StartedGroup {
+  readonly groupId: string;
+  /** In the order of the items. */
+  readonly runIds: readonly string[];
+  readonly createdAt: number;
+  /** Steady ms, as `Runs.now`: for expiry. */
+  readonly createdMark: number;
+  /** Steady ms before which the last of them does not start; absent: at once. */
+  readonly dueMark?: number;
+  readonly replayed: boolean;
 }
 
 export interface WakeRequest {
@@ -105,6 +128,23 @@ export class RunStarter {
     });
   }
 
+  // decision 303
+  async startGroup({ items, idempotency, traceparent, admit }: GroupRequest): Promise<StartedGroup> {
+    const createdMark = this.#context.mark();
+    const groupId = this.#newId();
+    const creations = items.map(({ message, name = null, graph, sessionKey, ...terms }, index): Creation => {
+      const own = { origin: "agent", message, name, graph, traceparent, createdMark } as const;
+      return {
+        ...{ ...own, sessionKey: sessionKey ?? `group:${groupId}:${index}` },
+        terms: ofItem(index, () => termsOf(terms, this.#limits, createdMark)),
+      };
+    });
+    return this.#replies.once(idempotency, replayedGroup, async (key) => {
+      await admit?.();
+      return this.#createGroup(groupId, creations, key);
+    });
+  }
+
   async queueWake(request: WakeRequest): Promise<QueuedWake> {
     const { sessionKey, text, idempotency } = request;
     const wake = { sessionKey, text, limits: backlogLimits(this.#limits) };
@@ -140,39 +180,65 @@ export class RunStarter {
 
   /** Null where there was nothing to run. */
   async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
-    const { agent, store, clock, observer } = this.#context;
-    const {
-      message,
-      terms,
-      graph = agent.graphs?.default,
-      sessionKey,
-      origin,
-      name,
-      createdMark,
-      traceparent,
-    } = creation;
-    const reservation = this.#queue.reserve(sessionKey, terms.dueMark !== null);
+    const reservation = this.#queue.reserve(creation.sessionKey, creation.terms.dueMark !== null);
     try {
-      const id = this.#newId();
-      const compose = (pending: readonly string[]) => composeMessage(pending, message);
-      // a run stores its message until it is swept: no more than a request may bring
-      const maxWakeBytes = this.#limits.body_bytes;
-      const { mostQueued } = this.#queue;
-      const own = { id, sessionKey, origin, name, graph, traceparent, createdMark, createdAt: clock.now() };
-      const run = { ...own, ...terms, mostQueued, maxWakeBytes, compose };
-      const result = await store.createRun(run, key);
+      const run = this.#newRun(creation);
+      const result = await this.#context.store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
       reservation.release();
-      observer.created?.({ id, origin });
-      const { seq, priority, dueMark, deadlineMark } = result.run;
-      const since = clock.monotonic();
-      this.#queue.enqueue({ id, seq, sessionKey, priority, dueMark, deadlineMark, since });
+      this.#enqueue(result.run);
       return { started: startedOf(replyOf(run), false), wakes: result.wakes };
     } finally {
       reservation.release();
     }
+  }
+
+  async #createGroup(id: string, creations: readonly Creation[], key?: NewKey): Promise<StartedGroup> {
+    const reservations: Reservation[] = [];
+    const release = () => {
+      for (const reservation of reservations) reservation.release();
+    };
+    try {
+      for (const { sessionKey, terms } of creations) {
+        reservations.push(this.#queue.reserve(sessionKey, terms.dueMark !== null));
+      }
+      const group = { id, runs: creations.map((creation) => this.#newRun(creation)) };
+      const result = await this.#context.store.createGroup(group, key);
+      if (result.kind === "full") throw new HookError("queue_full", full("session"));
+      if (result.kind === "replayed") return replayedGroup(checkPayload(result.stored, key!));
+      release();
+      for (const run of result.runs) this.#enqueue(run);
+      return startedGroupOf(groupReplyOf(group), false);
+    } finally {
+      release();
+    }
+  }
+
+  #newRun({ terms, message, graph = this.#context.agent.graphs?.default, ...rest }: Creation): NewRun {
+    const compose = (pending: readonly string[]) => composeMessage(pending, message);
+    // a run stores its message until it is swept: no more than a request may bring
+    const maxWakeBytes = this.#limits.body_bytes;
+    const { mostQueued } = this.#queue;
+    const own = { id: this.#newId(), createdAt: this.#context.clock.now(), mostQueued, maxWakeBytes, compose };
+    return { ...rest, ...terms, graph, ...own };
+  }
+
+  #enqueue({ id, seq, sessionKey, origin, priority, dueMark, deadlineMark }: RunSummary): void {
+    const { clock, observer } = this.#context;
+    observer.created?.({ id, origin });
+    this.#queue.enqueue({ id, seq, sessionKey, priority, dueMark, deadlineMark, since: clock.monotonic() });
+  }
+}
+
+/** Names the item in what is wrong with it. */
+export function ofItem<T>(index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof HookError)) throw error;
+    throw new HookError(error.kind, `items.${index}: ${error.message}`, { cause: error.cause });
   }
 }
 
@@ -181,6 +247,13 @@ const replayedRun = ({ reply }: StoredReply): Started => startedOf(reply, true);
 function startedOf(reply: Reply, replayed: boolean): Started {
   if (!("run" in reply)) throw new HookError("idempotency_mismatch");
   return { createdMark: reply.run.createdAt, ...reply.run, replayed };
+}
+
+const replayedGroup = ({ reply }: StoredReply): StartedGroup => startedGroupOf(reply, true);
+
+function startedGroupOf(reply: Reply, replayed: boolean): StartedGroup {
+  if (!("group" in reply)) throw new HookError("idempotency_mismatch");
+  return { ...reply.group, replayed };
 }
 
 function replayedWake({ reply }: StoredReply): QueuedWake {

@@ -150,9 +150,9 @@ export class SharedQueue implements Queue {
 
   async #look(): Promise<void> {
     const { bus, clock } = this.#context;
-    const revisions = await this.#store.revisions(bus.runIds);
+    const revisions = await this.#store.revisions(bus.ids);
     for (const [id, revision] of revisions) if (this.#revisions.get(id) !== revision) bus.wake(id);
-    // a run that was removed: its readers learn it when they read
+    // one that was removed: its readers learn it when they read
     for (const id of this.#revisions.keys()) if (!revisions.has(id)) bus.wake(id);
     this.#revisions = revisions;
     if (clock.monotonic() >= this.#countFrom) await this.#count();

@@ -75,10 +75,11 @@ export interface SharedStore extends Store, Leases {
   retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   /**
-   * Calls back when a run was created, changed or ended, in whatever process, with its id; with null where any may have.
+   * Calls back when a run was created, changed or ended, in whatever process, with its id, and with that of its group at
+   * its end; with null where any may have.
    * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.
    */
-  listen(listener: (runId: string | null) => void): () => void;
+  listen(listener: (id: string | null) => void): () => void;
 
   /** Joins the processes that share the store. Rejects with store_unavailable where one has it for itself. */
   join(): Promise<void>;
@@ -97,6 +98,6 @@ export interface SharedStore extends Store, Leases {
     nowMark: number,
     count: number,
   ): Promise<readonly { readonly id: string; readonly deadlineMark: number }[]>;
-  /** Texts that differ from earlier ones where a run has changed, by its id; none for a run that is not stored. */
+  /** Texts that differ from earlier ones where a run or a group has changed, by id; none for one that is not stored. */
   revisions(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }

@@ -2,10 +2,13 @@ import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../r
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
 import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
+import { MemoryGroups } from "./memory-groups.js";
 import {
   createdSummary,
+  groupReplyOf,
   type LeftOver,
   type NewKey,
+  type NewRun,
   type Reply,
   replyOf,
   type Store,
@@ -28,6 +31,7 @@ interface State {
   readonly lastIds: { session: number; run: number; wake: number };
   readonly pending: Mutable<Backlog>;
   readonly outbox: MemoryOutbox;
+  readonly groups: MemoryGroups;
 }
 
 const NOTHING: Backlog = { wakes: 0, bytes: 0 };
@@ -41,8 +45,9 @@ export function createMemoryStore(): Store {
     lastIds: { session: 0, run: 0, wake: 0 },
     pending: { ...NOTHING },
     outbox: createMemoryOutbox(),
+    groups: new MemoryGroups(),
   };
-  const { runs, sessions } = state;
+  const { runs, sessions, groups } = state;
   let paused = false;
   const { add: addDeliveries, sweep: _, ...outbox } = state.outbox;
   return {
@@ -60,20 +65,21 @@ export function createMemoryStore(): Store {
     createRun: async (run, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);
       if (stored) return { kind: "replayed", stored };
-      const waiting = sessions.get(run.sessionKey)?.wakes ?? [];
-      const sizes = waiting.map(({ bytes }) => bytes);
-      const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
-      const message = run.compose(pending.map(({ text }) => text));
-      if (message === null) return { kind: "empty" };
-      const session = sessionOf(state, run.sessionKey);
-      takeWakes(state, session, pending.length);
-      session.runs += 1;
-      state.lastIds.run += 1;
-      const { id, graph = null, traceparent = null } = run;
-      const row: RunRow = { ...createdSummary(run, state.lastIds.run, session.id), message, graph, traceparent };
-      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
+      const created = createRun(state, run);
+      if (created === null) return { kind: "empty" };
       saveReply(state, key, replyOf(run));
-      return { kind: "created", run: summary(row), wakes: pending.length };
+      return { kind: "created", ...created };
+    },
+    createGroup: async (group, key) => {
+      const stored = key && findReply(state, key.scope, key.nowMark);
+      if (stored) return { kind: "replayed", stored };
+      const created = group.runs.map((run) => createRun(state, run)!.run);
+      groups.add(
+        group.id,
+        created.map(({ id }) => runs.get(id)!),
+      );
+      saveReply(state, key, groupReplyOf(group));
+      return { kind: "created", runs: created };
     },
     addWake: async (wake, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);
@@ -148,12 +154,15 @@ export function createMemoryStore(): Store {
       run.endedMark = ending.endedMark;
       addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, limits);
       addDeliveries(run.row, ending.endedMark, ending.receivers);
+      groups.countEnd(id);
       return true;
     },
     readEvents: async (id, after, maxEvents, maxBytes) => {
       const run = runs.get(id);
       return run === undefined ? null : readEvents(run, after, maxEvents, maxBytes);
     },
+    readGroup: async (id, after, most) => groups.read(id, after, most),
+    groupOf: async (runId) => groups.of(runId),
     terminalEvent: async (id) => {
       const run = runs.get(id);
       return run === undefined ? null : terminalEvent(run);
@@ -163,6 +172,23 @@ export function createMemoryStore(): Store {
     ping: async () => undefined,
     close: async () => undefined,
   };
+}
+
+/** Null where there is nothing to run. */
+function createRun(state: State, run: NewRun): { run: RunSummary; wakes: number } | null {
+  const waiting = state.sessions.get(run.sessionKey)?.wakes ?? [];
+  const sizes = waiting.map(({ bytes }) => bytes);
+  const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
+  const message = run.compose(pending.map(({ text }) => text));
+  if (message === null) return null;
+  const session = sessionOf(state, run.sessionKey);
+  takeWakes(state, session, pending.length);
+  session.runs += 1;
+  state.lastIds.run += 1;
+  const { id, graph = null, traceparent = null } = run;
+  const row: RunRow = { ...createdSummary(run, state.lastIds.run, session.id), message, graph, traceparent };
+  state.runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
+  return { run: summary(row), wakes: pending.length };
 }
 
 function inState({ runs }: State, state: RunState): LeftOver[] {
@@ -227,6 +253,7 @@ function sweep(state: State, request: SweepRequest): SweepResult {
     const isDue = run.endedMark! <= request.endedBefore || ended.length - removedRuns > request.maxEndedRuns;
     if (budget <= 0 || !isDue) break;
     state.runs.delete(run.row.id);
+    state.groups.remove(run.row.id);
     const session = state.sessions.get(run.row.sessionKey)!;
     session.runs -= 1;
     if (session.runs === 0 && session.wakes.length === 0) state.sessions.delete(run.row.sessionKey);

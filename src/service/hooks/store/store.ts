@@ -1,6 +1,7 @@
 import type { RunGraph } from "../../agent.js";
 import type {
   EventSlice,
+  GroupSlice,
   RunFile,
   RunFilter,
   RunOrigin,
@@ -45,6 +46,13 @@ export interface NewRun {
   compose(pending: readonly string[]): string | null;
 }
 
+/** Runs that one request creates, and one stream tells of. */
+export interface NewGroup {
+  readonly id: string;
+  /** `compose` of none returns null. */
+  readonly runs: readonly NewRun[];
+}
+
 export interface NewWake {
   readonly sessionKey: string;
   readonly text: string;
@@ -61,6 +69,17 @@ export type Reply =
         /** Absent in replies of older versions. */
         readonly createdMark?: number;
         /** Steady ms before which the run does not start; absent: at once. */
+        readonly dueMark?: number;
+      };
+    }
+  | {
+      readonly group: {
+        readonly groupId: string;
+        /** In the order of the request's items. */
+        readonly runIds: readonly string[];
+        readonly createdAt: number;
+        readonly createdMark: number;
+        /** Steady ms before which the last of them does not start; absent: at once. */
         readonly dueMark?: number;
       };
     }
@@ -104,6 +123,14 @@ export function replyOf({ id: runId, sessionKey, createdAt, createdMark, dueMark
   return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark != null && { dueMark }) } };
 }
 
+/** The reply that a new group's key is stored with. */
+export function groupReplyOf({ id: groupId, runs }: NewGroup): Reply {
+  const { createdAt, createdMark } = runs[0]!;
+  const dueMark = Math.max(...runs.map((run) => run.dueMark ?? 0));
+  const runIds = runs.map(({ id }) => id);
+  return { group: { groupId, runIds, createdAt, createdMark, ...(dueMark > 0 && { dueMark }) } };
+}
+
 export interface StoredReply {
   readonly payloadHash: string;
   readonly reply: Reply;
@@ -122,6 +149,12 @@ export type CreateRunResult =
   | { readonly kind: "replayed"; readonly stored: StoredReply }
   | { readonly kind: "empty" }
   /** As many runs of the session wait as `mostQueued` allows. */
+  | { readonly kind: "full" };
+
+export type CreateGroupResult =
+  | { readonly kind: "created"; readonly runs: readonly RunSummary[] }
+  | { readonly kind: "replayed"; readonly stored: StoredReply }
+  /** More runs of a session would wait than `mostQueued` allows. */
   | { readonly kind: "full" };
 
 export type AddWakeResult =
@@ -216,6 +249,8 @@ export interface Store extends Outbox {
   findReply(scope: string, nowMark: number): Promise<StoredReply | null>;
   /** Writes the run and its key, and consumes the session's oldest pending wakes. */
   createRun(run: NewRun, key?: NewKey): Promise<CreateRunResult>;
+  /** Writes all runs of a group, in order, and its key, or nothing. */
+  createGroup(group: NewGroup, key?: NewKey): Promise<CreateGroupResult>;
   addWake(wake: NewWake, key?: NewKey): Promise<AddWakeResult>;
   /** Keys of the sessions with pending wakes, longest waiting first. */
   pendingSessions(): Promise<string[]>;
@@ -242,6 +277,10 @@ export interface Store extends Outbox {
 
   /** Events after an id, at least one where there is one; an id above the newest counts as the newest. */
   readEvents(id: string, after: number, maxEvents: number, maxBytes: number): Promise<EventSlice | null>;
+  /** At most `most` ends after a position; a group is kept as long as one of its runs. */
+  readGroup(id: string, after: number, most: number): Promise<GroupSlice | null>;
+  /** Id of the group of a run; null where it is in none. */
+  groupOf(runId: string): Promise<string | null>;
   /** Null where the run is unknown or has not ended. */
   terminalEvent(id: string): Promise<StoredEvent | null>;
   getFile(id: string, name: string): Promise<RunFile | null>;

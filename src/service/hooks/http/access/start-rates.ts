@@ -7,8 +7,8 @@ const START_WINDOW_MS = 10_000;
 
 /** Limits of starts per token (or sender) and per session, shared by all endpoints that start runs. */
 export interface StartRates {
-  /** Counts one start. Fails with rate_limited. */
-  count(tokenId: string, sessionKey: string): void;
+  /** Counts one start of a token in each of these sessions, all different. Fails with rate_limited. */
+  count(tokenId: string, sessionKeys: readonly string[]): void;
 }
 
 export function createStartRates(limits: Limits, clock: Clock): StartRates {
@@ -16,11 +16,11 @@ export function createStartRates(limits: Limits, clock: Clock): StartRates {
   const perToken = new RateWindow({ ...options, limit: limits.starts_per_10s });
   const perSession = new RateWindow({ ...options, limit: limits.session_starts_per_10s });
   return {
-    count(tokenId, sessionKey) {
-      const waitMs = Math.max(perToken.waitMs(tokenId), perSession.waitMs(sessionKey));
+    count(tokenId, sessionKeys) {
+      const waitMs = Math.max(perToken.waitMs(tokenId), ...sessionKeys.map((key) => perSession.waitMs(key)));
       if (waitMs > 0) throw new HookError("rate_limited", undefined, { retryAfterSeconds: waitMs / 1000 });
       perToken.count(tokenId);
-      perSession.count(sessionKey);
+      for (const key of sessionKeys) perSession.count(key);
     },
   };
 }

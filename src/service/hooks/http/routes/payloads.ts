@@ -1,8 +1,9 @@
 import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
 import { createRetryPolicy } from "../../retry-policy.js";
-import type { RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
-import type { QueuedWake, Started } from "../../runs/run-starter.js";
+import type { RunFile, RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
+import type { GroupPage } from "../../runs/run-reader.js";
+import type { QueuedWake, Started, StartedGroup } from "../../runs/run-starter.js";
 import { maxRunSeconds } from "../../runs/terms.js";
 import type { Delivery } from "../../store/deliveries.js";
 import { messageId } from "../../webhooks/deliverer.js";
@@ -28,6 +29,53 @@ export function runPayload(
   };
 }
 
+/** Body of a group's 202. */
+export function groupPayload(
+  context: HookContext,
+  base: string,
+  group: StartedGroup,
+): z.output<ResponseSchemas["groupPayload"]> {
+  const { groupId } = group;
+  const signed = new URLSearchParams(signedQuery(context, groupId, retainedUntilSeconds(context, group)));
+  return {
+    ok: true,
+    group_id: groupId,
+    run_ids: [...group.runIds],
+    created_at: isoTime(group.createdAt),
+    stream_url: `${base}/api/groups/${groupId}/stream${signed.size === 0 ? "" : `?${signed}`}`,
+  };
+}
+
+/** Data of the event of an end in a group's stream. The addresses of its files are signed. */
+export function groupEnd(context: HookContext, base: string, { index, endedMark, run }: GroupPage["ends"][number]) {
+  const { id, state, name, error, finishedAt, files, fileCount } = run;
+  const signed = signedUntilRemoved(context, id, endedMark);
+  return {
+    index,
+    run_id: id,
+    status: state,
+    name,
+    finished_at: finishedAt === null ? null : isoTime(finishedAt),
+    error: error?.error ?? null,
+    error_code: error?.code ?? null,
+    files: fileItems(base, id, files, signed),
+    file_count: fileCount,
+  };
+}
+
+/** Query that opens the stream and files of an ended run as long as it is kept. */
+const signedUntilRemoved = (context: HookContext, runId: string, endedMark: number): Record<string, string> =>
+  signedQuery(context, runId, endedMark / 1000 + context.config.limits.retention_hours * 3600);
+
+function fileItems(base: string, runId: string, files: readonly RunFile[], signed: Record<string, string> = {}) {
+  const query = new URLSearchParams(signed).toString();
+  return files.map(({ name, contentType }) => ({
+    name,
+    url: base + fileUrl(runId, name) + (query === "" ? "" : `?${query}`),
+    content_type: contentType,
+  }));
+}
+
 const streamUrl = (base: string, runId: string, signed: Record<string, string>): string =>
   `${base}/api/stream?${new URLSearchParams({ run_id: runId, ...signed })}`;
 
@@ -41,11 +89,9 @@ export function runEndedPayload(
   delivery: Delivery,
   run: StoredStatus | null,
 ): z.output<ResponseSchemas["runEnded"]> {
-  const { limits, web } = context.config;
-  const base = web.public_url ?? "";
+  const base = context.config.web.public_url ?? "";
   const { runId } = delivery;
-  const signed = signedQuery(context, runId, delivery.endedMark / 1000 + limits.retention_hours * 3600);
-  const query = new URLSearchParams(signed).toString();
+  const signed = signedUntilRemoved(context, runId, delivery.endedMark);
   return {
     type: `run.${delivery.runState}`,
     timestamp: isoTime(delivery.finishedAt),
@@ -58,11 +104,7 @@ export function runEndedPayload(
       error_code: run?.error?.code ?? null,
       status_url: statusUrl(base, runId),
       stream_url: streamUrl(base, runId, signed),
-      files: (run?.files ?? []).map(({ name, contentType }) => ({
-        name,
-        url: base + fileUrl(runId, name) + (query === "" ? "" : `?${query}`),
-        content_type: contentType,
-      })),
+      files: fileItems(base, runId, run?.files ?? [], signed),
       file_count: run?.fileCount ?? 0,
     },
   };
@@ -88,7 +130,7 @@ export const statusUrl = (base: string, runId: string): string => `${base}/api/r
 /** Latest time, in steady seconds, at which a run of that age is removed: after the longest wait, run and retention. */
 function retainedUntilSeconds(
   { config: { limits, web } }: HookContext,
-  { createdMark, dueMark = createdMark }: Started,
+  { createdMark, dueMark = createdMark }: Pick<Started, "createdMark" | "dueMark">,
 ): number {
   const runSeconds = maxRunSeconds(limits);
   const runs = runSeconds + createRetryPolicy(web.retries).mostSeconds(runSeconds);
@@ -140,11 +182,7 @@ export function runStatus(base: string, run: RunStatus): z.output<ResponseSchema
     ...runItem(run),
     queue_position: queuePosition,
     progress: progress && { value: progress.value, max: progress.max, node: progress.node },
-    files: run.files.map(({ name, contentType }) => ({
-      name,
-      url: base + fileUrl(run.id, name),
-      content_type: contentType,
-    })),
+    files: fileItems(base, run.id, run.files),
     file_count: fileCount,
     response: isDone ? responseOf(terminal, base, run.id) : null,
   };

@@ -23,10 +23,10 @@ export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
 };
 
 /** Limits of a body that may start a run. Fails with shutting_down. */
-export function startBodyLimits({ runs, config, clock }: HookContext): BodyLimits {
+export function startBodyLimits({ runs, config, clock }: HookContext, maxBytes = config.limits.body_bytes): BodyLimits {
   if (runs.closing) throw new HookError("shutting_down");
-  const { body_bytes, header_seconds } = config.limits;
-  return { maxBytes: body_bytes, timeoutMs: header_seconds * 1000, clock };
+  const { header_seconds } = config.limits;
+  return { maxBytes, timeoutMs: header_seconds * 1000, clock };
 }
 
 /** Starts a run, or finds the one of the same key, and responds with it. */
@@ -48,14 +48,14 @@ export async function respondToStart(context: HookContext, call: Call, start: St
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
     admit() {
       if (origin === "agent") refuseMessage(context, message, graph);
-      context.startRates.count(tokenId, sessionKey);
+      context.startRates.count(tokenId, [sessionKey]);
     },
   });
   await respond(context, call, started);
 }
 
 /** Throws invalid_request for a name that is none of the agent's graphs. */
-function namedGraph({ agent }: HookContext, name: string | undefined): RunGraph | undefined {
+export function namedGraph({ agent }: HookContext, name: string | undefined): RunGraph | undefined {
   if (name === undefined) return undefined;
   const graph = agent.graphs?.find(name);
   if (graph !== undefined) return graph;
@@ -66,7 +66,7 @@ function namedGraph({ agent }: HookContext, name: string | undefined): RunGraph 
 }
 
 /** Throws invalid_request where the agent refuses the message. */
-function refuseMessage({ agent }: HookContext, message: string, graph: RunGraph | undefined): void {
+export function refuseMessage({ agent }: HookContext, message: string, graph: RunGraph | undefined): void {
   try {
     agent.check?.(message, graph);
   } catch (error) {

@@ -1,6 +1,10 @@
+import { mountFileUrls } from "../../file-url.js";
 import { HookError } from "../../hook-error.js";
+import type { EventSlice } from "../../run.js";
+import type { Listener } from "../../runs/event-bus.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
+import { type ReadEvents, SliceSource } from "../stream/slice-source.js";
 import { readCursor, replayMetaFrame } from "../stream/sse.js";
 import { StreamWriter } from "../stream/stream-writer.js";
 
@@ -16,17 +20,37 @@ const BYTES_PER_TURN = 128 * 1024;
 
 /** `GET /api/stream`: the events of one run, after any id, live until its terminal event. */
 export function streamRoute(context: HookContext): Route {
-  const handler = (call: Call) => stream(context, call);
+  const { runs, memory } = context;
+  const readEvents: ReadEvents = async (runId, after, base) => {
+    const { events, end } = await runs.read(runId, after);
+    const mounted = events.map((event) => ({ ...event, data: mountFileUrls(event.data, base, runId) }));
+    return { events: mounted, firstId: events[0]?.id ?? after + 1, end };
+  };
+  const slices = new SliceSource(readEvents, memory);
+  const handler = (call: Call) => {
+    const id = requireRunId(call);
+    // after the largest id: ids without events
+    const ids = () => runs.read(id, Number.MAX_SAFE_INTEGER);
+    return sendStream(context, call, { id, slices, ids, listen: () => runs.listen(id) });
+  };
   return { name: "stream", paths: ["/api/stream"], access: "run", handlers: { GET: handler } };
 }
 
-async function stream(context: HookContext, { req, res, query, params }: Call): Promise<void> {
-  const { runs, slots, memory, config, clock } = context;
-  const runId = requireRunId({ params, query });
+/** The events of a run or a group. */
+export interface EventSource {
+  readonly id: string;
+  readonly slices: SliceSource;
+  /** Returns the ids of the stored events. Fails where the run or group is unknown. */
+  ids(): Promise<Pick<EventSlice, "oldestEventId" | "lastEventId" | "end">>;
+  listen(): Listener;
+}
+
+/** Streams events after the id that the request names, live until the last one. */
+export async function sendStream(context: HookContext, { req, res, query }: Call, source: EventSource): Promise<void> {
+  const { slots, memory, config, clock } = context;
   const request = readCursor(req.headers["last-event-id"]?.toString(), query.getAll("last_event_id"));
   if (request === undefined) throw new HookError("invalid_request", "last_event_id: expected one integer");
-  // after the largest id: ids without events
-  const { oldestEventId, lastEventId, end } = await runs.read(runId, Number.MAX_SAFE_INTEGER);
+  const { oldestEventId, lastEventId, end } = await source.ids();
   const cursor = Math.min(Math.max(0, request.after), lastEventId);
   const isComplete = end && cursor === lastEventId;
   // without a 204 an EventSource would reconnect for ever after the end
@@ -34,8 +58,8 @@ async function stream(context: HookContext, { req, res, query, params }: Call): 
   if (req.method === "HEAD") return void res.writeHead(200, HEADERS).end();
   if (res.destroyed) return;
 
-  const release = slots.take(runId, () => res.destroy());
-  const listener = runs.listen(runId);
+  const release = slots.take(source.id, () => res.destroy());
+  const listener = source.listen();
   res.once("close", () => {
     release();
     listener.close();
@@ -50,21 +74,22 @@ async function stream(context: HookContext, { req, res, query, params }: Call): 
       requested_last_event_id: request.after,
     }),
   );
-  if (!isComplete)
-    await follow(context, writer, listener, { runId, base: req.baseUrl, after: Math.max(cursor, oldestEventId - 1) });
+  if (!isComplete) await follow(context, writer, listener, source, req.baseUrl, Math.max(cursor, oldestEventId - 1));
   writer.end();
 }
 
 /** Sends stored and new events until the terminal one, the reader's leave or the service's stop. */
 async function follow(
-  { slices, turns }: HookContext,
+  { turns }: HookContext,
   writer: StreamWriter,
-  listener: ReturnType<HookContext["runs"]["listen"]>,
-  { runId, base, after }: { runId: string; base: string; after: number },
+  listener: Listener,
+  { id: sourceId, slices }: EventSource,
+  base: string,
+  after: number,
 ): Promise<void> {
   /** Drops the slice when it returns: a reader that waits holds nothing. */
   const sendAfter = async (id: number) => {
-    const slice = await slices.after(runId, id, base);
+    const slice = await slices.after(sourceId, id, base);
     // trimmed behind a slow reader: ended here, it resumes and replay_meta reports the gap
     if (slice === undefined || slice.firstId > id + 1 || !writer.isOpen)
       return { bytes: 0, id, isEnd: slice !== undefined };

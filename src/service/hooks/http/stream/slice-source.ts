@@ -1,31 +1,39 @@
-import { mountFileUrls } from "../../file-url.js";
-import type { EventSlice } from "../../run.js";
-import type { Runs } from "../../runs/create-runs.js";
+import type { StoredEvent } from "../../run.js";
 import { eventFrame } from "./sse.js";
 import type { EncodedSlice, StreamMemory } from "./stream-memory.js";
 
-/** Reads and encodes the events of runs, once for all readers that are at the same id. */
+/** Reads the next events of a run or group after an id, with addresses for readers of the mount path `base`. */
+export type ReadEvents = (
+  id: string,
+  after: number,
+  base: string,
+) => Promise<{
+  readonly events: readonly StoredEvent[];
+  /** Larger than `after` + 1 where events before it were removed. */
+  readonly firstId: number;
+  /** Nothing will follow. */
+  readonly end: boolean;
+}>;
+
+/** Reads and encodes events, once for all readers that are at the same id. */
 export class SliceSource {
-  readonly #runs: Pick<Runs, "read">;
+  readonly #read: ReadEvents;
   readonly #memory: StreamMemory;
   readonly #pending = new Map<string, Promise<EncodedSlice | undefined>>();
 
-  constructor(runs: Pick<Runs, "read">, memory: StreamMemory) {
-    this.#runs = runs;
+  constructor(read: ReadEvents, memory: StreamMemory) {
+    this.#read = read;
     this.#memory = memory;
   }
 
-  /**
-   * Returns the next events after an id, for readers of the mount path `base`; undefined where there are none yet.
-   * Fails with run_not_found.
-   */
-  async after(runId: string, id: number, base: string): Promise<EncodedSlice | undefined> {
-    const key = `${runId} ${id} ${base}`;
+  /** Returns the next events after an id; undefined where there are none yet. Fails as `read` does. */
+  async after(id: string, after: number, base: string): Promise<EncodedSlice | undefined> {
+    const key = `${id} ${after} ${base}`;
     const pending = this.#pending.get(key);
     const shared = this.#memory.get(key) ?? (pending && (await pending));
     // another reader's "none yet" may be older than the event that woke this one
     if (shared !== undefined) return shared;
-    const reading = this.#read(key, runId, id, base);
+    const reading = this.#encode(key, id, after, base);
     this.#pending.set(key, reading);
     try {
       return await reading;
@@ -34,16 +42,12 @@ export class SliceSource {
     }
   }
 
-  async #read(key: string, runId: string, id: number, base: string): Promise<EncodedSlice | undefined> {
-    const { events, end } = await this.#runs.read(runId, id);
+  async #encode(key: string, id: string, after: number, base: string): Promise<EncodedSlice | undefined> {
+    const { events, firstId, end } = await this.#read(id, after, base);
     if (events.length === 0) return undefined;
-    const slice = encode(events, end, (data) => mountFileUrls(data, base, runId));
+    const bytes = Buffer.from(events.map(eventFrame).join(""));
+    const slice = { bytes, firstId, lastId: events.at(-1)!.id, isEnd: end };
     if (this.#memory.get(key) === undefined) this.#memory.add(key, slice);
     return slice;
   }
-}
-
-function encode(events: EventSlice["events"], isEnd: boolean, mount: (data: string) => string): EncodedSlice {
-  const frames = events.map((event) => eventFrame({ ...event, data: mount(event.data) }));
-  return { bytes: Buffer.from(frames.join("")), firstId: events[0]!.id, lastId: events.at(-1)!.id, isEnd };
 }

@@ -14,10 +14,10 @@ import type { Connection, Transaction } from "./connection.js";
 import { lockGraph } from "./graph-rows.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
-// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, graph, reply, run.
+// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, graph, reply, run, group.
 
-/** Tries to lock a session's row, which another transaction may delete or create meanwhile. */
-const LOCK_ATTEMPTS = 10;
+/** Tries to lock the rows of sessions, which another transaction may delete or create meanwhile. */
+export const LOCK_ATTEMPTS = 10;
 
 export async function findReply(
   db: Pick<Connection, "query">,
@@ -140,10 +140,10 @@ interface Front {
   readonly bytes: number;
 }
 
-const NO_WAKES: Front = { texts: [], bytes: 0 };
+export const NO_WAKES: Front = { texts: [], bytes: 0 };
 
 /** Deletes the wakes that fit, and returns them. Reads the sizes first: texts that do not fit are not read. */
-async function takeWakes(tx: Transaction, session: number, maxBytes: number): Promise<Front> {
+export async function takeWakes(tx: Transaction, session: number, maxBytes: number): Promise<Front> {
   const sizes = await tx.query("SELECT id, bytes FROM lk.wakes WHERE session = $1 ORDER BY id", session);
   const bytes = sizes.map((row) => Number(row.bytes));
   const count = countFitting(bytes, maxBytes);
@@ -156,12 +156,12 @@ async function takeWakes(tx: Transaction, session: number, maxBytes: number): Pr
 }
 
 /** Adds to the counts of all sessions together: a wake costs the same however many are pending. */
-async function grow(tx: Transaction, { wakes, bytes }: Backlog): Promise<void> {
+export async function grow(tx: Transaction, { wakes, bytes }: Backlog): Promise<void> {
   await tx.query("UPDATE lk.backlog SET wakes = wakes + $1, bytes = bytes + $2 WHERE id = 1", wakes, bytes);
 }
 
 /** Returns the reply that another transaction has saved for the key, else null: then this one is saved. */
-async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Promise<StoredReply | null> {
+export async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Promise<StoredReply | null> {
   const saved = await tx.query(
     `INSERT INTO lk.replies VALUES ($1, $2, $3, $4)
      ON CONFLICT (scope) DO UPDATE

@@ -5,6 +5,7 @@ import type { SharedStore } from "../leases.js";
 import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
 import * as events from "./event-rows.js";
+import * as groups from "./group-rows.js";
 import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
 import * as leases from "./lease-rows.js";
@@ -99,6 +100,15 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         if (result.kind === "created") tell(run.id);
         return result;
       }),
+    createGroup: (group, key) => {
+      const keys = [...new Set(group.runs.map(({ sessionKey }) => sessionKey))];
+      return sessions.runAll(keys, async () => {
+        owner.check();
+        const result = await db.transaction((tx) => groups.createGroup(tx, group, key));
+        if (result.kind === "created") for (const { id } of result.runs) tell(id);
+        return result;
+      });
+    },
     addWake: (wake, key) => sessions.run(wake.sessionKey, () => db.transaction((tx) => inbox.addWake(tx, wake, key))),
     pendingSessions: () => inbox.pendingSessions(db),
     getRun: (id) => runs.getRun(db, id),
@@ -130,7 +140,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       single.run(id, async () => {
         const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));
         tokens.delete(id);
-        return tellIf(ended, id);
+        if (ended !== null && ended.groupId !== null) tell(ended.groupId);
+        return tellIf(ended !== null, id);
       }),
     async claim(claim) {
       owner.check();
@@ -155,6 +166,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     pastDeadline: (nowMark, count) => queue.pastDeadline(db, nowMark, count),
     revisions: (ids) => queue.revisions(db, ids),
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
+    readGroup: (id, after, most) => groups.readGroup(db, id, after, most),
+    groupOf: (runId) => groups.groupOf(db, runId),
     terminalEvent: (id) => events.terminalEvent(db, id),
     getFile: (id, name) => events.getFile(db, id, name),
     claimDeliveries: (claim) => deliveries.claimDeliveries(db, claim),

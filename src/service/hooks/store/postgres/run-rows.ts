@@ -5,6 +5,7 @@ import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
 import { GRAPH, JOIN_GRAPHS, toGraph } from "./graph-rows.js";
+import { countEnd } from "./group-rows.js";
 import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
@@ -179,7 +180,7 @@ export async function retryRun(
 export const QUEUED = "state = 'queued', started_at = NULL, progress = NULL, worker = NULL, lease_until = NULL";
 
 /**
- * Ends a run and lets the next one of its session be claimed. The session is locked first, as by a start: otherwise a run
+ * Ends a run and lets the next one of its session be claimed. Returns the id of its group, if it has one. The session is locked first, as by a start: otherwise a run
  * that is created meanwhile could wait for one that has ended.
  */
 export async function endRun(
@@ -189,7 +190,7 @@ export async function endRun(
   batch: EventBatch,
   limits: EventLimits,
   token?: number,
-): Promise<boolean> {
+): Promise<{ groupId: string | null } | null> {
   const key = toStored(id);
   await lockSessionOf(tx, key);
   const { to, finishedAt, endedMark, error } = ending;
@@ -198,7 +199,8 @@ export async function endRun(
        lease_until = NULL
      FROM lk.sessions
      WHERE sessions.id = runs.session AND runs.id = $1 AND state = ANY($7) AND ($8::bigint IS NULL OR token = $8)
-     RETURNING ${SUMMARY}, ${EVENT_COLUMNS}`,
+     RETURNING ${SUMMARY}, ${EVENT_COLUMNS},
+       (SELECT run_group FROM lk.group_runs WHERE group_runs.run = runs.seq) AS run_group`,
     key,
     to,
     finishedAt,
@@ -208,7 +210,7 @@ export async function endRun(
     ending.from,
     token ?? null,
   );
-  if (row === undefined) return false;
+  if (row === undefined) return null;
   const rest = unstored(batch, Number(row.last_event));
   await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
@@ -218,7 +220,9 @@ export async function endRun(
     row.session!,
   );
   await addDeliveries(tx, toSummary(row), ending);
-  return true;
+  // last: the group's other ends wait for this commit
+  const groupId = row.run_group === null ? null : await countEnd(tx, Number(row.run_group), Number(row.seq));
+  return { groupId };
 }
 
 /** Locks the session of a run, given its stored id. */

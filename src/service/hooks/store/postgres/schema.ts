@@ -162,6 +162,21 @@ const STEPS = [
   );
   INSERT INTO lk.queue VALUES (1, false);
   `,
+  `
+  CREATE TABLE lk.run_groups (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    size integer NOT NULL,
+    ended integer NOT NULL DEFAULT 0
+  ) WITH (fillfactor = 70);
+  CREATE TABLE lk.group_runs (
+    run bigint PRIMARY KEY,
+    run_group bigint NOT NULL,
+    item integer NOT NULL,                   -- order of the request
+    position integer                         -- order of ends; set exactly where the run has ended
+  );
+  CREATE INDEX group_runs_ends ON lk.group_runs (run_group, position);
+  `,
 ];
 
 /**

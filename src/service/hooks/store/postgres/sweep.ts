@@ -2,6 +2,7 @@ import type { SweepRequest, SweepResult } from "../store.js";
 import type { Transaction } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 import { removeMessages } from "./graph-rows.js";
+import { leaveGroups } from "./group-rows.js";
 import { sweepDeliveries } from "./outbox/delivery-rows.js";
 import { SWEEP_LOCKS } from "./schema.js";
 import { toStored } from "./text.js";
@@ -61,6 +62,7 @@ async function removeRuns(tx: Transaction, rows: readonly SqlRow[]): Promise<voi
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq!);
   await removeMessages(tx, seqs);
+  await leaveGroups(tx, seqs);
   for (const table of ["events", "files", "tags"]) {
     await tx.query(`DELETE FROM lk.${table} WHERE run = ANY($1)`, seqs);
   }

@@ -133,7 +133,7 @@ function findSession(db: Connection, key: string): number | undefined {
 const sessionId = (db: Connection, key: string): number =>
   findSession(db, key) ?? db.run("INSERT INTO sessions (key) VALUES (?)", key).lastId;
 
-function saveReply(db: Connection, key: NewKey, reply: Reply): void {
+export function saveReply(db: Connection, key: NewKey, reply: Reply): void {
   // an expired row of the same scope may still be there
   db.run(
     "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",

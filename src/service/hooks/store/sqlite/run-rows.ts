@@ -5,6 +5,7 @@ import { addDeliveries } from "./delivery-rows.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
 import { GRAPH, JOIN_GRAPHS, toGraph } from "./graph-rows.js";
+import { countEnd } from "./group-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
   runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
@@ -131,6 +132,7 @@ export function endRun(db: Connection, id: string, ending: Ending, batch: EventB
   );
   if (changes === 0) return false;
   addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  countEnd(db, id);
   if (ending.receivers !== undefined && ending.receivers.length > 0) addDeliveries(db, getSummary(db, id)!, ending);
   return true;
 }

@@ -158,6 +158,21 @@ const STEPS = [
   CREATE TABLE queue (id INTEGER PRIMARY KEY CHECK (id = 1), paused INTEGER NOT NULL);
   INSERT INTO queue VALUES (1, 0);
   `,
+  `
+  CREATE TABLE run_groups (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    ended INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE TABLE group_runs (
+    run INTEGER PRIMARY KEY,
+    run_group INTEGER NOT NULL,
+    item INTEGER NOT NULL,           -- order of the request
+    position INTEGER                 -- order of ends; set exactly where the run has ended
+  );
+  CREATE INDEX group_runs_ends ON group_runs (run_group, position);
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */

@@ -5,6 +5,7 @@ import { Connection } from "./connection.js";
 import * as deliveries from "./delivery-rows.js";
 import { loadSqliteDriver, type SqliteDriver } from "./driver.js";
 import * as events from "./event-rows.js";
+import * as groups from "./group-rows.js";
 import * as inbox from "./inbox.js";
 import { ping } from "./ping.js";
 import * as runs from "./run-rows.js";
@@ -40,6 +41,7 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     },
     findReply: async (scope, nowMark) => db.read(() => inbox.findReply(db, scope, nowMark)),
     createRun: async (run, key) => db.write("durable", () => inbox.createRun(db, run, key)),
+    createGroup: async (group, key) => db.write("durable", () => groups.createGroup(db, group, key)),
     addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),
     pendingSessions: async () => db.read(() => inbox.pendingSessions(db)),
     getRun: async (id) => db.read(() => runs.getRun(db, id)),
@@ -54,6 +56,8 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     endRun: async (id, ending, batch, limits) => db.write("durable", () => runs.endRun(db, id, ending, batch, limits)),
     readEvents: async (id, after, maxEvents, maxBytes) =>
       db.read(() => events.readEvents(db, id, after, maxEvents, maxBytes)),
+    readGroup: async (id, after, most) => db.read(() => groups.readGroup(db, id, after, most)),
+    groupOf: async (runId) => db.read(() => groups.groupOf(db, runId)),
     terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
     getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
     claimDeliveries: async (claim) => deliveries.claimDeliveries(db, claim),

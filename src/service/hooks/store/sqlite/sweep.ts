@@ -2,6 +2,7 @@ import type { SweepRequest, SweepResult } from "../store.js";
 import type { Connection } from "./connection.js";
 import { sweepDeliveries } from "./delivery-rows.js";
 import { removeMessage } from "./graph-rows.js";
+import { leaveGroup } from "./group-rows.js";
 
 /** Deletes runs and replies that have outlived their retention, at most about `budget` rows. */
 export function sweep(db: Connection, request: SweepRequest): SweepResult {
@@ -31,7 +32,7 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
 /** Returns the number of deleted rows. */
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
-  rows += removeMessage(db, seq);
+  rows += removeMessage(db, seq) + leaveGroup(db, seq);
   for (const table of ["events", "files", "wakes", "tags"])
     rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);

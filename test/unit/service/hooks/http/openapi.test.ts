@@ -24,6 +24,7 @@ describe("openapi.json", () => {
     );
     assert.deepEqual(endpoints.sort(), [
       "GET /api/graphs",
+      "GET /api/groups/{id}/stream",
       "GET /api/queue",
       "GET /api/run_status",
       "GET /api/runs",
@@ -37,6 +38,7 @@ describe("openapi.json", () => {
       "GET /openapi.json",
       "GET /ready",
       "POST /api/hooks/agent",
+      "POST /api/hooks/group",
       "POST /api/hooks/in/it",
       "POST /api/hooks/wake",
       "POST /api/queue/pause",
@@ -45,6 +47,7 @@ describe("openapi.json", () => {
       "POST /api/runs/{id}/cancel",
       "POST /api/webhooks/deliveries/{delivery}/again",
       "POST /hooks/agent",
+      "POST /hooks/group",
       "POST /hooks/in/it",
       "POST /hooks/wake",
     ]);

@@ -27,14 +27,14 @@ describe("EventBus", () => {
   it("forgets closed readers and their runs", async () => {
     const bus = new EventBus();
     const readers = [bus.listen("a"), bus.listen("a"), bus.listen("b")];
-    assert.equal(bus.runs, 2);
+    assert.equal(bus.followed, 2);
     const waiting = readers[0]!.changed();
     for (const reader of readers) {
       reader.close();
       reader.close();
     }
     await waiting;
-    assert.equal(bus.runs, 0);
+    assert.equal(bus.followed, 0);
     bus.wake("a");
   });
 
@@ -47,6 +47,6 @@ describe("EventBus", () => {
     assert.equal(reader.isClosed, true);
     const late = bus.listen("a");
     await late.changed();
-    assert.deepEqual([late.isClosed, bus.runs], [true, 0]);
+    assert.deepEqual([late.isClosed, bus.followed], [true, 0]);
   });
 });

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { SliceSource } from "#src/service/hooks/http/stream/slice-source.js";
+import { type ReadEvents, SliceSource } from "#src/service/hooks/http/stream/slice-source.js";
 import { type EncodedSlice, StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
 import { Turns } from "#src/service/hooks/http/stream/turns.js";
-import type { EventSlice } from "#src/service/hooks/run.js";
 
 const slice = (size: number): EncodedSlice => ({ bytes: Buffer.alloc(size), firstId: 1, lastId: 1, isEnd: false });
 
@@ -93,11 +92,11 @@ describe("slice source", () => {
 
   it("reads once for all readers at one id, concurrent or later", async () => {
     let reads = 0;
-    const read = async (_run: string, after: number): Promise<EventSlice> => {
+    const read: ReadEvents = async (_run, after) => {
       reads += 1;
-      return { events: events(after, 2), oldestEventId: 1, lastEventId: 99, truncated: false, end: false };
+      return { events: events(after, 2), firstId: after + 1, end: false };
     };
-    const source = new SliceSource({ read }, new StreamMemory(1e6));
+    const source = new SliceSource(read, new StreamMemory(1e6));
     const slices = await Promise.all(Array.from({ length: 20 }, () => source.after("run", 4, "")));
     assert.equal(new Set([...slices, await source.after("run", 4, "")]).size, 1);
     assert.equal(reads, 1);
@@ -107,12 +106,12 @@ describe("slice source", () => {
   });
 
   it("does not reuse another reader's older empty result", async () => {
-    const resolvers: ((slice: EventSlice) => void)[] = [];
-    const read = () => new Promise<EventSlice>((resolve) => resolvers.push(resolve));
-    const source = new SliceSource({ read }, new StreamMemory(1e6));
+    const resolvers: ((slice: Awaited<ReturnType<ReadEvents>>) => void)[] = [];
+    const read: ReadEvents = () => new Promise((resolve) => resolvers.push(resolve));
+    const source = new SliceSource(read, new StreamMemory(1e6));
     const first = source.after("run", 4, "");
     const second = source.after("run", 4, "");
-    const state = { oldestEventId: 1, lastEventId: 4, truncated: false, end: false };
+    const state = { firstId: 5, end: false };
     resolvers[0]!({ ...state, events: [] });
     assert.equal(await first, undefined);
     while (resolvers.length < 2) await new Promise((resolve) => setImmediate(resolve));

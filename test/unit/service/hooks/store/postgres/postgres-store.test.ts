@@ -72,7 +72,7 @@ describe("createPostgresStore", () => {
     await stores[0]!.createRun(newRun("r1"));
     await create(schema).open();
     assert.equal((await stores[1]!.getRun("r1"))?.seq, 1);
-    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 5 }]);
+    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 6 }]);
   });
 
   it("migrates the second schema with its runs, which workers claim by priority", async () => {
@@ -122,7 +122,7 @@ describe("createPostgresStore", () => {
     const newer = newSchema();
     await create(newer).open();
     await sql(`UPDATE ${newer}.latentkit_version SET version = 99`);
-    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 5/);
+    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 6/);
     await refusesHook(create(newer).getRun("r1"), "store_unavailable");
     const foreign = newSchema();
     await sql(`CREATE SCHEMA ${foreign}; CREATE TABLE ${foreign}.people (id int)`);

@@ -1,0 +1,109 @@
+import type { GroupItem } from "../../runs/run-starter.js";
+import { ofItem } from "../../runs/run-starter.js";
+import { readJsonBody } from "../body.js";
+import { type Call, type Route, requireRunId } from "../call.js";
+import type { HookContext } from "../context.js";
+import { hashPayload, readIdempotencyKey } from "../idempotency-key.js";
+import { sendJson } from "../responses.js";
+import { parseBody, type RequestSchemas, termsFrom } from "../schemas.js";
+import { resolveSessionKey } from "../session-key.js";
+import { type ReadEvents, SliceSource } from "../stream/slice-source.js";
+import { traceparentOf } from "../traceparent.js";
+import { groupEnd, groupPayload } from "./payloads.js";
+import { namedGraph, refuseMessage, replayHeader, startBodyLimits } from "./start.js";
+import { sendStream } from "./stream-route.js";
+
+/** Items of one turn of the event loop. */
+const ITEMS_PER_TURN = 50;
+
+type Defaults = NonNullable<ReturnType<RequestSchemas["group"]["parse"]>["defaults"]>;
+
+/** An item, and what a repeated request must have the same. */
+interface ReadItem {
+  readonly item: GroupItem;
+  readonly payload: readonly unknown[];
+}
+
+/** `POST /hooks/group` and its alias, and the stream of a group. */
+export function groupRoutes(context: HookContext): Route[] {
+  const { runs, memory, schemas, config, startRates } = context;
+
+  const start = async (call: Call) => {
+    const { req, res, tokenId } = call;
+    const limits = startBodyLimits(context, config.limits.group_body_bytes);
+    const body = parseBody(schemas.group, await readJsonBody(req, res, limits));
+    const key = readIdempotencyKey(req, body.idempotencyKey);
+    const read: ReadItem[] = [];
+    await inTurns(body.items, (value, index) => {
+      read.push(ofItem(index, () => readItem(context, value, body.defaults ?? {})));
+    });
+    const items = read.map(({ item }) => item);
+    const payloadHash = hashPayload([JSON.stringify(read.map(({ payload }) => payload))]);
+    const group = await runs.startGroup({
+      items,
+      traceparent: traceparentOf(req),
+      idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "group", payloadHash },
+      async admit() {
+        await inTurns(items, ({ message, graph }, index) =>
+          ofItem(index, () => refuseMessage(context, message, graph)),
+        );
+        startRates.count(tokenId, [...new Set(items.flatMap(({ sessionKey }) => sessionKey ?? []))]);
+      },
+    });
+    sendJson(req, res, { status: 202, body: groupPayload(context, req.baseUrl, group), headers: replayHeader(group) });
+  };
+
+  const readEvents: ReadEvents = async (groupId, after, base) => {
+    const { ends, size, ended, oldest } = await runs.readGroup(groupId, after);
+    const events = ends.map((end) => {
+      return { id: end.position, event: "item", data: JSON.stringify(groupEnd(context, base, end)) };
+    });
+    const isComplete = ended === size && (ends.at(-1)?.position ?? size) === size;
+    if (isComplete) events.push({ id: size + 1, event: "done", data: JSON.stringify({ size }) });
+    return { events, firstId: Math.max(after + 1, oldest), end: isComplete };
+  };
+  const slices = new SliceSource(readEvents, memory);
+  const stream = (call: Call) => {
+    const id = requireRunId(call);
+    const ids = async () => {
+      const { size, ended, oldest } = await runs.readGroup(id, Number.MAX_SAFE_INTEGER);
+      const end = ended === size;
+      return { oldestEventId: oldest, lastEventId: end ? size + 1 : ended, end };
+    };
+    return sendStream(context, call, { id, slices, ids, listen: () => runs.listenToGroup(id) });
+  };
+
+  return [
+    { name: "group", paths: ["/hooks/group", "/api/hooks/group"], access: "token", handlers: { POST: start } },
+    { name: "stream", paths: ["/api/groups/:id/stream"], access: "run", handlers: { GET: stream } },
+  ];
+}
+
+function readItem(context: HookContext, value: unknown, defaults: Defaults): ReadItem {
+  const own = parseBody(context.schemas.groupItem, value);
+  const namesSession = own.sessionKey != null || own.session_key != null;
+  const session = resolveSessionKey({ ...context.config.sessions, defaultKey: "" }, namesSession ? own : defaults);
+  const sessionKey = session === "" ? undefined : session;
+  const name = (own.name ?? defaults.name)?.trim() || undefined;
+  const graphName = own.graph ?? defaults.graph ?? undefined;
+  const terms = termsFrom({
+    timeoutSeconds: own.timeoutSeconds ?? defaults.timeoutSeconds,
+    priority: own.priority ?? defaults.priority,
+    delaySeconds: own.delaySeconds ?? defaults.delaySeconds,
+    deadlineSeconds: own.deadlineSeconds ?? defaults.deadlineSeconds,
+    tags: own.tags ?? defaults.tags,
+  });
+  const { message } = own;
+  return {
+    item: { message, name, sessionKey, graph: namedGraph(context, graphName), ...terms },
+    payload: [message, name, sessionKey, graphName, terms],
+  };
+}
+
+/** Does work for each item, and lets the event loop turn in between. */
+async function inTurns<T>(items: readonly T[], work: (item: T, index: number) => void): Promise<void> {
+  for (const [index, item] of items.entries()) {
+    if (index % ITEMS_PER_TURN === ITEMS_PER_TURN - 1) await new Promise((resolve) => setImmediate(resolve));
+    work(item, index);
+  }
+}
