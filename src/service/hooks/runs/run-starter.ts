@@ -14,6 +14,8 @@ export interface StartRequest extends Terms {
   readonly idempotency?: Idempotency;
   /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
   readonly admit?: () => void;
+  /** UUID of the run, which no other run has. Default: a random one. */
+  readonly id?: string;
   readonly origin: "agent" | "wake" | "comfy";
   readonly message: string;
   readonly name?: string;
@@ -59,6 +61,7 @@ export interface HeartbeatResult {
 }
 
 interface Creation {
+  readonly id?: string;
   readonly origin: RunOrigin;
   readonly sessionKey: string;
   readonly name: string | null;
@@ -93,10 +96,10 @@ export class RunStarter {
   }
 
   async start(request: StartRequest): Promise<Started> {
-    const { origin, sessionKey, message, name = null, graph, traceparent, idempotency } = request;
+    const { id, origin, sessionKey, message, name = null, graph, traceparent, idempotency } = request;
     const createdMark = this.#context.mark();
     const terms = termsOf(request, this.#limits, createdMark);
-    const creation = { origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
+    const creation = { id, origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);
@@ -153,7 +156,7 @@ export class RunStarter {
     } = creation;
     const reservation = this.#queue.reserve(sessionKey, terms.dueMark !== null);
     try {
-      const id = this.#newId();
+      const id = creation.id ?? this.#newId();
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
       // a run stores its message until it is swept: no more than a request may bring
       const maxWakeBytes = this.#limits.body_bytes;
