@@ -8,6 +8,7 @@ import type { Sockets } from "./sockets.js";
 
 /** Time after a response before the client of its prompt learns more: clients listen only once they have it. */
 const GATE_MS = 50;
+const FAILURES: ReadonlySet<string> = new Set(["error", "aborted"]);
 
 // decision 323
 /** Tells clients how their prompts go on. */
@@ -29,8 +30,11 @@ export class Publisher {
     let end: Message | undefined;
     try {
       await this.#tellQueue();
+      const since = this.#context.clock.monotonic();
       for await (const { events } of this.#context.runs.follow(id, 0)) {
         for (const event of events) {
+          // a client that has just learned of the start looks at the history before it listens for errors
+          if (clientId !== "" && FAILURES.has(event.event)) await this.#until(since + GATE_MS);
           const messages = view.take(event, this.#context.clock.now());
           for (const message of messages) this.#tell(clientId, message);
           if (TERMINAL_EVENTS.some((name) => name === event.event)) end = messages.at(-1);
@@ -68,11 +72,15 @@ export class Publisher {
     else this.#sockets.send(clientId, message);
   }
 
-  #afterResponse(res: ServerResponse): Promise<void> {
-    return new Promise((resolve) => {
-      const wait = () => void this.#context.clock.setTimer(GATE_MS, resolve);
-      if (res.writableFinished || res.destroyed) wait();
-      else res.once("close", wait);
-    });
+  async #afterResponse(res: ServerResponse): Promise<void> {
+    if (!res.writableFinished && !res.destroyed) await new Promise((resolve) => res.once("close", resolve));
+    await this.#until(this.#context.clock.monotonic() + GATE_MS);
+  }
+
+  /** Waits until a time of the monotonic clock. */
+  #until(time: number): Promise<void> {
+    const { clock } = this.#context;
+    const ms = time - clock.monotonic();
+    return ms <= 0 ? Promise.resolve() : new Promise((resolve) => void clock.setTimer(ms, resolve));
   }
 }
