@@ -119,6 +119,7 @@ export function isAddress(subfolder: string, filename: string): boolean {
   const names = subfolder === "" ? [filename] : [...subfolder.split("/"), filename];
   return (
     subfolder.length <= 1024 &&
+    !filename.includes("/") &&
     names.every((name) => name !== "" && name !== "." && name !== ".." && name.length <= 255 && isPrintable(name))
   );
 }
