@@ -44,7 +44,7 @@ export interface GraphJob {
   device?: DeviceChoice;
   /**
    * Sends a small picture of a sampler's estimate with its progress, an image [B, h, w, 3] of latent cells, at most ten
-   * a second; not from worker threads.
+   * a second; from worker threads its first picture as a PNG file.
    */
   previews?: boolean;
 }

@@ -40,6 +40,8 @@ export interface AgentContext {
    * mount path of the router. In events and in the response, each reader sees that path with the mount path in front.
    */
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
+  /** Shows a picture of the moment, a PNG file, to clients of ComfyUI's classic API that listen now. It is kept nowhere. */
+  preview?(png: Uint8Array): void;
 }
 
 /** The graphs of an agent, as they are now. */

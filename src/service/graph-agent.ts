@@ -114,6 +114,8 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
       ...{ ...job, set, passing: Object.keys(set), outputDir: folder },
       // the nodes that are wanted, and the files at hand, are those of the agent's graphs
       ...(run.graph?.name === null && { targets: undefined, files }),
+      // hooks have no pictures of the moment
+      previews: job.previews === true && facts !== undefined,
       ...(facts !== undefined && {
         partial: true,
         partialExecutionTargets: facts.targets ?? undefined,

@@ -1,6 +1,7 @@
 import { dirname, extname, relative, sep } from "node:path";
 import type { NodeUi, RunEvent } from "../graph/events.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
+import { previewPng } from "../render/preview-png.js";
 import type { AgentContext } from "./agent.js";
 
 /** Longest texts of a node's UI result that an event has, as JSON. */
@@ -29,7 +30,7 @@ export interface ReportOptions {
 export function createReporter(
   graph: Readonly<Record<string, unknown>>,
   { outputDir, folder, isForComfy }: ReportOptions,
-  { emit, addFile }: AgentContext,
+  { emit, addFile, preview: show }: AgentContext,
 ) {
   const files = new Map<string, ReportedFile>();
   const classOf = (id: string) => (graph[id] as { class_type?: unknown } | undefined)?.class_type ?? null;
@@ -54,8 +55,12 @@ export function createReporter(
       if (isForComfy && event.nodeIds.length > 0) emit("cached", { nodes: event.nodeIds });
     } else if (event.type === "node-start")
       emit("node_start", { node: event.displayId, class_type: classOf(event.displayId) });
-    else if (event.type === "progress") emit("progress", { value: event.value, max: event.max, node: event.nodeId });
-    else if (event.type === "node-done") {
+    else if (event.type === "progress") {
+      // bytes come a while after the event of their step
+      const isAgain = event.preview instanceof Uint8Array;
+      if (!isAgain) emit("progress", { value: event.value, max: event.max, node: event.nodeId });
+      if (event.preview !== undefined) void previewPng(event.preview).then((png) => png && show?.(png));
+    } else if (event.type === "node-done") {
       const { displayId: node, ms } = event;
       open.delete(node);
       const done = nodes - open.size;

@@ -42,7 +42,7 @@ export function stdOfItems(x: Tensor): number[] {
 }
 
 /** One item of a batch, in its memory. */
-function itemOf(x: Tensor, item: number): Tensor {
+export function itemOf(x: Tensor, item: number): Tensor {
   const size = x.size / x.shape[0]!;
   return Tensor.from(x.data.subarray(item * size, (item + 1) * size), [1, ...x.shape.slice(1)]);
 }

@@ -43,6 +43,7 @@ export const configSchema = lazy(() => {
     targets: z.array(nonEmpty).optional(),
     extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
     cache_dir: path.optional(),
+    previews: z.boolean().optional(),
   });
 
   const format = z

@@ -13,6 +13,7 @@ import { parseJson } from "../../io/json/lossless.js";
 import type { RenderSurroundings } from "../defaults.js";
 import { type Job, parseJob } from "../job.js";
 import { plainEvent, plainResult } from "../plain.js";
+import { previewPng } from "../preview-png.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
 import type { RenderResult } from "../result.js";
@@ -123,6 +124,11 @@ function serve(port: MessagePort, data: ThreadData): void {
   let job = "";
   let given: FilesByName | undefined;
   const running = new Map<number, AbortController>();
+  /** Sends an event once more with its picture, once that is encoded. */
+  const sendPreview = async (id: number, event: RunEvent, preview: unknown) => {
+    const png = await previewPng(preview);
+    if (png !== undefined) send({ id, type: "event", event: { ...event, preview: png } as RunEvent });
+  };
   const send = (message: FromThread, moved: readonly ArrayBuffer[] = []) => port.postMessage(message, moved);
 
   const run = async (id: number, message: RunMessage, { graph, job, files: given }: Sent, signal: AbortSignal) => {
@@ -138,7 +144,10 @@ function serve(port: MessagePort, data: ThreadData): void {
     const onEvent = (event: RunEvent) => {
       if (mark !== undefined && event.type === "node-start") setMark(mark, event.displayId);
       const isSent = isQuiet ? item === undefined && namesFiles(event) : isDue(event);
-      if (isSent) send({ id, type: "event", event: sendable(event) });
+      if (!isSent) return;
+      const preview = event.type === "progress" ? event.preview : undefined;
+      send({ id, type: "event", event: sendable(event) });
+      if (preview !== undefined) void sendPreview(id, event, preview);
     };
     try {
       const shared = withFiles(job, given);
@@ -228,7 +237,7 @@ function once<T>(create: () => Promise<T>): () => Promise<T> {
 function createThrottle(): (event: RunEvent) => boolean {
   let next = 0;
   return (event) => {
-    if (event.type !== "progress" || event.value >= event.max) return true;
+    if (event.type !== "progress" || event.value >= event.max || event.preview !== undefined) return true;
     const now = performance.now();
     if (now < next) return false;
     next = now + PROGRESS_EVERY_MS;

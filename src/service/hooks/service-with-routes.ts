@@ -95,6 +95,7 @@ export function createServiceWithRoutes(
         observer.finished?.(run);
         deliverer.wake();
       },
+      previewed: (id, png) => comfy.preview(id, png),
     },
     receiversOf: (state) => receiversOfEnd(endpoints, state),
     beforeClose: () => deliverer.stop(),

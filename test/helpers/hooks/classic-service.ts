@@ -49,6 +49,7 @@ export function classicStarter(): (options?: {
   readonly web?: object;
   readonly limits?: object;
   readonly inThread?: boolean;
+  readonly previews?: boolean;
 }) => Promise<RunningService> {
   const folder = temporaryFolder();
   const start = serviceStarter();
@@ -56,9 +57,9 @@ export function classicStarter(): (options?: {
   afterEach(async () => {
     for (const agent of agents.splice(0)) await agent.close();
   });
-  return async ({ web = {}, limits = {}, inThread = false } = {}) => {
+  return async ({ web = {}, limits = {}, inThread = false, previews } = {}) => {
     const host = inThread ? undefined : createPreviewHost();
-    const agent = createGraphAgent({ graph: quick(), outputDir: join(folder(), "out"), threads: 1, host });
+    const agent = createGraphAgent({ graph: quick(), outputDir: join(folder(), "out"), threads: 1, host, previews });
     agents.push(agent);
     return start({ agent, config: { comfy_classic: "token", ...web, limits } });
   };

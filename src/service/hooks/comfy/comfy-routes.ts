@@ -19,6 +19,8 @@ export interface ComfyApis {
   readonly routes: readonly Route[];
   /** Opens a WebSocket; absent where the classic API is closed. */
   readonly upgrade?: ClassicApi["upgrade"];
+  /** Shows the client of a prompt a picture of the moment, a PNG file. */
+  preview(runId: string, png: Uint8Array): void;
   /** Closes the WebSockets. */
   close(): void;
 }
@@ -28,12 +30,13 @@ export interface ComfyApis {
 export function createComfyApis(context: HookContext): ComfyApis {
   const { comfy_api, comfy_classic } = context.config.web;
   const hasClassic = comfy_classic !== "none";
-  if (!comfy_api && !hasClassic) return { routes: [], close() {} };
+  if (!comfy_api && !hasClassic) return { routes: [], preview() {}, close() {} };
   const parts = partsOf(context, comfy_api ? "comfy_api" : "comfy_classic");
   const classic = hasClassic ? createClassicApi(context, parts) : undefined;
   return {
     routes: [...(comfy_api ? versionTwo(context, parts) : []), ...(classic?.routes ?? [])],
     upgrade: classic?.upgrade,
+    preview: (runId, png) => classic?.preview(runId, png),
     close: () => classic?.close(),
   };
 }

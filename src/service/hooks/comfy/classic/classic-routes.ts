@@ -20,6 +20,8 @@ export interface ClassicApi {
   readonly routes: readonly Route[];
   /** Opens a WebSocket on `/ws`, or refuses it. */
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** Shows the client of a prompt a picture of the moment, a PNG file. */
+  preview(runId: string, png: Uint8Array): void;
   /** Closes the WebSockets. */
   close(): void;
 }
@@ -31,7 +33,7 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
   const access = web.comfy_classic === "open" ? "open" : "token";
   const prompts = new Prompts(context);
   const names = new InputNames(parts, prompts, limits.retention_hours * 3600_000);
-  const features = { supports_preview_metadata: false, max_upload_size: limits.upload_bytes };
+  const features = { supports_preview_metadata: true, max_upload_size: limits.upload_bytes };
   const sockets: Sockets = new Sockets(context, { access, features, status: () => publisher.status() });
   const publisher = new Publisher(context, prompts, sockets);
   const guarded =
@@ -55,6 +57,7 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
       ...infoRoutes(parts, features),
     ].map(routeOf),
     upgrade: (req, socket, head) => void sockets.upgrade(req, socket, head),
+    preview: (runId, png) => publisher.preview(runId, png),
     close: () => sockets.close(),
   };
 }

@@ -25,7 +25,8 @@ export class PromptView {
   readonly milestones: Message[] = [];
   readonly #executed: string[] = [];
   #failure: Fields = {};
-  #node: string | null = null;
+  /** The node that started last. */
+  node: string | null = null;
   #lacksCached = false;
 
   constructor(id: string) {
@@ -46,7 +47,7 @@ export class PromptView {
     const end = this.#end(event, fields, at);
     if (end !== undefined) return [...before, end];
     if (event === "node_start") {
-      this.#node = String(node);
+      this.node = String(node);
       before.push(this.#message("executing", { node, display_node: node }));
     } else if (event === "progress") {
       before.push(this.#message("progress", { value: fields.value, max: fields.max, node }));
@@ -66,7 +67,7 @@ export class PromptView {
 
   #end(event: string, { error, code }: Fields, at: number): Message | undefined {
     if (event === "done") return this.#milestone("execution_success", {}, at);
-    const { node_id = this.#node, node_type = null, message = error, code: type = code } = this.#failure;
+    const { node_id = this.node, node_type = null, message = error, code: type = code } = this.#failure;
     const where = { node_id, node_type, executed: this.#executed };
     if (event === "aborted") return this.#milestone("execution_interrupted", where, at);
     if (event !== "error") return undefined;

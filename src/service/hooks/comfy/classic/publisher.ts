@@ -16,6 +16,8 @@ export class Publisher {
   readonly #context: HookContext;
   readonly #prompts: Prompts;
   readonly #sockets: Sockets;
+  /** Prompts whose clients are being told, with the messages so far. */
+  readonly #told = new Map<string, { readonly clientId: string; readonly view: PromptView }>();
 
   constructor(context: HookContext, prompts: Prompts, sockets: Sockets) {
     this.#context = context;
@@ -27,6 +29,7 @@ export class Publisher {
   async follow(id: string, clientId: string, res: ServerResponse): Promise<void> {
     if (clientId !== "") await this.#afterResponse(res);
     const view = new PromptView(id);
+    this.#told.set(id, { clientId, view });
     let end: Message | undefined;
     try {
       await this.#tellQueue();
@@ -45,11 +48,21 @@ export class Publisher {
       const isGone = error instanceof HookError && error.kind === "run_not_found";
       if (!isGone) this.#context.log.error({ run_id: id, err: error }, "the client of a prompt is not told of its end");
     }
+    this.#told.delete(id);
     this.#prompts.publish(id);
     // the service stops: the run may go on elsewhere
     if (end === undefined && this.#context.runs.closing) return;
     await this.#tellQueue();
     this.#sockets.send(clientId, { type: "executing", data: { node: null, prompt_id: id } });
+  }
+
+  /** Shows a picture of the moment, a PNG file, of the node that runs. */
+  preview(id: string, png: Uint8Array): void {
+    const { clientId, view } = this.#told.get(id) ?? {};
+    if (clientId === undefined || view === undefined || view.node === null) return;
+    const { node } = view;
+    const metadata = { node_id: node, display_node_id: node, parent_node_id: null, real_node_id: node, prompt_id: id };
+    this.#sockets.preview(clientId, png, { ...metadata, image_type: "image/png" });
   }
 
   /** Message about the queue. */

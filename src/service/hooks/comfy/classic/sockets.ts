@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Request } from "express";
 import type { WebSocket, WebSocketServer } from "ws";
 import { lazy, loadWs } from "../../../../base/lazy-packages.js";
+import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import type { Access } from "../../http/call.js";
 import { isIdle } from "../../http/connection.js";
@@ -20,6 +21,10 @@ const MOST_MESSAGE_BYTES = 64 * 1024;
 /** Unsent bytes of a socket that are no reason to count those of all others. */
 const FEW_BYTES = 16 * 1024;
 const GOING_AWAY = 1001;
+/** Kinds of binary messages, and of pictures in them. */
+const PREVIEW = 1;
+const PREVIEW_WITH_METADATA = 4;
+const PNG = 2;
 const PATHS: ReadonlySet<string | undefined> = new Set(["/ws", "/api/ws"]);
 
 /** Facts that a new socket is told. */
@@ -41,6 +46,8 @@ export class Sockets {
     const options = { noServer: true, clientTracking: false, perMessageDeflate: false };
     return new WebSocketServer({ ...options, maxPayload: MOST_MESSAGE_BYTES });
   });
+  /** Sockets whose clients read previews with metadata. */
+  readonly #readsMetadata = new WeakSet<WebSocket>();
   #isClosed = false;
 
   constructor(context: HookContext, facts: SocketFacts) {
@@ -84,6 +91,18 @@ export class Sockets {
     if (sockets === undefined) return;
     const text = JSON.stringify(message);
     for (const client of sockets) this.#write(client, text);
+  }
+
+  /** Shows the sockets of a client a picture; those that still have much to read do without. */
+  preview(clientId: string, png: Uint8Array, metadata: object): void {
+    const json = Buffer.from(JSON.stringify(metadata));
+    for (const client of this.#byClient.get(clientId) ?? []) {
+      if (client.bufferedAmount > FEW_BYTES) continue;
+      const frame = this.#readsMetadata.has(client)
+        ? [numbers(PREVIEW_WITH_METADATA, json.length), json, png]
+        : [numbers(PREVIEW, PNG), png];
+      this.#write(client, Buffer.concat(frame));
+    }
   }
 
   /** Sends to all sockets. */
@@ -134,7 +153,9 @@ export class Sockets {
     // a broken frame: the socket is closed by the package
     client.on("error", () => client.terminate());
     client.once("message", (data, isBinary) => {
-      if (isBinary || !isFeatureFlags(String(data))) return;
+      const flags = isBinary ? undefined : featureFlags(String(data));
+      if (flags === undefined) return;
+      if (flags.supports_preview_metadata === true) this.#readsMetadata.add(client);
       this.#write(client, JSON.stringify({ type: "feature_flags", data: this.#facts.features }));
     });
     client.once("close", () => {
@@ -151,7 +172,7 @@ export class Sockets {
     }
   }
 
-  #write(client: WebSocket, data: string): void {
+  #write(client: WebSocket, data: string | Buffer): void {
     if (client.readyState !== client.OPEN) return;
     client.send(data, ignore);
     this.#cutSlow(client);
@@ -171,13 +192,22 @@ const ignore = () => undefined;
 
 const queryOf = ({ url = "" }: IncomingMessage) => new URLSearchParams(/\?(.*)$/s.exec(url)?.[1] ?? "");
 
-function isFeatureFlags(text: string): boolean {
+/** Features of a client that names them; undefined for any other message. */
+function featureFlags(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    return (JSON.parse(text) as { type?: unknown } | null)?.type === "feature_flags";
+    const { type, data } = JSON.parse(text) as { type?: unknown; data?: unknown };
+    return type === "feature_flags" && isPlainObject(data) ? data : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
+
+/** Numbers of 32 bits, big-endian. */
+const numbers = (...values: readonly number[]): Buffer => {
+  const bytes = Buffer.alloc(4 * values.length);
+  for (const [at, value] of values.entries()) bytes.writeUInt32BE(value, 4 * at);
+  return bytes;
+};
 
 /** Sends a refusal where Node has no response, and closes the connection. */
 function refuse(req: IncomingMessage, socket: Duplex, error: HookError, requestId: string): void {

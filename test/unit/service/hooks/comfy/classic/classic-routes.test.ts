@@ -59,7 +59,9 @@ describe("ComfyUI's classic API", () => {
   const socketTo = async ({ port }: RunningService, path = "/ws?clientId=me", headers: object = bearer) => {
     const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers: { ...headers } });
     const messages: Message[] = [];
-    socket.on("message", (data) => messages.push(JSON.parse(String(data)) as Message));
+    socket.on("message", (data, isBinary) => {
+      if (!isBinary) messages.push(JSON.parse(String(data)) as Message);
+    });
     await once(socket, "open");
     return { socket, messages };
   };
@@ -163,6 +165,32 @@ describe("ComfyUI's classic API", () => {
     assert.deepEqual(entry.prompt.slice(3), [{ extra_pnginfo: {}, client_id: "me" }, ["9"]]);
     for (const one of [socket, other.socket]) one.close();
   });
+
+  for (const inThread of [false, true]) {
+    it(`previews are binary messages${inThread ? ", from a thread too" : ""}`, async () => {
+      const service = await start({ inThread, previews: true });
+      const { socket } = await socketTo(service, "/ws?clientId=me");
+      const { socket: other } = await socketTo(service, "/ws?clientId=me");
+      const frames: Buffer[] = [];
+      const framesWithFacts: Buffer[] = [];
+      socket.on("message", (data: Buffer, isBinary) => isBinary && frames.push(data));
+      other.on("message", (data: Buffer, isBinary) => isBinary && framesWithFacts.push(data));
+      other.send(JSON.stringify({ type: "feature_flags", data: { supports_preview_metadata: true } }));
+      const { prompt_id: id } = await submit(service, picture(1, 2000), { client_id: "me" });
+      await until(() => frames.length > 1 && framesWithFacts.length > 1, "two previews");
+      await service.post("/interrupt", {});
+      assert.deepEqual([frames[0]!.readUInt32BE(0), frames[0]!.readUInt32BE(4)], [1, 2]);
+      const { width, height } = await decodePng(frames[0]!.subarray(8));
+      assert.deepEqual([width, height], [8, 8]);
+      const length = framesWithFacts[0]!.readUInt32BE(4);
+      assert.equal(framesWithFacts[0]!.readUInt32BE(0), 4);
+      const facts = JSON.parse(framesWithFacts[0]!.toString("utf8", 8, 8 + length)) as Record<string, unknown>;
+      assert.deepEqual([facts.node_id, facts.prompt_id, facts.image_type], ["3", id, "image/png"]);
+      await decodePng(framesWithFacts[0]!.subarray(8 + length));
+      await ended(service, id);
+      for (const one of [socket, other]) one.close();
+    });
+  }
 
   it("prompt_id: a UUID of the client is the prompt's, once; others are refused", async () => {
     const service = await start();
