@@ -70,9 +70,9 @@ export class Sockets {
     // what came with the request is back in the socket then
     await Promise.resolve();
     try {
-      const release = this.#admit(req, socket, cut);
-      socket.once("close", release);
-      const clientId = readClientId(queryOf(req).get("clientId")) ?? randomUUID().replaceAll("-", "");
+      const query = queryOf(req);
+      const clientId = readClientId(query.get("clientId")) ?? randomUUID().replaceAll("-", "");
+      socket.once("close", this.#admit(req, query, clientId, cut));
       this.#server().handleUpgrade(req, socket, head, (client) => {
         socket.off("error", cut);
         void this.#open(client, clientId);
@@ -93,6 +93,7 @@ export class Sockets {
     for (const client of sockets) this.#write(client, text);
   }
 
+  // decision 325
   /** Shows the sockets of a client a picture; those that still have much to read do without. */
   preview(clientId: string, png: Uint8Array, metadata: object): void {
     const json = Buffer.from(JSON.stringify(metadata));
@@ -119,18 +120,16 @@ export class Sockets {
   }
 
   /** Takes a slot for the socket and returns the function that releases it. Fails as the gate, and with 404, 403 and 429. */
-  #admit(req: IncomingMessage, socket: Duplex, cut: () => void): () => void {
+  #admit(req: IncomingMessage, query: URLSearchParams, clientId: string, cut: () => void): () => void {
     const { runs, slots, config } = this.#context;
     if (!isIdle(req.socket)) throw new HookError("invalid_request", "expected no other request on the connection");
     const path = req.url?.split("?", 1)[0];
     if (!PATHS.has(path)) throw new HookError("not_found");
-    const query = queryOf(req);
-    const call = { req: req as Request, query, params: {} };
-    passGate(this.#context, this.#facts.access, call);
+    passGate(this.#context, this.#facts.access, { req: req as Request, query, params: {} });
     refuseForeign(config, req);
     if (this.#isClosed || runs.closing) throw new HookError("shutting_down");
-    if (socket.destroyed) throw new HookError("invalid_request");
-    return slots.take(`ws ${query.get("clientId") ?? ""}`, cut);
+    if (req.socket.destroyed) throw new HookError("invalid_request");
+    return slots.take(`ws ${clientId}`, cut);
   }
 
   async #open(client: WebSocket, clientId: string): Promise<void> {
