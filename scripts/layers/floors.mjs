@@ -95,7 +95,13 @@ export const FLOORS = {
   "service/hooks/runs": ["*", "task/", "queue/", "run-starter", "create-runs"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
-  "service/hooks/comfy": ["*", "assets/ jobs/", "comfy-parts", "asset-routes job-routes job-events classic/", "comfy-routes"],
+  "service/hooks/comfy": [
+    "*",
+    "assets/ jobs/",
+    "comfy-parts",
+    "asset-routes job-routes job-events classic/",
+    "comfy-routes",
+  ],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 
