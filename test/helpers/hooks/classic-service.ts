@@ -1,8 +1,11 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
 import { join } from "node:path";
 import { createPreviewHost } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
+import WebSocket from "ws";
 import { temporaryFolder } from "../folders.js";
-import { type RunningService, serviceStarter } from "./hook-service.js";
+import { bearer, type RunningService, serviceStarter, until } from "./hook-service.js";
 
 /** Samples a little picture. */
 export const picture = (seed: unknown, steps = 4) => ({
@@ -63,4 +66,57 @@ export function classicStarter(): (options?: {
     agents.push(agent);
     return start({ agent, config: { comfy_classic: "token", ...web, limits } });
   };
+}
+
+export interface Message {
+  readonly type: string;
+  readonly data: Record<string, unknown>;
+}
+
+/** Entry of the history. */
+export interface Entry {
+  readonly prompt: [number, string, object, object, string[]];
+  readonly outputs: Record<string, { images?: { filename: string; subfolder: string; type: string }[] }>;
+  readonly status: { status_str: string; completed: boolean; messages: [string, object][] };
+}
+
+/** Starts a prompt. */
+export async function submit({ post }: RunningService, prompt: object, more: object = {}) {
+  const response = await post("/prompt", { prompt, ...more });
+  assert.equal(response.status, 200, await response.clone().text());
+  return (await response.json()) as { prompt_id: string; number: number; node_errors: object };
+}
+
+/** Waits for a prompt's entry of the history. */
+export async function ended({ get }: RunningService, id: string): Promise<Entry> {
+  let entry: Entry | undefined;
+  await until(async () => {
+    entry = ((await (await get(`/history/${id}`)).json()) as Record<string, Entry>)[id];
+    return entry !== undefined;
+  }, "the entry of the history");
+  return entry!;
+}
+
+/** Path of the picture of node 9. */
+export const viewOf = (entry: Entry, more: Record<string, string> = {}): string =>
+  `/view?${new URLSearchParams({ ...entry.outputs["9"]!.images![0]!, ...more })}`;
+
+/** Opens a WebSocket, and collects its messages. */
+export async function socketTo({ port }: RunningService, path = "/ws?clientId=me", headers: object = bearer) {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers: { ...headers } });
+  const messages: Message[] = [];
+  socket.on("message", (data, isBinary) => {
+    if (!isBinary) messages.push(JSON.parse(String(data)) as Message);
+  });
+  await once(socket, "open");
+  return { socket, messages };
+}
+
+/** Status with which a WebSocket is refused. */
+export async function refusedSocket({ port }: RunningService, path: string, headers: object): Promise<number> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers: { ...headers } });
+  socket.on("error", () => undefined);
+  const [, response] = (await once(socket, "unexpected-response")) as [unknown, { statusCode: number }];
+  socket.terminate();
+  return response.statusCode;
 }
