@@ -67,8 +67,8 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/ reproducible/", "commands/", "main"],
   service: [
-    "agent asset-references token-headers",
-    "agent-graphs log message traced-agent",
+    "agent asset-references prompt-facts token-headers",
+    "agent-graphs log message run-reporter traced-agent",
     "graph-agent",
     "hooks/",
     "batch/ web/",
@@ -95,7 +95,13 @@ export const FLOORS = {
   "service/hooks/runs": ["*", "task/", "queue/", "run-starter", "create-runs"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
-  "service/hooks/comfy": ["*", "assets/ jobs/", "comfy-parts", "asset-routes job-routes job-events", "comfy-routes"],
+  "service/hooks/comfy": [
+    "*",
+    "assets/ jobs/",
+    "comfy-parts",
+    "asset-routes job-routes job-events classic/",
+    "comfy-routes",
+  ],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 

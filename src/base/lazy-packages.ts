@@ -14,6 +14,7 @@ export const loadPg = () => require("pg") as typeof import("pg");
 export const loadPino = () => require("pino") as typeof import("pino");
 export const loadPromClient = () => require("prom-client") as typeof import("prom-client");
 export const loadSharp = () => require("sharp") as typeof import("sharp", { with: { "resolution-mode": "require" }});
+export const loadWs = () => require("ws") as typeof import("ws");
 export const loadZod = () => require("zod") as typeof import("zod");
 export const loadZodToOpenApi = () =>
   require("@asteasolutions/zod-to-openapi") as typeof import("@asteasolutions/zod-to-openapi");

@@ -1,4 +1,6 @@
 import type { Validation } from "../graph/validate.js";
+import type { NodeDescription } from "../nodes/describe.js";
+import type { FileKind } from "../nodes/inputs.js";
 
 /** A graph in API format that runs keep from their start, whatever becomes of its file. */
 export interface RunGraph {
@@ -38,6 +40,8 @@ export interface AgentContext {
    * mount path of the router. In events and in the response, each reader sees that path with the mount path in front.
    */
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
+  /** Shows a picture of the moment, a PNG file, to clients of ComfyUI's classic API that listen now. It is kept nowhere. */
+  preview?(png: Uint8Array): void;
 }
 
 /** The graphs of an agent, as they are now. */
@@ -49,8 +53,16 @@ export interface AgentGraphs {
   find(name: string): RunGraph | undefined;
   /** Folder of uploaded bytes, which graphs that came with their requests refer to. */
   readonly assetsDir: string;
-  /** Checks a graph that came with its request. Its assets exist. */
-  validate(text: string): Promise<Validation>;
+  /** Checks a graph that came with its request, or the part that `targets` need. Its assets exist. */
+  validate(text: string, targets?: readonly string[]): Promise<Validation>;
+  /** Names of the node classes. */
+  classes(): readonly string[];
+  /** Describes a node class as ComfyUI does; undefined for an unknown one. */
+  describe(classType: string): NodeDescription | undefined;
+  /** Names of the model files of a kind; undefined where there are no models of the kind. */
+  models(kind: FileKind): readonly string[] | undefined;
+  /** Returns a graph of the editor in API format, any other as it is. Throws graph.invalid. */
+  toApi(graph: object): object;
   /** JSON Schema of the messages of a named graph; undefined for an unknown name. */
   schemaOf(name: string): object | undefined;
 }

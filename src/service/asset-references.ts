@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import type { FilesByName } from "../io/files/input-text.js";
-import { cloneJson, isPlainObject, keysInOrder, parseJson } from "../io/json/lossless.js";
+import { cloneJson, isPlainObject, keysInOrder, parseJson, printJson } from "../io/json/lossless.js";
 
 /** Marks an object in the place of a file's name as a reference to an asset. */
 const ASSET = "core/ASSET";
@@ -49,12 +49,13 @@ export async function readAssets(
   text: string,
   { assetsDir, mostBytes }: { assetsDir: string; mostBytes: number },
 ): Promise<{ graph: Record<string, unknown>; files: FilesByName }> {
-  const files: Record<string, Uint8Array> = {};
+  const files: Record<string, Uint8Array> = Object.create(null);
+  const hashes = new Map<string, unknown>();
   let left = mostBytes;
   const graph = await replaceReferences(parseJson(text) as Record<string, unknown>, async (info) => {
     const path = blobPath(assetsDir, info?.hash);
-    const name = `asset ${String(info?.hash)}`;
     if (path === undefined) throw new LatentkitError("file.not-found", "The graph refers to an asset without a hash.");
+    const name = nameOf(info ?? {}, hashes);
     if (Object.hasOwn(files, name)) return name;
     const bytes = await readWhole(path, left);
     left -= bytes.length;
@@ -62,6 +63,23 @@ export async function readAssets(
     return name;
   });
   return { graph, files };
+}
+
+/** A graph's text with the names of its assets, as those who wrote it have for them. */
+export async function nameAssets(text: string): Promise<string> {
+  if (!mayReferToAssets(text)) return text;
+  const hashes = new Map<string, unknown>();
+  return printJson(
+    await replaceReferences(parseJson(text) as Record<string, unknown>, async (info) => nameOf(info ?? {}, hashes)),
+  );
+}
+
+/** Name of an asset in its graph: the one that its uploader gave it, where no other asset of the graph has it. */
+function nameOf({ file_name: own, hash }: ReferenceInfo, hashes: Map<string, unknown>): string {
+  const isOwn = typeof own === "string" && (hashes.get(own) ?? hash) === hash;
+  const name = isOwn ? own : `asset ${String(hash)}`;
+  hashes.set(name, hash);
+  return name;
 }
 
 async function readWhole(path: string, most: number): Promise<Uint8Array> {

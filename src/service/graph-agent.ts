@@ -1,5 +1,5 @@
 import { readdir, rm } from "node:fs/promises";
-import { dirname, extname, join, relative, resolve, sep } from "node:path";
+import { join, resolve } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import {
   COUNT,
@@ -15,10 +15,9 @@ import { createCache } from "../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type Validation, validateGraph } from "../graph/validate.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
-import { encodePng } from "../io/png/png.js";
-import type { RawImage } from "../io/raw-image.js";
+import { describeNode } from "../nodes/describe.js";
+import { apiGraph } from "../render/convert-workflow.js";
 import { defaultHost, defaultRegistry } from "../render/defaults.js";
-import { filesOf, type RenderedFile } from "../render/files.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { renderJob } from "../render/render.js";
 import type { RenderResult } from "../render/result.js";
@@ -27,10 +26,12 @@ import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
-import type { Agent, AgentContext, AgentGraphs, RunGraph } from "./agent.js";
+import type { Agent, AgentGraphs, RunGraph } from "./agent.js";
 import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
 import { mayReferToAssets, readAssets } from "./asset-references.js";
 import { fillsOf } from "./message.js";
+import { readPromptFacts } from "./prompt-facts.js";
+import { createReporter } from "./run-reporter.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
@@ -70,15 +71,6 @@ export interface GraphAgent extends Agent {
   close(): Promise<void>;
 }
 
-/** A file as events and the response name it; `subfolder` is relative to the output folder. */
-interface ReportedFile {
-  readonly node: string;
-  readonly filename: string;
-  readonly subfolder: string;
-  readonly type: string;
-  readonly url: string;
-}
-
 interface Renderer {
   render(graph: string, job: Job, listener: RunListener): Promise<RenderResult>;
   close(): Promise<void>;
@@ -86,13 +78,6 @@ interface Renderer {
 
 /** Most bytes of the assets of one graph: they are in memory while it is rendered. */
 const MOST_ASSET_BYTES = 256 * 1024 * 1024;
-
-// decision 305
-/** Least time between two previews of a run; later a quarter of the time since its start, so that they stay few. */
-const PREVIEW_MS = 1000;
-const PREVIEW_SHARE = 1 / 4;
-
-const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
 /**
  * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, preview, node_done,
@@ -122,7 +107,8 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     // a worker that was lost may still write: the next one never shares its folder
     const folder = join(outputDir, "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
     const { graph, files } = await graphOf(run.graph);
-    const reporter = createReporter(graph.prompt, { outputDir, folder }, context);
+    const facts = run.graph?.name === null ? readPromptFacts(run.message) : undefined;
+    const reporter = createReporter(graph.prompt, { outputDir, folder, isForComfy: facts !== undefined }, context);
     const set = run.graph?.name === null ? {} : fillsOf(run.message, graph.parameters);
     const { signal } = context;
     // the next message is another one: results that follow from this one would only fill the cache
@@ -130,6 +116,11 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
       ...{ ...job, set, passing: Object.keys(set), outputDir: folder },
       // the nodes that are wanted, and the files at hand, are those of the agent's graphs
       ...(run.graph?.name === null && { targets: undefined, files }),
+      ...(facts !== undefined && {
+        partial: true,
+        partialExecutionTargets: facts.targets ?? undefined,
+        extraPnginfo: { ...job.extraPnginfo, ...facts.extraPnginfo },
+      }),
     };
     const result = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
     if (result.status !== "success") await removeUnfinished(folder);
@@ -137,14 +128,16 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return { response: JSON.stringify(reporter.files) };
   };
-  const validate = async (text: string): Promise<Validation> => {
+  const nodes = registry ?? defaultRegistry;
+  const { host = defaultHost } = options;
+  const validate = async (text: string, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
     const { inputDir, allowNetwork, classAliases } = job;
     // nodes of a setup module exist in the threads alone
     if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
-    const { host = defaultHost } = options;
-    const nodes = registry ?? defaultRegistry;
-    return validateGraph(graph, { registry: nodes, host, inputDir, files, allowNetwork, classAliases });
+    const partialExecutionTargets = targets && [...targets];
+    const own = { inputDir, files, allowNetwork, classAliases, partialExecutionTargets };
+    return validateGraph(graph, { registry: nodes, host, ...own });
   };
   let turn: Promise<unknown> = Promise.resolve();
   const graphs: AgentGraphs = {
@@ -158,8 +151,15 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     schemaOf: (name) => named.schemaOf(name),
     assetsDir,
     // one after the other: each holds its assets
-    validate: (text) => {
-      const result = turn.then(() => validate(text));
+    describe: (key) => {
+      const definition = nodes.get(key);
+      return definition && describeNode(definition, { host, inputDir: job.inputDir });
+    },
+    classes: () => nodes.keys(),
+    models: (kind) => (kind === "checkpoints" ? host.checkpoints() : host.files?.(kind)),
+    toApi: (graph) => apiGraph(graph, { registry, classAliases }),
+    validate: (text, targets) => {
+      const result = turn.then(() => validate(text, targets));
       turn = result.catch(() => undefined);
       return result;
     },
@@ -189,67 +189,6 @@ function createRenderer(job: Job, options: GraphAgentOptions): Renderer {
       return renderJob(graph, job, { ...surroundings, ...listener });
     },
     close: async () => {},
-  };
-}
-
-/** Emits the events of a graph's run, and collects its files. */
-function createReporter(
-  graph: Readonly<Record<string, unknown>>,
-  { outputDir, folder }: { outputDir: string; folder: string },
-  { emit, addFile }: AgentContext,
-) {
-  const files = new Map<string, ReportedFile>();
-  const classOf = (id: string) => (graph[id] as { class_type?: unknown } | undefined)?.class_type ?? null;
-  const report = (node: string, file: RenderedFile) => {
-    const { path, filename, type } = file;
-    // a reader may fetch what a node reports: only files of this run's folder
-    if (files.has(path) || !path.startsWith(folder + sep)) return;
-    const subfolder = relative(outputDir, dirname(path)).split(sep).join("/");
-    const reported = { node, filename, subfolder, type, url: addFile({ path }).url };
-    files.set(path, reported);
-    emit(PICTURES.has(extname(filename).toLowerCase()) ? "image" : "file", reported);
-  };
-  /** Nodes of the run that are not done; includes those that a lazy branch leaves out. */
-  let open = new Set<string>();
-  let nodes = 0;
-  const startedAt = performance.now();
-  let previewFrom = 0;
-  const sendPreview = (step: { value: number; max: number; node: string }, picture: RawImage) => {
-    const now = performance.now();
-    if (now < previewFrom) return;
-    previewFrom = now + Math.max(PREVIEW_MS, (now - startedAt) * PREVIEW_SHARE);
-    encodePng(picture).then(
-      (png) => emit("preview", { ...step, url: `data:image/png;base64,${png.toString("base64")}` }),
-      (error: Error) => emit("warning", { node: step.node, message: `No preview: ${error.message}` }),
-    );
-  };
-  const onEvent = (event: RunEvent) => {
-    if (event.type === "run-start") {
-      open = new Set(event.nodeIds);
-      nodes = open.size;
-    } else if (event.type === "cached") for (const id of event.nodeIds) open.delete(id);
-    else if (event.type === "node-start")
-      emit("node_start", { node: event.displayId, class_type: classOf(event.displayId) });
-    else if (event.type === "progress") {
-      const { value, max, nodeId: node, preview } = event;
-      emit("progress", { value, max, node });
-      if (preview !== undefined) sendPreview({ value, max, node }, preview as RawImage);
-    } else if (event.type === "node-done") {
-      const { displayId: node, ms } = event;
-      open.delete(node);
-      const done = nodes - open.size;
-      emit("node_done", { node, class_type: classOf(node), ms: Math.round(ms * 10) / 10, done, nodes });
-      for (const file of filesOf(event.ui ?? {}, folder)) report(node, file);
-    } else if (event.type === "node-error") {
-      const { nodeId: node, error } = event;
-      emit("node_error", { node, class_type: classOf(node), message: error.message, code: error.code });
-    } else if (event.type === "warning") emit("warning", { node: event.nodeId ?? null, message: event.message });
-  };
-  return {
-    onEvent,
-    get files(): readonly ReportedFile[] {
-      return [...files.values()];
-    },
   };
 }
 

@@ -12,6 +12,11 @@ export function parseInPieces(server: Server): void {
   const tunnels = new WeakSet<Duplex>();
   // such a socket has no parser any more
   server.prependListener("connect", (_req, socket: Duplex) => void tunnels.add(socket));
+  const upgraded = new WeakSet<Duplex>();
+  // with a listener, Node hands over every request that asks for another protocol
+  if (server.listenerCount("upgrade") > 0) {
+    server.prependListener("upgrade", (_req, socket: Duplex) => void upgraded.add(socket));
+  }
   server.on("connection", (socket: Socket) => {
     const [parse] = socket.listeners("data");
     if (parse === undefined) return;
@@ -20,6 +25,11 @@ export function parseInPieces(server: Server): void {
         if (at > 0 && hasStopped()) return;
         if (at > 0 && socket.isPaused()) return void socket.unshift(chunk.subarray(at));
         parse.call(socket, chunk.subarray(at, at + PIECE_BYTES));
+        if (!upgraded.has(socket)) continue;
+        // its next reader gets the rest
+        socket.removeListener("data", feed);
+        if (!socket.destroyed && at + PIECE_BYTES < chunk.length) socket.unshift(chunk.subarray(at + PIECE_BYTES));
+        return;
       }
     };
     const hasStopped = () => socket.destroyed || tunnels.has(socket) || !socket.listeners("data").includes(feed);

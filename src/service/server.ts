@@ -33,7 +33,7 @@ const LAST_BYTES_MS = 1000;
 /** Options of `createServer`. */
 export interface ServerOptions {
   /** The router, and what ends with the server: a hook service, or a worker. */
-  readonly hooks: Pick<HookService, "router" | "close">;
+  readonly hooks: Pick<HookService, "router" | "close" | "upgrade">;
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** Default 8188; 0: any free port. */
@@ -91,6 +91,7 @@ export function createServer(options: ServerOptions): ListeningServer {
   );
   server.maxConnections = limits.streams + SPARE_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
+  if (hooks.upgrade !== undefined) server.on("upgrade", hooks.upgrade);
   parseInPieces(server);
   handleExpectAndConnect(server, enter);
   handleClientErrors(server, log);

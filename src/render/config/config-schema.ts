@@ -113,6 +113,12 @@ export const configSchema = lazy(() => {
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
     comfy_api: flag(false, "Whether programs of the Comfy API v2 may render graphs of their own, by `/api/v2`."),
+    comfy_classic: z
+      .enum(["open", "token", "none"])
+      .default("none")
+      .describe(
+        "Who may use ComfyUI's classic API (`/prompt`, `/ws`): whoever reaches the service, on a loopback address only, or who has the token; none: the paths do not exist.",
+      ),
     retries: retries.default(() => retries.parse({})),
     public_url: z
       .url({ protocol: /^https?$/ })

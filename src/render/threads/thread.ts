@@ -229,7 +229,7 @@ function once<T>(create: () => Promise<T>): () => Promise<T> {
 function createThrottle(): (event: RunEvent) => boolean {
   let next = 0;
   return (event) => {
-    if (event.type !== "progress" || event.value >= event.max) return true;
+    if (event.type !== "progress" || event.value >= event.max || event.preview !== undefined) return true;
     const now = performance.now();
     if (now < next) return false;
     next = now + PROGRESS_EVERY_MS;

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { Agent } from "../agent.js";
 import type { Clock } from "./clock.js";
 import type { FileStore } from "./files/file-store.js";
@@ -31,6 +32,11 @@ export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (erro
 export interface HookService {
   /** Handles its documented paths and no others. Mount it in any Express application, before the body parsers. */
   readonly router: HookRouter;
+  /**
+   * Listener for the `upgrade` event of an HTTP server, which opens the WebSocket of ComfyUI's classic API on `/ws` and
+   * refuses all else. Absent unless `comfy_classic` opens that API.
+   */
+  readonly upgrade?: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
   readonly runs: Runs;
   /** Starts one run per session, or of the one session, that takes the pending wake events. */
   heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;

@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
 import { createLogger } from "../log.js";
 import { systemClock, withWall } from "./clock.js";
-import { comfyRoutes } from "./comfy/comfy-routes.js";
+import { createComfyApis } from "./comfy/comfy-routes.js";
 import { FILE_STORE } from "./files/file-store.js";
 import { localFiles } from "./files/local-files.js";
 import { type Limits, readHookConfig } from "./hook-config.js";
@@ -96,6 +96,7 @@ export function createServiceWithRoutes(
         observer.finished?.(run);
         deliverer.wake();
       },
+      previewed: (id, png) => comfy.preview(id, png),
     },
     receiversOf: (state) => receiversOfEnd(endpoints, state),
     beforeClose: () => deliverer.stop(),
@@ -139,6 +140,7 @@ export function createServiceWithRoutes(
     clock,
     newId: randomUUID,
   };
+  const comfy = createComfyApis(context);
   const routes = [
     ...hookRoutes(context),
     graphsRoute(context),
@@ -149,7 +151,7 @@ export function createServiceWithRoutes(
     ...queueRoutes(context),
     againRoute(context),
     ...deliveryRoutes(context),
-    ...comfyRoutes(context),
+    ...comfy.routes,
     ...probeRoutes(context),
     ...openApiRoute(context),
     ...moreRoutes(context),
@@ -158,6 +160,7 @@ export function createServiceWithRoutes(
   return {
     // the application hands it requests and responses of Express
     router: createRouter(context, routes) as unknown as HookRouter,
+    upgrade: comfy.upgrade,
     runs,
     async heartbeat(which = {}) {
       checkOptions("heartbeat", which, HEARTBEAT_RULES);
@@ -167,6 +170,7 @@ export function createServiceWithRoutes(
       try {
         await runs.close(drainSeconds);
       } finally {
+        comfy.close();
         // their last frames are on the way: cut now, a reader would see a broken response
         await slots.endAll(LAST_FRAMES_MS);
       }

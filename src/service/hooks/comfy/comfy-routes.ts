@@ -4,6 +4,7 @@ import type { HookContext } from "../http/context.js";
 import { maxRunSeconds } from "../runs/terms.js";
 import { assetRoutes } from "./asset-routes.js";
 import { AssetFiles } from "./assets/asset-files.js";
+import { type ClassicApi, createClassicApi } from "./classic/classic-routes.js";
 import { type ComfyParts, outputKeeper } from "./comfy-parts.js";
 import { jobEventsRoute } from "./job-events.js";
 import { jobRoutes } from "./job-routes.js";
@@ -13,17 +14,38 @@ import { sendComfyError } from "./refusals.js";
 /** Time beyond the longest wait and run of a job in which its assets stay. */
 const SLACK_SECONDS = 3600;
 
+/** The APIs of ComfyUI that the configuration opens. */
+export interface ComfyApis {
+  readonly routes: readonly Route[];
+  /** Opens a WebSocket; absent where the classic API is closed. */
+  readonly upgrade?: ClassicApi["upgrade"];
+  /** Shows the client of a prompt a picture of the moment, a PNG file. */
+  preview(runId: string, png: Uint8Array): void;
+  /** Closes the WebSockets. */
+  close(): void;
+}
+
 // decisions 278, 279
-/** The Comfy API v2 below `/api/v2`, where the configuration opens it. Throws config.invalid for an agent without graphs. */
-export function comfyRoutes(context: HookContext): Route[] {
-  const { limits, web } = context.config;
-  if (!web.comfy_api) return [];
+/** ComfyUI's APIs: version 2 below `/api/v2`, and the classic one. Throws config.invalid for an agent without graphs. */
+export function createComfyApis(context: HookContext): ComfyApis {
+  const { comfy_api, comfy_classic } = context.config.web;
+  const hasClassic = comfy_classic !== "none";
+  if (!comfy_api && !hasClassic) return { routes: [], preview() {}, close() {} };
+  const parts = partsOf(context, comfy_api ? "comfy_api" : "comfy_classic");
+  const classic = hasClassic ? createClassicApi(context, parts) : undefined;
+  return {
+    routes: [...(comfy_api ? versionTwo(context, parts) : []), ...(classic?.routes ?? [])],
+    upgrade: classic?.upgrade,
+    preview: (runId, png) => classic?.preview(runId, png),
+    close: () => classic?.close(),
+  };
+}
+
+function partsOf(context: HookContext, key: string): ComfyParts {
+  const { limits } = context.config;
   const { graphs } = context.agent;
   if (graphs === undefined) {
-    throw new LatentkitError(
-      "config.invalid",
-      "comfy_api: expected an agent that renders graphs, received another one.",
-    );
+    throw new LatentkitError("config.invalid", `${key}: expected an agent that renders graphs, received another one.`);
   }
   const assets = new AssetFiles({
     folder: graphs.assetsDir,
@@ -31,11 +53,10 @@ export function comfyRoutes(context: HookContext): Route[] {
     graceMs: (limits.queue_seconds + maxRunSeconds(limits) + SLACK_SECONDS) * 1000,
     now: () => context.runs.now(),
   });
-  const parts: ComfyParts = {
-    ...{ graphs, assets },
-    jobs: new Jobs(context),
-    keepOutput: outputKeeper(context, assets),
-  };
+  return { graphs, assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
+}
+
+function versionTwo(context: HookContext, parts: ComfyParts): Route[] {
   const routes = [
     ...jobRoutes(context, parts),
     jobEventsRoute(context, parts),

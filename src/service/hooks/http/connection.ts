@@ -51,6 +51,9 @@ export function enterConnection(
   });
 }
 
+/** Whether no request of a connection waits or is being handled. */
+export const isIdle = (socket: Socket): boolean => (queues.get(socket)?.length ?? 0) === 0;
+
 function openQueue(socket: Socket): WaitingRequest[] {
   const queue: WaitingRequest[] = [];
   queues.set(socket, queue);

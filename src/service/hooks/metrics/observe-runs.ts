@@ -2,7 +2,7 @@ import type { HookLog } from "../hook-log.js";
 import type { RunObserver } from "../runs/run-context.js";
 
 /** Counts and logs the events of runs. */
-export function observeRuns(counters: Required<RunObserver>, log: HookLog): RunObserver {
+export function observeRuns(counters: Required<Omit<RunObserver, "previewed">>, log: HookLog): RunObserver {
   return {
     created(run) {
       counters.created(run);

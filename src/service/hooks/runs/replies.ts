@@ -6,7 +6,7 @@ export interface Idempotency {
   readonly key: string;
   /** Digest of the token, never the token. */
   readonly tokenId: string;
-  readonly endpoint: "agent" | "wake" | "group" | `in/${string}` | `again/${string}` | "v2/jobs";
+  readonly endpoint: "agent" | "wake" | "group" | `in/${string}` | `again/${string}` | "v2/jobs" | "prompt";
   /** Digest of the validated payload: another one under the same key is refused. */
   readonly payloadHash: string;
 }

@@ -14,6 +14,8 @@ export interface StartRequest extends Terms {
   readonly idempotency?: Idempotency;
   /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
   readonly admit?: () => void;
+  /** UUID of the run, which no other run has. Default: a random one. */
+  readonly id?: string;
   readonly origin: "agent" | "wake" | "comfy";
   readonly message: string;
   readonly name?: string;
@@ -82,6 +84,7 @@ export interface HeartbeatResult {
 }
 
 interface Creation {
+  readonly id?: string;
   readonly origin: RunOrigin;
   readonly sessionKey: string;
   readonly name: string | null;
@@ -116,10 +119,10 @@ export class RunStarter {
   }
 
   async start(request: StartRequest): Promise<Started> {
-    const { origin, sessionKey, message, name = null, graph, traceparent, idempotency } = request;
+    const { id, origin, sessionKey, message, name = null, graph, traceparent, idempotency } = request;
     const createdMark = this.#context.mark();
     const terms = termsOf(request, this.#limits, createdMark);
-    const creation = { origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
+    const creation = { id, origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);
@@ -216,13 +219,13 @@ export class RunStarter {
     }
   }
 
-  #newRun({ terms, message, graph = this.#context.agent.graphs?.default, ...rest }: Creation): NewRun {
+  #newRun({ id = this.#newId(), terms, message, graph, ...rest }: Creation): NewRun {
     const compose = (pending: readonly string[]) => composeMessage(pending, message);
     // a run stores its message until it is swept: no more than a request may bring
     const maxWakeBytes = this.#limits.body_bytes;
     const { mostQueued } = this.#queue;
-    const own = { id: this.#newId(), createdAt: this.#context.clock.now(), mostQueued, maxWakeBytes, compose };
-    return { ...rest, ...terms, graph, ...own };
+    const own = { id, createdAt: this.#context.clock.now(), mostQueued, maxWakeBytes, compose };
+    return { ...rest, ...terms, graph: graph ?? this.#context.agent.graphs?.default, ...own };
   }
 
   #enqueue({ id, seq, sessionKey, origin, priority, dueMark, deadlineMark }: RunSummary): void {

@@ -25,6 +25,7 @@ describe("parseConfig", () => {
     assert.deepEqual(config.channels.web, {
       hooks_default_session_key: "hook:ingress",
       comfy_api: false,
+      comfy_classic: "none",
       hooks_allow_request_session_key: false,
       hooks_heartbeat_seconds: 0,
       stream_auth: "token",

@@ -36,7 +36,11 @@ export interface Asset {
   readonly expiresAt: number;
 }
 
-export type NewAsset = Pick<Asset, "hash" | "contentType" | "filePath" | "tags"> & { readonly keepMs: number };
+export type NewAsset = Pick<Asset, "hash" | "contentType" | "filePath" | "tags"> & {
+  readonly keepMs: number;
+  /** UUID v4; another asset of this id is replaced. Default: a random one. */
+  readonly id?: string;
+};
 
 export interface AssetFilesOptions {
   /** A folder that all front ends and workers share. */
@@ -107,7 +111,7 @@ export class AssetFiles {
   }
 
   /** Names bytes that are there. Fails with blob_not_found and storage_full. */
-  async add({ keepMs, ...asset }: NewAsset): Promise<Asset> {
+  async add({ keepMs, id = randomUUID(), ...asset }: NewAsset): Promise<Asset> {
     await this.retain(asset.hash);
     await this.#sweep();
     if (this.#names >= (this.#options.mostAssets ?? MOST_ASSETS)) {
@@ -116,12 +120,13 @@ export class AssetFiles {
     const size = await this.sizeOf(asset.hash);
     if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
     const createdAt = this.#options.now();
-    const added: Asset = { id: randomUUID(), ...asset, size, createdAt, expiresAt: createdAt + keepMs };
+    const added: Asset = { id, ...asset, size, createdAt, expiresAt: createdAt + keepMs };
     const path = this.#nameOf(added.id);
-    const temporary = `${path}.tmp`;
+    const isNew = (await stat(path).catch(missing)) === undefined;
+    const temporary = `${path}.${randomUUID()}.tmp`;
     await writeFile(temporary, JSON.stringify(added), { mode: 0o600, flag: "wx" });
     await rename(temporary, path);
-    this.#names += 1;
+    if (isNew) this.#names += 1;
     return added;
   }
 

@@ -8,11 +8,12 @@ const MOST_HEADER_BYTES = 8 * 1024;
 /** Boundaries of RFC 2046. */
 const BOUNDARY = /^multipart\/form-data\s*;.{0,200}?boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))/i;
 const NAME = /;[ \t]{0,8}name="([^"]{0,200})"/i;
+const FILE_NAME = /;[ \t]{0,8}filename="([^"]{0,1000})"/i;
 
 /** Receiver of the parts of a form, in their order. */
 export interface PartSink {
-  /** Called at the start of a part. */
-  begin(name: string): Promise<void> | void;
+  /** Called at the start of a part. `fileName`: its file's, as its client wrote it. */
+  begin(name: string, fileName: string | undefined): Promise<void> | void;
   data(bytes: Buffer): Promise<void> | void;
   end(): Promise<void> | void;
 }
@@ -121,7 +122,7 @@ class PartParser {
     if (name === undefined) throw malformed("a part has no name");
     this.#parts += 1;
     if (this.#parts > MOST_PARTS) throw malformed(`it has more than ${MOST_PARTS} parts`);
-    await this.#sink.begin(name);
+    await this.#sink.begin(name, FILE_NAME.exec(disposition)?.[1]);
     this.#pending = this.#pending.subarray(end + 4);
     this.#state = "body";
     return true;

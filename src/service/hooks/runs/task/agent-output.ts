@@ -21,12 +21,20 @@ export class AgentOutput {
   readonly #buffer: EventBuffer;
   readonly #mostFiles: number;
   readonly #onOutput: () => void;
+  readonly #onPreview: ((png: Uint8Array) => void) | undefined;
   readonly #paths = new Map<string, string>();
   #text = "";
   #isClosed = false;
 
-  constructor(runId: string, buffer: EventBuffer, mostFiles: number, onOutput: () => void) {
+  constructor(
+    runId: string,
+    buffer: EventBuffer,
+    mostFiles: number,
+    onOutput: () => void,
+    onPreview?: (png: Uint8Array) => void,
+  ) {
     this.#runId = runId;
+    this.#onPreview = onPreview;
     this.#buffer = buffer;
     this.#mostFiles = mostFiles;
     this.#onOutput = onOutput;
@@ -47,6 +55,9 @@ export class AgentOutput {
       signal,
       emit: (event, data) => this.#emit(event, data),
       addFile: (file) => this.#addFile(file),
+      preview: (png) => {
+        if (!this.#isClosed && png instanceof Uint8Array) this.#onPreview?.(png);
+      },
     };
   }
 

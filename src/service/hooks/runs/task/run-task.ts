@@ -45,13 +45,14 @@ export class RunTask {
     this.#waitedMs = waitedMs;
     this.#context = context;
     this.#startNumber = attempt;
-    const { eventLimits } = context;
+    const { eventLimits, observer } = context;
     this.#buffer = new EventBuffer(eventLimits);
     this.#files = new RunFiles(id, context, this.#abort.signal, (error) => {
       this.#end(failed(error));
       this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
     });
-    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, () => this.#flushSoon());
+    const flush = () => this.#flushSoon();
+    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, flush, (png) => observer.previewed?.(id, png));
   }
 
   /**

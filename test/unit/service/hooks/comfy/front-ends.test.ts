@@ -5,8 +5,13 @@ import { createGraphAgent } from "latentkit/hooks";
 import { startWorker } from "#src/service/hooks/shared/worker.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { serviceStarter, TOKEN } from "../../../../helpers/hooks/hook-service.js";
+import { serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
 import { newSchema, postgres } from "../../../../helpers/postgres/cluster.js";
+
+interface Entry {
+  readonly status: { readonly status_str: string };
+  readonly outputs: Record<string, { images: Record<string, string>[] }>;
+}
 
 describe("Comfy API with front ends and a worker", () => {
   const url = postgres();
@@ -30,7 +35,13 @@ describe("Comfy API with front ends and a worker", () => {
       closers.push(() => agent.close());
       return agent;
     };
-    const front = () => start({ agent: newAgent(), store: newStore(), workers: true, config: { comfy_api: true } });
+    const front = () =>
+      start({
+        agent: newAgent(),
+        store: newStore(),
+        workers: true,
+        config: { comfy_api: true, comfy_classic: "token" },
+      });
     const [one, two] = [await front(), await front()];
     const silent = { debug() {}, info() {}, warn() {}, error() {} };
     const worker = await startWorker({ agent: newAgent(), store: newStore(), logger: silent });
@@ -58,6 +69,24 @@ describe("Comfy API with front ends and a worker", () => {
     });
     const copied = await second.run(next);
     assert.equal(copied.status, "succeeded");
+    // the classic API: started here, looked at there
+    const prompt = {
+      1: { class_type: "LoadImage", inputs: { image: "up.png" } },
+      2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "classic" } },
+    };
+    const form = new FormData();
+    form.append("image", new Blob([new Uint8Array(bytes)]), "up.png");
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    assert.equal((await fetch(`${one.url}/upload/image`, { method: "POST", body: form, headers })).status, 200);
+    const { prompt_id: id } = (await (await two.post("/prompt", { prompt, client_id: "me" })).json()) as {
+      prompt_id: string;
+    };
+    const history = async () => (await (await one.get(`/history/${id}`)).json()) as Record<string, Entry>;
+    await until(async () => Object.hasOwn(await history(), id), "the entry of the history");
+    const { status, outputs } = (await history())[id]!;
+    assert.equal(status.status_str, "success");
+    const query = new URLSearchParams(outputs["2"]!.images[0]!);
+    assert.equal((await two.get(`/view?${query}`)).headers.get("content-type"), "image/png");
     const stream = await (await one.get(`/api/v2/jobs/${copied.id}/events`)).text();
     assert.match(stream, /event: status\ndata: {"status":"succeeded"}/);
     // values are the worker's to check: the front end may have no models

@@ -1,0 +1,63 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Handler, Route } from "../../http/call.js";
+import type { HookContext } from "../../http/context.js";
+import type { ComfyParts } from "../comfy-parts.js";
+import type { ClassicRoute } from "./classic-route.js";
+import { infoRoutes } from "./info-routes.js";
+import { InputNames } from "./input-names.js";
+import { refuseForeign } from "./origin-guard.js";
+import { promptRoutes } from "./prompt-routes.js";
+import { Prompts } from "./prompts.js";
+import { Publisher } from "./publisher.js";
+import { sendClassicError } from "./refusals.js";
+import { Sockets } from "./sockets.js";
+import { uploadRoutes } from "./upload-routes.js";
+import { viewRoute } from "./view-route.js";
+
+/** ComfyUI's classic API: its routes, and its WebSocket. */
+export interface ClassicApi {
+  readonly routes: readonly Route[];
+  /** Opens a WebSocket on `/ws`, or refuses it. */
+  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** Shows the client of a prompt a picture of the moment, a PNG file. */
+  preview(runId: string, png: Uint8Array): void;
+  /** Closes the WebSockets. */
+  close(): void;
+}
+
+// decision 320
+/** ComfyUI's classic API, each path below `/api` as well. */
+export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">): ClassicApi {
+  const { limits, web } = context.config;
+  const access = web.comfy_classic === "open" ? "open" : "token";
+  const prompts = new Prompts(context);
+  const names = new InputNames(parts, prompts, limits.retention_hours * 3600_000);
+  const features = { supports_preview_metadata: true, max_upload_size: limits.upload_bytes };
+  const sockets: Sockets = new Sockets(context, { access, features, status: () => publisher.status() });
+  const publisher = new Publisher(context, prompts, sockets);
+  const guarded =
+    (handler: Handler): Handler =>
+    (call) => {
+      refuseForeign(context.config, call.req);
+      return handler(call);
+    };
+  const routeOf = ({ name, path, handlers }: ClassicRoute): Route => ({
+    name: `comfy_${name}`,
+    paths: [path, `/api${path}`],
+    access,
+    sendError: sendClassicError,
+    handlers: Object.fromEntries(Object.entries(handlers).map(([method, handler]) => [method, guarded(handler)])),
+  });
+  return {
+    routes: [
+      ...promptRoutes(context, parts, { prompts, publisher, names }),
+      viewRoute(context, parts, names),
+      ...uploadRoutes(context, parts, names),
+      ...infoRoutes(parts, features),
+    ].map(routeOf),
+    upgrade: (req, socket, head) => void sockets.upgrade(req, socket, head),
+    preview: (runId, png) => publisher.preview(runId, png),
+    close: () => sockets.close(),
+  };
+}

@@ -1,0 +1,50 @@
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import type { HookConfig } from "../../hook-config.js";
+import { HookError } from "../../hook-error.js";
+
+// decision 321
+/**
+ * Refuses what a page of another site sends: it could start prompts by a form or an image, without any preflight. With
+ * `comfy_classic: open` also a name that its owner may have pointed at this machine. Fails with invalid_request, status 403.
+ */
+export function refuseForeign({ web }: HookConfig, req: IncomingMessage): void {
+  const { host, origin, "sec-fetch-site": site = "none" } = req.headers;
+  const publicHost = hostOf(web.public_url);
+  const own = [host, publicHost, web.trust_proxy ? lastOf(req.headers["x-forwarded-host"]) : undefined];
+  const from = hostOf(origin);
+  const isOwn =
+    origin === undefined
+      ? site === "none" || site === "same-origin"
+      : from !== undefined && own.some((name) => name === from);
+  if (!isOwn) throw forbidden("a page of another site may not call this service");
+  if (web.comfy_classic !== "open" || isAddress(host)) return;
+  if (host !== undefined && host === publicHost) return;
+  throw forbidden("expected an address, localhost or the host of public_url as Host");
+}
+
+const forbidden = (sentence: string) => new HookError("invalid_request", sentence, { status: 403, code: "forbidden" });
+
+/** Host and port of a URL; undefined for a text that is none, or has no host. */
+function hostOf(url: string | undefined): string | undefined {
+  try {
+    return new URL(url ?? "").host || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a Host header needs no resolver. */
+function isAddress(host = ""): boolean {
+  try {
+    const { hostname } = new URL(`http://${host}`);
+    return hostname === "localhost" || isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
+  } catch {
+    return false;
+  }
+}
+
+function lastOf(header: string | string[] | undefined): string {
+  const list = String(header ?? "");
+  return list.slice(list.lastIndexOf(",") + 1).trim();
+}

@@ -1,0 +1,154 @@
+import { LatentkitError } from "../../../../base/errors.js";
+import type { Validation } from "../../../../graph/validate.js";
+import { isPlainObject, printJson } from "../../../../io/json/lossless.js";
+import { HookError } from "../../hook-error.js";
+import { decodeBody, readBodyBytes } from "../../http/body.js";
+import type { Call } from "../../http/call.js";
+import type { HookContext } from "../../http/context.js";
+import { hasBody } from "../../http/linger.js";
+import { sendBytes, sendJson } from "../../http/responses.js";
+import { startBodyLimits } from "../../http/routes/start.js";
+import { traceparentOf } from "../../http/traceparent.js";
+import type { ComfyParts } from "../comfy-parts.js";
+import type { ClassicRoute } from "./classic-route.js";
+import type { InputNames } from "./input-names.js";
+import { errorJson, nodeErrorsJson, type PromptRequest, readPromptRequest } from "./prompt-request.js";
+import { MOST_HISTORY, type Prompts } from "./prompts.js";
+import type { Publisher } from "./publisher.js";
+import { refusal } from "./refusals.js";
+
+/** Most ids of one request. */
+const MOST_IDS = 10_000;
+
+/** The routes of prompts, the queue and the history. */
+export function promptRoutes(
+  context: HookContext,
+  { graphs }: Pick<ComfyParts, "graphs">,
+  { prompts, publisher, names }: { prompts: Prompts; publisher: Publisher; names: InputNames },
+): ClassicRoute[] {
+  const sendText = ({ req, res }: Call, text: string) => sendBytes(req, res, { status: 200, bytes: Buffer.from(text) });
+  const done = ({ req, res }: Call) => sendJson(req, res, { status: 200, body: {} });
+
+  const submit = async (call: Call) => {
+    const { req, res, tokenId } = call;
+    const maxBytes = context.config.limits.comfy_body_bytes;
+    const limits = { ...startBodyLimits(context), maxBytes, takesAnyType: true };
+    const text = decodeBody(await readBodyBytes(req, res, limits));
+    const { graph, promptId, ...request } = readPromptRequest(text, graphs);
+    const graphText = printJson(await names.resolve(graph));
+    const { outputs, nodeErrors } = await check(graph, graphText, request);
+    const id = promptId ?? context.newId();
+    const own = { id, isOwnId: promptId !== undefined, graphText, outputs, tokenId, traceparent: traceparentOf(req) };
+    const { number } = await prompts.start({ ...request, ...own });
+    void publisher.follow(id, request.clientId, res);
+    sendText(call, printJson({ prompt_id: id, number, node_errors: nodeErrors }));
+  };
+
+  const check = async (
+    graph: Record<string, unknown>,
+    text: string,
+    { targets }: Pick<PromptRequest, "targets">,
+  ): Promise<{ outputs: readonly string[]; nodeErrors: Record<string, unknown> }> => {
+    // a front end has no models, and cannot tell which of their names are right
+    if (!context.rendersHere) return { outputs: targets ?? outputsOf(graph), nodeErrors: {} };
+    const validation = await validated(text, targets);
+    const nodeErrors = nodeErrorsJson(validation.nodeErrors);
+    if (validation.ok) return { outputs: validation.outputs, nodeErrors };
+    const { type, message, ...facts } = errorJson(validation.error);
+    throw refusal(type, message, { ...facts, node_errors: nodeErrors });
+  };
+  const outputsOf = (graph: Record<string, unknown>) =>
+    Object.entries(graph).flatMap(([id, node]) => {
+      const classType = isPlainObject(node) ? node.class_type : undefined;
+      return typeof classType === "string" && graphs.describe(classType)?.output_node ? [id] : [];
+    });
+  const validated = async (text: string, targets: readonly string[] | null): Promise<Validation> => {
+    try {
+      return await graphs.validate(text, targets ?? undefined);
+    } catch (error) {
+      if (!(error instanceof LatentkitError)) throw error;
+      throw refusal("invalid_prompt", error.message);
+    }
+  };
+
+  /** Reads the body of a request that may have none. */
+  const readFields = async ({ req, res }: Call): Promise<Record<string, unknown>> => {
+    if (!hasBody(req)) return {};
+    const { body_bytes: maxBytes, header_seconds } = context.config.limits;
+    const limits = { maxBytes, timeoutMs: header_seconds * 1000, clock: context.clock, takesAnyType: true };
+    const text = decodeBody(await readBodyBytes(req, res, limits));
+    try {
+      const body: unknown = JSON.parse(text);
+      if (isPlainObject(body)) return body;
+    } catch {
+      // refused below
+    }
+    throw new HookError("invalid_request", "the body: expected a JSON object");
+  };
+
+  const changeQueue = async (call: Call) => {
+    const body = await readFields(call);
+    if (body.clear === true) await prompts.cancel("all", ["queued"]);
+    await prompts.cancel(idsOf(body.delete), ["queued"]);
+    done(call);
+  };
+  const changeHistory = async (call: Call) => {
+    const body = await readFields(call);
+    if (body.clear === true) await prompts.hide("all");
+    await prompts.hide(idsOf(body.delete));
+    done(call);
+  };
+  const interrupt = async (call: Call) => {
+    const { prompt_id: id } = await readFields(call);
+    if (id === undefined || id === null) await prompts.cancel("all", ["running"]);
+    else await prompts.cancel(idsOf([id]), ["running", "queued"]);
+    done(call);
+  };
+
+  const free = async (call: Call) => {
+    await readFields(call);
+    done(call);
+  };
+
+  const history = async (call: Call) => {
+    const most = countOf(call.query, "max_items");
+    const offset = countOf(call.query, "offset");
+    sendText(call, await prompts.historiesText({ most: Math.min(most ?? MOST_HISTORY, MOST_HISTORY), offset }));
+  };
+  const oneHistory = async (call: Call) => {
+    const id = call.params.id!;
+    const text = await prompts.historyText(id);
+    sendText(call, text === undefined ? "{}" : `{${JSON.stringify(id)}:${text}}`);
+  };
+  const queueLength = async ({ req, res }: Call) =>
+    sendJson(req, res, { status: 200, body: { exec_info: { queue_remaining: await prompts.remaining() } } });
+
+  return [
+    { name: "prompt", path: "/prompt", handlers: { GET: queueLength, POST: submit } },
+    {
+      name: "queue",
+      path: "/queue",
+      handlers: { GET: async (call) => sendText(call, await prompts.queueText()), POST: changeQueue },
+    },
+    { name: "interrupt", path: "/interrupt", handlers: { POST: interrupt } },
+    { name: "history", path: "/history", handlers: { GET: history, POST: changeHistory } },
+    { name: "history_entry", path: "/history/:id", handlers: { GET: oneHistory } },
+    // memory is freed without being asked
+    { name: "free", path: "/free", handlers: { POST: free } },
+  ];
+}
+
+function idsOf(value: unknown): readonly string[] {
+  if (value === undefined || value === null) return [];
+  const isList = Array.isArray(value) && value.length <= MOST_IDS && value.every((id) => typeof id === "string");
+  if (isList) return value;
+  throw new HookError("invalid_request", `expected a list of at most ${MOST_IDS} prompt ids`);
+}
+
+/** A count of the query; undefined where it is absent or negative. */
+function countOf(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null || text.startsWith("-")) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new HookError("invalid_request", `${name}: expected a whole number`);
+}

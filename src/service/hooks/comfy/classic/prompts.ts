@@ -1,0 +1,247 @@
+import { createHash } from "node:crypto";
+import { printJson } from "../../../../io/json/lossless.js";
+import { nameAssets } from "../../../asset-references.js";
+import { printPromptFacts, readPromptFacts } from "../../../prompt-facts.js";
+import { HookError } from "../../hook-error.js";
+import type { HookContext } from "../../http/context.js";
+import type { RunFile, RunStatus, RunSummary } from "../../run.js";
+import type { StartRequest } from "../../runs/run-starter.js";
+import type { PromptRequest } from "./prompt-request.js";
+import { PromptView, statusJson } from "./prompt-view.js";
+import { refusal } from "./refusals.js";
+
+/** Tag of the runs of prompts. */
+const TAG = "comfyui";
+/** Most prompts of one response, and most bytes of their graphs; those beyond have an empty graph. */
+const MOST_LISTED = 1000;
+const MOST_GRAPH_BYTES = 8 * 1024 * 1024;
+/** Most entries of one response of the history. */
+export const MOST_HISTORY = 200;
+const MOST_HISTORY_BYTES = 32 * 1024 * 1024;
+/** Most deleted entries that are remembered, and most runs that a response looks at. */
+const MOST_HIDDEN = 10_000;
+const PAGE = 500;
+/** Ended prompts whose events are remembered, folded. */
+const MOST_VIEWS = 100;
+
+export type NewPrompt = Omit<PromptRequest, "graph" | "promptId"> & {
+  readonly id: string;
+  readonly isOwnId: boolean;
+  /** The graph as its run gets it. */
+  readonly graphText: string;
+  readonly outputs: readonly string[];
+  readonly tokenId: string;
+} & Pick<StartRequest, "traceparent">;
+
+// decision 322
+/** Prompts of ComfyUI's classic API: runs, and what their clients may know of them. */
+export class Prompts {
+  readonly #context: HookContext;
+  /** Ids of prompts that were started here, and whose ends clients have not been told. */
+  readonly #unpublished = new Set<string>();
+  readonly #hidden = new Set<string>();
+  readonly #views = new Map<string, PromptView>();
+  /** Runs up to this number are deleted from the history. */
+  #hiddenUpTo = 0;
+
+  constructor(context: HookContext) {
+    this.#context = context;
+  }
+
+  /** Starts a prompt, which is unpublished until `publish`. Fails as a start, and with invalid_prompt_id. */
+  async start({ id, isOwnId, tokenId, graphText, traceparent, ...facts }: NewPrompt): Promise<{ number: number }> {
+    const { runs, startRates } = this.#context;
+    if (this.#unpublished.has(id)) throw usedId();
+    this.#unpublished.add(id);
+    try {
+      const sessionKey = `comfy:${facts.clientId === "" ? id : digest(facts.clientId)}`;
+      const started = await runs.start({
+        ...{ id, origin: "comfy", message: printPromptFacts(facts), sessionKey, traceparent, tags: [TAG] },
+        graph: { name: null, text: graphText },
+        priority: facts.isFront ? 1 : 0,
+        idempotency: isOwnId ? { key: id, tokenId, endpoint: "prompt", payloadHash: "" } : undefined,
+        admit: () => startRates.count(tokenId, [sessionKey]),
+      });
+      if (started.replayed) throw usedId();
+      return { number: numberOf(await runs.status(id), facts.isFront) };
+    } catch (error) {
+      this.#unpublished.delete(id);
+      throw error;
+    }
+  }
+
+  /** Lets clients see the end of a prompt. */
+  publish(id: string): void {
+    this.#unpublished.delete(id);
+  }
+
+  /** Number of prompts that wait or run. */
+  async remaining(): Promise<number> {
+    const { running, pending } = await this.#open();
+    return running.length + pending.length;
+  }
+
+  /** The queue as JSON. */
+  async queueText(): Promise<string> {
+    const { running, pending } = await this.#open();
+    const budget = { left: MOST_GRAPH_BYTES };
+    const items = async (runs: readonly string[]) => {
+      const texts: string[] = [];
+      for (const id of runs) {
+        const text = await this.#itemText(id, budget);
+        if (text !== undefined) texts.push(text);
+      }
+      return `[${texts.join(",")}]`;
+    };
+    return `{"queue_running":${await items(running)},"queue_pending":${await items(pending)}}`;
+  }
+
+  /** Entry of the history as JSON; undefined for a prompt that has not ended, is unknown or deleted. */
+  async historyText(id: string): Promise<string | undefined> {
+    const run = await this.#find(id);
+    if (run === undefined || !this.#isPast(run)) return undefined;
+    const item = await this.#itemText(id, { left: MOST_HISTORY_BYTES });
+    if (item === undefined) return undefined;
+    const view = await this.#read(run);
+    const nodes = [...view.outputs.keys()];
+    const meta = nodes.map((node) => [
+      node,
+      { node_id: node, display_node: node, parent_node: null, real_node_id: node },
+    ]);
+    const outputs = JSON.stringify(Object.fromEntries(view.outputs));
+    const status = JSON.stringify(statusJson(run, view));
+    return `{"prompt":${item},"outputs":${outputs},"status":${status},"meta":${JSON.stringify(Object.fromEntries(meta))}}`;
+  }
+
+  /** The newest entries of the history, or those from `offset` on counted from the oldest, as JSON. */
+  async historiesText({ most, offset }: { most: number; offset: number | undefined }): Promise<string> {
+    const ids: string[] = [];
+    for await (const run of this.#past()) {
+      if (ids.push(run.id) >= (offset === undefined ? most : MOST_HIDDEN)) break;
+    }
+    ids.reverse();
+    const entries: string[] = [];
+    let bytes = 0;
+    for (const id of offset === undefined ? ids : ids.slice(offset, offset + most)) {
+      const text = await this.historyText(id);
+      if (text === undefined) continue;
+      bytes += text.length;
+      if (bytes > MOST_HISTORY_BYTES) break;
+      entries.push(`${JSON.stringify(id)}:${text}`);
+    }
+    return `{${entries.join(",")}}`;
+  }
+
+  /** Deletes entries of the history: those of `ids`, or all. Their runs stay. */
+  async hide(ids: readonly string[] | "all"): Promise<void> {
+    if (ids === "all") {
+      const { runs } = await this.#context.runs.list({ limit: 1 });
+      this.#hiddenUpTo = runs[0]?.seq ?? this.#hiddenUpTo;
+      this.#hidden.clear();
+      return;
+    }
+    for (const id of ids) {
+      this.#hidden.add(id);
+      if (this.#hidden.size > MOST_HIDDEN) this.#hidden.delete(this.#hidden.values().next().value!);
+    }
+  }
+
+  /** Cancels prompts that wait, or also those that run: of `ids`, or all. Leaves unknown ones. */
+  async cancel(ids: readonly string[] | "all", from: readonly ("running" | "queued")[]): Promise<void> {
+    for (const id of ids === "all" ? await this.#idsIn(from) : ids) {
+      const run = await this.#find(id);
+      if (run !== undefined && from.some((state) => state === run.state)) await this.#context.runs.cancel(id);
+    }
+  }
+
+  /** File of a prompt by the path that clients know; undefined where there is none. */
+  async file(id: string, path: string): Promise<RunFile | undefined> {
+    const run = await this.#find(id);
+    const name = run && (await this.#read(run)).files.get(path);
+    return name === undefined ? undefined : this.#context.runs.file(id, name);
+  }
+
+  /** All events of a run. */
+  async #read({ id, startedAt, createdAt, finishedAt }: RunStatus): Promise<PromptView> {
+    const cached = this.#views.get(id);
+    if (cached !== undefined) return cached;
+    const view = new PromptView(id);
+    for (;;) {
+      const { events, end } = await this.#context.runs.read(id, view.cursor);
+      const at = finishedAt ?? startedAt ?? createdAt;
+      for (const event of events) view.take(event, event.event === "status" ? (startedAt ?? at) : at);
+      if (!end && events.length > 0) continue;
+      if (end) this.#views.set(id, view);
+      if (this.#views.size > MOST_VIEWS) this.#views.delete(this.#views.keys().next().value!);
+      return view;
+    }
+  }
+
+  /** The run of a prompt; undefined for any other id. */
+  async #find(id: string): Promise<RunStatus | undefined> {
+    try {
+      const run = await this.#context.runs.status(id);
+      return isPrompt(run) ? run : undefined;
+    } catch (error) {
+      if (error instanceof HookError && error.kind === "run_not_found") return undefined;
+      throw error;
+    }
+  }
+
+  #isPast({ id, seq, finishedAt }: RunSummary): boolean {
+    const isHidden = this.#hidden.has(id) || seq <= this.#hiddenUpTo;
+    return finishedAt !== null && !isHidden && !this.#unpublished.has(id);
+  }
+
+  /** Prompts of the history, newest first. */
+  async *#past(): AsyncGenerator<RunSummary, void> {
+    let cursor: string | undefined;
+    do {
+      const page = await this.#context.runs.list({ cursor, limit: PAGE, tag: TAG });
+      for (const run of page.runs) if (isPrompt(run) && this.#isPast(run)) yield run;
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  /** Ids of the prompts that clients are to see as running and waiting, oldest first. */
+  async #open(): Promise<{ running: string[]; pending: string[] }> {
+    const pending = await this.#idsIn(["queued"]);
+    const waiting = new Set(pending);
+    const running = new Set(await this.#idsIn(["running"]));
+    for (const id of this.#unpublished) if (!waiting.has(id)) running.add(id);
+    return { running: [...running], pending: pending.filter((id) => !running.has(id)) };
+  }
+
+  async #idsIn(states: readonly ("running" | "queued")[]): Promise<string[]> {
+    const found: RunSummary[] = [];
+    for (const state of states) {
+      found.push(...(await this.#context.runs.list({ limit: MOST_LISTED, tag: TAG, state })).runs.filter(isPrompt));
+    }
+    return found.reverse().map(({ id }) => id);
+  }
+
+  /** A prompt as queue and history list it, as JSON; undefined where it is gone. */
+  async #itemText(id: string, budget: { left: number }): Promise<string | undefined> {
+    const run = await this.#context.runs.get(id).catch((error: unknown) => {
+      if (error instanceof HookError && error.kind === "run_not_found") return undefined;
+      throw error;
+    });
+    const facts = run && readPromptFacts(run.message);
+    if (run === undefined || facts === undefined) return undefined;
+    budget.left -= (run.graph?.text.length ?? 0) + run.message.length;
+    const isShown = budget.left >= 0;
+    const graph = isShown ? await nameAssets(run.graph?.text ?? "{}") : "{}";
+    const texts = isShown ? printJson(facts.extraPnginfo) : "{}";
+    const client = facts.clientId === "" ? "" : `,"client_id":${JSON.stringify(facts.clientId)}`;
+    const number = numberOf(run, facts.isFront);
+    return `[${number},"${id}",${graph},{"extra_pnginfo":${texts}${client}},${JSON.stringify(facts.outputs)}]`;
+  }
+}
+
+const isPrompt = ({ origin, tags }: RunSummary): boolean => origin === "comfy" && tags.includes(TAG);
+
+const numberOf = ({ seq }: RunSummary, isFront: boolean): number => (isFront ? -seq : seq);
+
+const usedId = () => refusal("invalid_prompt_id", "prompt_id: a prompt has had this id");
+
+const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);

@@ -1,0 +1,99 @@
+import type { ServerResponse } from "node:http";
+import { HookError } from "../../hook-error.js";
+import type { HookContext } from "../../http/context.js";
+import { TERMINAL_EVENTS } from "../../runs/outcome.js";
+import { type Message, PromptView } from "./prompt-view.js";
+import type { Prompts } from "./prompts.js";
+import type { Sockets } from "./sockets.js";
+
+/** Time after a response before the client of its prompt learns more: clients listen only once they have it. */
+const GATE_MS = 50;
+const FAILURES: ReadonlySet<string> = new Set(["error", "aborted"]);
+
+// decision 323
+/** Tells clients how their prompts go on. */
+export class Publisher {
+  readonly #context: HookContext;
+  readonly #prompts: Prompts;
+  readonly #sockets: Sockets;
+  /** Prompts whose clients are being told, with the messages so far. */
+  readonly #told = new Map<string, { readonly clientId: string; readonly view: PromptView }>();
+
+  constructor(context: HookContext, prompts: Prompts, sockets: Sockets) {
+    this.#context = context;
+    this.#prompts = prompts;
+    this.#sockets = sockets;
+  }
+
+  /** Follows a prompt from its start to its end, from a while after its response on. Never fails. */
+  async follow(id: string, clientId: string, res: ServerResponse): Promise<void> {
+    if (clientId !== "") await this.#afterResponse(res);
+    const view = new PromptView(id);
+    this.#told.set(id, { clientId, view });
+    let end: Message | undefined;
+    try {
+      await this.#tellQueue();
+      const since = this.#context.clock.monotonic();
+      for await (const { events } of this.#context.runs.follow(id, 0)) {
+        for (const event of events) {
+          // a client that has just learned of the start looks at the history before it listens for errors
+          if (clientId !== "" && FAILURES.has(event.event)) await this.#until(since + GATE_MS);
+          const messages = view.take(event, this.#context.clock.now());
+          for (const message of messages) this.#tell(clientId, message);
+          if (TERMINAL_EVENTS.some((name) => name === event.event)) end = messages.at(-1);
+        }
+      }
+    } catch (error) {
+      // its run was removed
+      const isGone = error instanceof HookError && error.kind === "run_not_found";
+      if (!isGone) this.#context.log.error({ run_id: id, err: error }, "the client of a prompt is not told of its end");
+    }
+    this.#told.delete(id);
+    this.#prompts.publish(id);
+    // the service stops: the run may go on elsewhere
+    if (end === undefined && this.#context.runs.closing) return;
+    await this.#tellQueue();
+    this.#sockets.send(clientId, { type: "executing", data: { node: null, prompt_id: id } });
+  }
+
+  /** Shows a picture of the moment, a PNG file, of the node that runs. */
+  preview(id: string, png: Uint8Array): void {
+    const { clientId, view } = this.#told.get(id) ?? {};
+    if (clientId === undefined || view === undefined || view.node === null) return;
+    const { node } = view;
+    const metadata = { node_id: node, display_node_id: node, parent_node_id: null, real_node_id: node, prompt_id: id };
+    this.#sockets.preview(clientId, png, { ...metadata, image_type: "image/png" });
+  }
+
+  /** Message about the queue. */
+  async status(): Promise<Message> {
+    const queue_remaining = await this.#prompts.remaining();
+    return { type: "status", data: { status: { exec_info: { queue_remaining } } } };
+  }
+
+  async #tellQueue(): Promise<void> {
+    if (this.#sockets.size === 0) return;
+    try {
+      this.#sockets.broadcast(await this.status());
+    } catch (error) {
+      this.#context.log.error({ err: error }, "clients are not told of the queue");
+    }
+  }
+
+  #tell(clientId: string, message: Message): void {
+    if (message.type === "execution_interrupted") this.#sockets.broadcast(message);
+    else this.#sockets.send(clientId, message);
+  }
+
+  async #afterResponse(res: ServerResponse): Promise<void> {
+    if (!res.writableFinished && !res.destroyed) await new Promise((resolve) => res.once("close", resolve));
+    await this.#until(this.#context.clock.monotonic() + GATE_MS);
+  }
+
+  /** Waits until a time of the monotonic clock. */
+  #until(time: number): Promise<void> {
+    const { clock } = this.#context;
+    const ms = time - clock.monotonic();
+    return ms <= 0 ? Promise.resolve() : new Promise((resolve) => void clock.setTimer(ms, resolve));
+  }
+}
