@@ -11,6 +11,8 @@ const REASONS = [
   "installs from a registry",
   "runs the tests",
   "needs a CUDA compiler",
+  "needs Docker",
+  "needs Electron",
   "needs a checkpoint",
   "needs a PostgreSQL server",
   "needs root",

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { validateGraph } from "latentkit";
 import { loadConfig } from "#src/render/config/load-config.js";
 import { root } from "./folders.js";
+import { freePort } from "./http/free-port.js";
 import { type CodeBlock, makeCheckout, makeProject } from "./process/docs.js";
 
 const SERVE = /^npx (latentkit serve.*)$/m;
@@ -166,12 +166,4 @@ function checkJson(code: string): void {
   const isGraph = Object.values(value as object).some((node) => typeof node === "object" && "class_type" in node);
   if (isGraph)
     assert.deepEqual(validateGraph(value as object, { inputDir: join(root, "examples/input") }).nodeErrors, {});
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" ? address!.port : assert.fail("no port");
 }

@@ -6,6 +6,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512BW__)
@@ -40,6 +42,7 @@ inline Bytes distance(Bytes v) {
 }
 inline Bytes apart(Bytes a, Bytes b) { return (a > b ? a : b) - lesser(a, b); }
 
+// decision 317
 /* (a + b) / 2, rounded down. */
 inline Bytes middle(Bytes a, Bytes b) {
 #if defined(__AVX512BW__)
@@ -48,6 +51,8 @@ inline Bytes middle(Bytes a, Bytes b) {
   Bytes up = (Bytes)_mm256_avg_epu8((__m256i)a, (__m256i)b);
 #elif defined(__x86_64__)
   Bytes up = (Bytes)_mm_avg_epu8((__m128i)a, (__m128i)b);
+#elif defined(__aarch64__)
+  Bytes up = (Bytes)vrhaddq_u8((uint8x16_t)a, (uint8x16_t)b);
 #else
   Bytes up = (a | b) - ((a ^ b) >> 1);
 #endif
@@ -62,6 +67,8 @@ inline Sums sums_of(Bytes v) {
   return (Sums)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256());
 #elif defined(__x86_64__)
   return (Sums)_mm_sad_epu8((__m128i)v, _mm_setzero_si128());
+#elif defined(__aarch64__)
+  return (Sums)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8((uint8x16_t)v)));
 #else
   Sums pairs = ((Sums)v & 0x00FF00FF00FF00FFu) + ((Sums)v >> 8 & 0x00FF00FF00FF00FFu);
   return (pairs * 0x0001000100010001u) >> 48;
@@ -79,6 +86,10 @@ inline uint64_t zeros(Bytes v) {
   return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8((__m256i)v, _mm256_setzero_si256()));
 #elif defined(__x86_64__)
   return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8((__m128i)v, _mm_setzero_si128()));
+#elif defined(__aarch64__)
+  const uint8x16_t bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  uint8x16_t found = vandq_u8(vceqzq_u8((uint8x16_t)v), bits);
+  return vaddv_u8(vget_low_u8(found)) | (uint64_t)vaddv_u8(vget_high_u8(found)) << 8;
 #else
   uint64_t mask = 0;
   for (size_t i = 0; i < kBytes; i++) mask |= (uint64_t)(v[i] == 0) << i;

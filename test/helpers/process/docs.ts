@@ -57,7 +57,17 @@ export function pages(): Map<string, string> {
 export function makeProject(folder: string): void {
   const bin = join(folder, "node_modules/.bin");
   mkdirSync(bin, { recursive: true });
-  for (const name of ["express", "standardwebhooks", "@comfyorg", "comfy-ui-client", "@types", "vitest", "mocha"])
+  for (const name of [
+    "express",
+    "fastify",
+    "sharp",
+    "standardwebhooks",
+    "@comfyorg",
+    "comfy-ui-client",
+    "@types",
+    "vitest",
+    "mocha",
+  ])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
   symlinkSync(root, join(folder, "node_modules/latentkit"));
   const program = (name: string, line: string) => {

@@ -61,8 +61,11 @@ export class OnnxSession {
     switch (type) {
       case "float32":
         return new Tensor(type, values instanceof Float32Array ? values : Float32Array.from(values), shape);
-      case "float16":
-        return new Tensor(type, toHalves(Float32Array.from(numbers)), shape);
+      case "float16": {
+        const halves = toHalves(Float32Array.from(numbers));
+        // decision 318
+        return Object.defineProperty(new Tensor(type, halves, shape), "data", { value: halves });
+      }
       case "float64":
         return new Tensor(type, Float64Array.from(numbers), shape);
       case "int64":

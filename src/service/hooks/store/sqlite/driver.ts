@@ -39,7 +39,7 @@ type ForeignClass = new (path: string) => ForeignDatabase;
  * Loads node:sqlite where this Node has it, else better-sqlite3. Fails with config.invalid, which says what to install.
  * `load` is require; tests pass their own.
  */
-export function loadSqliteDriver(load: (name: string) => unknown = createRequire(import.meta.url)): SqliteDriver {
+export function loadSqliteDriver(load: (name: string) => unknown = requireQuietly): SqliteDriver {
   const reasons: string[] = [];
   const candidates: [string, (module: unknown) => ForeignClass][] = [
     ["node:sqlite", (module) => (module as { DatabaseSync: ForeignClass }).DatabaseSync],
@@ -58,6 +58,23 @@ export function loadSqliteDriver(load: (name: string) => unknown = createRequire
   const remedy =
     'Run "npm rebuild better-sqlite3" where it is installed, else "npm install better-sqlite3@12", both with install scripts; or use Node 22.13 or newer, or "store: memory:".';
   throw new LatentkitError("config.invalid", `No SQLite could be loaded (${reasons.join("; ")}). ${remedy}`);
+}
+
+const require = createRequire(import.meta.url);
+
+// decision 315
+/** `require` without Node's warning that its SQLite is experimental; every other warning is left as it is. */
+function requireQuietly(name: string): unknown {
+  const { emitWarning } = process;
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]) => {
+    if (rest[0] !== "ExperimentalWarning" || !String(warning).startsWith("SQLite"))
+      Reflect.apply(emitWarning, process, [warning, ...rest]);
+  };
+  try {
+    return require(name);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
 }
 
 function adapt(database: ForeignDatabase): SqliteDatabase {

@@ -426,37 +426,3 @@ describe("ping of a SQLite store", () => {
     await store.close();
   });
 });
-
-describe("loadSqliteDriver", () => {
-  class Working {
-    close(): void {}
-  }
-  class Uncompiled {
-    constructor() {
-      throw new Error("Could not locate the bindings file. Tried:\n → a\n → b");
-    }
-  }
-  const loader = (modules: Record<string, unknown>) => (name: string) => {
-    if (name in modules) return modules[name];
-    throw new Error(`No such built-in module: ${name}`);
-  };
-
-  it("loads node:sqlite if this Node has it", () => {
-    const modules = { "node:sqlite": { DatabaseSync: Working }, "better-sqlite3": Working };
-    assert.equal(loadSqliteDriver(loader(modules)).name, "node:sqlite");
-  });
-
-  it("loads better-sqlite3 otherwise", () => {
-    assert.equal(loadSqliteDriver(loader({ "better-sqlite3": Working })).name, "better-sqlite3");
-  });
-
-  it("neither loads: says what to install", () => {
-    for (const modules of [{}, { "better-sqlite3": Uncompiled }]) {
-      const refusal = isRefusal(
-        "config.invalid",
-        /npm rebuild better-sqlite3.*npm install better-sqlite3.*Node 22.*store: memory:/,
-      );
-      assert.throws(() => loadSqliteDriver(loader(modules)), refusal);
-    }
-  });
-});

