@@ -38,7 +38,7 @@ describe("parseConfig", () => {
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 36);
+    assert.equal(Object.keys(config.limits).length, 37);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });

@@ -17,7 +17,7 @@ import { fromStored, toStored, toStoredOrNull } from "./text.js";
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */
 export async function createGroup(tx: Transaction, group: NewGroup, key?: NewKey): Promise<CreateGroupResult> {
   const sessions = await lockSessions(tx, group.runs);
-  const runs = await placeRuns(tx, sessions, group.runs);
+  const runs = await composeRuns(tx, sessions, group.runs);
   if (runs === null) {
     const stored = key && (await findReply(tx, key.scope, key.nowMark));
     return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full" });
@@ -80,21 +80,21 @@ async function lockSessions(tx: Transaction, runs: readonly NewRun[]): Promise<M
   throw new Error("the rows of sessions could not be locked");
 }
 
-/** A run with what its session makes of it. */
-interface PlacedRun {
+/** A run with its message and what its session makes of it. */
+interface ComposedRun {
   readonly run: NewRun;
   readonly session: number;
   readonly message: string;
   readonly isActive: boolean;
 }
 
-/** Lets each run take the pending wakes of its session; null where more would wait than `mostQueued` allows. */
-async function placeRuns(
+/** Composes the messages, with the pending wakes of their sessions; null where more would wait than `mostQueued` allows. */
+async function composeRuns(
   tx: Transaction,
   sessions: ReadonlyMap<string, LockedSession>,
   runs: readonly NewRun[],
-): Promise<PlacedRun[] | null> {
-  const placed: PlacedRun[] = [];
+): Promise<ComposedRun[] | null> {
+  const composed: ComposedRun[] = [];
   for (const run of runs) {
     const session = sessions.get(run.sessionKey)!;
     if (run.mostQueued !== undefined && session.waiting >= run.mostQueued) return null;
@@ -108,19 +108,19 @@ async function placeRuns(
     session.takenBytes += wakes.bytes;
     const message = run.compose(wakes.texts);
     if (message === null) throw new Error("a run of a group has no message");
-    placed.push({ run, session: session.id, message, isActive });
+    composed.push({ run, session: session.id, message, isActive });
   }
-  return placed;
+  return composed;
 }
 
 async function insertRuns(
   tx: Transaction,
   groupId: string,
-  placed: readonly PlacedRun[],
+  composed: readonly ComposedRun[],
   sessions: readonly LockedSession[],
   graphs: ReadonlyMap<string, string>,
 ): Promise<RunSummary[]> {
-  const columnOf = <T extends SqlValue>(read: (placed: PlacedRun) => T) => placed.map(read);
+  const columnOf = <T extends SqlValue>(read: (composed: ComposedRun) => T) => composed.map(read);
   const rows = await tx.query(
     `INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, due_mark,
        deadline_mark, delayed, tags, active)
@@ -144,7 +144,7 @@ async function insertRuns(
   );
   // numbered in the order of the rows
   const seqs = rows.map(({ seq }) => Number(seq)).sort((a, b) => a - b);
-  const tags = placed.flatMap(({ run }, index) => (run.tags ?? []).map((tag) => ({ tag, seq: seqs[index]! })));
+  const tags = composed.flatMap(({ run }, index) => (run.tags ?? []).map((tag) => ({ tag, seq: seqs[index]! })));
   await tx.query(
     `WITH message AS (
        INSERT INTO lk.messages SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
@@ -171,9 +171,9 @@ async function insertRuns(
     sessions.map(({ runs }) => runs),
     sessions.map(({ takenWakes }) => takenWakes),
     sessions.map(({ takenBytes }) => takenBytes),
-    ...[toStored(groupId), placed.length],
+    ...[toStored(groupId), composed.length],
   );
-  return placed.map(({ run, session }, index) => createdSummary(run, seqs[index]!, session));
+  return composed.map(({ run, session }, index) => createdSummary(run, seqs[index]!, session));
 }
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
