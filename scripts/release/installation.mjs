@@ -19,6 +19,7 @@ import { emulatorOf } from "./emulation.mjs";
 import { checkSize, checkTypes, timeImports } from "./installed.mjs";
 import { npm, programPath, run } from "./npm.mjs";
 import { ownPlatform, PLATFORMS } from "./platforms.mjs";
+import { checkService } from "./service.mjs";
 
 const TOOLS = ["cc", "c++", "gcc", "g++", "clang", "make", "ninja", "cmake"];
 const PNG_START = "89504e470d0a1a0a";
@@ -71,6 +72,7 @@ function checkOwn(project, env) {
   checkBuildTools(project);
   checkModule(node);
   checkReadme(project, env);
+  checkService(project, env);
   const resolved = node("-p", 'require.resolve("latentkit/examples/noise.json")');
   assert.ok(existsSync(resolved.trim()), "latentkit/examples/* is not reachable");
   checkTypes(project);

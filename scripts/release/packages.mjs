@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { bundle } from "./bundle.mjs";
+import { INLINED, writeInlined } from "./inlined.mjs";
 import { npm } from "./npm.mjs";
 import { PLATFORMS } from "./platforms.mjs";
 import { coreTexts, packedText, THIRD_PARTY } from "./third-party.mjs";
@@ -44,6 +45,7 @@ export const MAIN_FILES = [
   "NOTICE",
   "README.md",
   ...THIRD_PARTY.map(packedText),
+  ...INLINED.flatMap((name) => ["index.cjs", "package.json", "LICENSE"].map((file) => `node_modules/${name}/${file}`)),
 ];
 const PUBLISHING = { access: "public", provenance: true };
 const CUDA_LIBRARY = "latentkit_cuda.so";
@@ -92,8 +94,10 @@ export async function writeMainPackage({ root, folder, packages }) {
   const { scripts: _scripts, devDependencies: _tools, private: _private, ...manifest } = manifestOf(root);
   const exported = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [entry.default] : []));
   await bundle({ dist: join(own, "dist"), exported: exported.map((path) => path.replace("./dist/", "")) });
+  await writeInlined({ root, own });
   const platforms = Object.fromEntries(packages.map((name) => [name, manifest.version]));
-  writeManifest(own, { ...manifest, optionalDependencies: { ...manifest.optionalDependencies, ...platforms } });
+  const optionalDependencies = { ...manifest.optionalDependencies, ...platforms };
+  writeManifest(own, { ...manifest, optionalDependencies, bundleDependencies: INLINED });
   return own;
 }
 

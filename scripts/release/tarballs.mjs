@@ -9,6 +9,7 @@ import { formatMessage } from "publint/utils";
 import { prebuild } from "../prebuild.mjs";
 import { billOfMaterials } from "./bill-of-materials.mjs";
 import { checkBinary } from "./binaries.mjs";
+import { INLINED } from "./inlined.mjs";
 import { npm } from "./npm.mjs";
 import {
   emptyFolder,
@@ -85,7 +86,11 @@ export function checkPackage(manifest, paths, bytes) {
   if (name === "latentkit") {
     const types = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [entry.types.slice(2)] : []));
     for (const path of [...MAIN_FILES, ...types]) assert.ok(paths.includes(path), `${path} is missing from ${name}`);
-    const stray = paths.filter((path) => /^(src|test|build|prebuilds|bench|\.ci|node_modules)\/|\.node$/.test(path));
+    const stray = paths.filter((path) => /^(src|test|build|prebuilds|bench|\.ci)\/|\.node$/.test(path));
+    const packed = INLINED.map((inlined) => `node_modules/${inlined}/`);
+    stray.push(
+      ...paths.filter((path) => /^node_modules\//.test(path) && !packed.some((start) => path.startsWith(start))),
+    );
     assert.deepEqual(stray, [], `these files do not belong into ${name}`);
     return;
   }

@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
+/** musl's library by its own name or by its loader's, which may be a link to it; glibc's is libc.so.6. */
+const MUSL = /\/(?:ld-musl-[^/\n]*|libc\.so)$/m;
+
 // decision 289
 /**
  * Name of the package that holds the native core of this machine, such as `@latentkit/linux-x64`; `linuxmusl` is Linux
@@ -11,7 +14,7 @@ export function platformPackage(
   { platform, arch } = process as { platform: string; arch: string },
   loadedFiles = platform === "linux" ? mapsOfProcess() : "",
 ): string {
-  return `@latentkit/${platform}${loadedFiles.includes("/ld-musl-") ? "musl" : ""}-${arch}`;
+  return `@latentkit/${platform}${MUSL.test(loadedFiles) ? "musl" : ""}-${arch}`;
 }
 
 /** Path of a file of an installed package, as Node finds it from the folder `root`; undefined where there is none. */

@@ -54,7 +54,7 @@ function tryKoffi(): Koffi | string {
     return loadKoffi();
   } catch (error) {
     const [cause] = messageOf(error).split("\n");
-    return `koffi, which asks the CUDA driver for its devices, does not load (${cause}): run "npm rebuild koffi".`;
+    return `koffi, which asks the CUDA driver for its devices, does not load (${cause}): run "npm install koffi".`;
   }
 }
 

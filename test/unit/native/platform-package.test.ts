@@ -5,6 +5,8 @@ import { packageFile, platformPackage } from "#src/native/platform-package.js";
 import { temporaryFolder } from "../../helpers/folders.js";
 
 const MUSL = "7f1c-7f1d r-xp 0001 08:01 12 /lib/ld-musl-x86_64.so.1\n";
+const LINKED_MUSL =
+  "7f1c-7f1d r-xp 0001 08:01 12 /usr/lib/x86_64-linux-musl/libc.so\n7f1e-7f1f rw-p 0 00:00 0 [stack]\n";
 const GLIBC = "7f1c-7f1d r-xp 0001 08:01 12 /usr/lib/x86_64-linux-gnu/libc.so.6\n";
 
 describe("platformPackage", () => {
@@ -16,6 +18,7 @@ describe("platformPackage", () => {
   it("tells musl from glibc by what the process has loaded", () => {
     assert.equal(platformPackage({ platform: "linux", arch: "x64" }, GLIBC), "@latentkit/linux-x64");
     assert.equal(platformPackage({ platform: "linux", arch: "x64" }, MUSL), "@latentkit/linuxmusl-x64");
+    assert.equal(platformPackage({ platform: "linux", arch: "arm64" }, LINKED_MUSL), "@latentkit/linuxmusl-arm64");
     assert.equal(platformPackage({ platform: "linux", arch: "arm64" }, ""), "@latentkit/linux-arm64");
   });
 
