@@ -18,6 +18,8 @@ export function parseInPieces(server: Server): void {
     server.prependListener("upgrade", (_req, socket: Duplex) => void upgraded.add(socket));
   }
   server.on("connection", (socket: Socket) => {
+    // one whose upgrade was ignored comes again
+    upgraded.delete(socket);
     const [parse] = socket.listeners("data");
     if (parse === undefined) return;
     const feed = (chunk: Buffer) => {

@@ -19,6 +19,7 @@ import { errorBody, sendError, sendJson } from "./hooks/http/responses.js";
 import type { HookService } from "./hooks/service.js";
 import { createLogger } from "./log.js";
 import { parseInPieces } from "./parse-in-pieces.js";
+import { passUpgrades } from "./pass-upgrades.js";
 import { sendRawError } from "./raw-response.js";
 
 /** Room for a token of 16 KiB, which is refused as wrong, not as too large, and for a client's usual headers. */
@@ -91,7 +92,7 @@ export function createServer(options: ServerOptions): ListeningServer {
   );
   server.maxConnections = limits.streams + SPARE_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
-  if (hooks.upgrade !== undefined) server.on("upgrade", hooks.upgrade);
+  if (hooks.upgrade !== undefined) passUpgrades(server, hooks.upgrade);
   parseInPieces(server);
   handleExpectAndConnect(server, enter);
   handleClientErrors(server, log);

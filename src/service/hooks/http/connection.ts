@@ -51,8 +51,22 @@ export function enterConnection(
   });
 }
 
-/** Whether no request of a connection waits or is being handled. */
-export const isIdle = (socket: Socket): boolean => (queues.get(socket)?.length ?? 0) === 0;
+/** Resolves once no request of a connection waits or is being handled. */
+export async function whenIdle(socket: Socket): Promise<void> {
+  for (let last = queues.get(socket)?.at(-1); last !== undefined; last = queues.get(socket)?.at(-1)) {
+    const { res } = last;
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        res.off("close", end);
+        socket.off("close", end);
+        resolve();
+      };
+      res.once("close", end);
+      // a response that has not had its turn is closed by nobody
+      socket.once("close", end);
+    });
+  }
+}
 
 function openQueue(socket: Socket): WaitingRequest[] {
   const queue: WaitingRequest[] = [];

@@ -114,15 +114,15 @@ export class AssetFiles {
   async add({ keepMs, id = randomUUID(), ...asset }: NewAsset): Promise<Asset> {
     await this.retain(asset.hash);
     await this.#sweep();
-    if (this.#names >= (this.#options.mostAssets ?? MOST_ASSETS)) {
+    const path = this.#nameOf(id);
+    const isNew = (await stat(path).catch(missing)) === undefined;
+    if (isNew && this.#names >= (this.#options.mostAssets ?? MOST_ASSETS)) {
       throw refusal("storage_full", "there are too many assets, try again later");
     }
     const size = await this.sizeOf(asset.hash);
     if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
     const createdAt = this.#options.now();
     const added: Asset = { id, ...asset, size, createdAt, expiresAt: createdAt + keepMs };
-    const path = this.#nameOf(added.id);
-    const isNew = (await stat(path).catch(missing)) === undefined;
     const temporary = `${path}.${randomUUID()}.tmp`;
     await writeFile(temporary, JSON.stringify(added), { mode: 0o600, flag: "wx" });
     await rename(temporary, path);

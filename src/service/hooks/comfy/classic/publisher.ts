@@ -88,6 +88,8 @@ export class Publisher {
   async #afterResponse(res: ServerResponse): Promise<void> {
     if (!res.writableFinished && !res.destroyed) await new Promise((resolve) => res.once("close", resolve));
     await this.#until(this.#context.clock.monotonic() + GATE_MS);
+    // a client in this process that was held up reads its response first
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** Waits until a time of the monotonic clock. */

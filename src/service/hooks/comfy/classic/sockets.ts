@@ -7,7 +7,7 @@ import { lazy, loadWs } from "../../../../base/lazy-packages.js";
 import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import type { Access } from "../../http/call.js";
-import { isIdle } from "../../http/connection.js";
+import { whenIdle } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
 import { passGate } from "../../http/gate.js";
 import { closeLingering } from "../../http/linger.js";
@@ -67,8 +67,8 @@ export class Sockets {
     const requestId = this.#context.newId();
     const cut = () => void socket.destroy();
     socket.on("error", cut);
-    // what came with the request is back in the socket then
-    await Promise.resolve();
+    // what came with the request is back in the socket then, and responses to requests before it have left
+    await whenIdle(req.socket);
     try {
       const query = queryOf(req);
       const clientId = readClientId(query.get("clientId")) ?? randomUUID().replaceAll("-", "");
@@ -122,7 +122,6 @@ export class Sockets {
   /** Takes a slot for the socket and returns the function that releases it. Fails as the gate, and with 404, 403 and 429. */
   #admit(req: IncomingMessage, query: URLSearchParams, clientId: string, cut: () => void): () => void {
     const { runs, slots, config } = this.#context;
-    if (!isIdle(req.socket)) throw new HookError("invalid_request", "expected no other request on the connection");
     const path = req.url?.split("?", 1)[0];
     if (!PATHS.has(path)) throw new HookError("not_found");
     passGate(this.#context, this.#facts.access, { req: req as Request, query, params: {} });
@@ -212,7 +211,12 @@ const numbers = (...values: readonly number[]): Buffer => {
 function refuse(req: IncomingMessage, socket: Duplex, error: HookError, requestId: string): void {
   const res = new ServerResponse(req);
   res.shouldKeepAlive = false;
-  res.assignSocket(req.socket);
+  try {
+    res.assignSocket(req.socket);
+  } catch {
+    // another response of the application is on its way
+    return void socket.destroy();
+  }
   res.once("finish", () => {
     res.detachSocket(req.socket);
     closeLingering(socket);

@@ -34,6 +34,18 @@ describe("AssetFiles", () => {
     now = Date.now();
   });
 
+  it("replaces an asset of the same id, which counts once", async () => {
+    const assets = new AssetFiles({ folder: folder(), mostBytes: 1000, mostAssets: 1, graceMs: HOUR, now: () => now });
+    const id = "01234567-89ab-4def-8123-456789abcdef";
+    for (const text of ["one", "two"]) {
+      const { hash } = await put(assets, text);
+      await assets.add({ ...name(hash), id });
+      assert.equal((await assets.find(id))!.hash, hash);
+    }
+    const { hash } = await put(assets, "three");
+    assert.equal(await codeOf(assets.add(name(hash))), "storage_full");
+  });
+
   it("keeps equal bytes once, under their BLAKE3, with a name for each upload", async () => {
     const assets = open();
     const first = await put(assets, "fox");

@@ -16,7 +16,8 @@ async function partsOf(pieces: readonly string[], { type = TYPE, silenceMs = 200
   const outcome = new Promise<unknown>((resolve) => {
     server.once("request", async (req, res) => {
       const sink = {
-        begin: (name: string) => void read.push([name, ""]),
+        begin: (name: string, fileName?: string) =>
+          void read.push([fileName === undefined ? name : `${name} of ${fileName}`, ""]),
         data: (bytes: Buffer) => {
           read.at(-1)![1] += bytes.toString("latin1");
         },
@@ -48,6 +49,15 @@ describe("readParts", () => {
   after(() => {
     server.closeAllConnections();
     server.close();
+  });
+
+  it("tells the names of files, as their clients wrote them", async () => {
+    const disposition = 'form-data; filename="a (1).png"; name="image"';
+    const { read } = await partsOf([`--edge\r\nContent-Disposition: ${disposition}\r\n\r\nx\r\n`, part("b", "y"), END]);
+    assert.deepEqual(read, [
+      ["image of a (1).png", "x"],
+      ["b", "y"],
+    ]);
   });
 
   it("reads parts, wherever the body is split", async () => {
