@@ -53,15 +53,22 @@ export function promptRoutes(
     if (!context.rendersHere) return { outputs: targets ?? outputsOf(graph), nodeErrors: {} };
     const validation = await validated(text, targets);
     const nodeErrors = nodeErrorsJson(validation.nodeErrors);
-    if (validation.ok) return { outputs: validation.outputs, nodeErrors };
+    // nodes of a setup module are known in its threads alone
+    if (validation.ok)
+      return { outputs: validation.outputs.length > 0 ? validation.outputs : outputsOf(graph), nodeErrors };
     const { type, message, ...facts } = errorJson(validation.error);
     throw refusal(type, message, { ...facts, node_errors: nodeErrors });
   };
   const outputsOf = (graph: Record<string, unknown>) =>
-    Object.entries(graph).flatMap(([id, node]) => {
-      const classType = isPlainObject(node) ? node.class_type : undefined;
-      return typeof classType === "string" && graphs.describe(classType)?.output_node ? [id] : [];
-    });
+    Object.entries(graph).flatMap(([id, node]) => (isPlainObject(node) && isOutput(node.class_type) ? [id] : []));
+  /** Whether classes are outputs, of those that exist. */
+  const known = new Map<unknown, boolean>();
+  const isOutput = (classType: unknown): boolean => {
+    const isNew = typeof classType === "string" && !known.has(classType);
+    const description = isNew ? graphs.describe(classType) : undefined;
+    if (description !== undefined) known.set(classType, description.output_node);
+    return known.get(classType) ?? false;
+  };
   const validated = async (text: string, targets: readonly string[] | null): Promise<Validation> => {
     try {
       return await graphs.validate(text, targets ?? undefined);
