@@ -29,8 +29,7 @@ export function checkTypes(project) {
     ["types.ts", "esnext", "bundler"],
   ]) {
     writeFileSync(join(project, file), `${imports}${uses}`);
-    // optional peers, whose types some exports refer to, are not installed
-    const how = ["--module", module, "--moduleResolution", resolution, "--skipLibCheck"];
+    const how = ["--module", module, "--moduleResolution", resolution, "--skipLibCheck", "false"];
     run(process.execPath, [compiler, ...options, ...how, file], project);
   }
 }

@@ -6,7 +6,7 @@
 
 namespace {
 
-void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, int stream) {
+void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, [[maybe_unused]] int stream) {
   size_t i = 0;
 #if LK_HAS_PACK
   // decision 217
