@@ -47,7 +47,7 @@ const { arm64Machine, buildArm64Core, ownMachine, runOn, STRICT, thisMachine } =
 const { pixelsOfService } = await import("./nodes/service.mjs");
 const { HASHES: recorded } = await import("../dist/cli/reproducible/hashes.js");
 
-// decision 316
+// decision 307
 /** @typedef {import("./nodes/machine.mjs").Machine} Machine */
 
 try {

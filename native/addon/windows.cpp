@@ -1,4 +1,4 @@
-// decision 312
+// decision 303
 // What a module of Node.js needs on Windows alone.
 #include <node_api.h>
 #include <windows.h>

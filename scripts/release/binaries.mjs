@@ -1,4 +1,4 @@
-// decision 310
+// decision 301
 // What a binary asks of the system that loads it, read from the file, since few of them can be loaded here.
 import assert from "node:assert/strict";
 import { run } from "./npm.mjs";

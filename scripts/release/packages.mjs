@@ -117,7 +117,7 @@ function writeManifest(folder, manifest) {
   writeFileSync(join(folder, "package.json"), `${text}\n`);
 }
 
-// decision 311
+// decision 302
 /** npm signs where a tarball was built only for the repository that its manifest names, in that repository's own CI. */
 function repository({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env) {
   return server && name ? { repository: { type: "git", url: `git+${server}/${name}.git` } } : {};

@@ -1,4 +1,4 @@
-// decision 314
+// decision 305
 // What others wrote and a package carries, with versions and licences: scripts/release/third-party.json.
 import { readFileSync } from "node:fs";
 

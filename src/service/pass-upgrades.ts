@@ -6,7 +6,7 @@ import type { HookService } from "./hooks/service.js";
 /** Headers of an offer of another protocol. */
 const OFFER: ReadonlySet<string> = new Set(["connection", "http2-settings", "upgrade"]);
 
-// decision 326
+// decision 317
 /**
  * Passes requests for a WebSocket on. With a listener Node hands over every request that offers another protocol, HTTP/2
  * for instance; all but WebSockets are read again without the offer, as a server may ignore it.

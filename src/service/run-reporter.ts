@@ -5,7 +5,7 @@ import type { RawImage } from "../io/raw-image.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import type { AgentContext } from "./agent.js";
 
-// decision 305
+// decision 298
 /** Least time between two previews of a run that are stored; later a quarter of the time since its start, so that they stay few. */
 const PREVIEW_MS = 1000;
 const PREVIEW_SHARE = 1 / 4;

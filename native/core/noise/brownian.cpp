@@ -1,9 +1,9 @@
 // An increment of a Brownian path: each thread draws its range of the elements of all cuts, then cuts it piece by
 // piece.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "lk_libm.h"
 #include "mt19937.h"
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
@@ -95,7 +95,8 @@ void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, flo
  * over that one's words costs. */
 size_t range_begin(size_t n, size_t range, size_t ranges) {
   if (range == ranges) return n;
-  const double share = (1 - std::pow(kShorter, range)) / (1 - std::pow(kShorter, ranges));
+  const double share =
+      (1 - lk_pow(kShorter, static_cast<double>(range))) / (1 - lk_pow(kShorter, static_cast<double>(ranges)));
   return static_cast<size_t>(share * static_cast<double>(n)) / kBlock * kBlock;
 }
 

@@ -7,7 +7,7 @@ import { fillGraph } from "../../render/fill/fill.js";
 import { parametersOf } from "../../render/schema/parameters.js";
 import { fillsOf } from "../message.js";
 
-// decision 306
+// decision 299
 /**
  * The body of a job of the Comfy API, as JSON with every digit: the graph of `{ graph, values }` with its values put in,
  * each under its key in `set`. Throws as `parseGraph` does, and usage.invalid for a value outside the graph's schema.

@@ -14,7 +14,7 @@ const MOST_INSPECTIONS = 4;
 const INSPECTION_MS = 15_000;
 const THREAD_MIB = 512;
 
-// decisions 285, 306
+// decisions 285, 299
 /**
  * `POST /api/page/inspect`: graph, receipt and texts of the picture or graph that is the body. Where any graph may be run,
  * `POST /api/page/fill`: the body of a job of the Comfy API for a graph and its values.

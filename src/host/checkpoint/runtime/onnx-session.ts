@@ -63,7 +63,7 @@ export class OnnxSession {
         return new Tensor(type, values instanceof Float32Array ? values : Float32Array.from(values), shape);
       case "float16": {
         const halves = toHalves(Float32Array.from(numbers));
-        // decision 318
+        // decision 309
         return Object.defineProperty(new Tensor(type, halves, shape), "data", { value: halves });
       }
       case "float64":

@@ -92,7 +92,7 @@ export function requestSchemas(limits: Limits) {
       defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
       idempotencyKey,
     }),
-    // decision 302
+    // decision 295
     groupItem: defaults.extend({
       message,
       idempotencyKey: z

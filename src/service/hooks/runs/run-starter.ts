@@ -131,7 +131,7 @@ export class RunStarter {
     });
   }
 
-  // decision 303
+  // decision 296
   async startGroup({ items, idempotency, traceparent, admit }: GroupRequest): Promise<StartedGroup> {
     const createdMark = this.#context.mark();
     const groupId = this.#newId();

@@ -26,7 +26,7 @@ export interface ClassicApi {
   close(): void;
 }
 
-// decision 320
+// decision 311
 /** ComfyUI's classic API, each path below `/api` as well. */
 export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">): ClassicApi {
   const { limits, web } = context.config;

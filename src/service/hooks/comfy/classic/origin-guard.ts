@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import type { HookConfig } from "../../hook-config.js";
 import { HookError } from "../../hook-error.js";
 
-// decision 321
+// decision 312
 /**
  * Refuses what a page of another site sends: it could start prompts by a form or an image, without any preflight. With
  * `comfy_classic: open` also a name that its owner may have pointed at this machine. Fails with invalid_request, status 403.

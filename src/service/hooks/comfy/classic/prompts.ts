@@ -33,7 +33,7 @@ export type NewPrompt = Omit<PromptRequest, "graph" | "promptId"> & {
   readonly tokenId: string;
 } & Pick<StartRequest, "traceparent">;
 
-// decision 322
+// decision 313
 /** Prompts of ComfyUI's classic API: runs, and what their clients may know of them. */
 export class Prompts {
   readonly #context: HookContext;

@@ -10,7 +10,7 @@ import type { Sockets } from "./sockets.js";
 const GATE_MS = 50;
 const FAILURES: ReadonlySet<string> = new Set(["error", "aborted"]);
 
-// decision 323
+// decision 314
 /** Tells clients how their prompts go on. */
 export class Publisher {
   readonly #context: HookContext;

@@ -93,7 +93,7 @@ export class Sockets {
     for (const client of sockets) this.#write(client, text);
   }
 
-  // decision 325
+  // decision 316
   /** Shows the sockets of a client a picture; those that still have much to read do without. */
   preview(clientId: string, png: Uint8Array, metadata: object): void {
     const json = Buffer.from(JSON.stringify(metadata));

@@ -55,7 +55,7 @@ export class RunQueue implements Queue {
     return this.#isPaused;
   }
 
-  // decision 307
+  // decision 300
   setPaused(isPaused: boolean): Promise<void> {
     // one after the other: two at once could leave the store and this queue apart
     const turn = this.#pausing.then(async () => {

@@ -13,7 +13,7 @@ import { lockGraph } from "./graph-rows.js";
 import { findReply, grow, LOCK_ATTEMPTS, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
-// decision 304
+// decision 297
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */
 export async function createGroup(tx: Transaction, group: NewGroup, key?: NewKey): Promise<CreateGroupResult> {
   const sessions = await lockSessions(tx, group.runs);
@@ -178,7 +178,7 @@ async function insertRuns(
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-// decision 301
+// decision 294
 /** Counts the end of a run, given its group; the ends of a group wait for each other's commits. Returns the group's id. */
 export async function countEnd(tx: Transaction, group: number, run: number): Promise<string> {
   const [row] = await tx.query(

@@ -62,7 +62,7 @@ export function loadSqliteDriver(load: (name: string) => unknown = requireQuietl
 
 const require = createRequire(import.meta.url);
 
-// decision 315
+// decision 306
 /** `require` without Node's warning that its SQLite is experimental; every other warning is left as it is. */
 function requireQuietly(name: string): unknown {
   const { emitWarning } = process;

@@ -17,7 +17,7 @@ export function createGroup(db: Connection, group: NewGroup, key?: NewKey): Crea
   return { kind: "created", runs };
 }
 
-// decision 300
+// decision 293
 /** Counts the end of a run, of a group or not. */
 export function countEnd(db: Connection, runId: string): void {
   const sql = "SELECT run_group, run FROM group_runs WHERE run = (SELECT seq FROM runs WHERE id = ?)";
