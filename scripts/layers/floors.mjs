@@ -69,6 +69,7 @@ export const FLOORS = {
   service: [
     "agent asset-references prompt-facts token-headers",
     "agent-graphs log message run-reporter traced-agent",
+    "fill-workflow",
     "graph-agent",
     "hooks/",
     "batch/ web/",

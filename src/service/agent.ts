@@ -61,6 +61,8 @@ export interface AgentGraphs {
   describe(classType: string): NodeDescription | undefined;
   /** Names of the model files of a kind; undefined where there are no models of the kind. */
   models(kind: FileKind): readonly string[] | undefined;
+  /** Returns a graph with values for its parameters put in. Throws graph.invalid and usage.invalid. */
+  fill(graph: object, values: Record<string, unknown>): object;
   /** Returns a graph of the editor in API format, any other as it is. Throws graph.invalid. */
   toApi(graph: object): object;
   /** JSON Schema of the messages of a named graph; undefined for an unknown name. */

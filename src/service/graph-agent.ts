@@ -29,6 +29,7 @@ import { chooseDevice } from "../tensor/device/choice.js";
 import type { Agent, AgentGraphs, RunGraph } from "./agent.js";
 import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
 import { mayReferToAssets, readAssets } from "./asset-references.js";
+import { fillWorkflow } from "./fill-workflow.js";
 import { fillsOf } from "./message.js";
 import { readPromptFacts } from "./prompt-facts.js";
 import { createReporter } from "./run-reporter.js";
@@ -150,7 +151,6 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     find: (name) => named.find(name),
     schemaOf: (name) => named.schemaOf(name),
     assetsDir,
-    // one after the other: each holds its assets
     describe: (key) => {
       const definition = nodes.get(key);
       return definition && describeNode(definition, { host, inputDir: job.inputDir });
@@ -158,6 +158,8 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     classes: () => nodes.keys(),
     models: (kind) => (kind === "checkpoints" ? host.checkpoints() : host.files?.(kind)),
     toApi: (graph) => apiGraph(graph, { registry, classAliases }),
+    fill: (graph, values) => fillWorkflow(graph, values, { registry: nodes, classAliases }),
+    // one after the other: each holds its assets
     validate: (text, targets) => {
       const result = turn.then(() => validate(text, targets));
       turn = result.catch(() => undefined);

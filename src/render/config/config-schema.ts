@@ -113,6 +113,10 @@ export const configSchema = lazy(() => {
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
     comfy_api: flag(false, "Whether programs of the Comfy API v2 may render graphs of their own, by `/api/v2`."),
+    comfy_inputs: flag(
+      false,
+      "Whether jobs of the Comfy API v2 may have `inputs`, values for the parameters of their graph.",
+    ),
     comfy_classic: z
       .enum(["open", "token", "none"])
       .default("none")

@@ -55,6 +55,10 @@ export function webhooksSchema() {
         .default([...EVENTS])
         .describe("Events that are sent."),
       session_prefix: z.string().max(256).default("").describe("Beginning of the sessions whose runs are told."),
+      on_request: z
+        .boolean()
+        .default(false)
+        .describe("Told of those jobs of the Comfy API v2 alone that name its address as their `webhook_url`."),
       allow_networks: z
         .array(z.string().refine(isNetwork, "expected an IP address or a network such as 10.0.0.0/8"))
         .max(MOST_NETWORKS)
@@ -65,6 +69,14 @@ export function webhooksSchema() {
       const { protocol, hostname, username, password } = new URL(value.url);
       const fail = (message: string) => issues.push({ code: "custom", input: value.url, path: ["url"], message });
       const host = hostname.replace(/^\[|\]$/g, "");
+      if (value.on_request && value.session_prefix !== "") {
+        issues.push({
+          code: "custom",
+          input: value.session_prefix,
+          path: ["session_prefix"],
+          message: "expected none with on_request",
+        });
+      }
       const isPrivate = isIP(host) !== 0 && !isPublicAddress(host) && !isInNetworks(value.allow_networks)(host);
       if (username !== "" || password !== "") fail("expected an address without a password");
       else if (protocol === "http:" && value.allow_networks.length === 0)

@@ -12,8 +12,9 @@ import { sendBytes, sendJson } from "../http/responses.js";
 import { startBodyLimits } from "../http/routes/start.js";
 import { waitForEnd } from "../http/routes/waited.js";
 import { traceparentOf } from "../http/traceparent.js";
+import { requestedSessions } from "../webhooks/endpoints.js";
 import type { ComfyParts } from "./comfy-parts.js";
-import { readSubmission, refuseInvalid } from "./jobs/submission.js";
+import { type ReservedField, readSubmission, refuseInvalid } from "./jobs/submission.js";
 import { refusal } from "./refusals.js";
 
 /** Age at which a job is no longer young: until then, looks at it wait for its end. */
@@ -32,17 +33,30 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     sendJson(call.req, call.res, { status, body, headers });
   };
 
+  const { comfy_inputs, webhooks } = context.config.web;
+  /** Beginnings of the sessions of jobs that name a webhook, by its address. */
+  const prefixes = requestedSessions(webhooks);
+  const reserved = new Set<ReservedField>();
+  if (comfy_inputs) reserved.add("inputs");
+  if (prefixes.size > 0) reserved.add("webhook_url");
+  const prefixOf = (address: string): string => {
+    const prefix = URL.canParse(address) ? prefixes.get(new URL(address).href) : undefined;
+    if (prefix !== undefined) return prefix;
+    throw refusal("invalid_workflow", "webhook_url: expected the address of a webhook that the configuration allows");
+  };
+
   const maxBytes = context.config.limits.comfy_body_bytes;
   const submit = async (call: Call) => {
     const { req, tokenId } = call;
     const bodyLimits = { ...startBodyLimits(context), maxBytes };
     const text = decodeBody(await readBodyBytes(req, call.res, bodyLimits));
     const key = readIdempotencyKey(req, undefined);
-    const workflow = await withHashes(parts, readSubmission(text, req.headers["user-agent"]));
-    const graph = { name: null, text: printJson(workflow) };
+    const { workflow, inputs, webhookUrl } = readSubmission(text, req.headers["user-agent"], reserved);
+    const filled = inputs === undefined ? workflow : fill(parts.graphs, workflow, inputs);
+    const graph = { name: null, text: printJson(await withHashes(parts, filled)) };
     // a front end has no models, and cannot tell which of their names are right
     if (context.rendersHere) await validate(parts.graphs, graph.text);
-    const sessionKey = `comfy:${context.newId()}`;
+    const sessionKey = `${webhookUrl === undefined ? "comfy:" : prefixOf(webhookUrl)}${context.newId()}`;
     const started = await runs.start({
       ...{ origin: "comfy", message: "", sessionKey, graph, traceparent: traceparentOf(req) },
       // any repetition is refused, whatever it holds
@@ -91,6 +105,16 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     { name: "v2_workflow", paths: ["/api/v2/jobs/:id/workflow"], handlers: { GET: workflow } },
     { name: "v2_cancel", paths: ["/api/v2/jobs/:id/cancel"], handlers: { POST: cancel } },
   ];
+}
+
+/** The workflow with values put in. Fails with invalid_workflow. */
+function fill(graphs: AgentGraphs, workflow: object, inputs: Record<string, unknown>): Record<string, unknown> {
+  try {
+    return graphs.fill(workflow, inputs) as Record<string, unknown>;
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    throw refusal("invalid_workflow", `inputs: ${error.message}`);
+  }
 }
 
 /** The workflow with the hash in each of its references. Fails with missing_asset. */

@@ -21,7 +21,7 @@ export function createEndpoints(webhooks: HookConfig["web"]["webhooks"]): Endpoi
     return {
       endpoint: name,
       target: createHash("sha256").update(url.href).digest("hex").slice(0, 32),
-      sessionPrefix: config.session_prefix.normalize("NFC"),
+      sessionPrefix: config.on_request ? requestedSession(name) : config.session_prefix.normalize("NFC"),
       url,
       sign: createSigner([config.secrets].flat()),
       events: new Set<string>(config.events),
@@ -30,6 +30,18 @@ export function createEndpoints(webhooks: HookConfig["web"]["webhooks"]): Endpoi
     };
   });
 }
+
+// decision 318
+/** Beginning of the sessions whose runs have asked for a webhook. */
+const requestedSession = (name: string): string => `comfy:${name}:`;
+
+/** Beginnings of the sessions of jobs that ask for a webhook, by its address. */
+export const requestedSessions = (webhooks: HookConfig["web"]["webhooks"]): ReadonlyMap<string, string> =>
+  new Map(
+    Object.entries(webhooks)
+      .filter(([, { on_request }]) => on_request)
+      .map(([name, { url }]) => [new URL(url).href, requestedSession(name)]),
+  );
 
 /** Name of the event of a run's end. */
 export const eventOf = (state: TerminalState): string => `run.${state}`;

@@ -26,6 +26,7 @@ describe("parseConfig", () => {
       hooks_default_session_key: "hook:ingress",
       comfy_api: false,
       comfy_classic: "none",
+      comfy_inputs: false,
       hooks_allow_request_session_key: false,
       hooks_heartbeat_seconds: 0,
       stream_auth: "token",

@@ -5,23 +5,46 @@ import { refusal } from "../refusals.js";
 
 const FROM_JAVASCRIPT = /^comfy-sdk-typescript\//;
 
-/** The graph of a request for a job. Fails with invalid_workflow and workflow_format_ui. */
-export function readSubmission(text: string, userAgent: string | undefined): Record<string, unknown> {
+/** Fields of a job that the contract reserves, where the configuration allows them. */
+export type ReservedField = "inputs" | "webhook_url";
+
+const RESERVED: ReadonlySet<string> = new Set<ReservedField>(["inputs", "webhook_url"]);
+
+/** A request for a job: a graph in API format, values for its parameters, and the address that is told of its end. */
+export interface Submission {
+  readonly workflow: Record<string, unknown>;
+  readonly inputs: Record<string, unknown> | undefined;
+  readonly webhookUrl: string | undefined;
+}
+
+/** Reads a request for a job. Fails with invalid_workflow and workflow_format_ui. */
+export function readSubmission(
+  text: string,
+  userAgent: string | undefined,
+  allowed: ReadonlySet<ReservedField>,
+): Submission {
   const body = parse(text);
   if (!isPlainObject(body)) throw refusal("invalid_workflow", "the body: expected a JSON object with workflow");
   for (const key of Object.keys(body)) {
-    if (key === "workflow" || key === "extra_data") continue;
-    const what = key === "webhook_url" || key === "inputs" ? "is reserved and not supported" : "is no field of a job";
+    if (key === "workflow" || key === "extra_data" || allowed.has(key as ReservedField)) continue;
+    const what = RESERVED.has(key) ? "is reserved, and not allowed by the configuration" : "is no field of a job";
     throw refusal("invalid_workflow", `${JSON.stringify(key.slice(0, 80))} ${what}`);
   }
   checkExtraData(body.extra_data);
-  const { workflow } = body;
+  const { workflow, inputs, webhook_url: webhookUrl } = body;
+  if (inputs !== undefined && !isPlainObject(inputs)) {
+    throw refusal("invalid_workflow", "inputs: expected an object of values by their names");
+  }
+  if (webhookUrl !== undefined && typeof webhookUrl !== "string") {
+    throw refusal("invalid_workflow", "webhook_url: expected a text");
+  }
   if (!isPlainObject(workflow)) throw refusal("invalid_workflow", "workflow: expected a graph in API format");
   if (Array.isArray(workflow.nodes) && Array.isArray(workflow.links)) {
     throw refusal("workflow_format_ui", "workflow: expected a graph in API format, received one of the editor");
   }
-  if (FROM_JAVASCRIPT.test(userAgent ?? "")) refuseRounded(workflow, "workflow");
-  return workflow;
+  if (FROM_JAVASCRIPT.test(userAgent ?? ""))
+    for (const [key, value] of Object.entries({ workflow, inputs })) refuseRounded(value, key);
+  return { workflow, inputs, webhookUrl };
 }
 
 function parse(text: string): unknown {

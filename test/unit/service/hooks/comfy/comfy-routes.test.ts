@@ -6,7 +6,8 @@ import { createPreviewHost, decodePng, encodePng } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { scriptedAgent, serviceStarter, TOKEN } from "../../../../helpers/hooks/hook-service.js";
+import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
+import { Receiver } from "../../../../helpers/hooks/webhook-receiver.js";
 
 /** Samples a little picture. */
 const picture = (seed: unknown, width = 64) => ({
@@ -208,6 +209,57 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.equal(job.status, "canceled");
     await job.cancel();
     assert.equal(job.status, "canceled");
+  });
+
+  it("inputs fill the graph where they are allowed; a wrong one is refused", async () => {
+    const { post, get } = await open({ comfy_inputs: true });
+    const submit = (body: string) => post("/api/v2/jobs", body, { "user-agent": "comfy-sdk-typescript/0.1" });
+    const workflow = JSON.stringify(picture(1));
+    const response = await submit(
+      `{"workflow":${workflow},"inputs":{"3.seed":"18446744073709551615","6.text":"a cat"}}`,
+    );
+    assert.equal(response.status, 201);
+    const { id } = (await response.json()) as { id: string };
+    const text = await (await get(`/api/v2/jobs/${id}/workflow`)).text();
+    assert.match(text, /"seed": ?"?18446744073709551615/);
+    assert.match(text, /"text": ?"a cat"/);
+    for (const [inputs, message] of [
+      ['{"3.steps":"many"}', /^inputs: .*steps/],
+      ['{"3.nothing":1}', /^inputs: "3\.nothing" is no parameter of the graph/],
+      ['{"3.model":["4",0]}', /^inputs: "3\.model" is no parameter of the graph/],
+      ['{"3.seed":18446744073709552000}', /^inputs\.3\.seed: JavaScript may have rounded/],
+      ["[]", /^inputs: expected an object/],
+    ] as const) {
+      const refused = await submit(`{"workflow":${workflow},"inputs":${inputs}}`);
+      const { error } = (await refused.json()) as { error: { code: string; message: string } };
+      assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
+      assert.match(error.message, message);
+    }
+  });
+
+  it("webhook_url: the webhook of that address is told of its jobs alone; any other address is refused", async () => {
+    const receiver = await Receiver.listen();
+    try {
+      const secret = `whsec_${Buffer.from("a secret of at least 24 bytes").toString("base64")}`;
+      const mine = { url: receiver.url, secrets: secret, on_request: true, allow_networks: ["127.0.0.1"] };
+      const { post } = await open({ webhooks: { mine }, public_url: "https://render.example.com/" });
+      const workflow = text("x");
+      assert.equal((await post("/api/v2/jobs", { workflow })).status, 201);
+      assert.ok((await post("/hooks/agent", { message: "x" })).ok);
+      const response = await post("/api/v2/jobs", { workflow, webhook_url: receiver.url });
+      assert.equal(response.status, 201);
+      const { id } = (await response.json()) as { id: string };
+      await until(() => receiver.received.length > 0);
+      assert.deepEqual(receiver.ids, [`${id}_succeeded`]);
+      for (const address of ["https://example.com/", "no address", 7]) {
+        const refused = await post("/api/v2/jobs", { workflow, webhook_url: address });
+        const { error } = (await refused.json()) as { error: { code: string; message: string } };
+        assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
+        assert.match(error.message, /^webhook_url: expected/);
+      }
+    } finally {
+      receiver.close();
+    }
   });
 
   it("errors: their classes, codes and details", async () => {

@@ -27,6 +27,7 @@ describe("endpoints of webhooks", () => {
     const all = endpoints({
       every: { url: "https://a.example/x?key=secret", secrets: SECRET },
       failures: { url: "https://a.example/y", secrets: SECRET, events: ["run.failed"], session_prefix: "shop:" },
+      asked: { url: "https://a.example/z", secrets: SECRET, events: ["run.failed"], on_request: true },
     });
     const failed = receiversOfEnd(all, "failed");
     assert.deepEqual(
@@ -34,6 +35,7 @@ describe("endpoints of webhooks", () => {
       [
         ["every", ""],
         ["failures", "shop:"],
+        ["asked", "comfy:asked:"],
       ],
     );
     assert.deepEqual(
