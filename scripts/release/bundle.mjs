@@ -41,7 +41,6 @@ export async function bundle({ dist, exported }) {
     platform: "node",
     target: "node20",
     packages: "external",
-    keepNames: true,
     write: false,
     logLevel: "silent",
     plugins: [{ name: "own-url", setup: (setup) => keepOwnUrls(setup, dist) }],
