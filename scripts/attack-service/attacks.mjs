@@ -1,6 +1,7 @@
 // Attacks on the service. An attack returns a text where the service did not do what it should.
 import { setTimeout as sleep } from "node:timers/promises";
-import { get, post } from "./http.mjs";
+import { comfyAttacks } from "./comfy-attacks.mjs";
+import { get, inLanes, post } from "./http.mjs";
 import { AUTH, signed } from "./service.mjs";
 
 /** As many as `streams_per_run` allows. */
@@ -65,6 +66,7 @@ export function allAttacks() {
       },
     },
     wakes: { attack: manyWakes },
+    ...comfyAttacks(),
     senders: { attack: hostileSenders },
     waiting: {
       attack: async (service) => {
@@ -180,13 +182,4 @@ async function manyWakes(service) {
   await inLanes(4, 100, () => service.get(`/api/runs/${run_id}`, [AUTH]));
   await inLanes(4, 100, () => service.get("/api/runs?limit=200", [AUTH]));
   if (!isRefused) return "no wake was refused";
-}
-
-/** `count` calls, `lanes` of them at once. */
-async function inLanes(lanes, count, call) {
-  let left = count;
-  const lane = async () => {
-    while (left-- > 0) await call();
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
 }

@@ -43,3 +43,12 @@ function headOf(chunks) {
   const end = text.indexOf("\r\n\r\n");
   return end < 0 ? undefined : text.slice(0, end + 4);
 }
+
+/** `count` calls, `lanes` of them at once. */
+export async function inLanes(lanes, count, call) {
+  let left = count;
+  const lane = async () => {
+    while (left-- > 0) await call();
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}

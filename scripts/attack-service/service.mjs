@@ -58,7 +58,14 @@ export async function startService({ rendersGraph = false }) {
     output_dir: join(folder, "out"),
     // else the example graph of the package
     ...(rendersGraph ? {} : { agent: { module: join(folder, "agent.mjs") } }),
-    channels: { web: { hooks_token: TOKEN, incoming: SENDERS } },
+    channels: {
+      web: {
+        hooks_token: TOKEN,
+        incoming: SENDERS,
+        // they need the graphs of the package's own agent
+        ...(rendersGraph && { comfy_api: true, comfy_inputs: true, comfy_classic: "token" }),
+      },
+    },
     // one rendering thread, whatever the machine
     limits: rendersGraph ? { running: 1 } : { running_per_session: 4 },
   };

@@ -3,7 +3,7 @@ import { printJson } from "../../../io/json/lossless.js";
 import type { AgentGraphs } from "../../agent.js";
 import { mayReferToAssets, reference, replaceReferences } from "../../asset-references.js";
 import { HookError } from "../hook-error.js";
-import { decodeBody, readBodyBytes } from "../http/body.js";
+import { decodeJson, readBodyBytes } from "../http/body.js";
 import type { Call, Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { readIdempotencyKey } from "../http/idempotency-key.js";
@@ -49,7 +49,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
   const submit = async (call: Call) => {
     const { req, tokenId } = call;
     const bodyLimits = { ...startBodyLimits(context), maxBytes };
-    const text = decodeBody(await readBodyBytes(req, call.res, bodyLimits));
+    const text = decodeJson(await readBodyBytes(req, call.res, bodyLimits));
     const key = readIdempotencyKey(req, undefined);
     const { workflow, inputs, webhookUrl } = readSubmission(text, req.headers["user-agent"], reserved);
     const filled = inputs === undefined ? workflow : fill(parts.graphs, workflow, inputs);

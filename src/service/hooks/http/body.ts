@@ -24,11 +24,20 @@ export interface BodyLimits {
 
 const FORM_TYPE = "application/x-www-form-urlencoded";
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.-]+\+json)$/;
+/** Most values of a JSON body: each is read, checked and printed in the event loop. */
+const MOST_VALUES = 131_072;
+const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = Buffer.from('"\\,[{') as unknown as [
+  number,
+  number,
+  number,
+  number,
+  number,
+];
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Reads a JSON body: UTF-8 (a byte order mark is skipped). Fails as `readBodyBytes` does. */
 export async function readJsonBody(req: IncomingMessage, res: ServerResponse, limits: BodyLimits): Promise<unknown> {
-  const text = decodeBody(await readBodyBytes(req, res, limits));
+  const text = decodeJson(await readBodyBytes(req, res, limits));
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -57,6 +66,21 @@ export function decodeBody(bytes: Buffer): string {
   } catch (cause) {
     throw new HookError("invalid_request", "the body is not valid UTF-8", { cause });
   }
+}
+
+/** Decodes a JSON text as `decodeBody` does. Fails with invalid_request where it has more than 131,072 values. */
+export function decodeJson(bytes: Buffer): string {
+  let values = 1;
+  let isText = false;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if (byte === QUOTE) isText = !isText;
+    else if (isText) at += byte === BACKSLASH ? 1 : 0;
+    else if ((byte === COMMA || byte === BRACKET || byte === BRACE) && ++values > MOST_VALUES) {
+      throw new HookError("invalid_request", `the body: expected at most ${MOST_VALUES} values`);
+    }
+  }
+  return decodeBody(bytes);
 }
 
 const mediaTypeOf = ({ headers }: IncomingMessage) =>

@@ -2,7 +2,7 @@ import { LatentkitError } from "../../../../base/errors.js";
 import type { Validation } from "../../../../graph/validate.js";
 import { isPlainObject, printJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
-import { decodeBody, readBodyBytes } from "../../http/body.js";
+import { decodeJson, readBodyBytes } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
 import { hasBody } from "../../http/linger.js";
@@ -33,7 +33,7 @@ export function promptRoutes(
     const { req, res, tokenId } = call;
     const maxBytes = context.config.limits.comfy_body_bytes;
     const limits = { ...startBodyLimits(context), maxBytes, takesAnyType: true };
-    const text = decodeBody(await readBodyBytes(req, res, limits));
+    const text = decodeJson(await readBodyBytes(req, res, limits));
     const { graph, promptId, ...request } = readPromptRequest(text, graphs);
     const graphText = printJson(await names.resolve(graph));
     const { outputs, nodeErrors } = await check(graph, graphText, request);
@@ -83,7 +83,7 @@ export function promptRoutes(
     if (!hasBody(req)) return {};
     const { body_bytes: maxBytes, header_seconds } = context.config.limits;
     const limits = { maxBytes, timeoutMs: header_seconds * 1000, clock: context.clock, takesAnyType: true };
-    const text = decodeBody(await readBodyBytes(req, res, limits));
+    const text = decodeJson(await readBodyBytes(req, res, limits));
     try {
       const body: unknown = JSON.parse(text);
       if (isPlainObject(body)) return body;

@@ -3,7 +3,7 @@ import { parseJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { createSender, type SenderConfig } from "../../incoming/sender.js";
 import { SignatureFault } from "../../incoming/signatures.js";
-import { decodeBody, isForm, readBodyBytes } from "../body.js";
+import { decodeBody, decodeJson, isForm, readBodyBytes } from "../body.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { countFailure } from "../gate.js";
@@ -66,7 +66,7 @@ function orRefuse<T>(context: HookContext, req: Call["req"], check: () => T): T 
 
 /** The payload of a form is an object of its fields, or the JSON in its one field "payload". */
 function readPayload(req: Call["req"], bytes: Buffer): unknown {
-  const text = decodeBody(bytes);
+  const text = isForm(req) ? decodeBody(bytes) : decodeJson(bytes);
   try {
     if (!isForm(req)) return parseJson(text, { what: "the body" });
     const fields = [...new URLSearchParams(text)];

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
+import { HookError } from "#src/service/hooks/hook-error.js";
+import { decodeJson } from "#src/service/hooks/http/body.js";
 import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
 import { RawClient, rawRequest, requestText } from "../../../../helpers/http/raw-http.js";
 import { readEvents } from "../../../../helpers/http/sse-reader.js";
@@ -44,6 +46,17 @@ describe("content type", () => {
   it("missing: 415", async () => {
     const { port } = await startService();
     assert.equal((await rawRequest(port, requestText("POST /hooks/agent", [AUTH], '{"message":"x"}'))).status, 415);
+  });
+});
+
+describe("decodeJson", () => {
+  it("takes 131,072 values and no more; signs in texts are none", () => {
+    const text = (values: number) => Buffer.from(`[${"1,".repeat(values - 2)}",[{\\",[{\\\\"]`);
+    assert.equal(JSON.parse(decodeJson(text(131_072))).length, 131_071);
+    assert.throws(
+      () => decodeJson(text(131_073)),
+      (error: unknown) => error instanceof HookError && error.message === "the body: expected at most 131072 values",
+    );
   });
 });
 
