@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,7 +14,8 @@ export function temporaryFolder(): () => string {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  // a run that the test has left may still write
+  afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   return () => folder;
 }
 

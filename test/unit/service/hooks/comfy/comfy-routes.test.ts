@@ -32,13 +32,14 @@ const text = (words: string) => ({
 });
 
 describe("Comfy API v2 with the unmodified SDK", () => {
-  const folder = temporaryFolder();
   const start = serviceStarter();
   const agents: { close(): Promise<void> }[] = [];
   afterEach(async () => {
     for (const agent of agents.splice(0)) await agent.close();
     delete process.env.COMFY_BASE_URL;
   });
+  // removed last
+  const folder = temporaryFolder();
   const open = async (web: object = {}, limits: object = {}, inThisThread = false) => {
     const host = inThisThread ? createPreviewHost() : undefined;
     const agent = createGraphAgent({ graph: text("hook"), outputDir: join(folder(), "out"), threads: 1, host });
