@@ -219,13 +219,30 @@ export class RunStarter {
     }
   }
 
-  #newRun({ id = this.#newId(), terms, message, graph, ...rest }: Creation): NewRun {
+  #newRun(creation: Creation): NewRun {
+    const { message, terms } = creation;
     const compose = (pending: readonly string[]) => composeMessage(pending, message);
     // a run stores its message until it is swept: no more than a request may bring
     const maxWakeBytes = this.#limits.body_bytes;
-    const { mostQueued } = this.#queue;
-    const own = { id, createdAt: this.#context.clock.now(), mostQueued, maxWakeBytes, compose };
-    return { ...rest, ...terms, graph: graph ?? this.#context.agent.graphs?.default, ...own };
+    // no spread: every start pays for it
+    return {
+      id: creation.id ?? this.#newId(),
+      sessionKey: creation.sessionKey,
+      origin: creation.origin,
+      name: creation.name,
+      timeoutSeconds: terms.timeoutSeconds,
+      graph: creation.graph ?? this.#context.agent.graphs?.default,
+      traceparent: creation.traceparent,
+      priority: terms.priority,
+      dueMark: terms.dueMark,
+      deadlineMark: terms.deadlineMark,
+      tags: terms.tags,
+      mostQueued: this.#queue.mostQueued,
+      createdAt: this.#context.clock.now(),
+      createdMark: creation.createdMark,
+      maxWakeBytes,
+      compose,
+    };
   }
 
   #enqueue({ id, seq, sessionKey, origin, priority, dueMark, deadlineMark }: RunSummary): void {

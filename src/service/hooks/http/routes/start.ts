@@ -31,10 +31,35 @@ export function startBodyLimits({ runs, config, clock }: HookContext, maxBytes =
 
 /** Starts a run, or finds the one of the same key, and responds with it. */
 export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
-  const { tokenId, endpoint, idempotencyKey: key, graphName, ...rest } = start;
-  const request = { ...rest, graph: rest.graph ?? namedGraph(context, graphName) };
-  const { message, name, sessionKey, timeoutSeconds, origin, graph } = request;
-  const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = request;
+  const { tokenId, endpoint, idempotencyKey: key, origin, message, sessionKey } = start;
+  const graph = start.graph ?? namedGraph(context, start.graphName);
+  // no spread: every start pays for it
+  const started = await context.runs.start({
+    id: start.id,
+    origin,
+    message,
+    name: start.name,
+    sessionKey,
+    graph,
+    timeoutSeconds: start.timeoutSeconds,
+    priority: start.priority,
+    delaySeconds: start.delaySeconds,
+    deadlineSeconds: start.deadlineSeconds,
+    tags: start.tags,
+    traceparent: traceparentOf(call.req),
+    idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payloadOf(start)) },
+    admit() {
+      if (origin === "agent") refuseMessage(context, message, graph);
+      context.startRates.count(tokenId, [sessionKey]);
+    },
+  });
+  await respond(context, call, started);
+}
+
+/** Parts of a request that a repetition under the same key must have the same. */
+function payloadOf(start: Start): (string | number | undefined)[] {
+  const { origin, message, name, sessionKey, timeoutSeconds, graphName } = start;
+  const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = start;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
   if (origin === "wake" && name !== undefined) payload.push(name);
@@ -42,16 +67,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
   const terms = [priority, delaySeconds, deadlineSeconds, ...tags];
   if (terms.some((term) => term !== 0)) payload.push(JSON.stringify(terms));
   if (graphName !== undefined) payload.push(`graph ${graphName}`);
-  const started = await context.runs.start({
-    ...request,
-    traceparent: traceparentOf(call.req),
-    idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
-    admit() {
-      if (origin === "agent") refuseMessage(context, message, graph);
-      context.startRates.count(tokenId, [sessionKey]);
-    },
-  });
-  await respond(context, call, started);
+  return payload;
 }
 
 /** Throws invalid_request for a name that is none of the agent's graphs. */
