@@ -1,5 +1,5 @@
 // decision 303
-// What a module of Node.js needs on Windows alone.
+// Parts of a module of Node.js that Windows alone needs.
 #include <node_api.h>
 #include <windows.h>
 

@@ -1,5 +1,5 @@
 // decision 301
-// What a binary asks of the system that loads it, read from the file, since few of them can be loaded here.
+// Demands of a binary on the system that loads it, read from the file, since few of them can be loaded here.
 import assert from "node:assert/strict";
 import { run } from "./npm.mjs";
 import { muslLibrary, OLDEST_GLIBC } from "./platforms.mjs";

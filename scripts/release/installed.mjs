@@ -1,4 +1,4 @@
-// What an installed release costs and offers: types of every export, bytes on disk, time of an import.
+// Costs and exports of an installed release: types of every export, bytes on disk, time of an import.
 import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

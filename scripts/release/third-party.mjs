@@ -1,5 +1,5 @@
 // decision 305
-// What others wrote and a package carries, with versions and licences: scripts/release/third-party.json.
+// Third-party code that a package carries, with versions and licences: scripts/release/third-party.json.
 import { readFileSync } from "node:fs";
 
 /**
