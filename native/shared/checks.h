@@ -26,6 +26,18 @@ inline bool fits_planes(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
   return in_h <= INT32_MAX && in_w <= INT32_MAX && out_h <= INT32_MAX && out_w <= INT32_MAX;
 }
 
+/* A sum of operands, which out holds *copies times. */
+inline engine_status check_sum(size_t out_len, const engine_cf32 *x, size_t count, size_t *copies) {
+  if (count == 0 || count > ENGINE_MAX_TERMS) return ENGINE_BAD_ARGUMENT;
+  const size_t n = x[0].len;
+  for (size_t k = 1; k < count; k++) {
+    if (x[k].len != n) return ENGINE_BAD_LENGTH;
+  }
+  if (n == 0 ? out_len != 0 : out_len == 0 || out_len % n != 0) return ENGINE_BAD_LENGTH;
+  *copies = n == 0 ? 1 : out_len / n;
+  return ENGINE_OK;
+}
+
 inline engine_status check_resize(size_t out_len, size_t x_len, size_t planes, size_t in_h, size_t in_w, size_t out_h,
                                   size_t out_w, bool *nothing) {
   size_t in_count, out_count;

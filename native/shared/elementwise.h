@@ -1,8 +1,10 @@
-/* The operations element by element, for single floats and for vectors of them. */
+/* The operations element by element, for single floats and for vectors of them; the including file defines `fused` of
+ * both before. */
 #pragma once
 
 #include <stddef.h>
 
+#include "shared/coefficient.h"
 #include "shared/inline.h"
 
 namespace {
@@ -79,11 +81,13 @@ struct AddProduct {
   }
 };
 
-/* The sum of coefficients[k] * value(k) over `count` doubles, or vectors of them, from the first on. */
+/* The sum of coefficients[k] * value(k) over `count` floats, or vectors of them: the small halves of the coefficients
+ * first, then the large ones, so that the roundings are those of a sum with the doubles themselves. */
 template <class Value>
-LK_INLINE auto weighted_sum(unsigned count, const double *coefficients, Value value) {
-  auto sum = value(0) * coefficients[0];
-  for (unsigned k = 1; k < count; k++) sum += value(k) * coefficients[k];
+LK_INLINE auto weighted_sum(unsigned count, const lk_coefficient *coefficients, Value value) {
+  auto sum = value(0) * coefficients[0].low;
+  for (unsigned k = 1; k < count; k++) sum = fused(value(k), coefficients[k].low, sum);
+  for (unsigned k = 0; k < count; k++) sum = fused(value(k), coefficients[k].high, sum);
   return sum;
 }
 

@@ -22,6 +22,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   readonly mtStateBytes: number;
   /** Only the low 32 bits of the seed count; clears the cached normal. */
   mtSeed(state: Uint8Array, seed: bigint): void;
+  /** Fills `out` with the first normals of PyTorch's CPU stream of a seed, as a generator of that seed does. */
+  mtNormals(out: Float32Array, seed: bigint): void;
   /** Fills `out` with PyTorch's CPU normals and moves the state on. */
   mtRandn(state: Uint8Array, out: Float32Array): void;
 

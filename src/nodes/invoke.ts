@@ -114,16 +114,10 @@ export async function invokeNode(
     throw new LatentkitError("usage.invalid", message, { node: key });
   }
   const span = new Span(options.signal);
-  const context = contextOf(key, options, span);
+  const context = new InvokeContext(key, options, span);
   const device = chooseDevice(options.device);
   warnOfUnknownInputs(definition, inputs, context.log);
-  const choices: ChoiceContext = {
-    get host() {
-      return context.host;
-    },
-    inputDir: context.folders.input,
-    files: options.files,
-  };
+  const choices = new InvokeChoices(context, options.files);
   const received = readInputs(definition, inputs, choices);
   validateInputs(definition, received, choices);
   refuseAborted(options.signal);
@@ -154,30 +148,64 @@ function findNode(key: string, registry: Registry): NodeDefinition {
   throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 
-function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {
-  let { host } = options;
-  const folders = { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") };
-  const inputs = new InputFiles({ folder: folders.input, files: options.files });
-  return {
-    nodeId: String(options.hidden?.unique_id ?? key),
-    // made only for a node that reads it
-    get signal() {
-      return span.signal;
-    },
-    progress: () => {},
-    state: {},
-    // made only for a node that reads it, too
-    get host() {
-      host ??= createPreviewHost();
-      return host;
-    },
-    folders,
-    readInput: (name, subject) => inputs.read(name, subject, span.signal),
-    clock: options.clock ?? (() => new Date()),
-    fetch: options.fetch ?? globalThis.fetch,
-    config: options.config ?? {},
-    log: options.log ?? (() => {}),
-  };
+/** What a node sees of its surroundings. A class: an object literal with getters takes microseconds to make. */
+class InvokeContext implements NodeContext {
+  readonly nodeId: string;
+  readonly state = {};
+  readonly folders: NodeContext["folders"];
+  readonly readInput: NodeContext["readInput"];
+  readonly clock: NodeContext["clock"];
+  readonly fetch: NodeContext["fetch"];
+  readonly config: NodeConfig;
+  readonly log: NodeContext["log"];
+  readonly progress = ignore;
+  private givenHost: Host | undefined;
+
+  constructor(
+    key: string,
+    options: InvokeOptions,
+    private readonly span: Span,
+  ) {
+    this.nodeId = String(options.hidden?.unique_id ?? key);
+    this.folders = { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") };
+    const inputs = new InputFiles({ folder: this.folders.input, files: options.files });
+    this.readInput = (name, subject) => inputs.read(name, subject, span.signal);
+    this.clock = options.clock ?? now;
+    this.fetch = options.fetch ?? globalThis.fetch;
+    this.config = options.config ?? {};
+    this.log = options.log ?? ignore;
+    this.givenHost = options.host;
+  }
+
+  /** Made only for a node that reads it. */
+  get signal(): AbortSignal {
+    return this.span.signal;
+  }
+
+  /** Made only for a node that reads it, too. */
+  get host(): Host {
+    this.givenHost ??= createPreviewHost();
+    return this.givenHost;
+  }
+}
+
+const ignore = (): void => {};
+const now = (): Date => new Date();
+
+/** What the choices of inputs depend on. */
+class InvokeChoices implements ChoiceContext {
+  readonly inputDir: string;
+
+  constructor(
+    private readonly context: NodeContext,
+    readonly files: InvokeOptions["files"],
+  ) {
+    this.inputDir = context.folders.input;
+  }
+
+  get host(): Host {
+    return this.context.host;
+  }
 }
 
 function warnOfUnknownInputs(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
@@ -223,8 +251,9 @@ function readValue(
 }
 
 function validateInputs(definition: NodeDefinition, received: Record<string, unknown>, choices: ChoiceContext): void {
+  if (definition.validate === undefined) return;
   const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const result = definition.validate?.(received, { inputTypes, inputDir: choices.inputDir, files: choices.files });
+  const result = definition.validate(received, { inputTypes, inputDir: choices.inputDir, files: choices.files });
   if (result === undefined || result === true) return;
   const [input, reason] =
     typeof result === "object"

@@ -43,16 +43,9 @@ export type Term = readonly [coefficient: number, x: Tensor];
 const MAX_TERMS = 8;
 
 // decision 200
-/** Sum of coefficient * x over 1 to 8 terms of one shape, in double in the order written, rounded once. */
+/** Sum of coefficient * x over 1 to 8 terms of one shape, in float32 by fused products; coefficients keep 48 bits. */
 export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
-  const [first] = terms;
-  if (first === undefined || terms.length > MAX_TERMS) {
-    throw new LatentkitError(
-      "value.invalid",
-      `weightedSum: expected 1 to ${MAX_TERMS} terms, received ${terms.length}.`,
-    );
-  }
-  const like = first[1];
+  const like = firstOf("weightedSum", terms);
   let onDevice: Tensor | undefined;
   for (const [, x] of terms) {
     requireSameShape("weightedSum", like, x);
@@ -64,6 +57,28 @@ export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
     at.ops.weightedSum(to, ...flat);
   };
   return produce("weightedSum", like, like.size, out, sum, onDevice);
+}
+
+/** The same sum `times` times as one batch [times * B, …], on the CPU; `out` is none of the terms. */
+export function repeatedSum(terms: readonly Term[], times: number, out?: Tensor): Tensor {
+  const like = firstOf("repeatedSum", terms);
+  const [items, ...sides] = like.shape;
+  if (items === undefined) throw new LatentkitError("tensor.bad-shape", "repeatedSum: expected a batch, received shape [].");
+  const sum = out ?? Tensor.unfilled([times * items, ...sides]);
+  const flat: (number | Float32Array)[] = [];
+  for (const [coefficient, x] of terms) {
+    requireSameShape("repeatedSum", like, x);
+    flat.push(coefficient, x.data);
+  }
+  loadNative().weightedSum(sum.data, ...flat);
+  return sum;
+}
+
+function firstOf(operation: string, terms: readonly Term[]): Tensor {
+  const [first] = terms;
+  if (first !== undefined && terms.length <= MAX_TERMS) return first[1];
+  const message = `${operation}: expected 1 to ${MAX_TERMS} terms, received ${terms.length}.`;
+  throw new LatentkitError("value.invalid", message);
 }
 
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */

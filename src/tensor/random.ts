@@ -70,6 +70,13 @@ function generatorOf(options: NoiseOptions): Generator {
   return cudaStream(seed, 1, options.card);
 }
 
+/** The first draw of PyTorch's CPU stream: without a state that nothing would read again. */
+function firstDraw(seed: bigint, shape: readonly number[], out: Tensor | undefined): Tensor {
+  const values = outputOf("randn", shape, out);
+  loadNative().mtNormals(values.data, seed);
+  return out === undefined ? deferUpload(values) : values;
+}
+
 /** PyTorch's CUDA stream, each normal times k. */
 function cudaStream(seed: bigint, k: number, card: Card = "H100"): Generator {
   const threads = cardThreads(card);
@@ -124,8 +131,10 @@ const RANDN_RULES: OptionRules<RandnOptions> = {
  */
 export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   checkOptions("randn", options, RANDN_RULES);
-  const { batchIndex } = options;
-  if (batchIndex === undefined) return generatorOf(options).randn(shape, options.out);
+  const { seed, source = "CPU", batchIndex, out } = options;
+  if (batchIndex === undefined) {
+    return source === "CPU" ? firstDraw(parseSeed(seed), shape, out) : generatorOf(options).randn(shape, out);
+  }
   checkBatchIndex(shape, batchIndex);
   const item = [1, ...shape.slice(1)];
   const itemSize = elementCount(item);

@@ -1,11 +1,13 @@
 // Arithmetic of samplers and guidance: sums of terms, sums in areas, deviations of items, the error norm of a step.
 #include <cmath>
+#include <cstring>
 
 #include "check.h"
 
 namespace {
 
-/* Sums of `count` terms on every set, once over an operand; the loop adds from the first term on. */
+/* Sums of `count` terms on every set, once over an operand and three times into one output; the loop has the small halves
+ * of the coefficients, then the large ones. */
 void against_loop(size_t n, size_t count) {
   const double coefficients[] = {1.0 / 3, -0.7, 14.6146, 1e-3, -2.0, 0.1, 7.5, -1.0 / 7};
   std::vector<std::vector<float>> x(count);
@@ -18,13 +20,28 @@ void against_loop(size_t n, size_t count) {
     same[n % count] = in(over);
     CHECK(engine_weighted_sum(out(over), same.data(), coefficients, count) == ENGINE_OK);
     CHECK(same_bytes(values, over));
+    std::vector<float> thrice(3 * n);
+    CHECK(engine_weighted_sum(out(thrice), operands.data(), coefficients, count) == ENGINE_OK);
+    for (size_t copy = 0; copy < 3; copy++) {
+      CHECK(n == 0 || std::memcmp(thrice.data() + copy * n, values.data(), n * sizeof(float)) == 0);
+    }
     return values;
   });
   std::vector<float> expected(n);
   for (size_t i = 0; i < n; i++) {
-    double sum = coefficients[0] * static_cast<double>(x[0][i]);
-    for (size_t k = 1; k < count; k++) sum += coefficients[k] * static_cast<double>(x[k][i]);
-    expected[i] = static_cast<float>(sum);
+    float sum = 0;
+    double exact = 0, most = 0;
+    const auto high = [&](size_t k) { return static_cast<float>(coefficients[k]); };
+    const auto low = [&](size_t k) { return static_cast<float>(coefficients[k] - static_cast<double>(high(k))); };
+    for (size_t k = 0; k < count; k++) sum = std::fma(x[k][i], low(k), sum);
+    for (size_t k = 0; k < count; k++) {
+      sum = std::fma(x[k][i], high(k), sum);
+      exact += coefficients[k] * static_cast<double>(x[k][i]);
+      most = std::fmax(most, std::fabs(exact));
+    }
+    expected[i] = sum;
+    // half a unit of the largest partial sum for each rounding
+    CHECK(std::fabs(static_cast<double>(sum) - exact) <= most * static_cast<double>(count + 1) * 0x1p-24);
   }
   CHECK(same_bytes(expected, got));
 }
@@ -36,20 +53,25 @@ void weighted_sums() {
   against_loop((size_t{1} << 20) + 5, 3);  // written around the caches
 }
 
-/* Zeros keep their sign, sums may leave the range of floats on the way, and of a NaN only that it is one is fixed. */
+/* A zero keeps its sign, a term past the largest float is infinite, and of a NaN only that it is one is fixed. */
 void odd_sums() {
   const float x[] = {-0.0f, 3e38f, 1e-45f, INFINITY, NAN, -1e-40f, 16777216.0f},
-              y[] = {-0.0f, 3e38f, 1e-45f, INFINITY, 1.0f, 0.0f, 1.0f};
+              y[] = {-0.0f, -3e38f, 1e-45f, INFINITY, 1.0f, 0.0f, 1.0f};
   const engine_cf32 operands[] = {{x, 7}, {y, 7}};
   const double coefficients[] = {2.0, -1.0};
   for (const std::string &isa : supported_isas()) {
     CHECK(engine_set_isa(isa.c_str()) == ENGINE_OK);
     std::vector<float> sums(7), alone(7);
     CHECK(engine_weighted_sum(out(sums), operands, coefficients, 2) == ENGINE_OK);
-    CHECK(sums[0] == 0.0f && !std::signbit(sums[0]) && sums[1] == 3e38f && sums[2] == 1e-45f);
+    CHECK(sums[0] == 0.0f && !std::signbit(sums[0]) && sums[1] == INFINITY && sums[2] == 1e-45f);
     CHECK(std::isnan(sums[3]) && std::isnan(sums[4]) && sums[5] == 2 * -1e-40f && sums[6] == 33554431.0f);
     CHECK(engine_weighted_sum(out(alone), operands, coefficients, 1) == ENGINE_OK);
-    CHECK(std::signbit(alone[0]) && alone[1] == INFINITY);
+    CHECK(std::signbit(alone[0]) && alone[1] == INFINITY && alone[6] == 33554432.0f);
+    // past the largest float and below the smallest
+    for (const double coefficient : {1e300, -1e300, 1e-300}) {
+      CHECK(engine_weighted_sum(out(alone), operands, &coefficient, 1) == ENGINE_OK);
+      CHECK(alone[6] == static_cast<float>(coefficient * 16777216.0));
+    }
   }
 }
 
@@ -61,6 +83,10 @@ void refused_sums() {
   CHECK(engine_weighted_sum(out(a), equal.data(), coefficients, 9) == ENGINE_BAD_ARGUMENT);
   CHECK(engine_weighted_sum(out(a), unequal.data(), coefficients, 2) == ENGINE_BAD_LENGTH);
   CHECK(engine_weighted_sum(out(b), equal.data(), coefficients, 1) == ENGINE_BAD_LENGTH);
+  CHECK(engine_weighted_sum({a.data(), 0}, equal.data(), coefficients, 1) == ENGINE_BAD_LENGTH);
+  const engine_cf32 none = {nullptr, 0};
+  CHECK(engine_weighted_sum(out(b), &none, coefficients, 1) == ENGINE_BAD_LENGTH);
+  CHECK(engine_weighted_sum({nullptr, 0}, &none, coefficients, 1) == ENGINE_OK);
 }
 
 void masked_sums() {

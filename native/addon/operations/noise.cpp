@@ -24,6 +24,16 @@ Napi::Value MtSeed(const Napi::CallbackInfo &info) {
   return info.Env().Undefined();
 }
 
+/* The normals of a stream from its beginning. */
+Napi::Value MtNormals(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const uint64_t seed = a.u64(1, "seed");
+  const engine_f32 out = a.out(0, "out");
+  engine_mt19937 generator;
+  engine_mt_seed(&generator, seed);
+  return a.done(engine_mt_randn(&generator, out));
+}
+
 Napi::Value MtRandn(const Napi::CallbackInfo &info) {
   const Args a(info);
   const engine_u8 state = StateSpan(a);
@@ -98,7 +108,7 @@ void ExportNoise(const Exports &exports) {
   exports.core.Set("mtStateBytes", Napi::Number::New(exports.core.Env(), sizeof(engine_mt19937)));
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
-  SetAll(exports.core, {{"mtSeed", MtSeed}, {"mtRandn", MtRandn}, {"brownian", Brownian}, {"philoxSkip", PhiloxSkip}});
+  SetAll(exports.core, {{"mtSeed", MtSeed}, {"mtNormals", MtNormals}, {"mtRandn", MtRandn}, {"brownian", Brownian}, {"philoxSkip", PhiloxSkip}});
 }
 
 }  // namespace latentkit

@@ -1,17 +1,26 @@
 // Element by element: one loop, for operations that take vectors and single floats alike.
-#include "shared/elementwise.h"
-
 #include "lanes.h"
+#include "shared/elementwise.h"
 #include "table.h"
 
 namespace {
 
+/* Writes the first elements of n, up to where out is aligned, and returns their number: a store across two lines of the
+ * cache takes twice as long. */
+template <class At>
+inline size_t fill_head(float *out, size_t copies, size_t pitch, size_t n, At at) {
+  const size_t head = n < kLanes ? 0 : until_aligned(out, n);
+  if (head == 0) return 0;
+  const Floats values = at(0);
+  for (size_t copy = 0; copy < copies; copy++) __builtin_memcpy(out + copy * pitch, &values, head * sizeof(float));
+  return head;
+}
+
 /* at(i) gives a vector of results, one(i) a single one. */
 template <class At, class One>
 inline void fill(float *out, size_t n, int stream, At at, One one) {
-  size_t i = 0;
+  size_t i = fill_head(out, 1, 0, n, at);
   if (stream) {
-    for (size_t head = until_aligned(out, n); i < head; i++) out[i] = one(i);
     for (; i + kLanes <= n; i += kLanes) store_stream(out + i, at(i));
     end_stream();
   } else {
@@ -70,30 +79,53 @@ void add_product(float *out, const float *base, const float *x, const float *mas
   map(out, base, x, mask, n, stream, AddProduct{});
 }
 
-/* Apart: of the few elements at the ends a compiler would make vectors too, for each number of terms. */
-__attribute__((noinline)) float one_sum(const float *const *x, const double *coefficients, size_t count, size_t i) {
-  return (float)weighted_sum((unsigned)count, coefficients, [=](unsigned k) { return (double)x[k][i]; });
-}
-
 /* Operands and their coefficients: copies, which no store through `out` can change. */
 template <unsigned N>
 struct Terms {
   const float *x[N];
-  double coefficients[N];
+  lk_coefficient coefficients[N];
 
-  inline Doubles wide(size_t i) const {
-    return weighted_sum(N, coefficients, [&](unsigned k) { return widen(x[k] + i); });
+  inline Floats at(size_t i) const {
+    Floats values[N];
+    for (unsigned k = 0; k < N; k++) values[k] = in_register(load(x[k] + i));
+    return weighted_sum(N, coefficients, [&](unsigned k) { return values[k]; });
   }
 };
 
-void weighted_sum(float *out, const float *const *x, const double *coefficients, size_t count, size_t n, int stream) {
+/* Apart, since a compiler would make loops of it. As a vector: not every C library has a fused product that is right. */
+template <unsigned N>
+__attribute__((noinline)) float one_sum(const Terms<N> &terms, size_t i) {
+  // -0 stays -0
+  return weighted_sum(N, terms.coefficients, [&](unsigned k) { return terms.x[k][i] - Floats{}; })[0];
+}
+
+/* fill() into `copies` outputs. */
+template <class At, class One>
+inline void fill_copies(float *out, size_t copies, size_t pitch, size_t n, At at, One one) {
+  size_t i = fill_head(out, copies, pitch, n, at);
+  for (; i + kLanes <= n; i += kLanes) {
+    const Floats values = at(i);
+    for (size_t copy = 0; copy < copies; copy++) store(out + copy * pitch + i, values);
+  }
+  for (; i < n; i++) {
+    const float value = one(i);
+    for (size_t copy = 0; copy < copies; copy++) out[copy * pitch + i] = value;
+  }
+}
+
+void weighted_sum(float *out, size_t copies, size_t pitch, const float *const *x, const double *coefficients,
+                  size_t count, size_t n, int stream) {
   with_count(count, [=](auto terms_of) {
     constexpr unsigned kTerms = decltype(terms_of)::value;
     Terms<kTerms> terms;
-    for (unsigned k = 0; k < kTerms; k++) terms.x[k] = x[k], terms.coefficients[k] = coefficients[k];
-    fill(
-        out, n, stream, [=](size_t i) { return narrow(terms.wide(i), terms.wide(i + kWide)); },
-        [=](size_t i) { return one_sum(x, coefficients, count, i); });
+    for (unsigned k = 0; k < kTerms; k++) terms.x[k] = x[k], terms.coefficients[k] = split(coefficients[k]);
+    const auto at = [=](size_t i) { return terms.at(i); };
+    const auto one = [=](size_t i) { return one_sum(terms, i); };
+    switch (copies) {
+      case 1: return fill(out, n, stream, at, one);
+      case 2: return fill_copies(out, 2, pitch, n, at, one);
+      default: return fill_copies(out, copies, pitch, n, at, one);
+    }
   });
 }
 

@@ -48,6 +48,16 @@ inline void store(float *p, Floats v) { *(FloatsAt *)p = v; }
 inline Words load(const uint32_t *p) { return *(const WordsAt *)p; }
 inline void store(uint32_t *p, Words v) { *(WordsAt *)p = v; }
 
+/* The same vector, which a compiler would otherwise read again from memory for each of its uses. */
+inline Floats in_register(Floats v) {
+#if defined(__x86_64__)
+  __asm__("" : "+v"(v));
+#elif defined(__ARM_NEON)
+  __asm__("" : "+w"(v));
+#endif
+  return v;
+}
+
 /* How many of n floats lie before the first that is aligned to the vector. */
 inline size_t until_aligned(const float *p, size_t n) {
   size_t head = (size_t)(-(intptr_t)p & (intptr_t)(sizeof(Floats) - 1)) / sizeof(float);

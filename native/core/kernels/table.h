@@ -54,9 +54,9 @@ typedef struct lk_kernels {
   void (*axpy)(float *out, const float *x, const float *y, float k, size_t n, int stream);
   void (*average)(float *out, const float *x, const float *y, size_t n, int stream);
   void (*lerp)(float *out, const float *a, const float *b, float t, size_t n, int stream);
-  /* Sum of coefficients[k] * x[k], 1 to 8 of them, in double from the first on, rounded once. */
-  void (*weighted_sum)(float *out, const float *const *x, const double *coefficients, size_t count, size_t n,
-                       int stream);
+  /* Sum of coefficients[k] * x[k], 1 to 8 of them, `copies` times, at every `pitch` elements of out. */
+  void (*weighted_sum)(float *out, size_t copies, size_t pitch, const float *const *x, const double *coefficients,
+                       size_t count, size_t n, int stream);
   /* (p * x + q * y) / d */
   void (*mix)(float *out, const float *x, const float *y, float p, float q, float d, size_t n, int stream);
   /* m * a + (1 - m) * b */

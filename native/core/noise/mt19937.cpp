@@ -9,6 +9,7 @@
 #include "mt19937.h"
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
+#include "runtime/threads.h"
 
 // decisions 59, 60
 namespace latentkit {
@@ -77,10 +78,11 @@ class Turn {
   void lock() {
     for (int tries = 0; taken_.exchange(true, std::memory_order_acquire); tries++) {
       // where the holder has lost its processor
-      if (tries >= kTries) std::this_thread::yield();
-#if defined(__x86_64__)
-      else __builtin_ia32_pause();
-#endif
+      if (tries >= kTries) {
+        std::this_thread::yield();
+      } else {
+        relax();
+      }
     }
   }
   void unlock() { taken_.store(false, std::memory_order_release); }

@@ -1,6 +1,7 @@
 #include "parallel.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -24,6 +25,23 @@ struct Job {
 };
 
 constexpr int kMaxThreads = 256;
+
+/* A sleeping thread takes some 50 us to wake: that long, threads look for the next job, and callers for the last chunk,
+ * before they sleep. */
+constexpr auto kAwake = std::chrono::microseconds(50);
+
+/* Waits awake until is_over() is true, for kAwake at most. */
+template <class IsOver>
+void stay_awake(IsOver is_over) {
+  constexpr int kLooks = 32; /* between looks at the clock */
+  const auto end = std::chrono::steady_clock::now() + kAwake;
+  do {
+    for (int look = 0; look < kLooks; look++) {
+      if (is_over()) return;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+}
 
 thread_local bool inside_body = false;
 
@@ -57,8 +75,12 @@ class Pool {
     }
     wake_.notify_all();
     work_on(job);
+    {
+      std::lock_guard<std::mutex> lock(state_);
+      job_ = nullptr;
+    }
+    stay_awake([this] { return busy_ == 0; });
     std::unique_lock<std::mutex> lock(state_);
-    job_ = nullptr;
     done_.wait(lock, [this] { return busy_ == 0; });
   }
 
@@ -79,7 +101,7 @@ class Pool {
   // under owner_
   void start() {
     while (static_cast<int>(threads_.size()) < count() - 1) {
-      if (!start_thread(threads_, [this, wave = wave_] { loop(wave); })) break;
+      if (!start_thread(threads_, [this, wave = wave_.load()] { loop(wave); })) break;
     }
   }
 
@@ -96,11 +118,13 @@ class Pool {
   }
 
   void loop(uint64_t seen) {
-    std::unique_lock<std::mutex> lock(state_);
     for (;;) {
-      wake_.wait(lock, [&] { return stopping_ || (job_ != nullptr && wave_ != seen); });
+      stay_awake([&] { return stopping_ || wave_ != seen; });
+      std::unique_lock<std::mutex> lock(state_);
+      wake_.wait(lock, [&] { return stopping_ || wave_ != seen; });
       if (stopping_) return;
       seen = wave_;
+      if (job_ == nullptr) continue;  // done without this thread
       Job &job = *job_;
       busy_++;
       lock.unlock();
@@ -111,14 +135,14 @@ class Pool {
   }
 
   std::mutex owner_; /* held by the one caller whose job runs; guards threads_ */
-  std::mutex state_; /* guards job_, wave_, busy_, stopping_ */
+  std::mutex state_; /* held to change job_, wave_, busy_ and stopping_ */
   std::condition_variable wake_, done_;
   std::vector<std::thread> threads_;
   std::atomic<int> count_{threads_wished()};
   Job *job_ = nullptr;
-  uint64_t wave_ = 0;
-  int busy_ = 0;
-  bool stopping_ = false;
+  std::atomic<uint64_t> wave_{0};
+  std::atomic<int> busy_{0};
+  std::atomic<bool> stopping_{false};
 };
 
 // never destroyed: its threads may outlive static destructors

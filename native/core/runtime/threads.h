@@ -29,4 +29,13 @@ bool start_thread(std::vector<std::thread> &threads, Body &&body) {
   return started;
 }
 
+/* Tells the processor that this thread waits for another one. */
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
 }  // namespace latentkit

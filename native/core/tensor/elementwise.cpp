@@ -4,6 +4,7 @@
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 #include "runtime/spans.h"
+#include "shared/checks.h"
 
 namespace latentkit {
 namespace {
@@ -43,15 +44,15 @@ engine_status engine_average(engine_f32 out, engine_cf32 x, engine_cf32 y) {
 }
 
 engine_status engine_weighted_sum(engine_f32 out, const engine_cf32 *x, const double *coefficients, size_t count) {
-  if (count == 0 || count > ENGINE_MAX_TERMS) return ENGINE_BAD_ARGUMENT;
-  for (size_t k = 0; k < count; k++) {
-    if (x[k].len != out.len) return ENGINE_BAD_LENGTH;
-  }
-  const int stream = latentkit::streams(out.len * (1 + count));
-  latentkit::for_ranges(out.len, latentkit::kGrain, [&](size_t begin, size_t end) {
+  size_t copies = 0;
+  const engine_status status = latentkit::check_sum(out.len, x, count, &copies);
+  if (status != ENGINE_OK) return status;
+  const size_t n = x[0].len;
+  const int stream = latentkit::streams(out.len + n * count);
+  latentkit::for_ranges(n, latentkit::kGrain, [&](size_t begin, size_t end) {
     const float *from[ENGINE_MAX_TERMS];
     for (size_t k = 0; k < count; k++) from[k] = x[k].data + begin;
-    kernels().weighted_sum(out.data + begin, from, coefficients, count, end - begin, stream);
+    kernels().weighted_sum(out.data + begin, copies, n, from, coefficients, count, end - begin, stream);
   });
   return ENGINE_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
+#include "kernels/lane.h"
 #include "shared/elementwise.h"
 
 namespace {
@@ -30,8 +31,8 @@ LK_INLINE void map(float *out, const float *x, const float *y, uint64_t n, Op op
 }
 
 template <unsigned N>
-LK_INLINE void sum_terms(float *out, const lk_terms &terms, uint64_t n) {
-  bool quads = aligned(out);
+LK_INLINE void sum_terms(float *out, uint64_t copies, const lk_terms &terms, uint64_t n) {
+  bool quads = aligned(out) && (copies == 1 || n % 4 == 0);
   for (unsigned k = 0; k < N; k++) quads = quads && aligned(terms.x[k]);
   for_quads(
       n, quads,
@@ -39,20 +40,22 @@ LK_INLINE void sum_terms(float *out, const lk_terms &terms, uint64_t n) {
         float4 x[N];
         for (unsigned k = 0; k < N; k++) x[k] = load4(terms.x[k] + i);
         const auto sum = [&](auto part) {
-          return (float)weighted_sum(N, terms.coefficients, [&](unsigned k) { return (double)part(x[k]); });
+          return weighted_sum(N, terms.coefficients, [&](unsigned k) { return part(x[k]); });
         };
-        store4(out + i, float4{sum([](float4 v) { return v.x; }), sum([](float4 v) { return v.y; }),
-                               sum([](float4 v) { return v.z; }), sum([](float4 v) { return v.w; })});
+        const float4 sums = {sum([](float4 v) { return v.x; }), sum([](float4 v) { return v.y; }),
+                             sum([](float4 v) { return v.z; }), sum([](float4 v) { return v.w; })};
+        for (uint64_t copy = 0; copy < copies; copy++) store4(out + copy * n + i, sums);
       },
       [&](uint64_t i) {
-        out[i] = (float)weighted_sum(N, terms.coefficients, [&](unsigned k) { return (double)terms.x[k][i]; });
+        const float sum = weighted_sum(N, terms.coefficients, [&](unsigned k) { return terms.x[k][i]; });
+        for (uint64_t copy = 0; copy < copies; copy++) out[copy * n + i] = sum;
       });
 }
 
 }  // namespace
 
-LK_KERNEL lk_weighted_sum(float *out, lk_terms terms, uint64_t n) {
-  with_count(terms.count, [&](auto count) { sum_terms<decltype(count)::value>(out, terms, n); });
+LK_KERNEL lk_weighted_sum(float *out, uint64_t copies, lk_terms terms, uint64_t n) {
+  with_count(terms.count, [&](auto count) { sum_terms<decltype(count)::value>(out, copies, terms, n); });
 }
 
 LK_KERNEL lk_scale(float *out, const float *x, float k, uint64_t n) { map(out, x, n, Scale{k}); }

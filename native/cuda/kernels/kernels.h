@@ -3,6 +3,7 @@
 
 #include "kernels/divisor.h"
 #include "kernels/platform.h"
+#include "shared/coefficient.h"
 
 #define LK_BLOCK 256 /* threads of a block, of every kernel */
 
@@ -26,7 +27,7 @@ LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t 
 
 struct lk_terms {
   const float *x[LK_TERMS]; /* NULL past the count */
-  double coefficients[LK_TERMS];
+  lk_coefficient coefficients[LK_TERMS];
   uint32_t count; /* above 0 */
 
   template <class F>
@@ -35,7 +36,8 @@ struct lk_terms {
   }
 };
 
-LK_KERNEL lk_weighted_sum(float *out, lk_terms terms, uint64_t n);
+/* `copies` sums, one after the other. */
+LK_KERNEL lk_weighted_sum(float *out, uint64_t copies, lk_terms terms, uint64_t n);
 
 /* A launch of PyTorch's generator. */
 struct lk_draw {

@@ -3,6 +3,7 @@
 
 #include "launch.h"
 #include "operations.h"
+#include "shared/checks.h"
 
 namespace latentkit::cuda {
 namespace {
@@ -39,15 +40,15 @@ engine_status lerp(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf
 engine_status weighted_sum(engine_cuda *device, engine_f32 out, const engine_cf32 *x, const double *coefficients,
                            size_t count) {
   static_assert(LK_TERMS == ENGINE_MAX_TERMS);
-  if (count == 0 || count > LK_TERMS) return ENGINE_BAD_ARGUMENT;
+  size_t copies = 0;
+  const engine_status status = check_sum(out.len, x, count, &copies);
+  if (status != ENGINE_OK) return status;
   lk_terms terms = {};
   terms.count = static_cast<uint32_t>(count);
-  for (size_t k = 0; k < count; k++) {
-    if (x[k].len != out.len) return ENGINE_BAD_LENGTH;
-    terms.x[k] = x[k].data, terms.coefficients[k] = coefficients[k];
-  }
-  return each(device, out.len, {},
-              [&](unsigned blocks) { return LK_LAUNCH(*device, weighted_sum, blocks, out.data, terms, out.len); });
+  for (size_t k = 0; k < count; k++) terms.x[k] = x[k].data, terms.coefficients[k] = split(coefficients[k]);
+  return each(device, x[0].len, {}, [&](unsigned blocks) {
+    return LK_LAUNCH(*device, weighted_sum, blocks, out.data, copies, terms, x[0].len);
+  });
 }
 
 }  // namespace

@@ -1,31 +1,34 @@
 import { YieldTimer } from "../../base/yield-timer.js";
-import { releaseMemory } from "../../tensor/device-values.js";
-import { maskedBlend, type Term } from "../../tensor/ops.js";
+import { maskedBlend } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
-import { Tensor } from "../../tensor/tensor.js";
+import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
 import { type Denoiser, Estimator } from "./conditioning/estimator.js";
 import type { GuidanceMethod, GuidedEstimate } from "./guiders/cfg.js";
 import { noised } from "./latent-space.js";
 import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";
-import { sumOf } from "./sum.js";
+import { StepMemory } from "./step-memory.js";
+import { Estimate, type LatentTerm, repeatedSumOf, sumOf, tensorOf } from "./sum.js";
 
 /** One step of a sampler that is done. */
-export interface SampledStep {
-  /** From 0. */
-  readonly step: number;
-  readonly total: number;
-  /** Noise level at which the step began. */
-  readonly sigma: number;
-  /** Estimate of the clean latent, in the model's units. */
-  readonly denoised: Tensor;
+export class SampledStep {
+  constructor(
+    /** From 0. */
+    readonly step: number,
+    readonly total: number,
+    /** Noise level at which the step began. */
+    readonly sigma: number,
+    private readonly estimate: Tensor | Estimate,
+  ) {}
+
+  /** Estimate of the clean latent, in the model's units, computed where it is read; valid during the call. */
+  get denoised(): Tensor {
+    return tensorOf(this.estimate);
+  }
 }
 
 const NONE: readonly number[] = [];
-
-/** Tensors of a run that are followed at most: more than one step needs. */
-const MOST_MADE = 32;
 
 /** Everything that a run denoises with. */
 export interface RunSource {
@@ -43,18 +46,21 @@ export interface RunSource {
 /** The context of a solver: a model under guidance, within a mask. */
 export class DenoisingRun implements SolverContext {
   /** The last reported estimate. */
-  denoised: Tensor | undefined;
+  private reported: Tensor | Estimate | undefined;
   private readonly estimator: Estimator;
   private readonly others = new WeakMap<Conditioning, Estimator>();
   private readonly timer = new YieldTimer();
-  /** Tensors that the run has made for the solver; none on a device, whose memory has a pool of its own. */
-  private made: Tensor[] = [];
-  /** Those that the solver reads no more, memory of the next ones. */
-  private readonly spare: Tensor[] = [];
+  private readonly memory = new StepMemory();
+  private readonly size: number;
+  /** The latent that the solver began with. */
+  private first: Tensor | undefined;
 
   constructor(private readonly source: RunSource) {
-    const { model, method, shape, signal } = source;
+    const { model, method, shape, sigmas, signal } = source;
+    this.size = elementCount(shape);
     this.estimator = new Estimator(model, method.sides, shape, method.areaOrder, signal);
+    // for the sum that the run begins with
+    this.estimator.callsAt(sigmas[0]!, method.unused);
   }
 
   get sampling(): ModelSampling {
@@ -66,41 +72,63 @@ export class DenoisingRun implements SolverContext {
   }
 
   noise(sigma: number, next: number): Tensor {
-    return this.owned(this.source.noise(sigma, next, this.spareTensor()));
+    return this.memory.follow(this.source.noise(sigma, next, this.memory.take(this.size)));
+  }
+
+  estimate(x: Tensor, sigma: number): Promise<GuidedEstimate> {
+    return this.evaluate(x, sigma, this.source.method.unused);
   }
 
   async denoise(x: Tensor, sigma: number): Promise<Tensor> {
-    return (await this.evaluate(x, sigma, this.source.method.unused)).denoised;
+    const { denoised } = await this.evaluate(x, sigma, this.source.method.unused);
+    return this.added(denoised.terms);
   }
 
   async denoiseBoth(x: Tensor, sigma: number): Promise<Guided> {
     const { denoised, uncond = Tensor.zeros(x.shape) } = await this.evaluate(x, sigma, NONE);
-    return { denoised, uncond };
+    return { denoised: this.added(denoised.terms), uncond };
   }
 
-  // a property: guiders get it alone
-  readonly sum = (terms: readonly Term[]): Tensor => {
-    const [first] = terms;
-    const isItself = terms.length === 1 && first![0] === 1;
-    return isItself ? first![1] : this.owned(sumOf(terms, this.spareTensor()));
-  };
+  /** The latent that the solver begins with, a sum too; it is the run's until the end. */
+  start(terms: readonly LatentTerm[]): Tensor {
+    this.first = this.sum(terms);
+    this.memory.forget(this.first);
+    return this.first;
+  }
+
+  /** The sum in the input of the next call of the model, where most latents go. */
+  sum(terms: readonly LatentTerm[]): Tensor {
+    const { repeats } = this.estimator;
+    if (repeats === 1 || this.source.inpaint !== undefined) return this.added(terms);
+    const sum = repeatedSumOf(terms, repeats, this.memory.take(repeats * this.size));
+    if (sum === undefined) return this.added(terms);
+    this.memory.follow(sum.batch);
+    this.estimator.prepare(sum);
+    return sum.first;
+  }
 
   keepOnly(kept: readonly Tensor[]): void {
-    const { made, spare } = this;
-    this.made = [];
-    for (const tensor of made) (kept.some((one) => sharesMemory(one, tensor)) ? this.made : spare).push(tensor);
+    this.memory.keepOnly(kept);
   }
 
-  /** Returns memory that is not in use to the pool, at the end of a run. */
+  /** Returns the memory of the run but that of the reported estimate to the pool, once the result has been read. */
   end(): void {
     this.estimator.end();
-    for (let spare = this.spareTensor(); spare !== undefined; spare = this.spareTensor()) releaseMemory(spare.memory);
+    if (this.first !== undefined) this.memory.follow(this.first);
+    this.memory.release();
+    this.first = undefined;
   }
 
-  report(step: number, denoised: Tensor): void {
+  report(step: number, denoised: Tensor | Estimate): void {
     const { sigmas, onStep } = this.source;
-    this.denoised = denoised;
-    onStep?.({ step, total: sigmas.length - 1, sigma: sigmas[step] ?? 0, denoised });
+    this.reported = denoised;
+    this.memory.report(denoised);
+    onStep?.(new SampledStep(step, sigmas.length - 1, sigmas[step] ?? 0, denoised));
+  }
+
+  /** The last reported estimate; undefined before the first. */
+  get denoised(): Tensor | undefined {
+    return this.reported && tensorOf(this.reported);
   }
 
   private evaluate(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
@@ -118,7 +146,7 @@ export class DenoisingRun implements SolverContext {
     const mask = model.guidance?.mask?.(inpaint.mask, sigma, sigmas) ?? inpaint.mask;
     const original = noised(model.sampling, sigma, inpaint.noise, inpaint.latent);
     const { denoised, uncond } = await this.guide(maskedBlend(x, original, mask), sigma, skipped);
-    return { denoised: maskedBlend(denoised, inpaint.latent, mask), uncond };
+    return { denoised: new Estimate([[1, maskedBlend(this.added(denoised.terms), inpaint.latent, mask)]]), uncond };
   }
 
   private async guide(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
@@ -127,22 +155,16 @@ export class DenoisingRun implements SolverContext {
     const { model, method } = this.source;
     const estimates = await this.estimator.estimate(x, sigma, skipped);
     const predict = (cond: Conditioning, other = x): Promise<Tensor> => this.estimateOf(cond, other, sigma);
-    return method.guide({ x, sigma, estimates, guidance: model.guidance, predict, sum: this.sum });
+    const guided = method.guide({ x, sigma, estimates, guidance: model.guidance, predict, sum: this.added });
+    return guided instanceof Promise ? await guided : guided;
   }
 
-  private owned(tensor: Tensor): Tensor {
-    if (tensor.isAway) return tensor;
-    // of a solver that gives nothing back
-    if (this.made.length === MOST_MADE) this.made.shift();
-    this.made.push(tensor);
-    return tensor;
-  }
-
-  private spareTensor(): Tensor | undefined {
-    const { denoised } = this;
-    const at = this.spare.findIndex((one) => denoised === undefined || !sharesMemory(one, denoised));
-    return at < 0 ? undefined : this.spare.splice(at, 1)[0];
-  }
+  // a property: guiders get it alone
+  private readonly added = (terms: readonly LatentTerm[]): Tensor => {
+    const [first] = terms;
+    if (terms.length === 1 && first![0] === 1 && first![1] instanceof Tensor) return first![1];
+    return this.memory.follow(sumOf(terms, this.memory.take(this.size)));
+  };
 
   /** The estimate of one conditioning alone. */
   private async estimateOf(cond: Conditioning, x: Tensor, sigma: number): Promise<Tensor> {
@@ -157,5 +179,3 @@ export class DenoisingRun implements SolverContext {
     return estimate ?? Tensor.zeros(x.shape);
   }
 }
-
-const sharesMemory = (a: Tensor, b: Tensor): boolean => a === b || a.memory === b.memory;

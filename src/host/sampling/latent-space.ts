@@ -38,20 +38,24 @@ export function outOfModel(x: Tensor, sampling: ModelSampling, sigma = 0): Tenso
   return weightedSum([[1 / scale, x], ...constant(x, shiftFactor)]);
 }
 
+/** A clean latent with N(0, 1) noise at a noise level; no noise where it is absent. */
+export const noised = (sampling: ModelSampling, sigma: number, noise: Tensor | undefined, latent: Tensor): Tensor =>
+  weightedSum(noisedTerms(sampling, sigma, noise, latent));
+
 /**
- * A clean latent with N(0, 1) noise at a noise level; no noise where it is absent. `isFirst` of a sampler's input: from
- * the model's highest level on, noise has the deviation that latents of variance 1 would have with it.
+ * The terms of `noised`; `isFirst` of a sampler's input: from the model's highest level on, noise has the deviation that
+ * latents of variance 1 would have with it.
  */
-export function noised(
+export function noisedTerms(
   sampling: ModelSampling,
   sigma: number,
   noise: Tensor | undefined,
   latent: Tensor,
   isFirst = false,
-): Tensor {
+): Term[] {
   const isMost = isFirst && !isFlow(sampling) && isHighest(sigma, sampling.sigmaMax);
   const terms: Term[] = noise === undefined ? [] : [[isMost ? highestDeviation(sigma) : sigma, noise]];
-  return weightedSum([...terms, [isFlow(sampling) ? 1 - sigma : 1, latent]]);
+  return [...terms, [isFlow(sampling) ? 1 - sigma : 1, latent]];
 }
 
 /** sqrt(1 + sigma²) in the float32 steps of the reference: at sigma 4,500 a rounding of x shows in the result. */

@@ -5,7 +5,7 @@ import { denoiseMask } from "./denoise-mask.js";
 import { DenoisingRun, type SampledStep } from "./denoising-run.js";
 import { guidanceOf } from "./guiders/guidance.js";
 import type { Guider } from "./guiders/guider.js";
-import { intoModel, noised, outOfModel, withChannels } from "./latent-space.js";
+import { intoModel, noisedTerms, outOfModel, withChannels } from "./latent-space.js";
 import { type InitialNoise, initialNoise, reseededNoise, solverNoise } from "./noise.js";
 import type { SamplerChoice } from "./solver.js";
 import { chosenSolver } from "./solver-choice.js";
@@ -24,9 +24,18 @@ export interface SampleOptions {
 }
 
 /** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
-export interface Sampled {
-  readonly latent: Latent;
-  readonly denoised: Latent;
+export class Sampled {
+  constructor(
+    readonly latent: Latent,
+    private readonly run?: DenoisingRun,
+  ) {}
+
+  /** Computed when it is read: most nodes do not. */
+  get denoised(): Latent {
+    const { denoised, sampling } = this.run ?? {};
+    if (denoised === undefined) return this.latent;
+    return { ...this.latent, samples: outOfModel(denoised, sampling!) };
+  }
 }
 
 /**
@@ -38,7 +47,7 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
   const { sampling } = guider.model;
   const chosen = chosenSolver(sampler);
   const samples = withChannels(latent.samples, sampling);
-  if (options.sigmas.length === 0) return unchanged({ ...latent, samples });
+  if (options.sigmas.length === 0) return new Sampled({ ...latent, samples });
   const model = requireDenoiser(guider.model);
   const sigmas = options.sigmas.slice();
   const { shape } = samples;
@@ -72,25 +81,15 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
     signal: options.signal,
     onStep: options.onStep,
   });
-  const x = noised(sampling, sigmas[0]!, initial, input, true);
+  const x = run.start(noisedTerms(sampling, sigmas[0]!, initial, input, true));
   if (initial !== undefined && mask === undefined) releaseMemory(initial.memory);
   const { solver } = chosen;
   const hasSteps = sigmas.length > 1;
   const result = hasSteps ? await solver.sample(x, run, chosen.options).finally(stepNoise.release) : x;
-  // a model may have returned x as its estimate
-  if (result.memory !== x.memory && run.denoised?.memory !== x.memory) releaseMemory(x.memory);
-  run.end();
   const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
   const done = { ...latent, samples: outOfModel(result, sampling, last) };
-  const { denoised } = run;
-  if (denoised === undefined) return unchanged(done);
-  return {
-    latent: done,
-    // most nodes do not read it
-    get denoised() {
-      return { ...latent, samples: outOfModel(denoised, sampling) };
-    },
-  };
+  run.end();
+  return new Sampled(done, run);
 }
 
 /** The model with the predictions that it makes in a run. */
@@ -100,5 +99,3 @@ function inRun(model: Denoiser, run: SamplingRun): Denoiser {
   const { sampling, guidance } = model;
   return { sampling, guidance, predict: (...input) => own.predict(...input) };
 }
-
-const unchanged = (latent: Latent): Sampled => ({ latent, denoised: latent });

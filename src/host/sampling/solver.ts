@@ -1,7 +1,7 @@
-import type { Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Sampler } from "../../tensor/sampling/sigmas.js";
 import type { Tensor } from "../../tensor/tensor.js";
+import type { Estimate, LatentTerm } from "./sum.js";
 
 /** A sampler by its name, with options that replace the defaults of its solver: the value of a SAMPLER socket. */
 export interface SamplerChoice {
@@ -28,16 +28,18 @@ export interface SolverContext {
   readonly sigmas: Float32Array;
   /** Returns the estimate of the clean latent of x at noise level sigma. */
   denoise(x: Tensor, sigma: number): Promise<Tensor>;
+  /** `denoise`, as the terms that guidance adds up: for a step that reads it once or twice and keeps none. */
+  estimate(x: Tensor, sigma: number): Promise<{ readonly denoised: Estimate }>;
   /** `denoise`, with the estimate of the negative side, which is computed also where cfg is 1. */
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
   /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
   noise(sigma: number, next: number): Tensor;
-  /** Returns the weighted sum of one term or more; a single tensor of coefficient 1 is returned itself. */
-  sum(terms: readonly Term[]): Tensor;
+  /** Returns the weighted sum of one term or more as a latent; a single tensor of coefficient 1 is returned itself. */
+  sum(terms: readonly LatentTerm[]): Tensor;
   /** Takes estimates, noise and sums back but these: the solver reads no other any more, and later ones have its memory. */
   keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
-  report(step: number, denoised: Tensor): void;
+  report(step: number, denoised: Tensor | Estimate): void;
 }
 
 /** A method that integrates from the first to the last noise level. Scalars are doubles, latents float32. */

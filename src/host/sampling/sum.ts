@@ -1,18 +1,70 @@
-import { type Term, weightedSum } from "../../tensor/ops.js";
-import type { Tensor } from "../../tensor/tensor.js";
+import { repeatedSum, type Term, weightedSum } from "../../tensor/ops.js";
+import { Tensor } from "../../tensor/tensor.js";
 
 /** Terms that one weighted sum takes. */
 const MOST_TERMS = 8;
 
+// decision 318
 /**
- * Weighted sum of one term or more, rounded once up to 8 of them, into `out`, which is none of
- * them, where it is set. A single tensor of coefficient 1 is returned itself.
+ * An estimate of the clean latent as a weighted sum of the model's outputs: a step adds it to its other terms in one pass,
+ * whether the sum itself has been read or not.
  */
-export function sumOf(terms: readonly Term[], out?: Tensor): Tensor {
-  if (terms.length === 1 && terms[0]![0] === 1) return terms[0]![1];
-  let sum = weightedSum(terms.slice(0, MOST_TERMS), out);
-  for (let at = MOST_TERMS; at < terms.length; at += MOST_TERMS - 1) {
-    sum = weightedSum([[1, sum], ...terms.slice(at, at + MOST_TERMS - 1)], sum);
+export class Estimate {
+  private values: Tensor | undefined;
+
+  constructor(readonly terms: readonly Term[]) {}
+
+  /** The sum, computed once. */
+  get tensor(): Tensor {
+    this.values ??= sumOf(this.terms);
+    return this.values;
+  }
+}
+
+/** A coefficient and a latent: a tensor, or an estimate, which stands for its own terms. */
+export type LatentTerm = readonly [coefficient: number, latent: Tensor | Estimate];
+
+/** A latent's tensor. */
+export const tensorOf = (latent: Tensor | Estimate): Tensor => (latent instanceof Estimate ? latent.tensor : latent);
+
+/**
+ * Weighted sum of one term or more, of up to 8 in one pass, into `out`, which is none of them, where it is set. A single
+ * tensor of coefficient 1 is returned itself.
+ */
+export function sumOf(terms: readonly LatentTerm[], out?: Tensor): Tensor {
+  const flat = flatTerms(terms);
+  if (flat.length === 1 && flat[0]![0] === 1) return flat[0]![1];
+  if (flat.length <= MOST_TERMS) return weightedSum(flat, out);
+  let sum = weightedSum(flat.slice(0, MOST_TERMS), out);
+  for (let at = MOST_TERMS; at < flat.length; at += MOST_TERMS - 1) {
+    sum = weightedSum([[1, sum], ...flat.slice(at, at + MOST_TERMS - 1)], sum);
   }
   return sum;
+}
+
+/** A sum several times as one batch, and its first items alone in the same memory. */
+export interface RepeatedSum {
+  readonly batch: Tensor;
+  readonly first: Tensor;
+}
+
+/** `sumOf`, `times` times as one batch, in `out` where it is set; undefined where it is no sum of up to 8 terms on the CPU. */
+export function repeatedSumOf(terms: readonly LatentTerm[], times: number, out?: Tensor): RepeatedSum | undefined {
+  const flat = flatTerms(terms);
+  const [coefficient, like] = flat[0]!;
+  if (flat.length > MOST_TERMS || (flat.length === 1 && coefficient === 1)) return undefined;
+  if (flat.some(([, x]) => x.isAway)) return undefined;
+  const batch = repeatedSum(flat, times, out);
+  return { batch, first: batch.part(0, like) };
+}
+
+/** The terms, those of estimates in place of these. */
+function flatTerms(terms: readonly LatentTerm[]): readonly Term[] {
+  const flat: Term[] = [];
+  for (const term of terms) {
+    const [coefficient, latent] = term;
+    if (latent instanceof Tensor) flat.push(term as Term);
+    else for (const [own, x] of latent.terms) flat.push([coefficient * own, x]);
+  }
+  return flat;
 }

@@ -27,6 +27,14 @@ void weighted_sums(const Device &device) {
       CHECK(cuda().weighted_sum(device.handle, out(*result), on_gpu.data(), coefficients, count) == ENGINE_OK);
       CHECK(same_values(expected, result->read()));
     }
+    const size_t copies = choose.from(2, 4);
+    std::vector<float> repeated(copies * n);
+    CHECK(engine_weighted_sum(out(repeated), operands.data(), coefficients, count) == ENGINE_OK);
+    OnDevice<float> several(device, copies * n, choose.one_in(3) ? choose.below(5) : 0);
+    // outputs that are operands are behind them: their values have changed
+    for (size_t k = 0; k < count; k++) there[k] = std::make_unique<OnDevice<float>>(device, x[k], 0), on_gpu[k] = in(*there[k]);
+    CHECK(cuda().weighted_sum(device.handle, out(several), on_gpu.data(), coefficients, count) == ENGINE_OK);
+    CHECK(same_values(repeated, several.read()));
   }
 }
 
@@ -40,6 +48,7 @@ void refused_sums(const Device &device) {
   CHECK(status(out(a), equal, 0) == ENGINE_BAD_ARGUMENT && status(out(a), equal, 9) == ENGINE_BAD_ARGUMENT);
   CHECK(status(out(a), unequal, 2) == ENGINE_BAD_LENGTH && status(out(b), equal, 1) == ENGINE_BAD_LENGTH);
   CHECK(status({nullptr, 0}, {{nullptr, 0}}, 1) == ENGINE_OK);
+  CHECK(status({a.data(), 0}, equal, 1) == ENGINE_BAD_LENGTH && status(out(a), {{nullptr, 0}}, 1) == ENGINE_BAD_LENGTH);
 }
 
 void masked_sums(const Device &device) {

@@ -180,6 +180,17 @@ describe("arguments of the native module", () => {
     assert.throws(() => native.mtRandn(state, f32(1)), { name: "RangeError", message: /"state"/ });
   });
 
+  it("draws the first normals of a seed as a new generator does", () => {
+    for (const count of [1, 15, 16, 40, 70_001]) {
+      const state = new Uint8Array(native.mtStateBytes);
+      const [a, b] = [new Float32Array(count), new Float32Array(count)];
+      native.mtSeed(state, 5n);
+      native.mtRandn(state, a);
+      native.mtNormals(b, 5n);
+      assert.deepEqual(a, b);
+    }
+  });
+
   it("reads states at any offset", () => {
     const plain = new Uint8Array(native.mtStateBytes);
     const shifted = new Uint8Array(native.mtStateBytes + 1).subarray(1);

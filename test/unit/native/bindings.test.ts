@@ -38,6 +38,7 @@ const CORE: All<NativeBindings> = {
   lockFile: true,
   mtStateBytes: true,
   mtSeed: true,
+  mtNormals: true,
   mtRandn: true,
   brownian: true,
   philoxSkip: true,

@@ -5,6 +5,7 @@ import { LatentkitError, randn, Tensor } from "latentkit";
 import * as ops from "#src/tensor/ops.js";
 import { repeated } from "#src/tensor/parts.js";
 import { root } from "../../helpers/folders.js";
+import { assertSameBits } from "../../helpers/tensor/bits.js";
 
 const f = Math.fround;
 const noise = (shape: number[], seed: number): Tensor => randn(shape, { seed });
@@ -31,14 +32,36 @@ describe("tensor ops", () => {
       each("axpy", ops.axpy(x, y, 0.3), (a, b) => f(a + f(b * f(0.3))));
       each("average", ops.average(x, y), (a, b) => f(f(a + b) / 2));
       each("lerp", ops.lerp(x, y, 0.7), (a, b) => f(a + f(f(b - a) * f(0.7))));
-      const [j, k] = [1 - 7.3, 7.3];
+    }
+  });
+
+  it("add up with coefficients that are doubles, once or several times", () => {
+    const [j, k] = [1 - 7.3, 7.3];
+    for (const size of SIZES) {
+      const [x, y] = [noise([1, size], 1), noise([1, size], 2)];
       const terms = [
         [j, x],
         [k, y],
         [-1 / 3, x],
       ] as const;
-      each("weightedSum", ops.weightedSum(terms), (a, b) => f(j * a + k * b + (-1 / 3) * a));
+      const sum = ops.weightedSum(terms);
+      sum.data.forEach((value, i) => {
+        const [a, b] = [x.data[i]!, y.data[i]!];
+        // three roundings of at most the largest partial sum
+        const most = Math.max(Math.abs(j * a), Math.abs(j * a + k * b)) + Math.abs(a / 3);
+        assert.ok(Math.abs(value - (j * a + k * b - a / 3)) <= 3 * most * 2 ** -24, `${size} at ${i}`);
+      });
+      const twice = ops.repeatedSum(terms, 2);
+      assert.deepEqual(twice.shape, [2, size]);
+      assertSameBits(twice, repeated(sum, 2));
+      const out = Tensor.zeros([2, size]);
+      assert.equal(ops.repeatedSum(terms, 2, out), out);
+      assertSameBits(out, twice);
     }
+    // float32 coefficients would give 2^24 / 3 rounded twice
+    assert.equal(ops.weightedSum([[1 / 3, Tensor.full([1], 2 ** 24)]]).data[0], f(2 ** 24 / 3));
+    assert.throws(() => ops.repeatedSum([], 2), { code: "value.invalid" });
+    assert.throws(() => ops.repeatedSum([[1, Tensor.full([], 1)]], 2), { code: "tensor.bad-shape" });
   });
 
   it("repeat a batch, and read one item of it as bytes", () => {

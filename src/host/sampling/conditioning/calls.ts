@@ -11,8 +11,13 @@ export interface Part {
   readonly weight: number | Tensor;
 }
 
-/** Parts of equal size, in the order in which one call evaluates them. */
-export type Call = readonly Part[];
+/** One call of the model: parts of equal size, in the order in which it evaluates them. */
+export interface Call {
+  readonly parts: readonly Part[];
+  readonly entries: Conditioning;
+  /** Whether each part is the whole latent. */
+  readonly isWhole: boolean;
+}
 
 /** Added to the sum of weights, so that cells which nothing covers are 0 and not NaN. */
 const NO_WEIGHT = 1e-37;
@@ -33,9 +38,17 @@ export function callsOf(sides: readonly (readonly Entry[])[], shape: readonly nu
   const calls: Call[] = [];
   while (parts.length > 0) {
     const first = parts[0]!;
+    const together: Part[] = [];
+    const others: Part[] = [];
+    for (const part of parts) (part === first || fitTogether(part, first) ? together : others).push(part);
     // the last first: the negative side, as the reference has it
-    calls.push(parts.filter((part) => fitTogether(part, first)).reverse());
-    parts = parts.filter((part) => !fitTogether(part, first));
+    together.reverse();
+    calls.push({
+      parts: together,
+      entries: together.map(({ entry }) => entry),
+      isWhole: first.area.height === rows && first.area.width === columns,
+    });
+    parts = others;
   }
   return calls;
 }
@@ -100,8 +113,9 @@ function fitTogether(a: Part, b: Part): boolean {
   if (a.area.height !== b.area.height || a.area.width !== b.area.width) return false;
   const [[one, options], [other, otherOptions]] = [a.entry, b.entry];
   if (options.control !== otherOptions.control || one.shape.at(-1) !== other.shape.at(-1)) return false;
-  const [short, long] = [one.shape[1] ?? 1, other.shape[1] ?? 1].sort((p, q) => p - q) as [number, number];
-  if (short === long) return true;
+  const [length, otherLength] = [one.shape[1] ?? 1, other.shape[1] ?? 1];
+  if (length === otherLength) return true;
+  const [short, long] = [Math.min(length, otherLength), Math.max(length, otherLength)];
   return short > 0 && long / divisor(short, long) <= MOST_REPEATS;
 }
 

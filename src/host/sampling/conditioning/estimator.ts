@@ -5,9 +5,9 @@ import type { Term } from "../../../tensor/ops.js";
 import { cropped, joined, narrowed, repeated } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Model } from "../../types.js";
-import { sumOf } from "../sum.js";
+import { type RepeatedSum, sumOf } from "../sum.js";
 import { type Area, sameArea } from "./areas.js";
-import { type Call, callsOf } from "./calls.js";
+import { type Call, callsOf, type Part } from "./calls.js";
 import { type Entry, readEntries, shareAreas } from "./entries.js";
 
 /** A model that can denoise. */
@@ -28,6 +28,7 @@ export class Estimator {
   private readonly hasRanges: boolean;
   /** Input of the last call, memory of the next one of the same parts. */
   private spare: { readonly call: Call; readonly input: Tensor } | undefined;
+  private prepared: RepeatedSum | undefined;
 
   constructor(
     private readonly model: Denoiser,
@@ -43,26 +44,43 @@ export class Estimator {
     this.hasRanges = this.entries.some((side) => side.some(({ from, to }) => from < Infinity || to > -Infinity));
   }
 
+  /** Times that the next call will probably have x in its input, one after the other. */
+  get repeats(): number {
+    const { calls } = this;
+    return calls.length === 1 && calls[0]!.isWhole ? calls[0]!.parts.length : 1;
+  }
+
+  /** Takes a latent `repeats` times: the input of a call on its first items. */
+  prepare(latent: RepeatedSum): void {
+    this.prepared = latent;
+  }
+
   /** Evaluates the sides that are not `skipped` on x at a noise level. */
   async estimate(x: Tensor, sigma: number, skipped: readonly number[] = NONE): Promise<Estimates> {
-    const terms: Term[][] = this.entries.map(() => []);
+    const terms: (Term[] | undefined)[] = [];
     const sums: Estimates = this.entries.map(() => undefined);
     for (const call of this.callsAt(sigma, skipped)) {
-      const like = partOf(x, call[0]!.area);
-      const input = inputOf(x, call, like, this.spareOf(call));
-      const estimate = await this.predict(input, sigma, call);
-      if (input !== x && input.memory !== estimate.memory) this.spare = { call, input };
-      for (const [i, part] of call.entries()) {
+      const { parts, isWhole } = call;
+      const like = isWhole ? x : partOf(x, parts[0]!.area);
+      const prepared = this.preparedFor(x, call);
+      const input = prepared ?? inputOf(x, parts, like, this.spareOf(call));
+      if (this.signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+      const estimate = this.checked(await this.model.predict(input, sigma, call.entries, this.signal), input);
+      if (prepared === undefined && input !== x && input.memory !== estimate.memory) this.spare = { call, input };
+      for (let i = 0; i < parts.length; i++) {
+        const { side, weight, area } = parts[i]!;
         const own = itemsLike(estimate, i, like);
-        if (typeof part.weight === "number") {
-          terms[part.side]!.push([part.weight, own]);
+        if (typeof weight === "number") {
+          terms[side] ??= [];
+          terms[side].push([weight, own]);
           continue;
         }
-        const sum = sums[part.side] ?? Tensor.zeros(x.shape);
-        sums[part.side] = addMasked(sum, own, part.weight, part.area.y, part.area.x, sum);
+        const sum = sums[side] ?? Tensor.zeros(x.shape);
+        sums[side] = addMasked(sum, own, weight, area.y, area.x, sum);
       }
     }
-    return sums.map((sum, side) => sum ?? (terms[side]!.length === 0 ? undefined : sumOf(terms[side]!)));
+    for (let side = 0; side < terms.length; side++) if (terms[side] !== undefined) sums[side] ??= sumOf(terms[side]!);
+    return sums;
   }
 
   /** Returns memory that is not in use to the pool, at the end of a run. */
@@ -79,7 +97,8 @@ export class Estimator {
     return undefined;
   }
 
-  private callsAt(sigma: number, skipped: readonly number[]): readonly Call[] {
+  /** Model calls of the sides that are not `skipped` at a noise level. */
+  callsAt(sigma: number, skipped: readonly number[]): readonly Call[] {
     if (!this.hasRanges && skipped === this.skipped) return this.calls;
     this.skipped = skipped;
     const takesPart = ({ from, to }: Entry): boolean => sigma <= from && sigma >= to;
@@ -97,14 +116,14 @@ export class Estimator {
     return this.calls;
   }
 
-  private async predict(input: Tensor, sigma: number, call: Call): Promise<Tensor> {
-    if (this.signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    const estimate: unknown = await this.model.predict(
-      input,
-      sigma,
-      call.map(({ entry }) => entry),
-      this.signal,
-    );
+  /** The input that `prepare` has been given, where it is that of this call. */
+  private preparedFor(x: Tensor, { parts, isWhole }: Call): Tensor | undefined {
+    const { prepared } = this;
+    if (prepared?.first !== x || !isWhole) return undefined;
+    return prepared.batch.size === parts.length * x.size ? prepared.batch : undefined;
+  }
+
+  private checked(estimate: unknown, input: Tensor): Tensor {
     if (estimate instanceof Tensor && estimate.hasShape(input)) return estimate;
     const expected = `a tensor of shape [${input.shape.join(", ")}]`;
     const message = `Model ${this.model.sampling.name}, predict: expected ${expected}, received ${describe(estimate)}.`;
@@ -113,11 +132,11 @@ export class Estimator {
 }
 
 /** x for each part of a call, cropped to the part's area; `first` is that of the first part. `out` may be its memory. */
-function inputOf(x: Tensor, call: Call, first: Tensor, out: Tensor | undefined): Tensor {
-  const { area } = call[0]!;
-  if (call.every((part) => sameArea(part.area, area))) return repeated(first, call.length, out);
+function inputOf(x: Tensor, parts: readonly Part[], first: Tensor, out: Tensor | undefined): Tensor {
+  const { area } = parts[0]!;
+  if (parts.every((part) => sameArea(part.area, area))) return repeated(first, parts.length, out);
   return joined(
-    call.map(({ area }) => partOf(x, area)),
+    parts.map(({ area }) => partOf(x, area)),
     0,
     out,
   );

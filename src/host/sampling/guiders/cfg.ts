@@ -4,6 +4,7 @@ import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Guidance, GuidanceStep } from "../../types.js";
 import type { Estimates } from "../conditioning/estimator.js";
 import { withSharedOptions } from "../shared-options.js";
+import { Estimate } from "../sum.js";
 import type { BasicGuider, CfgGuider } from "./guider.js";
 
 /** One noise level for guidance. */
@@ -20,7 +21,7 @@ export interface GuidanceInput {
 
 /** The guided estimate, and that of the negative side alone; undefined counts as zeros. */
 export interface GuidedEstimate {
-  readonly denoised: Tensor;
+  readonly denoised: Estimate;
   readonly uncond: Tensor | undefined;
 }
 
@@ -48,7 +49,8 @@ export const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMet
   unused: isOne(cfg) ? [1] : [],
   guide: (input) => {
     const [cond, uncond] = input.estimates;
-    return withUncond(guided(input, cond, uncond, cfg), uncond);
+    if (input.guidance === undefined) return { denoised: mixed(input, cond, uncond, cfg), uncond };
+    return guidedBy(input.guidance, input, cond, uncond, cfg);
   },
 });
 
@@ -58,26 +60,23 @@ export const basicGuidance = ({ positive }: BasicGuider): GuidanceMethod => ({
   negative: -1,
   areaOrder: [0],
   unused: [],
-  guide: (input) => withUncond(guided(input, input.estimates[0], undefined, 1), undefined),
+  // not async without guidance of the model: a promise more for each step would show beside a step of a small latent
+  guide: (input) => {
+    const [cond] = input.estimates;
+    if (input.guidance === undefined) return { denoised: mixed(input, cond, undefined, 1), uncond: undefined };
+    return guidedBy(input.guidance, input, cond, undefined, 1);
+  },
 });
 
-/** Not async: a promise more for each step would show beside a step of a small latent. */
-const withUncond = (
-  denoised: Tensor | Promise<Tensor>,
-  uncond: Tensor | undefined,
-): GuidedEstimate | Promise<GuidedEstimate> =>
-  denoised instanceof Tensor ? { denoised, uncond } : denoised.then((denoised) => ({ denoised, uncond }));
-
 /** uncond + (cond - uncond) * cfg, or as the model's own guidance has it. */
-export function guided(
+export async function guided(
   input: GuidanceInput,
   cond: Tensor | undefined,
   uncond: Tensor | undefined,
   cfg: number,
-): Tensor | Promise<Tensor> {
-  const { guidance } = input;
-  if (guidance === undefined) return mixed(input, cond, uncond, cfg);
-  return guidedBy(guidance, input, cond, uncond, cfg);
+): Promise<Estimate> {
+  if (input.guidance === undefined) return mixed(input, cond, uncond, cfg);
+  return (await guidedBy(input.guidance, input, cond, uncond, cfg)).denoised;
 }
 
 async function guidedBy(
@@ -86,38 +85,38 @@ async function guidedBy(
   cond: Tensor | undefined,
   uncond: Tensor | undefined,
   cfg: number,
-): Promise<Tensor> {
+): Promise<GuidedEstimate> {
   const { combine } = guidance;
+  const step = combine === undefined ? undefined : stepOf(input, cond, uncond, cfg);
   const denoised =
-    combine === undefined
+    step === undefined
       ? mixed(input, cond, uncond, cfg)
-      : checked(input.x, await combine.call(guidance, stepOf(input, cond, uncond, cfg)));
-  return changed(input, denoised, cond, uncond, cfg);
+      : new Estimate([[1, checked(input.x, await combine!.call(guidance, step))]]);
+  return { denoised: await changed(input, denoised, cond, uncond, cfg), uncond };
 }
 
 /** A guided estimate after the changes that the model's own guidance makes to it. */
 export async function changed(
   input: GuidanceInput,
-  denoised: Tensor,
+  denoised: Estimate,
   cond: Tensor | undefined,
   uncond: Tensor | undefined,
   cfg: number,
-): Promise<Tensor> {
+): Promise<Estimate> {
   const after = input.guidance?.after ?? [];
   if (after.length === 0) return denoised;
   const step = stepOf(input, cond, uncond, cfg);
-  let result = denoised;
+  let result = input.sum(denoised.terms);
   for (const change of after) result = checked(input.x, await change(result, step));
-  return result;
+  return new Estimate([[1, result]]);
 }
 
-function mixed({ x, sum }: GuidanceInput, cond: Tensor | undefined, uncond: Tensor | undefined, cfg: number): Tensor {
+function mixed({ x }: GuidanceInput, cond: Tensor | undefined, uncond: Tensor | undefined, cfg: number): Estimate {
   const terms: Term[] = [];
   if (cond !== undefined) terms.push([isOne(cfg) ? 1 : cfg, cond]);
   if (uncond !== undefined && !isOne(cfg)) terms.push([1 - cfg, uncond]);
-  const [first] = terms;
-  if (first === undefined) return Tensor.zeros(x.shape);
-  return terms.length === 1 && first[0] === 1 ? first[1] : sum(terms);
+  if (terms.length === 0) terms.push([1, Tensor.zeros(x.shape)]);
+  return new Estimate(terms);
 }
 
 function stepOf(

@@ -1,6 +1,7 @@
-import { weightedSum } from "../../../tensor/ops.js";
+import type { Term } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { type GuidanceInput, type GuidanceMethod, type GuidedEstimate, guided, isOne } from "./cfg.js";
+import { Estimate } from "../sum.js";
 import type { DualCfgGuider } from "./guider.js";
 
 /** Guidance of two conditionings: from the negative side to the second one, and from there to the first. */
@@ -25,21 +26,21 @@ async function added(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualC
   const [negative, second, first] = input.estimates;
   const base = await guided(input, second, negative, cfgCond2Negative);
   const zeros = (): Tensor => Tensor.zeros(input.x.shape);
-  const denoised = weightedSum([
-    [1, base],
+  const terms: Term[] = [
+    ...base.terms,
     [cfgConds, first ?? zeros()],
     [-cfgConds, second ?? zeros()],
-  ]);
-  return { denoised, uncond: negative };
+  ];
+  return { denoised: new Estimate(terms), uncond: negative };
 }
 
 /** The first conditioning against the second, and the result against the negative side. */
 async function nested(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualCfgGuider): Promise<GuidedEstimate> {
   const [negative, second, first] = input.estimates;
   const inner = await guided(input, first, second, cfgConds);
-  const denoised = weightedSum([
-    [cfgCond2Negative, inner],
+  const terms: Term[] = [
+    ...inner.terms.map(([coefficient, x]): Term => [cfgCond2Negative * coefficient, x]),
     [1 - cfgCond2Negative, negative ?? Tensor.zeros(input.x.shape)],
-  ]);
-  return { denoised, uncond: second };
+  ];
+  return { denoised: new Estimate(terms), uncond: second };
 }

@@ -1,6 +1,7 @@
 import { productOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { Estimate } from "../sum.js";
 import { changed, type GuidanceMethod } from "./cfg.js";
 import type { PerpNegGuider } from "./guider.js";
 
@@ -14,7 +15,7 @@ export const perpNegGuidance = (guider: PerpNegGuider): GuidanceMethod => ({
     const [positive, negative, empty] = input.estimates;
     const zeros = (): Tensor => Tensor.zeros(input.x.shape);
     const sides = { positive: positive ?? zeros(), negative: negative ?? zeros(), empty: empty ?? zeros() };
-    const denoised = perpendicular(sides, guider.cfg, guider.negScale);
+    const denoised = new Estimate([[1, perpendicular(sides, guider.cfg, guider.negScale)]]);
     return { denoised: await changed(input, denoised, positive, negative, guider.cfg), uncond: negative };
   },
 });

@@ -16,8 +16,10 @@ export const sampledIn = (
     ...options,
     signal,
     // adaptive steps may be more than the schedule has
-    onStep: ({ step, total, denoised }) =>
-      progress(Math.min(step + 1, total), total, () => previewOf(denoised, options.guider.model)),
+    onStep: (done) => {
+      const { step, total } = done;
+      progress(Math.min(step + 1, total), total, () => previewOf(done.denoised, options.guider.model));
+    },
   });
 
 /** An estimate in the model's units as a picture, by the host's own decoder where it has one. */

@@ -3,7 +3,7 @@ import { type Conditioning, modelSampling, type Sampler, Tensor } from "latentki
 import { denoiseMask } from "#src/host/sampling/denoise-mask.js";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
 import { guidanceOf } from "#src/host/sampling/guiders/guidance.js";
-import { intoModel, noised, outOfModel } from "#src/host/sampling/latent-space.js";
+import { intoModel, noisedTerms, outOfModel } from "#src/host/sampling/latent-space.js";
 import { reseededNoise } from "#src/host/sampling/noise.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { analyticEntry, analyticModel } from "../../../helpers/sampling/analytic-model.js";
@@ -74,7 +74,7 @@ async function check(one: Case): Promise<void> {
     inpaint: mask && { mask, latent, noise: reseeded ?? initial },
     noise: () => row(tensor(one.noise_draws!.stream!), (one.noise_draws!.first ?? 0) + draws++),
   });
-  const x0 = noised(sampling, run.sigmas[0]!, initial, latent, true);
+  const x0 = run.start(noisedTerms(sampling, run.sigmas[0]!, initial, latent, true));
   const most = Math.max(...tensor(one.x0).data.map(Math.abs));
   assertClose(x0, tensor(one.x0), () => 2e-6 * most, "x0");
   const last = solver.lastSigma?.(run.sigmas) ?? run.sigmas.at(-1)!;

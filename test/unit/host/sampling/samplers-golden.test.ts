@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { sumOf } from "#src/host/sampling/sum.js";
+import { Estimate, sumOf } from "#src/host/sampling/sum.js";
 import { isFlow } from "#src/tensor/sampling/noise-level.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
 import { golden } from "../../../helpers/tensor/golden.js";
@@ -73,12 +73,16 @@ async function check(one: Case): Promise<void> {
       cond.data.map((value, i) => Math.fround(uncond.data[i]! + Math.fround(value - uncond.data[i]!) * one.cfg)),
       x.shape,
     );
-    return { denoised: one.cfg === 1 ? cond : denoised, uncond };
+    return { denoised: one.cfg === 1 ? cond : denoised, cond, uncond };
   };
   const context: SolverContext = {
     sampling,
     sigmas,
     denoise: async (x, sigma) => (await denoiseBoth(x, sigma)).denoised,
+    estimate: async (x, sigma) => {
+      const { cond, uncond } = await denoiseBoth(x, sigma);
+      return { denoised: new Estimate(one.cfg === 1 ? [[1, cond]] : [[one.cfg, cond], [1 - one.cfg, uncond]]) };
+    },
     denoiseBoth,
     noise: (sigma, next) => {
       const { stream, first = 0 } = one.noise_draws!;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { sumOf } from "#src/host/sampling/sum.js";
+import { Estimate, sumOf } from "#src/host/sampling/sum.js";
 import { refuses } from "../../../helpers/errors.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
@@ -29,6 +29,7 @@ function contextOf(sigmas: number[], changes: Partial<SolverContext> = {}): Solv
     sampling: SD15,
     sigmas: Float32Array.from(sigmas),
     denoise,
+    estimate: async (x, sigma) => ({ denoised: new Estimate([[1, await (changes.denoise ?? denoise)(x, sigma)]]) }),
     denoiseBoth: async (x, sigma) => {
       const denoised = await denoise(x, sigma);
       return { denoised, uncond: denoised };

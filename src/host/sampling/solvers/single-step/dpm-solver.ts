@@ -91,7 +91,7 @@ export const sigmaAt = (t: number): number => f(exp(-t));
 const curve = (way: number): number => (way === 0 ? 0 : f(f(f(expm1(way)) / way) - 1));
 
 function slopeOf({ x, sigma, denoised }: Point): Tensor {
-  const difference = axpy(x, denoised, -1);
+  const difference = axpy(x, denoised.tensor, -1);
   // 1 / sigma in double and one rounding: the quotient
   return weightedSum([[1 / sigma, difference]], difference);
 }

@@ -1,10 +1,10 @@
-import type { Term } from "../../../../tensor/ops.js";
 import { ancestral } from "../../../../tensor/sampling/ancestral.js";
 import { signalOf } from "../../../../tensor/sampling/exponential.js";
 import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
+import type { LatentTerm } from "../../sum.js";
 import type { AncestralOptions } from "./euler.js";
 import { requirePositive } from "./required.js";
 import { begin, evaluate, integrate, noiseTerm, type Step } from "./step.js";
@@ -22,7 +22,7 @@ export const dpmppSde: Solver<DpmppSdeOptions> = {
     const { sampling, sigmas } = context;
     requirePositive("dpmpp_sde", "r", options.r);
     const share = 1 / (2 * options.r);
-    const advance = async (x: Tensor, step: Step): Promise<readonly Term[]> => {
+    const advance = async (x: Tensor, step: Step): Promise<readonly LatentTerm[]> => {
       const { sigma, next } = step;
       const { denoised } = await begin(context, x, sigma, step.index);
       if (next === 0) return [[1, denoised]];
@@ -30,7 +30,7 @@ export const dpmppSde: Solver<DpmppSdeOptions> = {
       const middle = sigmaOfHalfLogSnr(sampling, from + options.r * (halfLogSnr(sampling, next) - from));
       const half = stochastic(context, options, x, { sigma, next: middle }, [[1, denoised]]);
       const second = await evaluate(context, context.sum(half), middle);
-      const estimates: Term[] = share === 1 ? [] : [[1 - share, denoised]];
+      const estimates: LatentTerm[] = share === 1 ? [] : [[1 - share, denoised]];
       return stochastic(context, options, x, step, [...estimates, [share, second.denoised]]);
     };
     return integrate(start, context, advance, withSignal(sampling, sigmas));
@@ -43,8 +43,8 @@ function stochastic(
   { eta, s_noise }: DpmppSdeOptions,
   x: Tensor,
   way: { readonly sigma: number; readonly next: number },
-  estimates: readonly Term[],
-): Term[] {
+  estimates: readonly LatentTerm[],
+): LatentTerm[] {
   const signal = signalOf(context.sampling, way.sigma);
   const nextSignal = signalOf(context.sampling, way.next);
   const { down, up } = ancestral(way.sigma / signal, way.next / nextSignal, eta);
@@ -52,7 +52,7 @@ function stochastic(
   const noise = eta > 0 && s_noise > 0 ? noiseTerm(context, way, nextSignal * s_noise * up) : [];
   return [
     [(nextSignal * down) / way.sigma, x],
-    ...estimates.map(([weight, tensor]): Term => [nextSignal * (1 - ratio) * weight, tensor]),
+    ...estimates.map(([weight, tensor]): LatentTerm => [nextSignal * (1 - ratio) * weight, tensor]),
     ...noise,
   ];
 }

@@ -1,8 +1,8 @@
-import type { Term } from "../../../../tensor/ops.js";
 import { ancestral } from "../../../../tensor/sampling/ancestral.js";
 import { signalOf } from "../../../../tensor/sampling/exponential.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
+import type { LatentTerm } from "../../sum.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import { integrate, noiseTerm, type Step } from "./step.js";
 
@@ -26,7 +26,7 @@ async function cfgPpStep(
   step: Step,
   context: SolverContext,
   { eta, s_noise }: AncestralOptions,
-): Promise<readonly Term[]> {
+): Promise<readonly LatentTerm[]> {
   const { index, sigma, next } = step;
   const { denoised, uncond } = await context.denoiseBoth(x, sigma);
   context.report(index, denoised);

@@ -1,10 +1,10 @@
 import { exp } from "../../../../native/elementary.js";
-import type { Term } from "../../../../tensor/ops.js";
 import { firstWeight, secondWeight, signalOf } from "../../../../tensor/sampling/exponential.js";
 import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
+import type { Estimate, LatentTerm } from "../../sum.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import { FadingNoise } from "./fading-noise.js";
 import { requirePositive } from "./required.js";
@@ -66,16 +66,16 @@ function stages(
   start: Tensor,
   context: SolverContext,
   options: AncestralOptions,
-  run: (way: Way) => Promise<readonly Term[]>,
+  run: (way: Way) => Promise<readonly LatentTerm[]>,
 ): Promise<Tensor> {
-  const advance = async (x: Tensor, step: Step): Promise<readonly Term[]> => {
+  const advance = async (x: Tensor, step: Step): Promise<readonly LatentTerm[]> => {
     const { denoised } = await begin(context, x, step.sigma, step.index);
     return step.next === 0 ? [[1, denoised]] : run(new Way(context, options, x, step, denoised));
   };
   return integrate(start, context, advance, withSignal(context.sampling, context.sigmas));
 }
 
-async function twoStages(way: Way, { r, solver_type }: Seeds2Options): Promise<readonly Term[]> {
+async function twoStages(way: Way, { r, solver_type }: Seeds2Options): Promise<readonly LatentTerm[]> {
   const full = firstWeight(way.reach);
   const second = await way.estimateAt(r, [[firstWeight(r * way.reach), way.denoised]]);
   const weight = solver_type === "phi_1" ? full / (2 * r) : secondWeight(way.reach) / r;
@@ -85,7 +85,7 @@ async function twoStages(way: Way, { r, solver_type }: Seeds2Options): Promise<r
   ]);
 }
 
-async function threeStages(way: Way, { r_1, r_2 }: Seeds3Options): Promise<readonly Term[]> {
+async function threeStages(way: Way, { r_1, r_2 }: Seeds3Options): Promise<readonly LatentTerm[]> {
   const { denoised, reach } = way;
   const second = await way.estimateAt(r_1, [[firstWeight(r_1 * reach), denoised]]);
   const inner = (r_2 / r_1) * secondWeight(r_2 * reach);
@@ -113,7 +113,7 @@ class Way {
     private readonly options: AncestralOptions,
     private readonly x: Tensor,
     readonly step: Step,
-    readonly denoised: Tensor,
+    readonly denoised: Estimate,
   ) {
     this.from = halfLogSnr(context.sampling, step.sigma);
     this.length = halfLogSnr(context.sampling, step.next) - this.from;
@@ -122,17 +122,17 @@ class Way {
   }
 
   /** The estimate at a share of the way, from a weighted sum of earlier ones. */
-  estimateAt(share: number, estimates: readonly Term[]): Promise<Tensor> {
+  async estimateAt(share: number, estimates: readonly LatentTerm[]): Promise<Estimate> {
     const sigma = sigmaOfHalfLogSnr(this.context.sampling, this.from + share * this.length);
-    return this.context.denoise(this.context.sum(this.latentAt(share, sigma, estimates)), sigma);
+    return (await this.context.estimate(this.context.sum(this.latentAt(share, sigma, estimates)), sigma)).denoised;
   }
 
   /** The terms of the latent at a share of the way and its noise level. */
-  latentAt(share: number, sigma: number, estimates: readonly Term[]): Term[] {
+  latentAt(share: number, sigma: number, estimates: readonly LatentTerm[]): LatentTerm[] {
     const { eta, s_noise } = this.options;
     const faded = share * this.length * eta;
     const signal = signalOf(this.context.sampling, sigma);
-    const terms: Term[] = [[(sigma / this.step.sigma) * exp(-faded), this.x]];
+    const terms: LatentTerm[] = [[(sigma / this.step.sigma) * exp(-faded), this.x]];
     for (const [weight, tensor] of estimates) if (weight !== 0) terms.push([signal * weight, tensor]);
     if (eta > 0 && s_noise > 0) terms.push(...this.noise.advanced(sigma, faded, sigma * s_noise));
     return terms;

@@ -1,0 +1,77 @@
+import { releaseMemory } from "../../tensor/device-values.js";
+import { Tensor } from "../../tensor/tensor.js";
+import { Estimate } from "./sum.js";
+
+/** Tensors of a run that are followed at most: more than one step needs. */
+const MOST_USED = 32;
+
+/**
+ * Tensors that a run makes for its solver, whose memory later ones use again; none on a device, whose memory has a pool of
+ * its own. The estimate that was reported last stays as it is.
+ */
+export class StepMemory {
+  private readonly used: Tensor[] = [];
+  /** Those that the solver reads no more. */
+  private readonly spare: Tensor[] = [];
+  private reported: Tensor | Estimate | undefined;
+
+  /** Returns a tensor of this many values that nobody reads, to be written over; undefined where there is none. */
+  take(size: number): Tensor | undefined {
+    const { spare } = this;
+    for (let i = spare.length - 1; i >= 0; i--) {
+      const tensor = spare[i]!;
+      if (tensor.size !== size || this.isReported(tensor.memory)) continue;
+      spare[i] = spare.at(-1)!;
+      spare.pop();
+      return tensor;
+    }
+    return undefined;
+  }
+
+  /** Follows a tensor, and returns it. */
+  follow(tensor: Tensor): Tensor {
+    if (tensor.isAway) return tensor;
+    // of a solver that gives nothing back
+    if (this.used.length === MOST_USED) this.used.shift();
+    this.used.push(tensor);
+    return tensor;
+  }
+
+  /** Follows a tensor no more. */
+  forget(tensor: Tensor): void {
+    const { memory } = tensor;
+    const at = this.used.findIndex((one) => one.memory === memory);
+    if (at >= 0) this.used.splice(at, 1);
+  }
+
+  keepOnly(kept: readonly Tensor[]): void {
+    const { used, spare } = this;
+    const memories = kept.map((tensor) => tensor.memory);
+    let count = 0;
+    for (const tensor of used) {
+      if (memories.includes(tensor.memory)) used[count++] = tensor;
+      else spare.push(tensor);
+    }
+    used.length = count;
+  }
+
+  /** Keeps the memory of an estimate, or from which it is computed, until the next one is reported. */
+  report(denoised: Tensor | Estimate): void {
+    this.reported = denoised;
+  }
+
+  /** Returns everything but the reported estimate to the pool. */
+  release(): void {
+    for (const { memory } of [...this.used, ...this.spare]) if (!this.isReported(memory)) releaseMemory(memory);
+    this.used.length = 0;
+    this.spare.length = 0;
+  }
+
+  private isReported(memory: Tensor["memory"]): boolean {
+    const { reported } = this;
+    if (reported === undefined) return false;
+    if (reported instanceof Tensor) return reported.memory === memory;
+    for (const [, x] of reported.terms) if (x.memory === memory) return true;
+    return false;
+  }
+}
