@@ -30,8 +30,8 @@ export interface GuidanceStep {
 
 /** Changes of guidance that nodes have added to a model. */
 export interface Guidance {
-  /** Replaces uncond + (cond - uncond) * cfg. */
-  combine?(step: GuidanceStep): Tensor | Promise<Tensor>;
+  /** Replaces uncond + (cond - uncond) * cfg: by a tensor, or by the terms of a weighted sum, which a step adds to its own. */
+  combine?(step: GuidanceStep): Tensor | readonly Term[] | Promise<Tensor | readonly Term[]>;
   /** Change the guided estimate, in order; it too is valid for the call alone. */
   readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
   /** Returns the denoise mask of one noise level in place of the run's own. */

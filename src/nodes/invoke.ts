@@ -148,7 +148,7 @@ function findNode(key: string, registry: Registry): NodeDefinition {
   throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 
-/** What a node sees of its surroundings. A class: an object literal with getters takes microseconds to make. */
+/** Surroundings of a node. A class: an object literal with getters takes microseconds to make. */
 class InvokeContext implements NodeContext {
   readonly nodeId: string;
   readonly state = {};
@@ -192,7 +192,7 @@ class InvokeContext implements NodeContext {
 const ignore = (): void => {};
 const now = (): Date => new Date();
 
-/** What the choices of inputs depend on. */
+/** Surroundings of choices of inputs. */
 class InvokeChoices implements ChoiceContext {
   readonly inputDir: string;
 

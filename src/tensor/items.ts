@@ -6,16 +6,22 @@ import { Tensor } from "./tensor.js";
 /** A batch and one coefficient for each of its items. */
 export type ItemTerm = readonly [coefficients: readonly number[], x: Tensor];
 
-/** Sum of coefficient * x over the items of batches of one shape, like weightedSum; `sum` computes it for equal items. */
-export function sumOfItems(terms: readonly ItemTerm[], sum: (terms: readonly Term[]) => Tensor = weightedSum): Tensor {
+/** Sum of coefficient * x over the items of batches of one shape, as the terms of a weighted sum. */
+export function termsOfItems(terms: readonly ItemTerm[]): readonly Term[] {
   const isEqual = terms.every(([coefficients]) => coefficients.every((value) => Object.is(value, coefficients[0])));
-  if (isEqual) return sum(terms.map(([coefficients, x]) => [coefficients[0] ?? 0, x]));
+  if (isEqual) return terms.map(([coefficients, x]) => [coefficients[0] ?? 0, x]);
   const out = Tensor.unfilled(terms[0]![1].shape);
   for (let item = 0; item < out.shape[0]!; item++) {
     const own = terms.map(([coefficients, x]) => [coefficients[item]!, itemOf(x, item)] as const);
     weightedSum(own, itemOf(out, item));
   }
-  return out;
+  return [[1, out]];
+}
+
+/** Sum of coefficient * x over the items of batches of one shape, like weightedSum. */
+export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
+  const [first, ...others] = termsOfItems(terms);
+  return others.length === 0 && first![0] === 1 ? first![1] : weightedSum([first!, ...others]);
 }
 
 /** Scalar product of the items of two batches, in double. */

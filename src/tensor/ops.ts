@@ -63,7 +63,8 @@ export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
 export function repeatedSum(terms: readonly Term[], times: number, out?: Tensor): Tensor {
   const like = firstOf("repeatedSum", terms);
   const [items, ...sides] = like.shape;
-  if (items === undefined) throw new LatentkitError("tensor.bad-shape", "repeatedSum: expected a batch, received shape [].");
+  if (items === undefined)
+    throw new LatentkitError("tensor.bad-shape", "repeatedSum: expected a batch, received shape [].");
   const sum = out ?? Tensor.unfilled([times * items, ...sides]);
   const flat: (number | Float32Array)[] = [];
   for (const [coefficient, x] of terms) {

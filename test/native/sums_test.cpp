@@ -6,8 +6,8 @@
 
 namespace {
 
-/* Sums of `count` terms on every set, once over an operand and three times into one output; the loop has the small halves
- * of the coefficients, then the large ones. */
+/* Sums of `count` terms on every set, once over an operand and three times into one output; the loop has the small
+ * halves of the coefficients, then the large ones. */
 void against_loop(size_t n, size_t count) {
   const double coefficients[] = {1.0 / 3, -0.7, 14.6146, 1e-3, -2.0, 0.1, 7.5, -1.0 / 7};
   std::vector<std::vector<float>> x(count);

@@ -108,7 +108,11 @@ void ExportNoise(const Exports &exports) {
   exports.core.Set("mtStateBytes", Napi::Number::New(exports.core.Env(), sizeof(engine_mt19937)));
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
-  SetAll(exports.core, {{"mtSeed", MtSeed}, {"mtNormals", MtNormals}, {"mtRandn", MtRandn}, {"brownian", Brownian}, {"philoxSkip", PhiloxSkip}});
+  SetAll(exports.core, {{"mtSeed", MtSeed},
+                        {"mtNormals", MtNormals},
+                        {"mtRandn", MtRandn},
+                        {"brownian", Brownian},
+                        {"philoxSkip", PhiloxSkip}});
 }
 
 }  // namespace latentkit

@@ -1,6 +1,8 @@
 // Element by element: one loop, for operations that take vectors and single floats alike.
-#include "lanes.h"
 #include "shared/elementwise.h"
+
+#include "lanes.h"
+#include "shared/weighted_sum.h"
 #include "table.h"
 
 namespace {
@@ -92,7 +94,8 @@ struct Terms {
   }
 };
 
-/* Apart, since a compiler would make loops of it. As a vector: not every C library has a fused product that is right. */
+/* Apart, since a compiler would make loops of it. As a vector: not every C library has a fused product that is right.
+ */
 template <unsigned N>
 __attribute__((noinline)) float one_sum(const Terms<N> &terms, size_t i) {
   // -0 stays -0

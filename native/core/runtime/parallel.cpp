@@ -26,6 +26,7 @@ struct Job {
 
 constexpr int kMaxThreads = 256;
 
+// decision 320
 /* A sleeping thread takes some 50 us to wake: that long, threads look for the next job, and callers for the last chunk,
  * before they sleep. */
 constexpr auto kAwake = std::chrono::microseconds(50);

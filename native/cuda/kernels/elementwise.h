@@ -5,6 +5,7 @@
 #include "kernels/kernels.h"
 #include "kernels/lane.h"
 #include "shared/elementwise.h"
+#include "shared/weighted_sum.h"
 
 namespace {
 

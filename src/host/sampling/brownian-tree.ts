@@ -26,6 +26,8 @@ export interface TimeCut {
   readonly spread: number;
   /** Row of the buffer with its left half; -1 where there is none. */
   row: number;
+  /** Number of the last request that the cut was part of. */
+  request: number;
 }
 
 /** Parts of an increment: nodes to add from left to right, and the cuts that make them, in order. */
@@ -75,6 +77,7 @@ function cutOf(node: TimeNode, seeds: SeedSequence): TimeCut {
     reciprocal,
     spread: Math.sqrt((middle - start) * (end - middle) * reciprocal),
     row: -1,
+    request: 0,
   };
 }
 

@@ -17,6 +17,7 @@ export class CutRows {
   private readonly expected: number;
   private lefts = new Float32Array(0);
   private readonly cuts: (TimeCut | undefined)[] = [];
+  private requests = 0;
 
   constructor(size: number, expected: number) {
     this.pitch = size + GAP;
@@ -27,7 +28,9 @@ export class CutRows {
   compute(cuts: readonly TimeCut[], work: (lefts: Float32Array, words: Uint32Array) => void): void {
     const words = new Uint32Array(WORDS * cuts.length);
     const factors = new Float32Array(words.buffer);
-    this.drop(cuts);
+    this.requests++;
+    for (const cut of cuts) cut.request = this.requests;
+    this.drop(this.requests);
     this.grow(cuts.length);
     let free = 0;
     let at = 0;
@@ -49,23 +52,23 @@ export class CutRows {
     try {
       work(this.lefts, words);
     } catch (error) {
-      this.drop([]);
+      this.drop();
       throw error;
     }
   }
 
   /** Drops all rows and returns their memory. */
   release(): void {
-    this.drop([]);
+    this.drop();
     returnMemory(this.lefts.buffer);
     this.lefts = new Float32Array(0);
   }
 
-  /** Drops the rows of all cuts but these, and the cuts themselves. */
-  private drop(others: readonly TimeCut[]): void {
-    const kept = new Set(others);
-    for (const [row, cut] of this.cuts.entries()) {
-      if (cut === undefined || kept.has(cut)) continue;
+  /** Drops the rows of all cuts but those of a request, and the cuts themselves. */
+  private drop(request?: number): void {
+    for (let row = 0; row < this.cuts.length; row++) {
+      const cut = this.cuts[row];
+      if (cut === undefined || cut.request === request) continue;
       this.cuts[row] = undefined;
       cut.row = -1;
       cut.node.cut = undefined;

@@ -1,6 +1,6 @@
 import { releaseMemory } from "../../tensor/device-values.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { Estimate } from "./sum.js";
+import type { Estimate } from "./sum.js";
 
 /** Tensors of a run that are followed at most: more than one step needs. */
 const MOST_USED = 32;
@@ -68,10 +68,9 @@ export class StepMemory {
   }
 
   private isReported(memory: Tensor["memory"]): boolean {
-    const { reported } = this;
-    if (reported === undefined) return false;
-    if (reported instanceof Tensor) return reported.memory === memory;
-    for (const [, x] of reported.terms) if (x.memory === memory) return true;
+    if (this.reported === undefined) return false;
+    if (this.reported instanceof Tensor) return this.reported.memory === memory;
+    for (const [, x] of this.reported.terms) if (x.memory === memory) return true;
     return false;
   }
 }

@@ -32,7 +32,8 @@ void weighted_sums(const Device &device) {
     CHECK(engine_weighted_sum(out(repeated), operands.data(), coefficients, count) == ENGINE_OK);
     OnDevice<float> several(device, copies * n, choose.one_in(3) ? choose.below(5) : 0);
     // outputs that are operands are behind them: their values have changed
-    for (size_t k = 0; k < count; k++) there[k] = std::make_unique<OnDevice<float>>(device, x[k], 0), on_gpu[k] = in(*there[k]);
+    for (size_t k = 0; k < count; k++)
+      there[k] = std::make_unique<OnDevice<float>>(device, x[k], 0), on_gpu[k] = in(*there[k]);
     CHECK(cuda().weighted_sum(device.handle, out(several), on_gpu.data(), coefficients, count) == ENGINE_OK);
     CHECK(same_values(repeated, several.read()));
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randn, Tensor } from "latentkit";
-import { productOfItems, stdOfItems, sumOfItems } from "#src/tensor/items.js";
+import { productOfItems, stdOfItems, sumOfItems, termsOfItems } from "#src/tensor/items.js";
 import { std, weightedSum } from "#src/tensor/ops.js";
 import { narrowed } from "#src/tensor/parts.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
@@ -42,6 +42,13 @@ describe("items of a batch", () => {
         [1, b],
       ]),
     );
+  });
+
+  it("are terms to add up: those themselves where items have equal coefficients", () => {
+    assert.deepEqual(termsOfItems([[[2, 2, 2], a]]), [[2, a]]);
+    const [[one, sum], ...others] = termsOfItems([[[2, 2, 1], a]]) as [[number, Tensor]];
+    assert.deepEqual([one, others], [1, []]);
+    assertSameBits(sum, sumOfItems([[[2, 2, 1], a]]));
   });
 
   it("have products of their own", () => {

@@ -118,9 +118,9 @@ export class Estimator {
 
   /** The input that `prepare` has been given, where it is that of this call. */
   private preparedFor(x: Tensor, { parts, isWhole }: Call): Tensor | undefined {
-    const { prepared } = this;
-    if (prepared?.first !== x || !isWhole) return undefined;
-    return prepared.batch.size === parts.length * x.size ? prepared.batch : undefined;
+    if (this.prepared?.first !== x || !isWhole) return undefined;
+    const { batch } = this.prepared;
+    return batch.size === parts.length * x.size ? batch : undefined;
   }
 
   private checked(estimate: unknown, input: Tensor): Tensor {

@@ -89,9 +89,7 @@ async function guidedBy(
   const { combine } = guidance;
   const step = combine === undefined ? undefined : stepOf(input, cond, uncond, cfg);
   const denoised =
-    step === undefined
-      ? mixed(input, cond, uncond, cfg)
-      : new Estimate([[1, checked(input.x, await combine!.call(guidance, step))]]);
+    step === undefined ? mixed(input, cond, uncond, cfg) : estimateOf(input.x, await combine!.call(guidance, step));
   return { denoised: await changed(input, denoised, cond, uncond, cfg), uncond };
 }
 
@@ -127,6 +125,11 @@ function stepOf(
 ): GuidanceStep {
   const zeros = (): Tensor => Tensor.zeros(x.shape);
   return { x, sigma, cond: cond ?? zeros(), uncond: uncond ?? zeros(), cfg, predict, sum };
+}
+
+function estimateOf(x: Tensor, combined: Tensor | readonly Term[]): Estimate {
+  if (!Array.isArray(combined) || combined.length === 0) return new Estimate([[1, checked(x, combined)]]);
+  return new Estimate(combined.map(([coefficient, tensor]): Term => [coefficient, checked(x, tensor)]));
 }
 
 function checked(x: Tensor, estimate: unknown): Tensor {

@@ -1,7 +1,7 @@
 import type { Term } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import { type GuidanceInput, type GuidanceMethod, type GuidedEstimate, guided, isOne } from "./cfg.js";
 import { Estimate } from "../sum.js";
+import { type GuidanceInput, type GuidanceMethod, type GuidedEstimate, guided, isOne } from "./cfg.js";
 import type { DualCfgGuider } from "./guider.js";
 
 /** Guidance of two conditionings: from the negative side to the second one, and from there to the first. */
@@ -26,11 +26,7 @@ async function added(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualC
   const [negative, second, first] = input.estimates;
   const base = await guided(input, second, negative, cfgCond2Negative);
   const zeros = (): Tensor => Tensor.zeros(input.x.shape);
-  const terms: Term[] = [
-    ...base.terms,
-    [cfgConds, first ?? zeros()],
-    [-cfgConds, second ?? zeros()],
-  ];
+  const terms: Term[] = [...base.terms, [cfgConds, first ?? zeros()], [-cfgConds, second ?? zeros()]];
   return { denoised: new Estimate(terms), uncond: negative };
 }
 

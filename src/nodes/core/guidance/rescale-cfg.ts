@@ -1,7 +1,7 @@
 import { derivedModel } from "../../../host/derived-model.js";
 import type { GuidanceStep } from "../../../host/types.js";
-import { stdOfItems, sumOfItems } from "../../../tensor/items.js";
-import { weightedSum } from "../../../tensor/ops.js";
+import { stdOfItems, termsOfItems } from "../../../tensor/items.js";
+import { type Term, weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { float, model } from "../../inputs.js";
@@ -23,11 +23,12 @@ export const rescaleCfg = defineNode({
 const COARSE_SIGMA = 1000;
 
 /** The rescaled estimate, at coarse noise levels with the roundings of the reference, whose estimates go through the noise. */
-function atAnySigma(step: GuidanceStep, multiplier: number): Tensor {
+function atAnySigma(step: GuidanceStep, multiplier: number): Tensor | readonly Term[] {
   const { x, sigma } = step;
   if (sigma < COARSE_SIGMA) return rescaled(step, multiplier);
   const rounded = (denoised: Tensor): Tensor => difference(x, difference(x, denoised));
-  return rounded(rescaled({ ...step, cond: rounded(step.cond), uncond: rounded(step.uncond) }, multiplier));
+  const sides = { cond: rounded(step.cond), uncond: rounded(step.uncond) };
+  return rounded(weightedSum(rescaled({ ...step, ...sides }, multiplier)));
 }
 
 const difference = (a: Tensor, b: Tensor): Tensor =>
@@ -40,7 +41,7 @@ const difference = (a: Tensor, b: Tensor): Tensor =>
  * The guided velocity times multiplier * std(positive) / std(guided) + 1 - multiplier, item by item. Lin et al. 2023,
  * "Common Diffusion Noise Schedules and Sample Steps are Flawed", 3.4. A velocity is a multiple of x / (sigma^2 + 1) - D.
  */
-function rescaled({ x, sigma, cond, uncond, cfg, sum }: GuidanceStep, multiplier: number): Tensor {
+function rescaled({ x, sigma, cond, uncond, cfg, sum }: GuidanceStep, multiplier: number): readonly Term[] {
   const share = 1 / (sigma * sigma + 1);
   const velocity = sum([
     [share, x],
@@ -59,12 +60,9 @@ function rescaled({ x, sigma, cond, uncond, cfg, sum }: GuidanceStep, multiplier
   const factors = guided.map(
     (std, item) => (std > 0 ? (multiplier * positive[item]!) / std : multiplier) + 1 - multiplier,
   );
-  return sumOfItems(
-    [
-      [factors.map((factor) => (1 - factor) * share), x],
-      [factors.map((factor) => factor * cfg), cond],
-      [factors.map((factor) => factor * (1 - cfg)), uncond],
-    ],
-    sum,
-  );
+  return termsOfItems([
+    [factors.map((factor) => (1 - factor) * share), x],
+    [factors.map((factor) => factor * cfg), cond],
+    [factors.map((factor) => factor * (1 - cfg)), uncond],
+  ]);
 }

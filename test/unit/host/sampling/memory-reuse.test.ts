@@ -3,6 +3,7 @@ import { type Latent, type Model, modelSampling, randn, SAMPLERS, type Sampler, 
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
 import { type SampleOptions, sample } from "#src/host/sampling/sample.js";
 import { clearPool } from "#src/tensor/memory.js";
+import type { Term } from "#src/tensor/ops.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
 
 /** A shape large enough for pooled memory. */
@@ -44,6 +45,9 @@ const run = async (options: SampleOptions): Promise<[Tensor, Tensor]> => {
   const { latent, denoised } = await sample(options);
   return [latent.samples, denoised.samples];
 };
+
+const copyOf = (combined: Tensor | readonly Term[]): Tensor | readonly Term[] =>
+  combined instanceof Tensor ? combined.clone() : combined.map(([coefficient, x]): Term => [coefficient, x.clone()]);
 
 /** The same run with new memory for everything. */
 async function runAnew(options: SampleOptions): Promise<[Tensor, Tensor]> {
@@ -122,13 +126,20 @@ describe("sampling in memory that is used again", () => {
             [0.9, sum([[0.5, cond]])],
           ]),
       },
+      {
+        combine: ({ x, cond, uncond }) => [
+          [0.1, x],
+          [1.5, cond],
+          [-0.6, uncond],
+        ],
+      },
       { after: [(_, { x }) => x] },
       { after: [(denoised) => denoised] },
       { after: [(denoised) => denoised.reshape(denoised.shape)] },
     ];
     for (const guidance of guidances) {
       const copying: typeof guidance = {
-        combine: guidance.combine && (async (step) => (await guidance.combine!(step)).clone()),
+        combine: guidance.combine && (async (step) => copyOf(await guidance.combine!(step))),
         after: guidance.after?.map((change) => async (denoised, step) => (await change(denoised, step)).clone()),
       };
       for (const sampler of ["euler", "dpmpp_2m", "er_sde"] as const) {

@@ -81,7 +81,16 @@ async function check(one: Case): Promise<void> {
     denoise: async (x, sigma) => (await denoiseBoth(x, sigma)).denoised,
     estimate: async (x, sigma) => {
       const { cond, uncond } = await denoiseBoth(x, sigma);
-      return { denoised: new Estimate(one.cfg === 1 ? [[1, cond]] : [[one.cfg, cond], [1 - one.cfg, uncond]]) };
+      return {
+        denoised: new Estimate(
+          one.cfg === 1
+            ? [[1, cond]]
+            : [
+                [one.cfg, cond],
+                [1 - one.cfg, uncond],
+              ],
+        ),
+      };
     },
     denoiseBoth,
     noise: (sigma, next) => {

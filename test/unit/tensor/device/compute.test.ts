@@ -30,6 +30,7 @@ const EVERYTHING = `
       average: ops.average(x, z),
       lerp: ops.lerp(x, y, 0.3),
       sum: ops.weightedSum([[-6.5, x], [7.5, y], [1 / 3, z]]),
+      sums: ops.repeatedSum([[-6.5, x], [7.5, y]], 2),
       added: ops.addMasked(x, ops.cropped(y, 2, { top: 3, left: 2, height: 5, width: 7 }), mask, 20, 9),
       crop: ops.cropped(ops.scale(z, 2), 1, { top: 1, left: 32, height: 2, width: 1 }),
       concat: ops.joined([z, x, y], 2),
@@ -58,6 +59,7 @@ const EVERYTHING = `
     };
     const numbers = { std: ops.std(x), items: ops.stdOfItems(x), error: ops.scaledError(x, y, z, 0.01, 0.05), products: ops.productOfItems(x, y) };
     results.summed = ops.sumOfItems([[[1, 2], x], [[0.5, -3], y]]);
+    results.term = ops.termsOfItems([[[1, 2], x], [[0.5, -3], y]])[0][1];
     return { ...numbers, ...Object.fromEntries(Object.entries(results).map(([name, found]) => [name, [found.shape, bits(found)]])) };
   };
 `;

@@ -90,7 +90,11 @@ export function along(
 }
 
 /** Noise times a coefficient, as a term. It is drawn where the coefficient is 0 too: later draws follow in the stream. */
-export function noiseTerm(context: SolverContext, { sigma, next }: Omit<Step, "index">, coefficient: number): LatentTerm[] {
+export function noiseTerm(
+  context: SolverContext,
+  { sigma, next }: Omit<Step, "index">,
+  coefficient: number,
+): LatentTerm[] {
   const noise = context.noise(sigma, next);
   return coefficient === 0 ? [] : [[coefficient, noise]];
 }

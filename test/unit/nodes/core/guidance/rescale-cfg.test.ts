@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { weightedSum } from "#src/tensor/ops.js";
+import { type Term, weightedSum } from "#src/tensor/ops.js";
 import { assertItems, guidanceOf, itemOf, step, wave } from "../../../../helpers/graph/guidance.js";
 import { assertClose } from "../../../../helpers/tensor/bits.js";
 
 describe("RescaleCFG", () => {
   const combined = async (multiplier: number, others: object = {}): Promise<Tensor> =>
-    (await guidanceOf("RescaleCFG", { multiplier })).guidance.combine!(step(others)) as Promise<Tensor>;
+    weightedSum((await (await guidanceOf("RescaleCFG", { multiplier })).guidance.combine!(step(others))) as Term[]);
   const std = (values: readonly number[]) => {
     const mean = values.reduce((a, b) => a + b, 0) / values.length;
     return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));

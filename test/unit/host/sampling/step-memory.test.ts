@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { Tensor } from "latentkit";
+import { StepMemory } from "#src/host/sampling/step-memory.js";
+import { Estimate } from "#src/host/sampling/sum.js";
+
+describe("StepMemory", () => {
+  const latent = () => Tensor.zeros([1, 4, 2, 2]);
+
+  it("lends the memory of tensors that are not kept, to tensors of their size", () => {
+    const memory = new StepMemory();
+    const [kept, read] = [memory.follow(latent()), memory.follow(latent())];
+    assert.equal(memory.take(16), undefined);
+    // a view keeps what it shares
+    memory.keepOnly([kept.reshape([1, 16, 1, 1])]);
+    assert.equal(memory.take(32), undefined);
+    assert.equal(memory.take(16), read);
+    assert.equal(memory.take(16), undefined);
+    memory.keepOnly([]);
+    assert.equal(memory.take(16), kept);
+  });
+
+  it("keeps what the reported estimate is, or is computed from, until the next report", () => {
+    const memory = new StepMemory();
+    const [tensor, part] = [memory.follow(latent()), memory.follow(latent())];
+    memory.keepOnly([]);
+    memory.report(tensor);
+    assert.equal(memory.take(16), part);
+    memory.follow(part);
+    memory.keepOnly([]);
+    memory.report(new Estimate([[2, part]]));
+    assert.equal(memory.take(16), tensor);
+    assert.equal(memory.take(16), undefined);
+    memory.report(latent());
+    assert.equal(memory.take(16), part);
+  });
+
+  it("gives nothing back that it has forgotten", () => {
+    const memory = new StepMemory();
+    const first = memory.follow(latent());
+    memory.forget(first);
+    memory.keepOnly([]);
+    assert.equal(memory.take(16), undefined);
+  });
+
+  it("follows the last tensors of a solver that keeps none", () => {
+    const memory = new StepMemory();
+    const made = Array.from({ length: 40 }, () => memory.follow(latent()));
+    memory.keepOnly([]);
+    const taken = new Set(Array.from({ length: 40 }, () => memory.take(16)));
+    assert.deepEqual(taken, new Set([...made.slice(8), undefined]));
+  });
+});
