@@ -105,7 +105,7 @@ function checkKernels() {
   const header = readFileSync(join(root, "native/cuda/kernels/kernels.h"), "utf8");
   const names = [...header.matchAll(/^LK_KERNEL (lk_\w+)\(/gm)].map(([, name]) => name);
   assert.deepEqual([...code.keys()].sort(), names.sort());
-  const fused = ["lk_philox_normals", "lk_resize", "lk_blend", "lk_inject", "lk_inject_drawn"];
+  const fused = ["lk_weighted_sum", "lk_philox_normals", "lk_resize", "lk_blend", "lk_inject", "lk_inject_drawn"];
   for (const [name, body] of code) {
     assert.doesNotMatch(body, /\.approx|\.full|\.ftz/, name);
     assert.doesNotMatch(body, /fma\.rn\.f64|\bmad\.f|\b(mul|add|sub)\.f(32|64)/, name);

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define ENGINE_CUDA_ABI 4
+#define ENGINE_CUDA_ABI 5
 
 typedef struct engine_cuda engine_cuda; /* one opened device: its context, stream and pool of memory */
 
