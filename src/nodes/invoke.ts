@@ -159,7 +159,7 @@ class InvokeContext implements NodeContext {
   readonly config: NodeConfig;
   readonly log: NodeContext["log"];
   readonly progress = ignore;
-  private givenHost: Host | undefined;
+  private currentHost: Host | undefined;
 
   constructor(
     key: string,
@@ -174,7 +174,7 @@ class InvokeContext implements NodeContext {
     this.fetch = options.fetch ?? globalThis.fetch;
     this.config = options.config ?? {};
     this.log = options.log ?? ignore;
-    this.givenHost = options.host;
+    this.currentHost = options.host;
   }
 
   /** Made only for a node that reads it. */
@@ -184,8 +184,8 @@ class InvokeContext implements NodeContext {
 
   /** Made only for a node that reads it, too. */
   get host(): Host {
-    this.givenHost ??= createPreviewHost();
-    return this.givenHost;
+    this.currentHost ??= createPreviewHost();
+    return this.currentHost;
   }
 }
 

@@ -18,7 +18,7 @@ export function termsOfItems(terms: readonly ItemTerm[]): readonly Term[] {
   return [[1, out]];
 }
 
-/** Sum of coefficient * x over the items of batches of one shape, like weightedSum. */
+/** Sum of coefficient * x over the items of batches of one shape, like weightedSum; a single batch of coefficients 1 is returned itself. */
 export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
   const [first, ...others] = termsOfItems(terms);
   return others.length === 0 && first![0] === 1 ? first![1] : weightedSum([first!, ...others]);

@@ -16,9 +16,9 @@ export const sampledIn = (
     ...options,
     signal,
     // adaptive steps may be more than the schedule has
-    onStep: (done) => {
-      const { step, total } = done;
-      progress(Math.min(step + 1, total), total, () => previewOf(done.denoised, options.guider.model));
+    onStep: (sampled) => {
+      const { step, total } = sampled;
+      progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, options.guider.model));
     },
   });
 
