@@ -36,7 +36,7 @@ export const FLOORS = {
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   "nodes/core": [
-    "loaders/ adapters/ text/ conditioning/ control/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
+    "loaders/ clip-loaders/ adapters/ text/ conditioning/ control/ empty-latents/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
     "sampling/ schedulers/ sigmas/ samplers/ guiders/ model/ model-sampling/ guidance/ values/",
     "*",
   ],

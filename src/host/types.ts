@@ -90,6 +90,13 @@ export interface Clip {
   readonly encoders: readonly ClipEncoder[];
   /** Returns a clip that encodes with an earlier layer, -1 (the last) to -24. Absent: it has one layer. */
   atLayer?(layer: number): Clip;
+  /**
+   * Encodes texts for encoders beyond CLIP's, by the names that ComfyUI's nodes have for them, with pictures [B, H, W, 3]
+   * that these see. Absent: it has none.
+   */
+  encodeTexts?(texts: Readonly<Record<string, string>>, pictures: readonly Tensor[]): Promise<Conditioning>;
+  /** Returns a clip whose T5 encoders fill prompts to other lengths, in tokens. Absent: it has none. */
+  withT5Options?(options: { readonly min_padding: number; readonly min_length: number }): Clip;
 }
 
 /** One text encoder: `start`, `end` and `pad` are its special token ids, `length` is the size of a chunk. */

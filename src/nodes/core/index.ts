@@ -1,6 +1,8 @@
 import { adapterNodes } from "./adapters/index.js";
+import { clipLoaderNodes } from "./clip-loaders/index.js";
 import { conditioningNodes } from "./conditioning/index.js";
 import { controlNodes } from "./control/index.js";
+import { emptyLatentNodes } from "./empty-latents/index.js";
 import { fileNodes } from "./files/index.js";
 import { guidanceNodes } from "./guidance/index.js";
 import { guiderNodes } from "./guiders/index.js";
@@ -23,10 +25,12 @@ import { valueNodes } from "./values/index.js";
 /** ComfyUI's nodes. */
 export const coreNodes = [
   ...loaderNodes,
+  ...clipLoaderNodes,
   ...adapterNodes,
   ...textNodes,
   ...conditioningNodes,
   ...controlNodes,
+  ...emptyLatentNodes,
   ...latentNodes,
   ...latentBatchNodes,
   ...maskNodes,

@@ -1,7 +1,7 @@
 import { encodePrompt, TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/index.js";
 import type { Checkpoint, LoaderSettings, Pipe } from "../../host/types.js";
 import { loraStrength, withLora } from "../core/adapters/apply-lora.js";
-import { emptyLatent, latentBatch, latentSide } from "../core/latent/empty-latent-image.js";
+import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents/empty-latent-image.js";
 import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
 import { defineNode } from "../define.js";
 import { lacking, loadHostFile } from "../host-files.js";

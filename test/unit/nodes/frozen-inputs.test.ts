@@ -6,6 +6,7 @@ import { writeSafetensors } from "#src/io/safetensors/write.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
 import { FILES, fileHost, layeredClip, patchable } from "../../helpers/graph/file-host.js";
 import { goodInputs, type Inputs } from "../../helpers/graph/node-inputs.js";
+import { tellingClip } from "../../helpers/graph/telling-clip.js";
 import { sha256 } from "../../helpers/tensor/bits.js";
 
 /** Freezes every object in reach; typed arrays cannot be frozen and are hashed instead. */
@@ -200,12 +201,13 @@ describe("no node changes its inputs", () => {
     const kinds: Record<string, keyof typeof FILES> = {
       ...{ lora_name: "loras", vae_name: "vae", control_net_name: "controlnet", model_name: "upscale_models" },
       ...{ style_model_name: "style_models", gligen_name: "gligen", hypernetwork_name: "hypernetworks" },
-      ...{ unet_name: "diffusion_models", clip_name1: "text_encoders", clip_name2: "text_encoders" },
+      unet_name: "diffusion_models",
+      ...Object.fromEntries([1, 2, 3, 4].map((place) => [`clip_name${place}`, "text_encoders"])),
       clip_name: key === "CLIPLoader" ? "text_encoders" : "clip_vision",
     };
     const objects: Record<string, unknown> = {
       MODEL: await patchable(key.endsWith("Cascade") || key.endsWith("Discrete") ? "sd15" : "sd3"),
-      CLIP: layeredClip("l"),
+      CLIP: { ...layeredClip("l"), encodeTexts: tellingClip().clip.encodeTexts },
       CONTROL_NET: FILES.controlnet(),
       UPSCALE_MODEL: FILES.upscale_models(),
       CLIP_VISION: FILES.clip_vision(),

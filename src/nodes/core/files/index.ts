@@ -4,6 +4,7 @@ import { loadLatent } from "./load-latent.js";
 import { maskPreview } from "./mask-preview.js";
 import { previewImage } from "./preview-image.js";
 import { saveImage } from "./save-image.js";
+import { saveImageWebsocket } from "./save-image-websocket.js";
 import { saveLatent } from "./save-latent.js";
 
 export const fileNodes = [
@@ -14,4 +15,5 @@ export const fileNodes = [
   previewImage,
   saveImage,
   saveLatent,
+  saveImageWebsocket,
 ] as const;

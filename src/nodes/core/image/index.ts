@@ -1,4 +1,5 @@
 import { emptyImage } from "./empty-image.js";
+import { fluxKontextImageScale } from "./flux-kontext-image-scale.js";
 import { getImageSize } from "./get-image-size.js";
 import { imageBatch } from "./image-batch.js";
 import { imageCompositeMasked } from "./image-composite-masked.js";
@@ -9,6 +10,7 @@ import { imageScale } from "./image-scale.js";
 import { imageScaleBy } from "./image-scale-by.js";
 import { imageScaleToMaxDimension } from "./image-scale-to-max-dimension.js";
 import { imageScaleToTotalPixels } from "./image-scale-to-total-pixels.js";
+import { imageStitch } from "./image-stitch.js";
 import { repeatImageBatch } from "./repeat-image-batch.js";
 
 export const imageNodes = [
@@ -24,4 +26,6 @@ export const imageNodes = [
   imageScaleToTotalPixels,
   imageScale,
   repeatImageBatch,
+  fluxKontextImageScale,
+  imageStitch,
 ] as const;

@@ -1,5 +1,3 @@
-import { emptyLatentImage } from "./empty-latent-image.js";
-import { emptySd3LatentImage } from "./empty-sd3-latent-image.js";
 import { latentAdd } from "./latent-add.js";
 import { latentBlend } from "./latent-blend.js";
 import { latentComposite } from "./latent-composite.js";
@@ -14,8 +12,6 @@ import { latentUpscale } from "./latent-upscale.js";
 import { latentUpscaleBy } from "./latent-upscale-by.js";
 
 export const latentNodes = [
-  emptyLatentImage,
-  emptySd3LatentImage,
   latentAdd,
   latentBlend,
   latentCompositeMasked,

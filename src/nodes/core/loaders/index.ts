@@ -1,10 +1,8 @@
 import { checkpointLoader } from "./checkpoint-loader.js";
 import { checkpointLoaderSimple } from "./checkpoint-loader-simple.js";
-import { clipLoader } from "./clip-loader.js";
 import { clipVisionLoader } from "./clip-vision-loader.js";
 import { controlNetLoader } from "./controlnet-loader.js";
 import { diffControlNetLoader } from "./diff-controlnet-loader.js";
-import { dualClipLoader } from "./dual-clip-loader.js";
 import { gligenLoader } from "./gligen-loader.js";
 import { imageOnlyCheckpointLoader } from "./image-only-checkpoint-loader.js";
 import { styleModelLoader } from "./style-model-loader.js";
@@ -19,8 +17,6 @@ export const loaderNodes = [
   unclipCheckpointLoader,
   imageOnlyCheckpointLoader,
   unetLoader,
-  clipLoader,
-  dualClipLoader,
   vaeLoader,
   controlNetLoader,
   diffControlNetLoader,

@@ -2,6 +2,7 @@ import { alignYourStepsScheduler } from "./align-your-steps-scheduler.js";
 import { basicScheduler } from "./basic-scheduler.js";
 import { betaSamplingScheduler } from "./beta-sampling-scheduler.js";
 import { exponentialScheduler } from "./exponential-scheduler.js";
+import { flux2Scheduler } from "./flux2-scheduler.js";
 import { karrasScheduler } from "./karras-scheduler.js";
 import { laplaceScheduler } from "./laplace-scheduler.js";
 import { polyexponentialScheduler } from "./polyexponential-scheduler.js";
@@ -18,4 +19,5 @@ export const schedulerNodes = [
   betaSamplingScheduler,
   sdTurboScheduler,
   alignYourStepsScheduler,
+  flux2Scheduler,
 ] as const;

@@ -27,6 +27,8 @@ export class PromptView {
   #failure: Fields = {};
   /** The node that started last. */
   node: string | null = null;
+  /** Class of that node. */
+  classType: unknown = null;
   #lacksCached = false;
 
   constructor(id: string) {
@@ -48,6 +50,7 @@ export class PromptView {
     if (end !== undefined) return [...before, end];
     if (event === "node_start") {
       this.node = String(node);
+      this.classType = classType;
       before.push(this.#message("executing", { node, display_node: node }));
     } else if (event === "progress") {
       before.push(this.#message("progress", { value: fields.value, max: fields.max, node }));

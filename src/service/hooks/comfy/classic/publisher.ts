@@ -40,6 +40,7 @@ export class Publisher {
           if (clientId !== "" && FAILURES.has(event.event)) await this.#until(since + GATE_MS);
           const messages = view.take(event, this.#context.clock.now());
           for (const message of messages) this.#tell(clientId, message);
+          if (clientId !== "" && event.event === "image") await this.#sendPicture(id, clientId, view);
           if (TERMINAL_EVENTS.some((name) => name === event.event)) end = messages.at(-1);
         }
       }
@@ -60,15 +61,34 @@ export class Publisher {
   preview(id: string, png: Uint8Array): void {
     const { clientId, view } = this.#told.get(id) ?? {};
     if (clientId === undefined || view === undefined || view.node === null) return;
-    const { node } = view;
-    const metadata = { node_id: node, display_node_id: node, parent_node_id: null, real_node_id: node, prompt_id: id };
-    this.#sockets.preview(clientId, png, { ...metadata, image_type: "image/png" });
+    this.#sockets.preview(clientId, png, pictureFacts(id, view.node));
   }
 
   /** Message about the queue. */
   async status(): Promise<Message> {
     const queue_remaining = await this.#prompts.remaining();
     return { type: "status", data: { status: { exec_info: { queue_remaining } } } };
+  }
+
+  /** Sends the picture that a prompt has just saved, where its node is one whose clients read pictures from their sockets. */
+  async #sendPicture(id: string, clientId: string, { node, classType, files }: PromptView): Promise<void> {
+    const name = [...files.values()].at(-1);
+    if (classType !== "SaveImageWebsocket" || node === null || name === undefined) return;
+    const { runs, files: store, config, log } = this.#context;
+    try {
+      const file = await store.open(await runs.file(id, name), { headOnly: false });
+      try {
+        // a longer one would cut its reader; it can be had under /view
+        if (file.size > config.limits.streams_bytes / 2) return;
+        const chunks: Buffer[] = [];
+        for await (const chunk of file.read() as AsyncIterable<Buffer>) chunks.push(chunk);
+        await this.#sockets.picture(clientId, Buffer.concat(chunks), pictureFacts(id, node));
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      log.error({ run_id: id, err: error }, "the client of a prompt is not sent a picture");
+    }
   }
 
   async #tellQueue(): Promise<void> {
@@ -99,3 +119,12 @@ export class Publisher {
     return ms <= 0 ? Promise.resolve() : new Promise((resolve) => void clock.setTimer(ms, resolve));
   }
 }
+
+/** Facts about a picture of a node that a client may read with it. */
+const pictureFacts = (prompt_id: string, node: string): object => ({
+  node_id: node,
+  display_node_id: node,
+  parent_node_id: null,
+  real_node_id: node,
+  prompt_id,
+});

@@ -48,6 +48,8 @@ export class Sockets {
   });
   /** Sockets whose clients read previews with metadata. */
   readonly #readsMetadata = new WeakSet<WebSocket>();
+  /** Bytes that a socket may hold beyond the usual: a picture on its way. */
+  readonly #allowance = new WeakMap<WebSocket, number>();
   #isClosed = false;
 
   constructor(context: HookContext, facts: SocketFacts) {
@@ -94,16 +96,27 @@ export class Sockets {
   }
 
   // decision 316
-  /** Shows the sockets of a client a picture; those that still have much to read do without. */
+  /** Shows the sockets of a client a picture of the moment; those that still have much to read do without. */
   preview(clientId: string, png: Uint8Array, metadata: object): void {
-    const json = Buffer.from(JSON.stringify(metadata));
+    for (const client of this.#byClient.get(clientId) ?? [])
+      if (client.bufferedAmount <= FEW_BYTES) this.#write(client, this.#frame(client, png, metadata));
+  }
+
+  // decision 321
+  /** Sends the sockets of a client a picture that a node has made for them, and waits until they have read it. */
+  async picture(clientId: string, png: Uint8Array, metadata: object): Promise<void> {
     for (const client of this.#byClient.get(clientId) ?? []) {
-      if (client.bufferedAmount > FEW_BYTES) continue;
-      const frame = this.#readsMetadata.has(client)
-        ? [numbers(PREVIEW_WITH_METADATA, json.length), json, png]
-        : [numbers(PREVIEW, PNG), png];
-      this.#write(client, Buffer.concat(frame));
+      const frame = this.#frame(client, png, metadata);
+      this.#allowance.set(client, frame.length);
+      await new Promise<void>((resolve) => this.#write(client, frame, () => resolve()));
+      this.#allowance.delete(client);
     }
+  }
+
+  #frame(client: WebSocket, png: Uint8Array, metadata: object): Buffer {
+    if (!this.#readsMetadata.has(client)) return Buffer.concat([numbers(PREVIEW, PNG), png]);
+    const json = Buffer.from(JSON.stringify({ ...metadata, image_type: "image/png" }));
+    return Buffer.concat([numbers(PREVIEW_WITH_METADATA, json.length), json, png]);
   }
 
   /** Sends to all sockets. */
@@ -170,9 +183,9 @@ export class Sockets {
     }
   }
 
-  #write(client: WebSocket, data: string | Buffer): void {
-    if (client.readyState !== client.OPEN) return;
-    client.send(data, ignore);
+  #write(client: WebSocket, data: string | Buffer, done: () => void = ignore): void {
+    // a closed one calls back too
+    client.send(data, done);
     this.#cutSlow(client);
   }
 
@@ -182,7 +195,8 @@ export class Sockets {
     if (client.bufferedAmount <= FEW_BYTES) return;
     let all = 0;
     for (const sockets of this.#byClient.values()) for (const { bufferedAmount } of sockets) all += bufferedAmount;
-    if (client.bufferedAmount > mostOwn || all > mostOfAll) client.terminate();
+    const most = mostOwn + (this.#allowance.get(client) ?? 0);
+    if (client.bufferedAmount > most || all > mostOfAll) client.terminate();
   }
 }
 

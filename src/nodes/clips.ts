@@ -1,0 +1,39 @@
+import type { Clip, Conditioning } from "../host/types.js";
+import type { Tensor } from "../tensor/tensor.js";
+import { type Loading, lacking, loadHostFile } from "./host-files.js";
+
+/** Order in which the encoders' tokens stand side by side, whatever the order of the files. */
+const ORDER = ["l", "g"];
+
+/** Loads text encoders of the host as one clip; the same errors as `loadHostFile`. */
+export async function joinedClips(
+  files: readonly string[],
+  loading: Loading,
+  settings?: Readonly<Record<string, string>>,
+): Promise<Clip> {
+  const clips: Clip[] = [];
+  for (const file of files) clips.push(await loadHostFile("text_encoders", file, loading, settings));
+  return joined(clips);
+}
+
+function joined(clips: readonly Clip[]): Clip {
+  const rank = (name: string): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  const encoders = clips.flatMap((clip) => clip.encoders).sort((a, b) => rank(a.name) - rank(b.name));
+  const hasLayers = clips.every((clip) => clip.atLayer !== undefined);
+  return { encoders, atLayer: hasLayers ? (layer) => joined(clips.map((clip) => clip.atLayer!(layer))) : undefined };
+}
+
+/**
+ * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing where
+ * the host's clips have no such encoders.
+ */
+export async function encodeTexts(
+  clip: Clip,
+  texts: Readonly<Record<string, string>>,
+  { host }: Loading,
+  pictures: readonly Tensor[] = [],
+): Promise<Conditioning> {
+  if (clip.encodeTexts !== undefined) return clip.encodeTexts(texts, pictures);
+  const names = Object.keys(texts);
+  throw lacking(host, `no clip with the ${names.length === 1 ? "encoder" : "encoders"} ${names.join(", ")}`);
+}

@@ -1,0 +1,20 @@
+import { defineNode } from "../../define.js";
+import { encodeEdit } from "../../edit-prompt.js";
+import { clip, image, text, vae } from "../../inputs.js";
+
+export const textEncodeQwenImageEdit = defineNode({
+  key: "TextEncodeQwenImageEdit",
+  category: "advanced/conditioning",
+  description: "Encodes a prompt for Qwen-Image-Edit, with the picture that it is about.",
+  inputs: {
+    clip: clip(),
+    prompt: text({ multiline: true, dynamicPrompts: true }),
+    vae: vae({ optional: true }),
+    image: image({ optional: true }),
+  },
+  outputs: { CONDITIONING: "CONDITIONING" },
+  run: async ({ image, ...inputs }, context) => {
+    const pictures = image === undefined ? [] : [image];
+    return { CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 1024 * 1024, unit: 1 }, context) };
+  },
+});
