@@ -1,8 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { loadNative } from "../../native/load.js";
 import { deferUpload } from "../../tensor/device/compute.js";
-import { scale } from "../../tensor/ops.js";
-import { randn } from "../../tensor/random.js";
+import { releaseMemory } from "../../tensor/device-values.js";
+import { scaledRandn } from "../../tensor/random.js";
 import { roundedTime } from "../../tensor/rounded-time.js";
 import { seedSequence } from "../../tensor/seed-sequence.js";
 import { outputOf } from "../../tensor/shape.js";
@@ -36,14 +36,14 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
   const [start, end] = [roundedTime(min), roundedTime(max)];
   const seeds = seedSequence(seed);
   const root = rootOf(start, end);
-  let whole: Float32Array | undefined;
+  let whole: Tensor | undefined;
   const rows = new CutRows(size, expectedRows(end - start));
   const noiseOf = (sigma: number, next: number, out?: Tensor): Tensor => {
     const [from, to] = [levelOf("sigma", sigma), levelOf("next sigma", next)];
     const timeOf = (level: number): number => Math.min(Math.max(roundedTime(level), start), end);
     const [low, high] = [timeOf(Math.min(from, to)), timeOf(Math.max(from, to))];
     if (low === high || size === 0) return Tensor.zeros(shape);
-    whole ??= scale(randn([size], { seed: seeds([]) }), Math.sqrt(max - min)).data;
+    whole ??= scaledRandn([size], Math.sqrt(max - min), { seed: seeds([]) });
     const parts: TimeParts = { terms: [], cuts: [] };
     collectParts(root, low, high, seeds, parts);
     // torch's square root of a float32
@@ -51,11 +51,16 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
     const noise = outputOf("brownianNoise", shape, out);
     const terms = Uint32Array.from(parts.terms, ({ index }) => index);
     rows.compute(parts.cuts, (lefts, cuts) => {
-      loadNative().brownian(noise.data, whole!, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
+      loadNative().brownian(noise.data, whole!.data, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
     });
     return out === undefined ? deferUpload(noise) : noise;
   };
-  return Object.assign(noiseOf, { release: () => rows.release() });
+  const release = (): void => {
+    rows.release();
+    if (whole !== undefined) releaseMemory(whole.memory);
+    whole = undefined;
+  };
+  return Object.assign(noiseOf, { release });
 }
 
 /** Ends of the path, doubles of float32; 0 to 0 where no level is above 0. */

@@ -9,7 +9,7 @@ import { noised } from "./latent-space.js";
 import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";
 import { StepMemory } from "./step-memory.js";
-import { Estimate, type LatentTerm, repeatedSumOf, sumOf, tensorOf } from "./sum.js";
+import { Estimate, flatTerms, isRepeatable, type LatentTerm, repeatedSumOf, sumOf, tensorOf } from "./sum.js";
 
 /** One step of a sampler that is done. */
 export class SampledStep {
@@ -72,7 +72,7 @@ export class DenoisingRun implements SolverContext {
   }
 
   noise(sigma: number, next: number): Tensor {
-    return this.memory.follow(this.source.noise(sigma, next, this.memory.take(this.size)));
+    return this.written((out) => this.source.noise(sigma, next, out));
   }
 
   estimate(x: Tensor, sigma: number): Promise<GuidedEstimate> {
@@ -81,12 +81,12 @@ export class DenoisingRun implements SolverContext {
 
   async denoise(x: Tensor, sigma: number): Promise<Tensor> {
     const { denoised } = await this.evaluate(x, sigma, this.source.method.unused);
-    return this.added(denoised.terms);
+    return this.combined(denoised.terms);
   }
 
   async denoiseBoth(x: Tensor, sigma: number): Promise<Guided> {
     const { denoised, uncond = Tensor.zeros(x.shape) } = await this.evaluate(x, sigma, NONE);
-    return { denoised: this.added(denoised.terms), uncond };
+    return { denoised: this.combined(denoised.terms), uncond };
   }
 
   /** The latent that the solver begins with, a sum too; it is the run's until the end. */
@@ -99,24 +99,30 @@ export class DenoisingRun implements SolverContext {
   /** The sum in the input of the next call of the model, where most latents go. */
   sum(terms: readonly LatentTerm[]): Tensor {
     const { repeats } = this.estimator;
-    if (repeats === 1 || this.source.inpaint !== undefined) return this.added(terms);
-    const sum = repeatedSumOf(terms, repeats, this.memory.take(repeats * this.size));
-    if (sum === undefined) return this.added(terms);
+    if (repeats === 1 || this.source.inpaint !== undefined) return this.combined(terms);
+    const flat = flatTerms(terms);
+    if (!isRepeatable(flat)) return this.combined(flat);
+    const sum = repeatedSumOf(flat, repeats, this.memory.take(repeats * this.size));
     this.memory.follow(sum.batch);
     this.estimator.prepare(sum);
     return sum.first;
+  }
+
+  written(write: (out: Tensor | undefined) => Tensor): Tensor {
+    return this.memory.follow(write(this.memory.take(this.size)));
   }
 
   keepOnly(kept: readonly Tensor[]): void {
     this.memory.keepOnly(kept);
   }
 
-  /** Returns the memory of the run but that of the reported estimate to the pool, once the result has been read. */
-  end(): void {
+  /** Returns the memory of the run to the pool once the result has been read; that of the reported estimate where it is not kept. */
+  end(keepsEstimate: boolean): void {
     this.estimator.end();
     if (this.first !== undefined) this.memory.follow(this.first);
-    this.memory.release();
+    this.memory.release(keepsEstimate);
     this.first = undefined;
+    if (!keepsEstimate) this.reported = undefined;
   }
 
   report(step: number, denoised: Tensor | Estimate): void {
@@ -146,7 +152,7 @@ export class DenoisingRun implements SolverContext {
     const mask = model.guidance?.mask?.(inpaint.mask, sigma, sigmas) ?? inpaint.mask;
     const original = noised(model.sampling, sigma, inpaint.noise, inpaint.latent);
     const { denoised, uncond } = await this.guide(maskedBlend(x, original, mask), sigma, skipped);
-    return { denoised: new Estimate([[1, maskedBlend(this.added(denoised.terms), inpaint.latent, mask)]]), uncond };
+    return { denoised: new Estimate([[1, maskedBlend(this.combined(denoised.terms), inpaint.latent, mask)]]), uncond };
   }
 
   private async guide(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
@@ -155,15 +161,15 @@ export class DenoisingRun implements SolverContext {
     const { model, method } = this.source;
     const estimates = await this.estimator.estimate(x, sigma, skipped);
     const predict = (cond: Conditioning, other = x): Promise<Tensor> => this.estimateOf(cond, other, sigma);
-    const guided = method.guide({ x, sigma, estimates, guidance: model.guidance, predict, sum: this.added });
+    const guided = method.guide({ x, sigma, estimates, guidance: model.guidance, predict, sum: this.combined });
     return guided instanceof Promise ? await guided : guided;
   }
 
   // a property: guiders get it alone
-  private readonly added = (terms: readonly LatentTerm[]): Tensor => {
+  readonly combined = (terms: readonly LatentTerm[]): Tensor => {
     const [first] = terms;
     if (terms.length === 1 && first![0] === 1 && first![1] instanceof Tensor) return first![1];
-    return this.memory.follow(sumOf(terms, this.memory.take(this.size)));
+    return this.written((out) => sumOf(terms, out));
   };
 
   /** The estimate of one conditioning alone. */

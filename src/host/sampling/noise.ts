@@ -1,4 +1,5 @@
 import { LatentkitError } from "../../base/errors.js";
+import { releaseMemory } from "../../tensor/device-values.js";
 import { createGenerator, type Generator, randn } from "../../tensor/random.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { brownianNoise } from "./brownian.js";
@@ -81,8 +82,9 @@ const streamOf = ({ seed, sameSeed }: SolverNoise): Generator =>
 /** The generator of the initial noise behind its draws, whether they are used or not. */
 function afterInitial({ seed, shape, batchIndex }: SolverNoise): Generator {
   const generator = createGenerator({ seed });
-  if (batchIndex === undefined) generator.randn(shape);
+  const pass = (size: readonly number[]): void => releaseMemory(generator.randn(size).memory);
+  if (batchIndex === undefined) pass(shape);
   const last = batchIndex?.reduce((a, b) => Math.max(a, b), -1) ?? -1;
-  for (let index = 0; index <= last; index++) generator.randn([1, ...shape.slice(1)]);
+  for (let index = 0; index <= last; index++) pass([1, ...shape.slice(1)]);
   return generator;
 }

@@ -24,13 +24,13 @@ export interface SampleOptions {
 }
 
 /** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
-export class Sampled {
+class Sampled {
   constructor(
     readonly latent: Latent,
-    private readonly run?: DenoisingRun,
+    private readonly run: DenoisingRun | undefined,
   ) {}
 
-  /** Computed when it is read: most nodes do not. */
+  /** Computed when it is read: most graphs do not. */
   get denoised(): Latent {
     const { denoised, sampling } = this.run ?? {};
     if (denoised === undefined) return this.latent;
@@ -42,12 +42,26 @@ export class Sampled {
  * Denoises a latent with a sampler along noise levels. Its other keys stay. Fails with host.missing for a model that
  * cannot denoise, run.interrupted, and value.* or tensor.* for inputs that do not fit.
  */
-export async function sample(options: SampleOptions): Promise<Sampled> {
+export async function sample(options: SampleOptions): Promise<Latent> {
+  const { latent } = await denoise(options, false);
+  return latent;
+}
+
+/** `sample`, and the last estimate. */
+export async function sampleWithEstimate(options: SampleOptions): Promise<Sampled> {
+  const { latent, run } = await denoise(options, true);
+  return new Sampled(latent, run);
+}
+
+async function denoise(
+  options: SampleOptions,
+  keepsEstimate: boolean,
+): Promise<{ readonly latent: Latent; readonly run?: DenoisingRun }> {
   const { guider, latent, sampler, noise } = options;
   const { sampling } = guider.model;
   const chosen = chosenSolver(sampler);
   const samples = withChannels(latent.samples, sampling);
-  if (options.sigmas.length === 0) return new Sampled({ ...latent, samples });
+  if (options.sigmas.length === 0) return { latent: { ...latent, samples } };
   const model = requireDenoiser(guider.model);
   const sigmas = options.sigmas.slice();
   const { shape } = samples;
@@ -82,14 +96,15 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
     onStep: options.onStep,
   });
   const x = run.start(noisedTerms(sampling, sigmas[0]!, initial, input, true));
-  if (initial !== undefined && mask === undefined) releaseMemory(initial.memory);
+  if (mask === undefined)
+    for (const noise of [initial, reseeded?.noise]) if (noise !== undefined) releaseMemory(noise.memory);
   const { solver } = chosen;
   const hasSteps = sigmas.length > 1;
   const result = hasSteps ? await solver.sample(x, run, chosen.options).finally(stepNoise.release) : x;
   const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
   const done = { ...latent, samples: outOfModel(result, sampling, last) };
-  run.end();
-  return new Sampled(done, run);
+  run.end(keepsEstimate);
+  return { latent: done, run };
 }
 
 /** The model with the predictions that it makes in a run. */

@@ -36,7 +36,11 @@ export interface SolverContext {
   noise(sigma: number, next: number): Tensor;
   /** Returns the weighted sum of one term or more as a latent; a single tensor of coefficient 1 is returned itself. */
   sum(terms: readonly LatentTerm[]): Tensor;
-  /** Takes estimates, noise and sums back but these: the solver reads no other any more, and later ones have its memory. */
+  /** `sum`, of what no call of the model reads: a slope, say. */
+  combined(terms: readonly LatentTerm[]): Tensor;
+  /** A latent that `write` computes, in memory of the run where it gets some. */
+  written(write: (out: Tensor | undefined) => Tensor): Tensor;
+  /** Takes estimates, noise, sums and what was written back but these: the solver reads no other any more, and later ones have its memory. */
   keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor | Estimate): void;

@@ -60,8 +60,9 @@ export class StepMemory {
     this.reported = denoised;
   }
 
-  /** Returns everything but the reported estimate to the pool. */
-  release(): void {
+  /** Returns everything to the pool, but the reported estimate where it is kept. */
+  release(keepsEstimate: boolean): void {
+    if (!keepsEstimate) this.reported = undefined;
     for (const { memory } of [...this.used, ...this.spare]) if (!this.isReported(memory)) releaseMemory(memory);
     this.used.length = 0;
     this.spare.length = 0;

@@ -48,18 +48,21 @@ export interface RepeatedSum {
   readonly first: Tensor;
 }
 
-/** `sumOf`, `times` times as one batch, in `out` where it is set; undefined where it is no sum of up to 8 terms on the CPU. */
-export function repeatedSumOf(terms: readonly LatentTerm[], times: number, out?: Tensor): RepeatedSum | undefined {
-  const flat = flatTerms(terms);
-  const [coefficient, like] = flat[0]!;
-  if (flat.length > MOST_TERMS || (flat.length === 1 && coefficient === 1)) return undefined;
-  if (flat.some(([, x]) => x.isAway)) return undefined;
-  const batch = repeatedSum(flat, times, out);
-  return { batch, first: batch.part(0, like) };
+/** Whether `repeatedSumOf` has something to do: there is a sum, of up to 8 terms, on the CPU. */
+export function isRepeatable(terms: readonly Term[]): boolean {
+  if (terms.length > MOST_TERMS || (terms.length === 1 && terms[0]![0] === 1)) return false;
+  for (const [, x] of terms) if (x.isAway) return false;
+  return true;
+}
+
+/** The sum of terms that are repeatable, `times` times as one batch, in `out` where it is set. */
+export function repeatedSumOf(terms: readonly Term[], times: number, out?: Tensor): RepeatedSum {
+  const batch = repeatedSum(terms, times, out);
+  return { batch, first: batch.part(0, terms[0]![1]) };
 }
 
 /** The terms, those of estimates in place of these. */
-function flatTerms(terms: readonly LatentTerm[]): readonly Term[] {
+export function flatTerms(terms: readonly LatentTerm[]): readonly Term[] {
   const flat: Term[] = [];
   for (const term of terms) {
     const [coefficient, latent] = term;

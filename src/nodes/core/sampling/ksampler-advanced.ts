@@ -1,9 +1,10 @@
+import { sample } from "../../../host/sampling/sample.js";
 import { scheduledSigmas } from "../../../host/sampling/schedule.js";
 import { SCHEDULERS } from "../../../tensor/sampling/sigmas.js";
 import { defineNode } from "../../define.js";
 import { choice, conditioning, float, int, latent, model, seed } from "../../inputs.js";
 import { samplerName } from "../../sampler-names.js";
-import { sampledIn } from "./run-sampling.js";
+import { inNode } from "./run-sampling.js";
 
 export const kSamplerAdvanced = defineNode({
   key: "KSamplerAdvanced",
@@ -32,16 +33,13 @@ export const kSamplerAdvanced = defineNode({
     const sampler = inputs.sampler_name;
     const leavesNoise = inputs.return_with_leftover_noise === "enable";
     const window = { start: inputs.start_at_step, end: inputs.end_at_step, leavesNoise };
-    const { latent } = await sampledIn(
-      { signal, progress },
-      {
-        guider: { kind: "cfg", model, positive, negative, cfg },
-        sampler: { sampler, options: {} },
-        sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
-        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
-        latent: inputs.latent_image,
-      },
-    );
-    return { LATENT: latent };
+    const options = {
+      guider: { kind: "cfg" as const, model, positive, negative, cfg },
+      sampler: { sampler, options: {} },
+      sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
+      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
+      latent: inputs.latent_image,
+    };
+    return { LATENT: await sample(inNode({ signal, progress }, options)) };
   },
 });

@@ -1,9 +1,10 @@
+import { sample } from "../../../host/sampling/sample.js";
 import { scheduledSigmas } from "../../../host/sampling/schedule.js";
 import { SCHEDULERS } from "../../../tensor/sampling/sigmas.js";
 import { defineNode } from "../../define.js";
 import { choice, conditioning, float, int, latent, model, seed } from "../../inputs.js";
 import { samplerName } from "../../sampler-names.js";
-import { sampledIn } from "./run-sampling.js";
+import { inNode } from "./run-sampling.js";
 
 export const kSampler = defineNode({
   key: "KSampler",
@@ -27,16 +28,13 @@ export const kSampler = defineNode({
     const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
     const sampler = inputs.sampler_name;
     const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
-    const { latent } = await sampledIn(
-      { signal, progress },
-      {
-        guider: { kind: "cfg", model, positive, negative, cfg },
-        sampler: { sampler, options: {} },
-        sigmas,
-        noise: { seed, enabled: true },
-        latent: inputs.latent_image,
-      },
-    );
-    return { LATENT: latent };
+    const options = {
+      guider: { kind: "cfg" as const, model, positive, negative, cfg },
+      sampler: { sampler, options: {} },
+      sigmas,
+      noise: { seed, enabled: true },
+      latent: inputs.latent_image,
+    };
+    return { LATENT: await sample(inNode({ signal, progress }, options)) };
   },
 });

@@ -1,4 +1,4 @@
-import { type Sampled, type SampleOptions, sample } from "../../../host/sampling/sample.js";
+import type { SampleOptions } from "../../../host/sampling/sample.js";
 import type { Model } from "../../../host/types.js";
 import { latentToRgb } from "../../../tensor/latent-rgb.js";
 import { planesToImage } from "../../../tensor/ops.js";
@@ -7,20 +7,19 @@ import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { NodeContext } from "../../define.js";
 
-/** Samples in a node: its signal stops the run, and each step is reported as progress with a preview of its estimate. */
-export const sampledIn = (
+/** Options of sampling in a node: its signal stops the run, and each step is progress with a preview of its estimate. */
+export const inNode = (
   { signal, progress }: Pick<NodeContext, "signal" | "progress">,
   options: Omit<SampleOptions, "signal" | "onStep">,
-): Promise<Sampled> =>
-  sample({
-    ...options,
-    signal,
-    // adaptive steps may be more than the schedule has
-    onStep: (sampled) => {
-      const { step, total } = sampled;
-      progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, options.guider.model));
-    },
-  });
+): SampleOptions => ({
+  ...options,
+  signal,
+  // adaptive steps may be more than the schedule has
+  onStep: (sampled) => {
+    const { step, total } = sampled;
+    progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, options.guider.model));
+  },
+});
 
 /** An estimate in the model's units as a picture, by the host's own decoder where it has one. */
 const previewOf = (denoised: Tensor, model: Model): Tensor | Promise<Tensor> | undefined =>

@@ -1,6 +1,7 @@
+import { sampleWithEstimate } from "../../../host/sampling/sample.js";
 import { defineNode } from "../../define.js";
 import { guider, latent, noise, sampler, sigmas } from "../../inputs.js";
-import { sampledIn } from "./run-sampling.js";
+import { inNode } from "./run-sampling.js";
 
 export const samplerCustomAdvanced = defineNode({
   key: "SamplerCustomAdvanced",
@@ -14,7 +15,7 @@ export const samplerCustomAdvanced = defineNode({
   ],
   run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress }) => {
     const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
-    const { latent, denoised } = await sampledIn({ signal, progress }, options);
+    const { latent, denoised } = await sampleWithEstimate(inNode({ signal, progress }, options));
     return { output: latent, denoised_output: denoised };
   },
 });

@@ -1,6 +1,7 @@
+import { sampleWithEstimate } from "../../../host/sampling/sample.js";
 import { defineNode } from "../../define.js";
 import { boolean, conditioning, float, latent, model, sampler, seed, sigmas } from "../../inputs.js";
-import { sampledIn } from "./run-sampling.js";
+import { inNode } from "./run-sampling.js";
 
 export const samplerCustom = defineNode({
   key: "SamplerCustom",
@@ -24,16 +25,14 @@ export const samplerCustom = defineNode({
   ],
   noiseStream: () => "cpu",
   run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress }) => {
-    const { latent, denoised } = await sampledIn(
-      { signal, progress },
-      {
-        guider: { kind: "cfg", model, positive, negative, cfg },
-        sampler,
-        sigmas: sigmas.data,
-        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
-        latent: inputs.latent_image,
-      },
-    );
+    const options = {
+      guider: { kind: "cfg" as const, model, positive, negative, cfg },
+      sampler,
+      sigmas: sigmas.data,
+      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
+      latent: inputs.latent_image,
+    };
+    const { latent, denoised } = await sampleWithEstimate(inNode({ signal, progress }, options));
     return { output: latent, denoised_output: denoised };
   },
 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { modelSampling, type Sampler, Tensor } from "latentkit";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate, type LatentTerm, sumOf } from "#src/host/sampling/sum.js";
+import { Estimate } from "#src/host/sampling/sum.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
+import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 
 const SAMPLINGS = { eps: modelSampling("sd15"), flow: modelSampling("sd3") };
 type Kind = keyof typeof SAMPLINGS;
@@ -45,8 +46,7 @@ async function sample(sampler: Sampler, kind: Kind, sigmas: Float32Array, start:
       return { denoised, uncond: denoised };
     },
     noise: () => run.noise?.(draws++) ?? Tensor.zeros(x.shape),
-    sum: (terms: readonly LatentTerm[]) => sumOf(terms),
-    keepOnly: () => {},
+    ...freshMemory,
     report: () => {},
   };
   return [...(await solver.sample(x, context, { ...solver.options, ...run.options })).data];

@@ -12,7 +12,7 @@ import { denoiseMask } from "#src/host/sampling/denoise-mask.js";
 import type { Guider } from "#src/host/sampling/guiders/guider.js";
 import { intoModel, withChannels } from "#src/host/sampling/latent-space.js";
 import { initialNoise, reseededNoise } from "#src/host/sampling/noise.js";
-import { sample } from "#src/host/sampling/sample.js";
+import { sampleWithEstimate } from "#src/host/sampling/sample.js";
 import { scheduledSigmas } from "#src/host/sampling/schedule.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { analyticEntry, analyticModel, type ModelCall } from "../../../helpers/sampling/analytic-model.js";
@@ -282,7 +282,7 @@ async function checkSameSeed(run: Run, ours: Latent): Promise<void> {
   const seed = BigInt(one.seed ?? one.noise_seed!);
   const enabled = one.add_noise !== "disable" && one.add_noise !== false;
   const sampled = (ancestral_seed: string) =>
-    sample({
+    sampleWithEstimate({
       guider: { kind: "cfg", model, positive, negative, cfg: one.cfg },
       sampler: { sampler: one.sampler_name, options: { ancestral_seed } },
       sigmas,

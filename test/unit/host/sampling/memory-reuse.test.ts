@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Latent, type Model, modelSampling, randn, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
-import { type SampleOptions, sample } from "#src/host/sampling/sample.js";
+import { type SampleOptions, sample, sampleWithEstimate } from "#src/host/sampling/sample.js";
 import { withDevice } from "#src/tensor/device/choice.js";
 import { clearPool } from "#src/tensor/memory.js";
 import type { Term } from "#src/tensor/ops.js";
@@ -43,7 +43,7 @@ const optionsOf = (sampler: Sampler, model: Model, changes: Partial<SampleOption
 });
 
 const run = async (options: SampleOptions): Promise<[Tensor, Tensor]> => {
-  const { latent, denoised } = await sample(options);
+  const { latent, denoised } = await sampleWithEstimate(options);
   return [latent.samples, denoised.samples];
 };
 
@@ -86,6 +86,32 @@ describe("sampling in memory that is used again", () => {
         }
       }
     });
+  }
+
+  const { allocUnsafeSlow } = Buffer;
+  afterEach(() => {
+    Buffer.allocUnsafeSlow = allocUnsafeSlow;
+  });
+
+  for (const sampler of SAMPLERS) {
+    it(`${sampler}: a run like one before takes new memory for its result alone`, () =>
+      // a device has a pool of its own
+      withDevice("cpu", async () => {
+        const latent = { samples: Tensor.zeros([1, 4, 64, 64]) };
+        const constant = Tensor.full([2, 4, 64, 64], 0.1);
+        const options = optionsOf(sampler, { sampling: SAMPLING, predict: async (x) => part(constant, x) }, { latent });
+        const { latent: expected } = await sampleWithEstimate(options);
+        clearPool();
+        for (let runs = 0; runs < 2; runs++) await sample(options);
+        const taken: number[] = [];
+        Buffer.allocUnsafeSlow = (bytes) => {
+          taken.push(bytes);
+          return allocUnsafeSlow(bytes);
+        };
+        const { samples } = await sample(options);
+        assert.deepEqual(taken, [4 * 4 * 64 * 64]);
+        assertSameBits(samples, expected.samples);
+      }));
   }
 
   for (const sampler of ["euler", "dpmpp_2m", "dpmpp_2m_cfg_pp", "er_sde", "heun", "uni_pc"] as const) {

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { modelSampling, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate, sumOf } from "#src/host/sampling/sum.js";
+import { Estimate } from "#src/host/sampling/sum.js";
 import { isFlow } from "#src/tensor/sampling/noise-level.js";
+import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 
 const MEAN = 0.3125;
 const VARIANCE = 0.25;
@@ -87,8 +88,7 @@ async function largestError(sampler: Sampler, way: Way, steps: number, options?:
       return { denoised, uncond: denoised };
     },
     noise: () => Tensor.zeros([1, 1, 1, STARTS.length]),
-    sum: (terms) => sumOf(terms),
-    keepOnly: () => {},
+    ...freshMemory,
     report: () => {},
   };
   const solver = SOLVERS[sampler]!;

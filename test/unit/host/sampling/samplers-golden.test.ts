@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate, sumOf } from "#src/host/sampling/sum.js";
+import { Estimate } from "#src/host/sampling/sum.js";
 import { isFlow } from "#src/tensor/sampling/noise-level.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
+import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Case {
@@ -98,8 +99,7 @@ async function check(one: Case): Promise<void> {
       draws.push([sigma, next]);
       return row(tensor(stream!), first + draws.length - 1);
     },
-    sum: (terms) => sumOf(terms),
-    keepOnly: () => {},
+    ...freshMemory,
     report: () => {},
   };
   const options: Record<string, unknown> = { ...(solver.options as object) };

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate, sumOf } from "#src/host/sampling/sum.js";
+import { Estimate } from "#src/host/sampling/sum.js";
 import { refuses } from "../../../helpers/errors.js";
+import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const SD15 = modelSampling("sd15");
@@ -38,8 +39,7 @@ function contextOf(sigmas: number[], changes: Partial<SolverContext> = {}): Solv
       trace.draws.push([sigma, next]);
       return Tensor.full(SHAPE, 0.5);
     },
-    sum: (terms) => sumOf(terms),
-    keepOnly: () => {},
+    ...freshMemory,
     report: (step) => trace.reports.push(step),
     ...changes,
   };

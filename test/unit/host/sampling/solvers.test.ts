@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate, sumOf } from "#src/host/sampling/sum.js";
+import { Estimate } from "#src/host/sampling/sum.js";
+import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const X = Tensor.from([1, -2, 3, 0.5], [1, 1, 2, 2]);
@@ -17,8 +18,7 @@ function contextOf(model: "sd15" | "sd3", sigmas: readonly number[]): SolverCont
     estimate: async () => ({ denoised: new Estimate([[1, DENOISED]]) }),
     denoiseBoth: async () => ({ denoised: DENOISED, uncond: UNCOND }),
     noise: () => Tensor.full(X.shape, 0.5),
-    sum: (terms) => sumOf(terms),
-    keepOnly: () => {},
+    ...freshMemory,
     report: () => {},
   };
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { StepMemory } from "#src/host/sampling/step-memory.js";
 import { Estimate } from "#src/host/sampling/sum.js";
+import { clearPool, pooledBytes } from "#src/tensor/memory.js";
 
 describe("StepMemory", () => {
   const latent = () => Tensor.zeros([1, 4, 2, 2]);
@@ -40,6 +41,18 @@ describe("StepMemory", () => {
     memory.forget(first);
     memory.keepOnly([]);
     assert.equal(memory.take(16), undefined);
+  });
+
+  it("returns the reported estimate to the pool where it is not kept", () => {
+    for (const keepsEstimate of [true, false]) {
+      clearPool();
+      const memory = new StepMemory();
+      const reported = memory.follow(Tensor.unfilled([1, 4, 64, 64]));
+      memory.follow(Tensor.unfilled([1, 4, 64, 64]));
+      memory.report(reported);
+      memory.release(keepsEstimate);
+      assert.equal(pooledBytes(), (keepsEstimate ? 1 : 2) * 4 * 4 * 64 * 64);
+    }
   });
 
   it("follows the last tensors of a solver that keeps none", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randn, Tensor } from "latentkit";
-import { Estimate, repeatedSumOf, sumOf, tensorOf } from "#src/host/sampling/sum.js";
+import { Estimate, flatTerms, isRepeatable, repeatedSumOf, sumOf, tensorOf } from "#src/host/sampling/sum.js";
 import { type Term, weightedSum } from "#src/tensor/ops.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
@@ -44,7 +44,8 @@ describe("sums of latents", () => {
     assert.equal(sumOf([[1, new Estimate([[1, a]])]]), a);
     assert.equal(new Estimate([[1, a]]).tensor, a);
     assert.equal(tensorOf(a), a);
-    assert.equal(repeatedSumOf([[1, a]], 2), undefined);
+    assert.equal(isRepeatable([[1, a]]), false);
+    assert.equal(isRepeatable([[0.5, a]]), true);
   });
 
   it("take more terms than one pass does", () => {
@@ -54,23 +55,24 @@ describe("sums of latents", () => {
       const exact = terms.reduce((all, [coefficient, x]) => all + coefficient * x.data[i]!, 0);
       assert.ok(Math.abs(value - exact) < 1e-5, `${i}: ${value}, not ${exact}`);
     });
-    assert.equal(repeatedSumOf(terms, 2), undefined);
+    assert.equal(isRepeatable(terms.slice(0, 8)), true);
+    assert.equal(isRepeatable(terms.slice(0, 9)), false);
   });
 
   it("repeat as one batch, whose first items are the sum", () => {
-    const terms = [
+    const terms = flatTerms([
       [0.3, a],
       [0.7, guided],
-    ] as const;
+    ]);
     const out = Tensor.zeros([6, 4, 3, 5]);
     for (const repeated of [repeatedSumOf(terms, 3), repeatedSumOf(terms, 3, out)]) {
-      const { batch, first } = repeated!;
+      const { batch, first } = repeated;
       assert.deepEqual(batch.shape, [6, 4, 3, 5]);
       assert.deepEqual(first.shape, SHAPE);
       assert.equal(first.data.buffer, batch.data.buffer);
       const sum = sumOf(terms);
       for (let at = 0; at < 3; at++) assertSameBits(batch.part(at * a.size, a), sum);
     }
-    assertSameBits(repeatedSumOf(terms, 3)!.batch, out);
+    assertSameBits(repeatedSumOf(terms, 3).batch, out);
   });
 });

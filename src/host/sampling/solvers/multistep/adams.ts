@@ -1,4 +1,4 @@
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
 import { momentWeights } from "./moment-weights.js";
@@ -24,8 +24,9 @@ export function adams(x: Tensor, context: SolverContext, method: AdamsMethod): P
   const derivatives: Tensor[] = [];
   return run(x, context, {
     separate,
+    kept: derivatives,
     advance: ({ index, sigma, next, x, denoised, uncond }) => {
-      const derivative = weightedSum([
+      const derivative = context.combined([
         [1 / sigma, x],
         [-1 / sigma, uncond],
       ]);

@@ -22,13 +22,15 @@ export interface Method {
   readonly separate?: boolean;
   /** Number of steps whose estimates one step uses, this one included; 1 where absent. */
   readonly order?: number;
+  /** Tensors that `advance` has made with the context and reads again. */
+  readonly kept?: readonly Tensor[];
   /** Returns the terms of the latent at `next`, which is not 0. Keeps no tensor of the step. */
   advance(step: Step): readonly Term[];
 }
 
 /** Runs a method of one call of the model a step; a step to noise level 0 is the estimate itself. */
 export async function run(x: Tensor, context: SolverContext, method: Method): Promise<Tensor> {
-  const { sigmas = context.sigmas, separate = false, order = 1 } = method;
+  const { sigmas = context.sigmas, separate = false, order = 1, kept = [] } = method;
   const estimates: Tensor[] = [];
   let latent = x;
   for (let index = 0; index + 1 < sigmas.length; index++) {
@@ -42,7 +44,7 @@ export async function run(x: Tensor, context: SolverContext, method: Method): Pr
     const terms: readonly Term[] = next === 0 ? [[1, denoised]] : method.advance(step);
     latent = context.sum(terms);
     estimates.splice(order - 1);
-    context.keepOnly([latent, ...estimates]);
+    context.keepOnly([latent, ...estimates, ...kept]);
   }
   return latent;
 }

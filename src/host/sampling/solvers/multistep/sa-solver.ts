@@ -1,5 +1,5 @@
 import { exp, expm1, square } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import type { ModelSampling } from "../../../../tensor/sampling/model-sampling.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { percentToSigma, withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
@@ -67,7 +67,8 @@ class StochasticAdams {
       if (order > 0 && use_pece) this.#estimates[0] = await this.#context.denoise(latent, sigma);
       this.#context.report(index, this.#estimates[0]!);
       predicted = sigmas[index + 1] === 0 ? this.#estimates[0]! : this.#predict(latent, index);
-      this.#context.keepOnly([...this.#estimates, ...this.#last.noise.map(([, noise]) => noise)]);
+      const noise = this.#last.noise.map(([, noise]) => noise);
+      this.#context.keepOnly([predicted, latent, ...this.#estimates, ...noise]);
     }
     // a window that does not end in 0 ends with the last corrected latent, as the reference's: one noise level early
     return sigmas.at(-1) === 0 ? predicted : latent;
@@ -88,7 +89,8 @@ class StochasticAdams {
     const step = { from, to, tau: this.#last.tau };
     const simple = this.#options.simple_order_2 && order === 2;
     const weights = simple ? simpleCorrector(step) : stochasticWeights(step, this.#newest(index, order));
-    return this.#combine(latent, index, step.tau, weights);
+    const terms = this.#terms(latent, index, step.tau, weights);
+    return this.#options.use_pece ? this.#context.sum(terms) : this.#context.combined(terms);
   }
 
   #predict(latent: Tensor, index: number): Tensor {
@@ -102,22 +104,22 @@ class StochasticAdams {
     const renews = step.tau > 0 && this.#options.s_noise > 0;
     const deviation = next * Math.sqrt(-expm1(-2 * square(step.tau) * (to - from))) * this.#options.s_noise;
     this.#last = { tau: step.tau, noise: renews ? [[deviation, this.#context.noise(sigma, next)]] : [] };
-    return this.#combine(latent, index + 1, step.tau, weights);
+    return this.#context.sum(this.#terms(latent, index + 1, step.tau, weights));
   }
 
   #newest(index: number, order: number): number[] {
     return this.#lambdas.slice(index - order + 1, index + 1).reverse();
   }
 
-  /** Latent at sigmas[index] from the one before, by the weights of the newest estimates. */
-  #combine(latent: Tensor, index: number, tau: number, weights: readonly number[]): Tensor {
+  /** Terms of the latent at sigmas[index] from the one before, by the weights of the newest estimates. */
+  #terms(latent: Tensor, index: number, tau: number, weights: readonly number[]): Term[] {
     const [sigma, next] = [this.#sigmas[index - 1]!, this.#sigmas[index]!];
     const lambda = this.#lambdas[index]!;
     const h = lambda - this.#lambdas[index - 1]!;
     const signal = next * exp(lambda);
     const scaled = weights.map((weight) => signal * weight);
     const decay = (next / sigma) * exp(-square(tau) * h);
-    return weightedSum([[decay, latent], ...termsOf(scaled, this.#estimates), ...this.#last.noise]);
+    return [[decay, latent], ...termsOf(scaled, this.#estimates), ...this.#last.noise];
   }
 }
 

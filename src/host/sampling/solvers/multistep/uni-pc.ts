@@ -1,5 +1,5 @@
 import { expm1, log, square } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver } from "../../solver.js";
 import { momentWeights } from "./moment-weights.js";
@@ -41,23 +41,26 @@ const uniPcSolver = (scale: Scale): Solver => ({
       const sigma = sigmas[index]!;
       const step =
         index === 0 ? undefined : stepTo(sigma, past.slice(0, Math.min(order, index, steps + 1 - index)), scale);
-      const denoised = await context.denoise(step === undefined ? latent : step(latent), sigma);
+      const denoised = await context.denoise(step === undefined ? latent : context.sum(step(latent)), sigma);
       context.report(index, denoised);
-      if (step !== undefined) latent = step(latent, denoised);
+      if (step !== undefined) latent = context.combined(step(latent, denoised));
       remember(past, { sigma, denoised }, HIGHEST_ORDER);
-      context.keepOnly(past.map((one) => one.denoised));
+      context.keepOnly([latent, ...past.map((one) => one.denoised)]);
     }
     // a single step does not move: the latent is only scaled, as a variance-preserving one, to the last noise level
-    if (steps === 1) return weightedSum([[Math.sqrt((1 + square(end)) / (1 + square(sigmas[0]!))), latent]]);
-    return stepTo(end, past.slice(0, 1), scale)(latent);
+    const last: Term[] =
+      steps === 1
+        ? [[Math.sqrt((1 + square(end)) / (1 + square(sigmas[0]!))), latent]]
+        : stepTo(end, past.slice(0, 1), scale)(latent);
+    return context.combined(last);
   },
 });
 
 /**
- * Step from the newest of `past` to sigma, of the order of its length: predicts from a latent, or corrects the
- * prediction by the estimate there.
+ * Terms of the step from the newest of `past` to sigma, of the order of its length: of a prediction from a latent, or of
+ * the prediction that the estimate there has corrected.
  */
-function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Tensor, estimate?: Tensor) => Tensor {
+function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Tensor, estimate?: Tensor) => Term[] {
   const [newest, ...older] = past as [Estimate, ...Estimate[]];
   const h = log(newest.sigma / sigma);
   const nodes = older.map((one) => log(newest.sigma / one.sigma) / h);
@@ -70,12 +73,11 @@ function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Ten
     const weights = at.length === 1 ? [scale(h) / 2] : momentWeights(at, moments).map((weight) => weight * scale(h));
     const slopes = weights.map((weight, i) => -weight / at[i]!);
     const rest = slopes.reduce((sum, slope) => sum + slope, 0);
-    const terms: Term[] = [
+    return [
       [sigma / newest.sigma, x],
       [-expm1(-h) - rest, newest.denoised],
       ...slopes.map((slope, i): Term => [slope, values[i]!]),
     ];
-    return weightedSum(terms);
   };
 }
 

@@ -77,7 +77,7 @@ async function adapt(
       x = withNoise(context, high, t, next, s_noise * up);
       t = next;
     }
-    context.keepOnly([]);
+    context.keepOnly([x, previous]);
   }
   return x;
 }

@@ -24,7 +24,7 @@ export const dpmFast: Solver<AncestralOptions> = {
       const first = await begin(context, x, sigmaAt(t), index);
       const { down, up } = ancestralTime(t, next, range.end, eta);
       x = withNoise(context, await solve(new DpmStep(context, first, t, down), order), t, next, s_noise * up);
-      context.keepOnly([]);
+      context.keepOnly([x]);
     }
     return x;
   },

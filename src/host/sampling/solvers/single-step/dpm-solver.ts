@@ -31,7 +31,7 @@ export class DpmStep {
     private readonly from: number,
     to: number,
   ) {
-    this.slope = slopeOf(first);
+    this.slope = slopeOf(context, first);
     this.length = f(to - from);
     this.sigma = sigmaAt(to);
   }
@@ -70,17 +70,17 @@ export class DpmStep {
 
   /** Euler's step over a way to a noise level. */
   private straight(sigma: number, way: number): Tensor {
-    return axpy(this.first.x, this.slope, -f(sigma * f(expm1(way))));
+    return this.context.written((out) => axpy(this.first.x, this.slope, -f(sigma * f(expm1(way))), out));
   }
 
   /** A latent and a distance back along the change of the slope. */
   private bent(x: Tensor, distance: number, { slope }: Slope): Tensor {
-    const change = axpy(slope, this.slope, -1);
+    const change = this.context.written((out) => axpy(slope, this.slope, -1, out));
     return axpy(x, change, -distance, change);
   }
 
   private async evaluate(share: number, sigma: number, x: Tensor): Promise<Slope> {
-    return { share, slope: slopeOf(await evaluate(this.context, x, sigma)) };
+    return { share, slope: slopeOf(this.context, await evaluate(this.context, x, sigma)) };
   }
 }
 
@@ -90,8 +90,9 @@ export const sigmaAt = (t: number): number => f(exp(-t));
 /** (exp(way) - 1) / way - 1, of which 0 has the limit 0. */
 const curve = (way: number): number => (way === 0 ? 0 : f(f(f(expm1(way)) / way) - 1));
 
-function slopeOf({ x, sigma, denoised }: Point): Tensor {
-  const difference = axpy(x, denoised.tensor, -1);
+function slopeOf(context: SolverContext, { x, sigma, denoised }: Point): Tensor {
+  const estimate = context.combined([[1, denoised]]);
+  const difference = context.written((out) => axpy(x, estimate, -1, out));
   // 1 / sigma in double and one rounding: the quotient
   return weightedSum([[1 / sigma, difference]], difference);
 }
@@ -116,5 +117,5 @@ export function ancestralTime(t: number, next: number, end: number, eta: number)
 /** x and new noise for the way from one t to the next, times a factor; noise is drawn where that is 0 too. */
 export function withNoise(context: SolverContext, x: Tensor, t: number, next: number, factor: number): Tensor {
   const noise = context.noise(sigmaAt(t), sigmaAt(next));
-  return factor === 0 ? x : axpy(x, noise, factor);
+  return factor === 0 ? x : axpy(x, noise, factor, noise);
 }
