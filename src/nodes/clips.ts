@@ -1,4 +1,4 @@
-import type { Clip, Conditioning } from "../host/types.js";
+import type { Clip, Conditioning, Host } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { type Loading, lacking, loadHostFile } from "./host-files.js";
 
@@ -23,6 +23,7 @@ function joined(clips: readonly Clip[]): Clip {
   return { encoders, atLayer: hasLayers ? (layer) => joined(clips.map((clip) => clip.atLayer!(layer))) : undefined };
 }
 
+// decision 322
 /**
  * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing where
  * the host's clips have no such encoders.
@@ -30,7 +31,7 @@ function joined(clips: readonly Clip[]): Clip {
 export async function encodeTexts(
   clip: Clip,
   texts: Readonly<Record<string, string>>,
-  { host }: Loading,
+  host: Host,
   pictures: readonly Tensor[] = [],
 ): Promise<Conditioning> {
   if (clip.encodeTexts !== undefined) return clip.encodeTexts(texts, pictures);

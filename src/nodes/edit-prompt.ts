@@ -1,4 +1,4 @@
-import type { Clip, Conditioning, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Host, Vae } from "../host/types.js";
 import { firstChannels } from "../tensor/channels.js";
 import { resizeImage } from "../tensor/resize.js";
 import { roundHalfEven } from "../tensor/rounding.js";
@@ -6,7 +6,6 @@ import { fourSides } from "../tensor/shape.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { encodeTexts } from "./clips.js";
 import { withReferences } from "./conditioning.js";
-import type { Loading } from "./host-files.js";
 
 /** A picture in its own proportions with about so many pixels, its sides multiples of `unit`. */
 function ofPixels(picture: Tensor, pixels: number, unit: number): Tensor {
@@ -31,10 +30,10 @@ interface EditPrompt {
 /** Encodes a prompt with pictures for Qwen-Image-Edit; where there is a vae, their latents are references too. */
 export async function encodeEdit(
   { clip, prompt, vae, pictures, seenPixels, unit }: EditPrompt,
-  loading: Loading,
+  host: Host,
 ): Promise<Conditioning> {
   const seen = pictures.map((picture) => ofPixels(picture, seenPixels, 1));
-  const entries = await encodeTexts(clip, { qwen25_7b: prompt }, loading, seen);
+  const entries = await encodeTexts(clip, { qwen25_7b: prompt }, host, seen);
   if (vae === undefined || pictures.length === 0) return entries;
   const latents: Tensor[] = [];
   for (const picture of pictures) latents.push(await vae.encode(ofPixels(picture, 1024 * 1024, unit)));

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { registry } from "latentkit";
 import { modelsFolder } from "../helpers/models/models-folder.js";
 import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
@@ -12,7 +13,7 @@ describe("page: nodes and models", function () {
     const { url } = await start();
     const { page, errors } = await open(`${url}/#/nodes`);
     await enterToken(page);
-    await page.getByText("202 nodes").waitFor();
+    await page.getByText(`${[...registry.keys()].length} nodes`).waitFor();
     await page.getByLabel("Search nodes").fill("ksampler advanced");
     await page.getByText("KSampler (Advanced)").click();
     await page.getByText("start_at_step").waitFor();

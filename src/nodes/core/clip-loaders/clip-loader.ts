@@ -3,19 +3,9 @@ import { fileName, loadHostFile } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 
 const FAMILIES = [
-  ...[
-    "stable_diffusion",
-    "stable_cascade",
-    "sd3",
-    "stable_audio",
-    "mochi",
-    "ltxv",
-    "pixart",
-    "cosmos",
-    "lumina2",
-    "wan",
-  ],
-  ...["hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis"],
+  ...["stable_diffusion", "stable_cascade", "sd3", "stable_audio", "mochi", "ltxv", "pixart", "cosmos", "lumina2"],
+  ...["wan", "hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis"],
+  ...["longcat_image", "minimax"],
 ];
 
 export const clipLoader = defineNode({

@@ -14,7 +14,7 @@ export const clipTextEncodeFlux = defineNode({
     guidance: float({ default: 3.5, min: 0, max: 100, step: 0.1 }),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ clip, guidance, ...texts }, context) => ({
-    CONDITIONING: withOptions(await encodeTexts(clip, texts, context), { guidance }),
+  run: async ({ clip, guidance, ...texts }, { host }) => ({
+    CONDITIONING: withOptions(await encodeTexts(clip, texts, host), { guidance }),
   }),
 });

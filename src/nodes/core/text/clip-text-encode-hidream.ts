@@ -10,5 +10,5 @@ export const clipTextEncodeHiDream = defineNode({
   description: "Encodes a prompt for each of HiDream's encoders.",
   inputs: { clip: clip(), clip_l: prompt(), clip_g: prompt(), t5xxl: prompt(), llama: prompt() },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ clip, ...texts }, context) => ({ CONDITIONING: await encodeTexts(clip, texts, context) }),
+  run: async ({ clip, ...texts }, { host }) => ({ CONDITIONING: await encodeTexts(clip, texts, host) }),
 });

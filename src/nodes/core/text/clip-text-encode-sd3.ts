@@ -16,8 +16,8 @@ export const clipTextEncodeSd3 = defineNode({
     empty_padding: choice(["none", "empty_prompt"]),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ clip, empty_padding, ...texts }, context) => {
+  run: async ({ clip, empty_padding, ...texts }, { host }) => {
     const entries = Object.entries(texts).filter(([, text]) => text !== "" || empty_padding === "empty_prompt");
-    return { CONDITIONING: await encodeTexts(clip, Object.fromEntries(entries), context) };
+    return { CONDITIONING: await encodeTexts(clip, Object.fromEntries(entries), host) };
   },
 });

@@ -15,8 +15,8 @@ export const textEncodeQwenImageEditPlus = defineNode({
     image3: image({ optional: true }),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ image1, image2, image3, ...inputs }, context) => {
+  run: async ({ image1, image2, image3, ...inputs }, { host }) => {
     const pictures = [image1, image2, image3].filter((picture) => picture !== undefined);
-    return { CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 384 * 384, unit: 8 }, context) };
+    return { CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 384 * 384, unit: 8 }, host) };
   },
 });

@@ -13,8 +13,8 @@ export const textEncodeQwenImageEdit = defineNode({
     image: image({ optional: true }),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ image, ...inputs }, context) => {
+  run: async ({ image, ...inputs }, { host }) => {
     const pictures = image === undefined ? [] : [image];
-    return { CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 1024 * 1024, unit: 1 }, context) };
+    return { CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 1024 * 1024, unit: 1 }, host) };
   },
 });

@@ -44,13 +44,13 @@ describe("graph/workflow/convert", () => {
       registry.keys().filter((name) => coreWidgets(name) !== undefined),
       [],
     );
-    const guidance = node(4, "CLIPTextEncodeFlux", { inputs: [open("clip", 1)], widgets_values: ["a", "b", 3.5] });
+    const prompt = node(4, "CLIPTextEncodePixArtAlpha", { inputs: [open("clip", 1)], widgets_values: [64, 32, "a"] });
     const graph = convert(
-      [node(5, "CLIPLoader", { widgets_values: ["t5", "flux"] }), guidance],
+      [node(5, "CLIPLoader", { widgets_values: ["t5", "pixart"] }), prompt],
       [[1, 5, 0, 4, 0, "CLIP"]],
     );
-    assert.deepEqual(graph["4"]!.inputs, { clip_l: "a", t5xxl: "b", guidance: 3.5, clip: ["5", 0] });
-    assert.deepEqual(graph["5"]!.inputs, { clip_name: "t5", type: "flux" });
+    assert.deepEqual(graph["4"]!.inputs, { width: 64, height: 32, text: "a", clip: ["5", 0] });
+    assert.deepEqual(graph["5"]!.inputs, { clip_name: "t5", type: "pixart" });
   });
 
   it("follows the order of a newer editor's file, which lists all widgets of a node", () => {
