@@ -111,7 +111,7 @@ export const NARROW = [
   {
     from: "graph/",
     to: "nodes/",
-    only: ["define", "inputs", "registry", "sockets", "values"].map((name) => `nodes/${name}.ts`),
+    only: ["define", "file-kinds", "inputs", "registry", "sockets", "values"].map((name) => `nodes/${name}.ts`),
   },
 ];
 

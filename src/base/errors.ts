@@ -222,18 +222,40 @@ export function describe(value: unknown): string {
   return "an object";
 }
 
-/** Closest candidate by edit distance, if it is close enough for a typing error. @internal */
+/**
+ * Candidate that a word probably means: the same but for case and signs ("DPM++ 2M"), one that it begins ("euler_a"), the
+ * closest by edit distance if that is close enough for a typing error, or one of the word's first parts
+ * ("dpmpp_2m_karras"). @internal
+ */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
   // words of less than three letters are all close to each other, and more than three edits make another word
   const limit = Math.min(Math.floor(word.length / 3), 3);
   const lower = word.slice(0, 64).toLowerCase();
-  let best: string | undefined;
+  const beginnings = beginningsOf(lower);
+  const letters = beginnings.at(-1) ?? "";
+  let [begun, near, beginning]: (string | undefined)[] = [];
   let bestDistance = limit + 1;
   for (const candidate of candidates) {
-    const distance = editDistance(lower, candidate.slice(0, 64).toLowerCase(), bestDistance);
-    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+    const other = candidate.slice(0, 64).toLowerCase();
+    const others = beginningsOf(other).at(-1) ?? "";
+    if (letters !== "" && letters === others) return candidate;
+    const isShorter = begun === undefined || candidate.length < begun.length;
+    if (letters.length >= BEGINNING && others.startsWith(letters) && isShorter) begun = candidate;
+    const isLonger = beginning === undefined || candidate.length > beginning.length;
+    if (others.length >= BEGINNING && beginnings.includes(others) && isLonger) beginning = candidate;
+    const distance = editDistance(lower, other, bestDistance);
+    if (distance < bestDistance) [near, bestDistance] = [candidate, distance];
   }
-  return best;
+  return begun ?? near ?? beginning;
+}
+
+/** Letters that make a beginning: fewer begin many words. */
+const BEGINNING = 5;
+
+/** The parts of a name between its signs, joined up to each of them; "++" is read as samplers' names spell it. */
+function beginningsOf(name: string): string[] {
+  let joined = "";
+  return (name.replaceAll("++", "pp").match(/[\p{L}\p{N}]+/gu) ?? []).map((part) => (joined += part));
 }
 
 /** Closest candidate, and the sentence that suggests it with a space before it; "" where none is close. */

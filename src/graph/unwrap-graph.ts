@@ -3,8 +3,8 @@ import { isPlainObject, keysInOrder, rememberOrder } from "../io/json/lossless.j
 
 type Entries = Record<string, unknown>;
 
-/** Keys of request bodies that hold a graph: of ComfyUI's POST /prompt, and of services that run ComfyUI. */
-const WRAPPERS = ["prompt", "workflow", "input"] as const;
+/** Keys that hold a graph: of ComfyUI's POST /prompt, of services that run ComfyUI, and of templates. */
+const WRAPPERS = ["prompt", "workflow", "input", "nodes"] as const;
 const MAX_WRAPPERS = 3;
 
 /** Ids as the editor writes them, "12:3" inside a subgraph: the value of such a key is meant as a node. */

@@ -1,6 +1,7 @@
-import { LatentkitError } from "../base/errors.js";
+import { atNode, LatentkitError } from "../base/errors.js";
 import { recall } from "../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
+import { lackOf } from "../nodes/file-kinds.js";
 import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
@@ -138,6 +139,14 @@ export function checkGraph(
       if (EDITOR_LEFTOVERS.has(name)) continue;
       const at = { nodeId: id, node: raw.class_type as string };
       warnings.push(unknownInputWarning(at, name, Object.keys(definition.inputs)));
+    }
+    for (const [input, { files, options }] of Object.entries(definition.inputs)) {
+      if (files === undefined || host === undefined || warnings.length >= MAX_WARNINGS) continue;
+      // a default means none
+      if (!Object.hasOwn(inputs, input) || inputs[input] === options.default) continue;
+      const lack = lackOf(host, files);
+      const at = { nodeId: id, node: raw.class_type as string };
+      if (lack !== undefined) warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${lack}.`) });
     }
     prepared.set(id, { id, displayId: id, definition, links, values: checked.values, unknown });
     for (const link of links) {

@@ -2,21 +2,8 @@ import { describe, LatentkitError } from "../base/errors.js";
 import { hostModel } from "../host/derived-model.js";
 import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
+import { hostName, PLURALS } from "./file-kinds.js";
 import { choice } from "./inputs.js";
-
-/** Kinds of files in the words of a message. */
-const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
-  loras: "LoRAs",
-  vae: "separate VAEs",
-  controlnet: "ControlNets",
-  upscale_models: "upscale models",
-  clip_vision: "CLIP vision models",
-  style_models: "style models",
-  gligen: "GLIGEN models",
-  hypernetworks: "hypernetworks",
-  diffusion_models: "separate diffusion models",
-  text_encoders: "separate text encoders",
-};
 
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
@@ -42,15 +29,13 @@ export async function loadHostFile<Kind extends keyof HostFiles>(
   // a name that came through a link was not validated
   const file = names.includes(name) ? name : host.fileOf?.(kind, name);
   if (file !== undefined) return host.loadFile(kind, file, signal, settings);
-  const message = `${subject(host)}: expected one of its ${PLURALS[kind]}, received ${describe(name)}.`;
+  const message = `${hostName(host)}: expected one of its ${PLURALS[kind]}, received ${describe(name)}.`;
   throw new LatentkitError("input.not-in-list", message, { received: describe(name) });
 }
 
 /** Error of a host without something that a node needs: "no LoRAs". */
 export const lacking = (host: Host, nothing: string): LatentkitError =>
-  new LatentkitError("host.missing", `${subject(host)}: it has ${nothing}.`);
-
-const subject = (host: Host): string => `host ${describe(host.name)}`;
+  new LatentkitError("host.missing", `${hostName(host)}: it has ${nothing}.`);
 
 /** The model with a changed network. Fails with host.missing where its host cannot change it. */
 export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: Host): Model {

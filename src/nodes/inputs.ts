@@ -12,7 +12,7 @@ export type Choice = string | number | boolean;
 export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[] | undefined);
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
-  readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf">;
+  readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf"> & Partial<Pick<Host, "name">>;
   readonly inputDir?: string;
   /** Input files at hand, which precede those of the folder. */
   readonly files?: FilesByName;

@@ -3,6 +3,7 @@ import type { Validation } from "../../graph/validate.js";
 import { type GraphError, promptError } from "../../graph/validation/graph-error.js";
 import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/print.js";
+import { registry } from "../../nodes/index.js";
 import { validateGraph } from "../../render/defaults.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, type Command, idList, pair } from "../command.js";
@@ -41,7 +42,10 @@ export const validateCommand: Command = {
     // the JSON is ComfyUI's response, for which one valid output is enough; the exit code is that of render
     const canRun = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
-    else terminal.out(`${harmless(report(oneLine(path), verdict, canRun).join("\n"))}\n`);
+    else {
+      const hint = hostHint(verdict, args.values("models").length > 0);
+      terminal.out(`${harmless([...report(oneLine(path), verdict, canRun), ...hint].join("\n"))}\n`);
+    }
     return canRun ? 0 : INVALID;
   },
 };
@@ -66,19 +70,35 @@ function verdictOf(path: string, args: Arguments, host: Host | undefined): Valid
 function report(path: string, verdict: Validation, canRun: boolean): string[] {
   const faults = Object.values(verdict.nodeErrors).flatMap(({ errors }) => errors.map(sentenceOf));
   const warnings = verdict.warnings.map(({ message }) => `Warning: ${message}`);
-  if (verdict.ok && canRun) {
-    const others = faults.length === 0 ? "" : " The other outputs are left out:";
-    return [`${path} can run and computes ${verdict.outputs.join(", ")}.${others}`, ...faults, ...warnings];
+  if (!verdict.ok) {
+    return [`${path} cannot run.`, ...(faults.length === 0 ? [sentenceOf(verdict.error)] : faults), ...warnings];
   }
-  if (verdict.ok) {
-    const hint = `With --partial it can run and computes ${verdict.outputs.join(", ")}.`;
-    return [`${path} cannot run.`, ...faults, hint, ...warnings];
-  }
-  return [`${path} cannot run.`, ...(faults.length === 0 ? [sentenceOf(verdict.error)] : faults), ...warnings];
+  const { outputs } = verdict;
+  const computes = `can run and computes ${outputs.length === 1 ? "node" : "nodes"} ${outputs.join(", ")}.`;
+  if (!canRun) return [`${path} cannot run.`, ...faults, `With --partial it ${computes}`, ...warnings];
+  return [
+    `${path} ${computes}${faults.length === 0 ? "" : " The other outputs are left out:"}`,
+    ...faults,
+    ...warnings,
+  ];
 }
 
-function sentenceOf({ sentence, suggestion }: GraphError): string {
+function sentenceOf({ sentence, suggestion, received }: GraphError): string {
+  const key = PLACEHOLDER.exec(received ?? "")?.[1];
+  if (key !== undefined) return `${sentence} It is a placeholder: render fills it with --set ${key}=VALUE.`;
   return suggestion === undefined || sentence.includes(suggestion)
     ? sentence
     : `${sentence} Did you mean "${suggestion}"?`;
+}
+
+/** A described text that is all placeholder. */
+const PLACEHOLDER = /^"\{\{ ?([\w.-]{1,64}) ?\}\}"$/;
+
+/** Sentence about names that the preview host was asked for; none where the models are the caller's own. */
+function hostHint({ nodeErrors }: Validation, hasModels: boolean): string[] {
+  const isCheckpoint = ({ code, input }: GraphError, classType: string): boolean =>
+    code === "input.not-in-list" && registry.get(classType)?.inputs[input ?? ""]?.files === "checkpoints";
+  const errors = Object.values(nodeErrors);
+  if (hasModels || !errors.some((node) => node.errors.some((error) => isCheckpoint(error, node.class_type)))) return [];
+  return ["These names are the preview host's: with --models DIR they are checked against your own files."];
 }

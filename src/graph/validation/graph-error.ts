@@ -1,7 +1,7 @@
 import { atNode, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../base/errors.js";
 import { pythonNumber } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
-import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";
+import { choicesOf, expectedOf, isWidget, type Misfit, misfitError } from "../../nodes/values.js";
 import { type CheckedInput, comfyTypeOf, inputConfig, jsonValue, LISTED_CHOICES } from "./checked-input.js";
 
 /** An error of a graph as data: the first four fields are ComfyUI's, the others are for people and programs. */
@@ -88,7 +88,8 @@ export function valueError(misfit: Misfit, at: CheckedInput, received: unknown):
 
 /** Error of a list that is no link. */
 export function badLink(at: CheckedInput, received: unknown): GraphError {
-  const expected = "a link [node id, slot]";
+  const link = "a link [node id, slot]";
+  const expected = isWidget(at.spec.type) ? `${expectedOf(at.spec, { context: at.context })} or ${link}` : link;
   return fromError(linkError(at, expected, pythonText(received)), {
     message: "Bad linked input, must be a length-2 list of [node_id, slot_index]",
     details: at.input,

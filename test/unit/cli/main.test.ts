@@ -195,10 +195,48 @@ describe("latentkit", () => {
     assert.match((await run([...args, "--out", join(folder(), "from-flag")])).out, /from-flag/);
   });
 
+  it("validate: says whose names were expected, what a placeholder is, and what the host cannot load", async () => {
+    const graph = {
+      1: { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "mine.safetensors" } },
+      2: { class_type: "CLIPTextEncode", inputs: { text: "a", clip: ["1", 1] } },
+      3: {
+        class_type: "KSampler",
+        inputs: {
+          ...{
+            seed: "{{seed}}",
+            steps: ["x"],
+            cfg: 7,
+            sampler_name: "dpmpp_2m_karras",
+            scheduler: "karras",
+            denoise: 1,
+          },
+          ...{ model: ["1", 0], positive: ["2", 0], negative: ["2", 0], latent_image: ["5", 0] },
+        },
+      },
+      4: { class_type: "VAELoader", inputs: { vae_name: "mine.safetensors" } },
+      5: { class_type: "EmptyLatentImage", inputs: { width: 64, height: 64, batch_size: 1 } },
+      6: { class_type: "VAEDecode", inputs: { samples: ["3", 0], vae: ["4", 0] } },
+      7: { class_type: "PreviewImage", inputs: { images: ["6", 0] } },
+    };
+    const { code, out } = await run(["validate", write("unready.json", graph)]);
+    assert.equal(code, 2);
+    assert.match(out, /received "\{\{seed\}\}"\. It is a placeholder: render fills it with --set seed=VALUE\.\n/);
+    assert.match(out, /"steps": expected a whole number from 1 to 10000 or a link \[node id, slot\]/);
+    assert.match(out, /received "dpmpp_2m_karras"\. Did you mean "?dpmpp_2m"?\?/);
+    assert.match(
+      out,
+      /Warning: Node 4 \(VAELoader\), input "vae_name": host "preview" has no separate VAEs, so the run/,
+    );
+    assert.match(
+      out,
+      /These names are the preview host's: with --models DIR they are checked against your own files\.\n$/,
+    );
+  });
+
   it("validate: names node and input of an error, exit code 2", async () => {
     const good = await run(["validate", join(graphs, "if.json")]);
     assert.deepEqual([good.code, good.err], [0, ""]);
-    assert.match(good.out, /can run and computes 4\./);
+    assert.match(good.out, /can run and computes node 4\./);
     const graph = JSON.parse(readFileSync(join(graphs, "inject-noise-to-latent.json"), "utf8")) as Record<
       string,
       { inputs: Record<string, unknown> }

@@ -18,6 +18,7 @@ describe("request bodies around a graph", () => {
     "a worker's prompt": { id: "x", input: { prompt: graph } },
     "POST /prompt": { prompt: graph, client_id: "c", extra_data: { extra_pnginfo: { workflow: editor } } },
     "a workflow": { workflow: graph },
+    "a template": { _meta: { title: "a" }, nodes: graph },
     "all of them": { input: { workflow: { prompt: graph } } },
   };
   for (const [name, body] of Object.entries(bodies)) {

@@ -250,6 +250,7 @@ describe("no node changes its inputs", () => {
       VAEDecodeTiled: { samples: { samples: Tensor.zeros([1, 4, 9, 10]) }, vae, ...tiles },
       VAEEncodeTiled: { pixels: large, vae, ...tiles },
       VAEEncodeForInpaint: { pixels: image, vae, mask, grow_mask_by: 2 },
+      InstructPixToPixConditioning: { positive: conditioning, negative: conditioning, vae, pixels: image },
       InpaintModelConditioning: {
         ...{ positive: conditioning, negative: conditioning },
         ...{ vae, pixels: image, mask, noise_mask: true },

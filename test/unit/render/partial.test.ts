@@ -260,7 +260,7 @@ describe("an output that cannot be computed", () => {
     writeFileSync(graph, JSON.stringify(twoSides("none")));
     const bad = await latentkit(["validate", graph, "--input", inputDir]);
     assert.equal(bad.code, 2);
-    assert.match(bad.stdout, /cannot run\.\nNode 3 .*\nWith --partial it can run and computes 2\.\n$/);
+    assert.match(bad.stdout, /cannot run\.\nNode 3 .*\nWith --partial it can run and computes node 2\.\n$/);
     assert.equal((await latentkit(["validate", graph, "--input", inputDir, "--partial"])).code, 0);
   });
 });

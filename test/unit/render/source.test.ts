@@ -106,7 +106,7 @@ describe("render/source", () => {
     const path = file("cli.json", workflow);
     const { code, out: printed } = await run("validate", path);
     assert.equal(code, 0);
-    assert.match(printed, /cli\.json can run and computes 2\./);
+    assert.match(printed, /cli\.json can run and computes node 2\./);
   });
 
   it("converts on the command line, to a file or to the terminal", async () => {

@@ -5,7 +5,7 @@ import { choice } from "../../inputs.js";
 const FAMILIES = [
   ...["stable_diffusion", "stable_cascade", "sd3", "stable_audio", "mochi", "ltxv", "pixart", "cosmos", "lumina2"],
   ...["wan", "hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis"],
-  ...["longcat_image", "minimax"],
+  ...["longcat_image", "minimax", "krea2", "ideogram4", "cogvideox", "ernie_image"],
 ];
 
 export const clipLoader = defineNode({

@@ -1,23 +1,30 @@
+import { inputError } from "../../../base/errors.js";
 import { derivedModel } from "../../../host/derived-model.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
-import { float, model } from "../../inputs.js";
+import { boolean, float, model } from "../../inputs.js";
 
 export const cfgNorm = defineNode({
   key: "CFGNorm",
   category: "advanced/guidance",
   description: "Limits each cell of the guided estimate to the length of the positive side's.",
-  inputs: { model: model(), strength: float({ default: 1, min: 0, max: 100, step: 0.01 }) },
+  inputs: {
+    model: model(),
+    strength: float({ default: 1, min: 0, max: 100, step: 0.01 }),
+    pre_cfg: boolean({ optional: true, default: false, tooltip: "Only false: the norm of the guided estimate." }),
+  },
   outputs: [{ name: "patched_model", type: "MODEL" }],
-  run: ({ model, strength }) => ({
-    patched_model: derivedModel(model, {
+  run: ({ model, strength, pre_cfg }) => {
+    if (pre_cfg) throw inputError("value.invalid", { input: "pre_cfg" }, "false", pre_cfg);
+    const patched_model = derivedModel(model, {
       guidance: (before) => ({
         ...before,
         after: [...(before?.after ?? []), (denoised, { cond }) => shortened(denoised, cond, strength)],
       }),
-    }),
-  }),
+    });
+    return { patched_model };
+  },
 });
 
 /** Keeps the factor of a cell that is 0 finite. */

@@ -1,4 +1,5 @@
 import { inpaintModelConditioning } from "./inpaint-model-conditioning.js";
+import { instructPixToPixConditioning } from "./instruct-pix-to-pix-conditioning.js";
 import { setLatentNoiseMask } from "./set-latent-noise-mask.js";
 import { vaeDecode } from "./vae-decode.js";
 import { vaeDecodeTiled } from "./vae-decode-tiled.js";
@@ -8,6 +9,7 @@ import { vaeEncodeTiled } from "./vae-encode-tiled.js";
 
 export const vaeNodes = [
   inpaintModelConditioning,
+  instructPixToPixConditioning,
   setLatentNoiseMask,
   vaeDecode,
   vaeDecodeTiled,

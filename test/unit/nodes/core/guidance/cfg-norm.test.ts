@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
+import { refuses } from "../../../../helpers/errors.js";
 import { guidanceOf, step } from "../../../../helpers/graph/guidance.js";
 import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
@@ -12,6 +13,11 @@ describe("CFGNorm", () => {
   it("shortens cells that are longer than those of the positive side", async () => {
     const result = await changed(1, cells([6, 8], [0.3, 0.4], [0, 0]), cells([3, 4], [3, 4], [1, 1]));
     assertSameBits(result, cells([3, 4], [0.3, 0.4], [0, 0]));
+  });
+
+  it("refuses the norm before guidance", async () => {
+    await refuses(guidanceOf("CFGNorm", { strength: 1, pre_cfg: true }), "value.invalid", /pre_cfg.*expected false/);
+    await guidanceOf("CFGNorm", { strength: 1, pre_cfg: false });
   });
 
   it("multiplies all of them by its strength, in each item of a batch", async () => {
