@@ -231,6 +231,7 @@
         "native/core/runtime/background.cpp",
         "native/core/runtime/dispatch.cpp",
         "native/core/runtime/parallel.cpp",
+        "native/core/runtime/processor.cpp",
         "native/core/runtime/scratch.cpp",
         "native/core/runtime/status.cpp",
         "native/core/sampling/beta.cpp",

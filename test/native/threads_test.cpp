@@ -4,6 +4,11 @@
 #include <thread>
 
 #include "check.h"
+#include "runtime/processor.h"
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 namespace {
 
@@ -45,6 +50,36 @@ void callers_at_once() {
     }
   });
   for (std::thread &thread : threads) thread.join();
+}
+
+/* A thread that leaves its processor is on another one, and may use all that it could use before. */
+void processors() {
+  using namespace latentkit;
+#if defined(__linux__)
+  std::thread([] {
+    cpu_set_t all, after;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    int moved = 0;
+    for (int round = 0; round < 20; round++) {
+      const int before = current_processor();
+      leave_processor(before);
+      if (current_processor() != before) moved++;
+      CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&all, &after));
+    }
+    // the system may bring it back, but not always
+    CHECK(CPU_COUNT(&all) == 1 ? moved == 0 : moved > 10);
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(current_processor(), &first);
+    if (CPU_COUNT(&all) < 2 || sched_setaffinity(0, sizeof first, &first) != 0) return;
+    const int alone = current_processor();
+    leave_processor(alone); /* there is no other one */
+    CHECK(current_processor() == alone);
+    leave_processor(-1);
+    leave_processor(1 << 20);
+    CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&first, &after));
+  }).join();
+#endif
 }
 
 struct Tally {
@@ -125,6 +160,7 @@ void shutdown_from_work() {
 
 int main() {
   settings();
+  processors();
   callers_at_once();
   background_jobs();
   submit_against_shutdown();

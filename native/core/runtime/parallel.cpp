@@ -6,11 +6,8 @@
 #include <cstdlib>
 #include <mutex>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include "background.h"
+#include "processor.h"
 #include "scratch.h"
 #include "threads.h"
 
@@ -27,9 +24,9 @@ struct Job {
 constexpr int kMaxThreads = 256;
 
 // decision 320
-/* A sleeping thread takes some 50 us to wake: that long, threads look for the next job, and callers for the last chunk,
- * before they sleep. */
-constexpr auto kAwake = std::chrono::microseconds(50);
+/* A sleeping thread takes some 50 us to wake: twice as long, threads look for the next job, and callers for the last
+ * chunk, before they sleep. */
+constexpr auto kAwake = std::chrono::microseconds(100);
 
 /* Waits awake until is_over() is true, for kAwake at most. */
 template <class IsOver>
@@ -43,6 +40,25 @@ void stay_awake(IsOver is_over) {
     }
   } while (std::chrono::steady_clock::now() < end);
 }
+
+// decision 323
+/* Keeps a thread of the pool off the processor of its caller, where the system may wake it after a pause: there they
+ * take turns, and twice the threads take longer than one. */
+class Distance {
+ public:
+  void keep(int caller) {
+    if (caller == kUnknownProcessor || current_processor() != caller) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + kPause;
+    leave_processor(caller);
+  }
+
+ private:
+  /* Where the system keeps moving the thread back, it has its reasons. */
+  static constexpr auto kPause = std::chrono::microseconds(100);
+  std::chrono::steady_clock::time_point next_{};
+};
 
 thread_local bool inside_body = false;
 
@@ -60,7 +76,8 @@ int threads_wished() {
     long count = std::strtol(text, &end, 10);
     if (end != text && *end == '\0' && count >= 1 && count <= kMaxThreads) return static_cast<int>(count);
   }
-  return available_processors();
+  const int count = available_processors();
+  return count < kMaxThreads ? count : kMaxThreads;
 }
 
 class Pool {
@@ -72,6 +89,7 @@ class Pool {
     {
       std::lock_guard<std::mutex> lock(state_);
       job_ = &job;
+      caller_ = current_processor();
       wave_++;
     }
     wake_.notify_all();
@@ -119,6 +137,7 @@ class Pool {
   }
 
   void loop(uint64_t seen) {
+    Distance distance;
     for (;;) {
       stay_awake([&] { return stopping_ || wave_ != seen; });
       std::unique_lock<std::mutex> lock(state_);
@@ -127,8 +146,10 @@ class Pool {
       seen = wave_;
       if (job_ == nullptr) continue;  // done without this thread
       Job &job = *job_;
+      const int caller = caller_;
       busy_++;
       lock.unlock();
+      distance.keep(caller);
       work_on(job);
       lock.lock();
       if (--busy_ == 0) done_.notify_one();
@@ -136,11 +157,12 @@ class Pool {
   }
 
   std::mutex owner_; /* held by the one caller whose job runs; guards threads_ */
-  std::mutex state_; /* held to change job_, wave_, busy_ and stopping_ */
+  std::mutex state_; /* held to change job_, caller_, wave_, busy_ and stopping_ */
   std::condition_variable wake_, done_;
   std::vector<std::thread> threads_;
   std::atomic<int> count_{threads_wished()};
   Job *job_ = nullptr;
+  int caller_ = kUnknownProcessor; /* processor of the job's caller */
   std::atomic<uint64_t> wave_{0};
   std::atomic<int> busy_{0};
   std::atomic<bool> stopping_{false};
@@ -161,19 +183,6 @@ void run_chunks(size_t chunks, ChunkBody body, void *context) noexcept {
   }
   Job job{body, context, chunks};
   pool().run(job);
-}
-
-int available_processors() {
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    int count = CPU_COUNT(&set);
-    if (count > 0) return count < kMaxThreads ? count : kMaxThreads;
-  }
-#endif
-  unsigned count = std::thread::hardware_concurrency();
-  return count == 0 ? 1 : static_cast<int>(count < kMaxThreads ? count : kMaxThreads);
 }
 
 }  // namespace latentkit

@@ -36,7 +36,4 @@ void for_ranges(size_t n, size_t grain, Body &&body) {
   });
 }
 
-/* Processors this process may run on, at least 1. */
-int available_processors();
-
 }  // namespace latentkit
