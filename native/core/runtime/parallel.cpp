@@ -43,7 +43,7 @@ void stay_awake(IsOver is_over) {
 
 // decision 323
 /* Keeps a thread of the pool off the processor of its caller, where the system may wake it after a pause: there they
- * take turns, and twice the threads take longer than one. */
+ * take turns, and two threads take longer than one. */
 class Distance {
  public:
   void keep(int caller) {

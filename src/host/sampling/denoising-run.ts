@@ -116,7 +116,7 @@ export class DenoisingRun implements SolverContext {
     this.memory.keepOnly(kept);
   }
 
-  /** Returns the memory of the run to the pool once the result has been read; that of the reported estimate where it is not kept. */
+  /** Returns the memory of the run to the pool once the result has been read, but that of a reported estimate to be kept. */
   end(keepsEstimate: boolean): void {
     this.estimator.end();
     if (this.first !== undefined) this.memory.follow(this.first);

@@ -40,7 +40,7 @@ export interface SolverContext {
   combined(terms: readonly LatentTerm[]): Tensor;
   /** A latent that `write` computes, in memory of the run where it gets some. */
   written(write: (out: Tensor | undefined) => Tensor): Tensor;
-  /** Takes estimates, noise, sums and what was written back but these: the solver reads no other any more, and later ones have its memory. */
+  /** Takes all latents that it has returned back but these: the solver reads no other any more, and later ones have its memory. */
   keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor | Estimate): void;

@@ -8,7 +8,7 @@ export const saveImageWebsocket = defineNode({
   key: "SaveImageWebsocket",
   category: "api/image",
   description:
-    "Saves each image as PreviewImage does, without the graph; the service also sends it through the WebSocket.",
+    "Saves each image as a temporary PNG file, without the graph; the service also sends it through the WebSocket.",
   inputs: { images: image() },
   outputs: {},
   outputNode: true,
@@ -16,14 +16,7 @@ export const saveImageWebsocket = defineNode({
   hasUi: true,
   run: ({ images }, context) => {
     const folder = join(context.folders.output, TEMPORARY);
-    const sent = {
-      images,
-      prefix: "websocket",
-      folder,
-      type: "temp",
-      prompt: undefined,
-      extraPnginfo: undefined,
-    } as const;
-    return savePictures(sent, context);
+    const texts = { prompt: undefined, extraPnginfo: undefined };
+    return savePictures({ images, prefix: "websocket", folder, type: "temp", isPng: true, ...texts }, context);
   },
 });

@@ -15,6 +15,8 @@ interface Save {
   readonly type: "output" | "temp";
   readonly prompt: unknown;
   readonly extraPnginfo: unknown;
+  /** Whether the files are PNG whatever the format of the run. */
+  readonly isPng?: boolean;
 }
 
 /** Settings of the run for this node's images; without `hasMetadata` those alone that are not about texts. */
@@ -30,7 +32,8 @@ export function savingOf({ output = {}, isBlocking, nodeId, clock, signal }: Nod
 }
 
 /** Saves files under ComfyUI's names, `prefix_00001_.png`; nothing is overwritten. */
-export async function savePictures({ images, prefix, folder, type, prompt, extraPnginfo }: Save, context: NodeContext) {
+export async function savePictures(save: Save, context: NodeContext) {
+  const { images, prefix, folder, type, prompt, extraPnginfo, isPng = false } = save;
   const saved = await saveImages(images, {
     outputFolder: folder,
     prefix,
@@ -38,6 +41,7 @@ export async function savePictures({ images, prefix, folder, type, prompt, extra
     tail: "_",
     text: metadataText(prompt, extraPnginfo),
     ...savingOf(context, true),
+    ...(isPng && { format: undefined }),
   });
   return { result: [], ui: { images: saved.map((file) => ({ ...file, type })) } };
 }

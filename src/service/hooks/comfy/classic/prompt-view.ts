@@ -29,6 +29,8 @@ export class PromptView {
   node: string | null = null;
   /** Class of that node. */
   classType: unknown = null;
+  /** Name of the file that it has saved last; undefined before the first. */
+  saved: string | undefined;
   #lacksCached = false;
 
   constructor(id: string) {
@@ -51,6 +53,7 @@ export class PromptView {
     if (event === "node_start") {
       this.node = String(node);
       this.classType = classType;
+      this.saved = undefined;
       before.push(this.#message("executing", { node, display_node: node }));
     } else if (event === "progress") {
       before.push(this.#message("progress", { value: fields.value, max: fields.max, node }));
@@ -63,6 +66,7 @@ export class PromptView {
       this.#failure = { node_id: node, node_type: classType, message: fields.message, code: fields.code };
     } else if (event === "image" || event === "file") {
       const name = nameOf(fields.url);
+      if (node === this.node) this.saved = name;
       if (name !== undefined) this.files.set(`${String(fields.subfolder)}/${String(fields.filename)}`, name);
     }
     return before;

@@ -71,9 +71,9 @@ export class Publisher {
   }
 
   /** Sends the picture that a prompt has just saved, where its node is one whose clients read pictures from their sockets. */
-  async #sendPicture(id: string, clientId: string, { node, classType, files }: PromptView): Promise<void> {
-    const name = [...files.values()].at(-1);
+  async #sendPicture(id: string, clientId: string, { node, classType, saved: name }: PromptView): Promise<void> {
     if (classType !== "SaveImageWebsocket" || node === null || name === undefined) return;
+    if (!this.#sockets.has(clientId)) return;
     const { runs, files: store, config, log } = this.#context;
     try {
       const file = await store.open(await runs.file(id, name), { headOnly: false });

@@ -87,6 +87,11 @@ export class Sockets {
     }
   }
 
+  /** Whether a client has an open socket here. */
+  has(clientId: string): boolean {
+    return this.#byClient.has(clientId);
+  }
+
   /** Sends to the sockets of a client. */
   send(clientId: string, message: Message): void {
     const sockets = this.#byClient.get(clientId);
@@ -184,7 +189,11 @@ export class Sockets {
   }
 
   #write(client: WebSocket, data: string | Buffer, done: () => void = ignore): void {
-    // a closed one calls back too
+    if (client.readyState !== client.OPEN) {
+      done();
+      return;
+    }
+    // a socket that is cut calls back too
     client.send(data, done);
     this.#cutSlow(client);
   }

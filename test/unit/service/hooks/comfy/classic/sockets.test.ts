@@ -69,6 +69,21 @@ describe("WebSockets of the classic API", () => {
     assert.ok(sockets.size < 4);
   });
 
+  it("a picture may be larger than what a reader may leave unread, and ends with a reader that takes none of it", async () => {
+    const limits = { slow_reader_bytes: 1000, streams_bytes: 1e9, slow_reader_seconds: 0.2 };
+    const { sockets, opened } = await open(limits, ["fast", "slow"]);
+    const [fast, slow] = opened;
+    const png = Buffer.alloc(30_000_000, 7);
+    const read = once(fast!, "message");
+    await sockets.picture("fast", png, {});
+    assert.equal(((await read) as [Buffer])[0].length, png.length + 8);
+    slow!.pause();
+    await sockets.picture("slow", png, {});
+    await until(() => !sockets.has("slow"), "the cut");
+    assert.ok(sockets.has("fast"));
+    await sockets.picture("slow", png, {});
+  });
+
   it("a socket that is behind does without previews", async () => {
     const { sockets, opened } = await open({ slow_reader_bytes: 1e9, streams_bytes: 1e9 }, ["me"]);
     const [client] = opened;
