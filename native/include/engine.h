@@ -188,9 +188,9 @@ engine_status engine_lerp(engine_f32 out, engine_cf32 a, engine_cf32 b, float t)
 #define ENGINE_MAX_TERMS 8
 
 /* The sum of coefficients[k] * x[k] over `count` operands, 1 to ENGINE_MAX_TERMS, once or several times, one after the
- * other: out has a multiple of the operands' length. Each coefficient is the sum of two floats, which are multiplied
- * and added one by one, fused: small halves first, from the first operand on, then the large ones. An infinite element
- * of an operand gives an infinity or NaN. Fails: BAD_LENGTH, BAD_ARGUMENT. */
+ * other: out has a multiple of the operands' length, and may begin with operands. Each coefficient is the sum of two
+ * floats, which are multiplied and added one by one, fused: small halves first, from the first operand on, then the
+ * large ones. An infinite element of an operand gives an infinity or NaN. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_weighted_sum(engine_f32 out, const engine_cf32 *x, const double *coefficients, size_t count);
 
 /* Unbiased standard deviation of all elements, in double over a fixed tree (mean first, then squares), rounded once.

@@ -152,24 +152,21 @@ function findNode(key: string, registry: Registry): NodeDefinition {
 class InvokeContext implements NodeContext {
   readonly nodeId: string;
   readonly state = {};
-  readonly folders: NodeContext["folders"];
-  readonly readInput: NodeContext["readInput"];
   readonly clock: NodeContext["clock"];
   readonly fetch: NodeContext["fetch"];
   readonly config: NodeConfig;
   readonly log: NodeContext["log"];
   readonly progress = ignore;
   private currentHost: Host | undefined;
+  private places: NodeContext["folders"] | undefined;
+  private inputs: InputFiles | undefined;
 
   constructor(
     key: string,
-    options: InvokeOptions,
+    private readonly options: InvokeOptions,
     private readonly span: Span,
   ) {
     this.nodeId = String(options.hidden?.unique_id ?? key);
-    this.folders = { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") };
-    const inputs = new InputFiles({ folder: this.folders.input, files: options.files });
-    this.readInput = (name, subject) => inputs.read(name, subject, span.signal);
     this.clock = options.clock ?? now;
     this.fetch = options.fetch ?? globalThis.fetch;
     this.config = options.config ?? {};
@@ -177,16 +174,27 @@ class InvokeContext implements NodeContext {
     this.currentHost = options.host;
   }
 
-  /** Made only for a node that reads it. */
+  // the rest is made for a node that reads it
+
   get signal(): AbortSignal {
     return this.span.signal;
   }
 
-  /** Made only for a node that reads it, too. */
   get host(): Host {
     this.currentHost ??= createPreviewHost();
     return this.currentHost;
   }
+
+  get folders(): NodeContext["folders"] {
+    const { outputDir = "out", inputDir = "input" } = this.options;
+    this.places ??= { output: resolve(outputDir), input: resolve(inputDir) };
+    return this.places;
+  }
+
+  readonly readInput: NodeContext["readInput"] = (name, subject) => {
+    this.inputs ??= new InputFiles({ folder: this.folders.input, files: this.options.files });
+    return this.inputs.read(name, subject, this.signal);
+  };
 }
 
 const ignore = (): void => {};
@@ -194,13 +202,13 @@ const now = (): Date => new Date();
 
 /** Surroundings of choices of inputs. */
 class InvokeChoices implements ChoiceContext {
-  readonly inputDir: string;
-
   constructor(
     private readonly context: NodeContext,
     readonly files: InvokeOptions["files"],
-  ) {
-    this.inputDir = context.folders.input;
+  ) {}
+
+  get inputDir(): string {
+    return this.context.folders.input;
   }
 
   get host(): Host {

@@ -181,6 +181,8 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
  * Fails with input.wrong-type, naming node, input, value and what was expected.
  */
 export function checkSocket(type: string, value: unknown, at: InputAddress): unknown {
+  const alone = RULES.get(type)?.read(value);
+  if (alone !== undefined) return alone;
   const members = type.split(",").map((member) => RULES.get(member.trim()));
   const expected: string[] = [];
   for (const rule of members) {

@@ -59,13 +59,10 @@ export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
   return produce("weightedSum", like, like.size, out, sum, onDevice);
 }
 
-/** The same sum `times` times as one batch [times * B, …], on the CPU; `out` is none of the terms. */
+/** The same sum `times` times as one batch [times * B, …], on the CPU; a term may lie at the beginning of `out`. */
 export function repeatedSum(terms: readonly Term[], times: number, out?: Tensor): Tensor {
   const like = firstOf("repeatedSum", terms);
-  const [items, ...sides] = like.shape;
-  if (items === undefined)
-    throw new LatentkitError("tensor.bad-shape", "repeatedSum: expected a batch, received shape [].");
-  const sum = out ?? Tensor.unfilled([times * items, ...sides]);
+  const sum = out ?? unfilledBatch(like, times);
   const flat: (number | Float32Array)[] = [];
   for (const [coefficient, x] of terms) {
     requireSameShape("repeatedSum", like, x);
@@ -73,6 +70,11 @@ export function repeatedSum(terms: readonly Term[], times: number, out?: Tensor)
   }
   loadNative().weightedSum(sum.data, ...flat);
   return sum;
+}
+
+function unfilledBatch({ shape: [items, ...sides] }: Tensor, times: number): Tensor {
+  if (items !== undefined) return Tensor.unfilled([times * items, ...sides]);
+  throw new LatentkitError("tensor.bad-shape", "repeatedSum: expected a batch, received shape [].");
 }
 
 function firstOf(operation: string, terms: readonly Term[]): Tensor {

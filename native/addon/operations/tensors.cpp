@@ -29,8 +29,8 @@ Napi::Value Binary(const Napi::CallbackInfo &info) {
   else return a.done(a.run(kCore, kCuda, out, x, y));
 }
 
-/* out, which may hold the sum several times, then up to ENGINE_MAX_TERMS pairs of a coefficient and an operand: lists
- * would cost more than a small sum. */
+/* out, which may hold the sum several times and begin with an operand, then up to ENGINE_MAX_TERMS pairs of a
+ * coefficient and an operand: lists would cost more than a small sum. */
 template <class A>
 Napi::Value WeightedSum(const Napi::CallbackInfo &info) {
   const A a(info);
@@ -44,7 +44,7 @@ Napi::Value WeightedSum(const Napi::CallbackInfo &info) {
   for (size_t k = 0; k < count; k++) {
     coefficients[k] = a.number(2 * k + 1, "coefficient");
     x[k] = k == 0 ? a.in(2, "x") : a.in(2 * k + 2, "x", x[0].len);
-    a.apart(out, x[k], "x", true);
+    if (x[k].data != out.data) a.apart(out, x[k], "x", false);
   }
   if (x[0].len == 0 ? out.len != 0 : out.len == 0 || out.len % x[0].len != 0)
     a.range_error("out", "a multiple of " + std::to_string(x[0].len) + " elements", std::to_string(out.len));

@@ -1,14 +1,16 @@
 // An increment of a Brownian path: each thread draws its range of the elements of all cuts, then cuts it piece by
 // piece.
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <vector>
 
-#include "lk_libm.h"
 #include "mt19937.h"
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 #include "runtime/scratch.h"
 #include "runtime/spans.h"
+#include "runtime/threads.h"
 
 namespace latentkit {
 namespace {
@@ -17,8 +19,7 @@ namespace {
 constexpr size_t kPiece = 512;
 constexpr size_t kBlock = 16;        /* normals that torch makes together */
 constexpr size_t kLeastRange = 4096; /* elements that are worth a thread */
-constexpr size_t kMostRanges = 8;    /* more gain nothing: each passes over the words of those before it */
-constexpr double kShorter = 0.8;     /* a range's length to that of the one before it */
+constexpr size_t kMostRanges = 16;   /* each begins a drawing later than the one before it */
 
 struct Request {
   engine_f32 out;
@@ -91,40 +92,66 @@ void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, flo
   kernel.divided_sum(at.out.data + begin, terms, at.term_count, at.divisor, n);
 }
 
-/* Where a range of n elements begins, or the one before it ends: each is shorter than the one before it by what passing
- * over that one's words costs. */
-size_t range_begin(size_t n, size_t range, size_t ranges) {
-  if (range == ranges) return n;
-  const double share =
-      (1 - lk_pow(kShorter, static_cast<double>(range))) / (1 - lk_pow(kShorter, static_cast<double>(ranges)));
-  return static_cast<size_t>(share * static_cast<double>(n)) / kBlock * kBlock;
-}
+/* The generators of the fresh cuts, from which the ranges draw in turn: each begins where the one before it ended. */
+class Generators {
+ public:
+  Generators(const Request &at, const Plan &plan)
+      : at_(at), fresh_(plan.fresh), memory_(scratch(groups() * kSeededAtOnce * sizeof(engine_mt19937))) {}
 
-/* Writes the normals of all fresh cuts, elements [begin, end), where their left halves will be. */
-void draw(const Request &at, const Plan &plan, size_t begin, size_t end) {
-  engine_mt19937 generators[kSeededAtOnce];
-  uint32_t seeds[kSeededAtOnce] = {};
-  for (size_t first = 0; first < plan.fresh.size(); first += kSeededAtOnce) {
-    const size_t left = plan.fresh.size() - first, count = left < kSeededAtOnce ? left : kSeededAtOnce;
-    for (size_t i = 0; i < count; i++) seeds[i] = at.cuts[plan.fresh[first + i]].seed;
-    mt_seed_together(generators, seeds);
-    for (size_t i = 0; i < count; i++) {
-      mt_skip(generators[i], begin);
-      engine_mt_randn(&generators[i], {at.row(plan.fresh[first + i]) + begin, end - begin});
+  /* Writes the normals of all fresh cuts, elements [begin, end), where their left halves will be. Ranges begin in their
+   * order, so that no one waits for a range that nobody works on. */
+  void draw(size_t range, size_t begin, size_t end) {
+    for (size_t k = 0; k < fresh_.size(); k++) {
+      if (range > 0) wait_for(drawn_[range - 1].cuts, k);
+      else if (k % kSeededAtOnce == 0) seed(k);
+      engine_mt_randn(generator(k), {at_.row(fresh_[k]) + begin, end - begin});
+      drawn_[range].cuts.store(k + 1, std::memory_order_release);
     }
   }
-}
+
+ private:
+  /* Cuts that a range has drawn, alone on its line of the cache. */
+  struct alignas(64) Drawn {
+    std::atomic<size_t> cuts{0};
+  };
+
+  size_t groups() const { return (fresh_.size() + kSeededAtOnce - 1) / kSeededAtOnce; }
+
+  engine_mt19937 *generator(size_t k) const { return reinterpret_cast<engine_mt19937 *>(memory_.get()) + k; }
+
+  void seed(size_t first) const {
+    uint32_t seeds[kSeededAtOnce] = {};
+    const size_t count = std::min(kSeededAtOnce, fresh_.size() - first);
+    for (size_t i = 0; i < count; i++) seeds[i] = at_.cuts[fresh_[first + i]].seed;
+    mt_seed_together(generator(first), seeds);
+  }
+
+  static void wait_for(const std::atomic<size_t> &cuts, size_t k) {
+    constexpr int kLooks = 10000; /* a drawing takes less time, unless its thread has no processor */
+    for (int look = 0; cuts.load(std::memory_order_acquire) <= k; look++) {
+      if (look < kLooks) relax();
+      else std::this_thread::yield();
+    }
+  }
+
+  const Request &at_;
+  const std::vector<size_t> &fresh_;
+  const Scratch memory_;
+  Drawn drawn_[kMostRanges];
+};
 
 engine_status run(const Request &at) {
   const Plan plan(at);
   const size_t n = at.out.len, threads = static_cast<size_t>(engine_threads());
   const size_t ranges = std::clamp<size_t>(n / kLeastRange, 1, std::min(threads, kMostRanges));
+  const auto range_begin = [&](size_t range) { return range == ranges ? n : n / ranges * range / kBlock * kBlock; };
   const size_t rights = at.count * kPiece * sizeof(float), bytes = rights + at.term_count * sizeof(float *);
   const Scratch memory = scratch(ranges * bytes);
+  Generators generators(at, plan);
   // a thread has the same elements in every request: its normals never leave its caches
   for_chunks(ranges, [&](size_t range) {
-    const size_t begin = range_begin(n, range, ranges), end = range_begin(n, range + 1, ranges);
-    draw(at, plan, begin, end);
+    const size_t begin = range_begin(range), end = range_begin(range + 1);
+    generators.draw(range, begin, end);
     uint8_t *own = memory.get() + range * bytes;
     for (size_t piece = begin; piece < end; piece += kPiece) {
       make_piece(at, plan, piece, end - piece < kPiece ? end - piece : kPiece, reinterpret_cast<float *>(own),

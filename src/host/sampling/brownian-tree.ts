@@ -30,9 +30,9 @@ export interface TimeCut {
   request: number;
 }
 
-/** Parts of an increment: nodes to add from left to right, and the cuts that make them, in order. */
+/** Parts of an increment: numbers of the nodes to add from left to right, and the cuts that make them, in order. */
 export interface TimeParts {
-  readonly terms: TimeNode[];
+  readonly terms: number[];
   readonly cuts: TimeCut[];
 }
 
@@ -51,7 +51,7 @@ const timeNode = (start: number, end: number, key: readonly number[], depth: num
 /** Adds the parts of [start, end], which the node contains; cuts nodes until the parts fit exactly. */
 export function collectParts(node: TimeNode, start: number, end: number, seeds: SeedSequence, to: TimeParts): void {
   if (start === node.start && end === node.end) {
-    to.terms.push(node);
+    to.terms.push(node.index);
     return;
   }
   node.cut ??= cutOf(node, seeds);

@@ -49,7 +49,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
     // torch's square root of a float32
     const length = Math.fround(Math.sqrt(Math.fround(Math.abs(to - from))));
     const noise = outputOf("brownianNoise", shape, out);
-    const terms = Uint32Array.from(parts.terms, ({ index }) => index);
+    const terms = new Uint32Array(parts.terms);
     rows.compute(parts.cuts, (lefts, cuts) => {
       loadNative().brownian(noise.data, whole!.data, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
     });

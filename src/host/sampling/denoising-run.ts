@@ -1,5 +1,5 @@
 import { YieldTimer } from "../../base/yield-timer.js";
-import { maskedBlend } from "../../tensor/ops.js";
+import { maskedBlend, repeatedSum, type Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
@@ -9,7 +9,16 @@ import { noised } from "./latent-space.js";
 import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";
 import { StepMemory } from "./step-memory.js";
-import { Estimate, flatTerms, isRepeatable, type LatentTerm, repeatedSumOf, sumOf, tensorOf } from "./sum.js";
+import {
+  Estimate,
+  flatTerms,
+  isRepeatable,
+  type LatentTerm,
+  type RepeatedSum,
+  repeatedSumOf,
+  sumOf,
+  tensorOf,
+} from "./sum.js";
 
 /** One step of a sampler that is done. */
 export class SampledStep {
@@ -29,6 +38,7 @@ export class SampledStep {
 }
 
 const NONE: readonly number[] = [];
+const NO_TENSORS: readonly Tensor[] = [];
 
 /** Everything that a run denoises with. */
 export interface RunSource {
@@ -52,7 +62,7 @@ export class DenoisingRun implements SolverContext {
   private readonly timer = new YieldTimer();
   private readonly memory = new StepMemory();
   private readonly size: number;
-  /** The latent that the solver began with. */
+  /** The latent that the solver began with, in memory of the run. */
   private first: Tensor | undefined;
 
   constructor(private readonly source: RunSource) {
@@ -91,21 +101,48 @@ export class DenoisingRun implements SolverContext {
 
   /** The latent that the solver begins with, a sum too; it is the run's until the end. */
   start(terms: readonly LatentTerm[]): Tensor {
-    this.first = this.sum(terms);
-    this.memory.forget(this.first);
-    return this.first;
+    const first = this.sum(terms);
+    this.first = this.memory.forget(first) ? first : undefined;
+    return first;
   }
 
   /** The sum in the input of the next call of the model, where most latents go. */
   sum(terms: readonly LatentTerm[]): Tensor {
+    return this.inputOf(terms);
+  }
+
+  next(terms: readonly LatentTerm[], kept: readonly Tensor[] = NO_TENSORS): Tensor {
+    const next = this.inputOf(terms, kept);
+    this.memory.keepOnly(kept.length === 0 ? [next] : [next, ...kept]);
+    return next;
+  }
+
+  /** Where `kept` is set nobody reads another latent but those of the terms any more. */
+  private inputOf(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor {
     const { repeats } = this.estimator;
     if (repeats === 1 || this.source.inpaint !== undefined) return this.combined(terms);
     const flat = flatTerms(terms);
     if (!isRepeatable(flat)) return this.combined(flat);
+    const last = kept && this.lastInput(flat, kept);
+    if (last !== undefined) {
+      repeatedSum(flat, repeats, last.batch);
+      return last.first;
+    }
     const sum = repeatedSumOf(flat, repeats, this.memory.take(repeats * this.size));
     this.memory.follow(sum.batch);
-    this.estimator.prepare(sum);
+    this.estimator.input = sum;
     return sum.first;
+  }
+
+  /** The input of the last call, where a sum of the terms may be written over it: the caches have it at hand. */
+  private lastInput(terms: readonly Term[], kept: readonly Tensor[]): RepeatedSum | undefined {
+    const last = this.estimator.input;
+    if (last === undefined) return undefined;
+    const { memory, size } = last.batch;
+    if (size !== this.estimator.repeats * this.size || !this.memory.mayChange(memory)) return undefined;
+    for (const [, x] of terms) if (x !== last.first && x.memory === memory) return undefined;
+    for (const one of kept) if (one.memory === memory) return undefined;
+    return last;
   }
 
   written(write: (out: Tensor | undefined) => Tensor): Tensor {

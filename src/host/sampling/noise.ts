@@ -36,7 +36,8 @@ export function reseededNoise(seed: bigint, shape: readonly number[]): { readonl
 }
 
 /** Everything that a solver's own noise follows from. */
-export interface SolverNoise extends NoiseLayout {
+export interface SolverNoise {
+  readonly layout: NoiseLayout;
   readonly seed: bigint;
   /** Whether the stream of ancestral noise has the seed itself, as older versions of ComfyUI, in place of seed + 1. */
   readonly sameSeed: boolean;
@@ -65,14 +66,14 @@ export function solverNoise(kind: NoiseKind, from: SolverNoise): StepNoise {
   };
 }
 
-function brownianPath({ seed, sigmas, shape }: SolverNoise): StepNoise {
-  const draw = brownianNoise(seed, sigmas, shape);
+function brownianPath({ seed, sigmas, layout }: SolverNoise): StepNoise {
+  const draw = brownianNoise(seed, sigmas, layout.shape);
   return { draw, release: draw.release };
 }
 
 function generatorNoise(kind: NoiseKind, from: SolverNoise): StepNoise {
   const generator = kind === "global" ? (from.reseeded ?? afterInitial(from)) : streamOf(from);
-  return { draw: (_sigma, _next, out) => generator.randn(from.shape, out), release: () => {} };
+  return { draw: (_sigma, _next, out) => generator.randn(from.layout.shape, out), release: () => {} };
 }
 
 // decision 196
@@ -80,7 +81,7 @@ const streamOf = ({ seed, sameSeed }: SolverNoise): Generator =>
   createGenerator({ seed: sameSeed ? seed : (seed + 1n) & MAX_SEED });
 
 /** The generator of the initial noise behind its draws, whether they are used or not. */
-function afterInitial({ seed, shape, batchIndex }: SolverNoise): Generator {
+function afterInitial({ seed, layout: { shape, batchIndex } }: SolverNoise): Generator {
   const generator = createGenerator({ seed });
   const pass = (size: readonly number[]): void => releaseMemory(generator.randn(size).memory);
   if (batchIndex === undefined) pass(shape);

@@ -72,7 +72,7 @@ async function denoise(
   const input = intoModel(samples, sampling);
   const mask = denoiseMask(latent.noise_mask, shape);
   const stepNoise = solverNoise(chosen.solver.noise, {
-    ...layout,
+    layout,
     seed,
     sigmas,
     sameSeed: chosen.sameSeed,

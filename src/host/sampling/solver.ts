@@ -36,6 +36,11 @@ export interface SolverContext {
   noise(sigma: number, next: number): Tensor;
   /** Returns the weighted sum of one term or more as a latent; a single tensor of coefficient 1 is returned itself. */
   sum(terms: readonly LatentTerm[]): Tensor;
+  /**
+   * The `sum` that the next step begins with, often in the memory of x. It takes back, as `keepOnly`, all latents but this
+   * one and `kept`.
+   */
+  next(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor;
   /** `sum`, of what no call of the model reads: a slope, say. */
   combined(terms: readonly LatentTerm[]): Tensor;
   /** A latent that `write` computes, in memory of the run where it gets some. */

@@ -37,11 +37,12 @@ export class StepMemory {
     return tensor;
   }
 
-  /** Follows a tensor no more. */
-  forget(tensor: Tensor): void {
+  /** Follows a tensor no more; returns whether it did. */
+  forget(tensor: Tensor): boolean {
     const { memory } = tensor;
     const at = this.used.findIndex((one) => one.memory === memory);
     if (at >= 0) this.used.splice(at, 1);
+    return at >= 0;
   }
 
   keepOnly(kept: readonly Tensor[]): void {
@@ -66,6 +67,12 @@ export class StepMemory {
     for (const { memory } of [...this.used, ...this.spare]) if (!this.isReported(memory)) releaseMemory(memory);
     this.used.length = 0;
     this.spare.length = 0;
+  }
+
+  /** Whether memory is that of a tensor in use, and not of the reported estimate. */
+  mayChange(memory: Tensor["memory"]): boolean {
+    for (const tensor of this.used) if (tensor.memory === memory) return !this.isReported(memory);
+    return false;
   }
 
   private isReported(memory: Tensor["memory"]): boolean {

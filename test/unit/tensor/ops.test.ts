@@ -57,9 +57,17 @@ describe("tensor ops", () => {
       const out = Tensor.zeros([2, size]);
       assert.equal(ops.repeatedSum(terms, 2, out), out);
       assertSameBits(out, twice);
+      const own = repeated(x, 2);
+      const first = own.part(0, x);
+      ops.repeatedSum([[j, first], terms[1], [-1 / 3, first]], 2, own);
+      assertSameBits(own, twice);
     }
     // float32 coefficients would give 2^24 / 3 rounded twice
     assert.equal(ops.weightedSum([[1 / 3, Tensor.full([1], 2 ** 24)]]).data[0], f(2 ** 24 / 3));
+    const [batch, item] = [Tensor.zeros([2, 8]), Tensor.zeros([1, 8])];
+    for (const from of [1, 8]) {
+      assert.throws(() => ops.repeatedSum([[2, batch.part(from, item)]], 2, batch), /apart from the output's/);
+    }
     assert.throws(() => ops.repeatedSum([], 2), { code: "value.invalid" });
     assert.throws(() => ops.repeatedSum([[1, Tensor.full([], 1)]], 2), { code: "tensor.bad-shape" });
   });

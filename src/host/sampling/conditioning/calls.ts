@@ -9,6 +9,8 @@ export interface Part {
   readonly entry: Conditioning[number];
   readonly area: Area;
   readonly weight: number | Tensor;
+  /** Whether the part is the whole estimate of its side. */
+  readonly isAll: boolean;
 }
 
 /** One call of the model: parts of equal size, in the order in which it evaluates them. */
@@ -62,6 +64,7 @@ function partsOf(entries: readonly Weighed[], sides: readonly [number, number, n
     entry: entry.conditioning,
     area,
     weight: weights[i]!,
+    isAll: entries.length === 1 && weights[i] === 1,
   }));
 }
 

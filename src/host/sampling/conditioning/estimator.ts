@@ -28,7 +28,8 @@ export class Estimator {
   private readonly hasRanges: boolean;
   /** Input of the last call, memory of the next one of the same parts. */
   private spare: { readonly call: Call; readonly input: Tensor } | undefined;
-  private prepared: RepeatedSum | undefined;
+  /** A latent `repeats` times: the input of calls on its first items. */
+  input: RepeatedSum | undefined;
 
   constructor(
     private readonly model: Denoiser,
@@ -50,15 +51,10 @@ export class Estimator {
     return calls.length === 1 && calls[0]!.isWhole ? calls[0]!.parts.length : 1;
   }
 
-  /** Takes a latent `repeats` times: the input of a call on its first items. */
-  prepare(latent: RepeatedSum): void {
-    this.prepared = latent;
-  }
-
   /** Evaluates the sides that are not `skipped` on x at a noise level. */
   async estimate(x: Tensor, sigma: number, skipped: readonly number[] = NONE): Promise<Estimates> {
-    const terms: (Term[] | undefined)[] = [];
-    const sums: Estimates = this.entries.map(() => undefined);
+    const sums: Estimates = new Array(this.entries.length).fill(undefined);
+    let terms: Term[][] | undefined;
     for (const call of this.callsAt(sigma, skipped)) {
       const { parts, isWhole } = call;
       const like = isWhole ? x : partOf(x, parts[0]!.area);
@@ -68,18 +64,19 @@ export class Estimator {
       const estimate = this.checked(await this.model.predict(input, sigma, call.entries, this.signal), input);
       if (prepared === undefined && input !== x && input.memory !== estimate.memory) this.spare = { call, input };
       for (let i = 0; i < parts.length; i++) {
-        const { side, weight, area } = parts[i]!;
+        const { side, weight, area, isAll } = parts[i]!;
         const own = itemsLike(estimate, i, like);
-        if (typeof weight === "number") {
-          terms[side] ??= [];
-          terms[side].push([weight, own]);
-          continue;
+        if (isAll) sums[side] = own;
+        else if (typeof weight === "number") {
+          terms ??= sums.map(() => []);
+          terms[side]!.push([weight, own]);
+        } else {
+          const sum = sums[side] ?? Tensor.zeros(x.shape);
+          sums[side] = addMasked(sum, own, weight, area.y, area.x, sum);
         }
-        const sum = sums[side] ?? Tensor.zeros(x.shape);
-        sums[side] = addMasked(sum, own, weight, area.y, area.x, sum);
       }
     }
-    for (let side = 0; side < terms.length; side++) if (terms[side] !== undefined) sums[side] ??= sumOf(terms[side]!);
+    if (terms !== undefined) for (const [side, own] of terms.entries()) if (own.length > 0) sums[side] ??= sumOf(own);
     return sums;
   }
 
@@ -116,10 +113,10 @@ export class Estimator {
     return this.calls;
   }
 
-  /** The input that `prepare` has been given, where it is that of this call. */
+  /** `input`, where it is that of this call. */
   private preparedFor(x: Tensor, { parts, isWhole }: Call): Tensor | undefined {
-    if (this.prepared?.first !== x || !isWhole) return undefined;
-    const { batch } = this.prepared;
+    if (this.input?.first !== x || !isWhole) return undefined;
+    const { batch } = this.input;
     return batch.size === parts.length * x.size ? batch : undefined;
   }
 

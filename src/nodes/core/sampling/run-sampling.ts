@@ -10,14 +10,19 @@ import type { NodeContext } from "../../define.js";
 /** Options of sampling in a node: its signal stops the run, and each step is progress with a preview of its estimate. */
 export const inNode = (
   { signal, progress }: Pick<NodeContext, "signal" | "progress">,
-  options: Omit<SampleOptions, "signal" | "onStep">,
+  { guider, sampler, sigmas, noise, latent }: Omit<SampleOptions, "signal" | "onStep">,
 ): SampleOptions => ({
-  ...options,
+  // named one by one: more names after spread ones take V8 microseconds
+  guider,
+  sampler,
+  sigmas,
+  noise,
+  latent,
   signal,
   // adaptive steps may be more than the schedule has
   onStep: (sampled) => {
     const { step, total } = sampled;
-    progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, options.guider.model));
+    progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, guider.model));
   },
 });
 

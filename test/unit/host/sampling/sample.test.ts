@@ -136,7 +136,7 @@ describe("sampling", () => {
 
 describe("noise of a solver", () => {
   const shape = [2, 4, 8, 8];
-  const from = { shape, seed: 5n, sameSeed: false, sigmas: Float32Array.of(1, 0) };
+  const from = { layout: { shape }, seed: 5n, sameSeed: false, sigmas: Float32Array.of(1, 0) };
   const behind = (seed: bigint, skipped: number) => {
     const all = randn([skipped + 2, ...shape.slice(1)], { seed }).data;
     return Tensor.from(all.slice(skipped * 256), shape);
@@ -152,6 +152,6 @@ describe("noise of a solver", () => {
     const noise = solverNoise("global", from);
     assertSameBits(noise.draw(1, 0), behind(5n, 2));
     assertSameBits(noise.draw(1, 0), behind(5n, 4));
-    assertSameBits(solverNoise("global", { ...from, batchIndex: [2, 0] }).draw(1, 0), behind(5n, 3));
+    assertSameBits(solverNoise("global", { ...from, layout: { shape, batchIndex: [2, 0] } }).draw(1, 0), behind(5n, 3));
   });
 });

@@ -43,6 +43,17 @@ describe("StepMemory", () => {
     assert.equal(memory.take(16), undefined);
   });
 
+  it("lets what is in use change, but for the reported estimate", () => {
+    const memory = new StepMemory();
+    const [used, reported, other] = [memory.follow(latent()), memory.follow(latent()), memory.follow(latent())];
+    memory.report(new Estimate([[2, reported]]));
+    memory.keepOnly([used, reported]);
+    assert.deepEqual(
+      [used, reported, other].map((tensor) => memory.mayChange(tensor.memory)),
+      [true, false, false],
+    );
+  });
+
   it("returns the reported estimate to the pool where it is not kept", () => {
     for (const keepsEstimate of [true, false]) {
       clearPool();

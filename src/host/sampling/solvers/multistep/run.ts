@@ -42,9 +42,9 @@ export async function run(x: Tensor, context: SolverContext, method: Method): Pr
     estimates.unshift(uncond);
     const step = { index, sigma, next, x: latent, denoised, uncond, estimates };
     const terms: readonly Term[] = next === 0 ? [[1, denoised]] : method.advance(step);
-    latent = context.sum(terms);
-    estimates.splice(order - 1);
-    context.keepOnly([latent, ...estimates, ...kept]);
+    const last = estimates.slice(0, order - 1);
+    latent = context.next(terms, [...last, ...kept]);
+    estimates.length = last.length;
   }
   return latent;
 }

@@ -26,8 +26,7 @@ export async function integrate(
 ): Promise<Tensor> {
   let x = start;
   for (let index = 0; index + 1 < sigmas.length; index++) {
-    x = context.sum(await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! }));
-    context.keepOnly([x]);
+    x = context.next(await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! }));
   }
   return x;
 }
