@@ -1,21 +1,26 @@
 // Talks to a process that is timed: a JSON line there, a JSON line back.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { cpus } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** latentkit and the npm peers, with that many threads. */
-export const startNode = (threads) =>
-  start(process.execPath, [script("serve.mjs")], { LATENTKIT_THREADS: String(threads) });
+/** latentkit and the npm peers, with that many threads; on the last processor alone where `isPinned`. */
+export const startNode = (threads, isPinned = false) =>
+  start(process.execPath, [script("serve.mjs")], { LATENTKIT_THREADS: String(threads) }, isPinned);
 
 /** The Python peers; BENCH_PYTHON names the interpreter, Debian's where absent. */
-export const startPython = () =>
-  start(process.env.BENCH_PYTHON ?? "/usr/bin/python3", ["-B", script("peers/serve.py")]);
+export const startPython = (isPinned = false) =>
+  start(process.env.BENCH_PYTHON ?? "/usr/bin/python3", ["-B", script("peers/serve.py")], {}, isPinned);
 
-function start(program, args, env = {}) {
-  const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
+/** taskset and its arguments; none where there is no such program. */
+const PIN = spawnSync("taskset", ["--version"]).error === undefined ? ["taskset", "-c", String(cpus().length - 1)] : [];
+
+function start(program, args, env, isPinned) {
+  const [command, ...rest] = [...(isPinned ? PIN : []), program, ...args];
+  const child = spawn(command, rest, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
   // a program that is missing has no pid, which `ask` reports
   child.on("error", () => {});
   child.stdin.on("error", () => {});

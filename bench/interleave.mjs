@@ -8,16 +8,16 @@ const LEAST_TURNS = 7;
 
 /** Measures `ours` and `peers` of a row; a peer that is not installed has no figures. */
 export async function measureRow(row, { processes, turns, hasPeers }) {
-  const { threads = 1, mode = "time", per = 1, unit = "ms" } = row;
+  const { threads = 1, mode = "time", per = 1, unit = "ms", isPinned = false } = row;
   const scale = (mode === "time" && unit === "us" ? 1000 : 1) / per;
   const candidates = [
-    { process: processes.node(threads), subject: row.subject },
+    { process: processes.node(threads, isPinned), subject: row.subject },
     ...row.peers
       .filter(({ isOurs }) => hasPeers || isOurs)
       .map((peer) => {
         const subject = peer.subject ?? `${peer.name}.${row.subject}`;
         const isPython = /^(torch|numpy|pillow)\./.test(subject);
-        return { peer, process: isPython ? processes.python() : processes.node(1), subject };
+        return { peer, process: isPython ? processes.python(isPinned) : processes.node(1, isPinned), subject };
       }),
   ];
   for (const candidate of candidates) candidate.values = [];

@@ -45,8 +45,8 @@ const resizeRows = (method, peers) =>
     peers,
   }));
 
-/** A step of 20 with a denoiser that costs nothing, at cfg 7; `limit` in ms. */
-const samplingRow = (operation, args, more = {}) => ({
+/** A step of 20 with a denoiser that costs nothing, at cfg 7; `limit` in ms. In one thread, ours and theirs have one processor. */
+const samplingRow = (operation, args, { threads = 1 } = {}) => ({
   operation: `a step, ${operation}`,
   subject: "sampling",
   shape: "20 of 1x4x64x64, cfg 7",
@@ -54,10 +54,14 @@ const samplingRow = (operation, args, more = {}) => ({
   per: 20,
   peers: [peer("torch", 5)],
   limit: 0.3,
-  ...more,
+  threads,
+  isPinned: threads === 1,
 });
 
-/** Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent. */
+/**
+ * Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent;
+ * isPinned where the processes share one processor.
+ */
 export function rows(folder) {
   const picture = (name, more = {}) => ({
     shape: `${SIZE}x${SIZE} ${name}`,
