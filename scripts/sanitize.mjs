@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Runs the C++ tests and the module's tests under AddressSanitizer and UBSan, those of the pool, of the PNG codec on it
-// and of threads that share a GPU under ThreadSanitizer.
+// Runs the C++ tests and the module's tests under AddressSanitizer and UBSan; those of the pool, of the codec and the
+// noise on it, and of threads that share a GPU under ThreadSanitizer.
 // Needs Linux, g++ and compiled tests (npm test makes them).
 import { execFileSync, spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { buildNative } from "./native-build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const POOL_TESTS = ["threads_test", "deflate_test", "png_test", "cuda-threads_test"];
+const POOL_TESTS = ["threads_test", "brownian_test", "deflate_test", "png_test", "cuda-threads_test"];
 
 underAddressSanitizer();
 underThreadSanitizer();

@@ -101,10 +101,21 @@ class Generators {
   /* Writes the normals of all fresh cuts, elements [begin, end), where their left halves will be. Ranges begin in their
    * order, so that no one waits for a range that nobody works on. */
   void draw(size_t range, size_t begin, size_t end) {
-    for (size_t k = 0; k < fresh_.size(); k++) {
+    const size_t shared = fresh_.size() - std::min(range, fresh_.size());
+    const auto normals_of = [&](size_t k, engine_mt19937 *generator) {
+      engine_mt_randn(generator, {at_.row(fresh_[k]) + begin, end - begin});
+    };
+    // a range would wait for the ranges before it as long as these drawings take
+    for (size_t k = shared; k < fresh_.size(); k++) {
+      engine_mt19937 own;
+      engine_mt_seed(&own, at_.cuts[fresh_[k]].seed);
+      mt_skip(own, begin);
+      normals_of(k, &own);
+    }
+    for (size_t k = 0; k < shared; k++) {
       if (range > 0) wait_for(drawn_[range - 1].cuts, k);
       else if (k % kSeededAtOnce == 0) seed(k);
-      engine_mt_randn(generator(k), {at_.row(fresh_[k]) + begin, end - begin});
+      normals_of(k, generator(k));
       drawn_[range].cuts.store(k + 1, std::memory_order_release);
     }
   }

@@ -146,6 +146,15 @@ void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds) {
   seed_together<kSeededAtOnce>(generators, seeds);
 }
 
+void mt_skip(engine_mt19937 &generator, size_t n) {
+  uint32_t words[4 * kWords];
+  while (n > 0) {
+    const size_t count = n < 4 * kWords ? n : 4 * kWords;
+    draw_raw(generator, words, count);
+    n -= count;
+  }
+}
+
 }  // namespace latentkit
 
 void engine_mt_seed(engine_mt19937 *generator, uint64_t seed) {

@@ -14,4 +14,7 @@ constexpr size_t kSeededAtOnce = 8;
 /* engine_mt_seed of kSeededAtOnce streams. */
 void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds);
 
+/* Passes over n words, one for each normal of the long path. */
+void mt_skip(engine_mt19937 &generator, size_t n);
+
 }  // namespace latentkit

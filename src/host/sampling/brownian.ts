@@ -49,8 +49,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
     // torch's square root of a float32
     const length = Math.fround(Math.sqrt(Math.fround(Math.abs(to - from))));
     const noise = outputOf("brownianNoise", shape, out);
-    const terms = new Uint32Array(parts.terms);
-    rows.compute(parts.cuts, (lefts, cuts) => {
+    rows.compute(parts, (lefts, cuts, terms) => {
       loadNative().brownian(noise.data, whole!.data, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
     });
     return out === undefined ? deferUpload(noise) : noise;

@@ -1,6 +1,6 @@
 import { returnMemory, takeMemory } from "../../tensor/memory.js";
 import { elementCount } from "../../tensor/tensor.js";
-import type { TimeCut } from "./brownian-tree.js";
+import type { TimeCut, TimeParts } from "./brownian-tree.js";
 
 /** Words of engine_cut: four whole numbers, three factors. */
 const WORDS = 7;
@@ -18,16 +18,30 @@ export class CutRows {
   private lefts = new Float32Array(0);
   private readonly cuts: (TimeCut | undefined)[] = [];
   private requests = 0;
+  /** Words of the last request, memory of the next: a new array of their size takes a microsecond. */
+  private words = new Uint32Array(0);
+  private factors = new Float32Array(0);
 
   constructor(size: number, expected: number) {
     this.pitch = size + GAP;
     this.expected = expected;
   }
 
-  /** Calls `work` with the rows of these cuts and their words; rows and children of all other cuts are dropped. */
-  compute(cuts: readonly TimeCut[], work: (lefts: Float32Array, words: Uint32Array) => void): void {
-    const words = new Uint32Array(WORDS * cuts.length);
-    const factors = new Float32Array(words.buffer);
+  /**
+   * Calls `work` with the rows of a request's cuts, the words of these and its terms; rows and children of all other cuts are
+   * dropped.
+   */
+  compute(
+    { cuts, terms }: TimeParts,
+    work: (lefts: Float32Array, words: Uint32Array, terms: Uint32Array) => void,
+  ): void {
+    const end = WORDS * cuts.length;
+    const length = end + terms.length;
+    if (this.words.length < length) {
+      this.words = new Uint32Array(2 * length);
+      this.factors = new Float32Array(this.words.buffer);
+    }
+    const { words, factors } = this;
     this.requests++;
     for (const cut of cuts) cut.request = this.requests;
     this.drop(this.requests);
@@ -50,7 +64,8 @@ export class CutRows {
       factors[at++] = cut.spread;
     }
     try {
-      work(this.lefts, words);
+      words.set(terms, end);
+      work(this.lefts, words.subarray(0, end), words.subarray(end, length));
     } catch (error) {
       this.drop();
       throw error;
