@@ -41,7 +41,8 @@ export class CutRows {
       this.words = new Uint32Array(2 * length);
       this.factors = new Float32Array(this.words.buffer);
     }
-    const { words, factors } = this;
+    const words = this.words;
+    const factors = this.factors;
     this.requests++;
     for (const cut of cuts) cut.request = this.requests;
     this.drop(this.requests);
