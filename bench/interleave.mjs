@@ -8,7 +8,7 @@ const LEAST_TURNS = 7;
 
 /** Measures `ours` and `peers` of a row; a peer that is not installed has no figures. */
 export async function measureRow(row, { processes, turns, hasPeers }) {
-  const { threads = 1, mode = "time", per = 1, unit = "ms", isPinned = false } = row;
+  const { threads = 1, mode = "time", per = 1, unit = "ms", isPinned = false, turnMs = TURN_MS } = row;
   const scale = (mode === "time" && unit === "us" ? 1000 : 1) / per;
   const candidates = [
     { process: processes.node(threads, isPinned), subject: row.subject },
@@ -27,7 +27,7 @@ export async function measureRow(row, { processes, turns, hasPeers }) {
     for (const candidate of candidates) {
       if (candidate.isMissing) continue;
       const { process, subject, values } = candidate;
-      const reply = await process.ask({ subject, args: row.args, mode, ms: TURN_MS });
+      const reply = await process.ask({ subject, args: row.args, mode, ms: turnMs });
       if (reply.missing) candidate.isMissing = true;
       else values.push(...reply.values.map((value) => value * scale));
     }

@@ -56,11 +56,13 @@ const samplingRow = (operation, args, { threads = 1 } = {}) => ({
   limit: 0.3,
   threads,
   isPinned: threads === 1,
+  // several runs, as in a batch: the first one of a turn finds all caches cold
+  turnMs: 40,
 });
 
 /**
  * Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent;
- * isPinned where the processes share one processor.
+ * isPinned where the processes share one processor; turnMs where a turn has more than a few milliseconds.
  */
 export function rows(folder) {
   const picture = (name, more = {}) => ({

@@ -129,7 +129,7 @@ export async function refusesHook(work: Promise<unknown>, kind: HookErrorKind): 
 
 /** Waits in real time, at most five seconds. */
 export async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 5000;
+  const end = performance.now() + 20_000;
   while (!(await isSo())) {
     if (performance.now() > end) assert.fail(`waited in vain for ${what}`);
     await sleep(1);
