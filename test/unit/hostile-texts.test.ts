@@ -41,9 +41,6 @@ const LIMIT_MS = 50;
 /** That of a slow processor, which other tests share. */
 const SLOW_LIMIT_MS = 4 * LIMIT_MS;
 const CHARACTERS = 100_000;
-/** A text so many times as long takes quadratic time so many times longer again: linear time of a slow processor does not. */
-const PARTS = 20;
-const MOST_GROWTH = 3 * PARTS;
 /** Files and turns of the event loop take their own time. */
 const ASYNC_LIMIT_MS = 2000;
 
@@ -119,31 +116,25 @@ function* hostileTexts(): Generator<(characters: number) => string> {
 }
 
 /** Cubic time shows in the first, most quadratic time in the second: only what is suspect is tried at full length. */
-const TRIALS = [
-  { characters: 300, limitMs: 2 },
-  { characters: 5000, limitMs: 1 },
-] as const;
+const TINY = { characters: 300, limitMs: 2 };
+const SHORT = { characters: 5000, limitMs: 1 };
+/** A slow processor's linear time is no more, in multiples of what the lengths say. */
+const SUSPECT = 1.5;
+const QUADRATIC = 3;
 
 describe("hostile texts", () => {
   for (const [name, read] of Object.entries(READERS)) {
     it(`do not keep ${name} busy`, () => {
       for (const textOf of hostileTexts()) {
-        const [tiny, short] = TRIALS.map(
-          ({ characters, limitMs }) =>
-            () =>
-              msOf(read, textOf(characters), limitMs),
-        );
+        const timeOf = (characters: number, enoughMs: number) => msOf(read, textOf(characters), enoughMs);
         const shown = JSON.stringify(textOf(12));
-        assert.ok(tiny!() <= TRIALS[0].limitMs, `${shown}, repeated to ${TRIALS[0].characters} characters`);
-        if (short!() <= TRIALS[1].limitMs) continue;
-        const ms = msOf(read, textOf(CHARACTERS), LIMIT_MS);
-        if (ms <= LIMIT_MS) continue;
-        const partMs = msOf(read, textOf(CHARACTERS / PARTS), 0);
-        const grown = `${ms} ms, of ${CHARACTERS / PARTS} characters ${partMs} ms`;
-        assert.ok(
-          ms <= Math.min(SLOW_LIMIT_MS, MOST_GROWTH * partMs),
-          `${shown}, repeated to ${CHARACTERS} characters: ${grown}`,
-        );
+        assert.ok(timeOf(TINY.characters, TINY.limitMs) <= TINY.limitMs, `${shown}, to ${TINY.characters} characters`);
+        const shortMs = timeOf(SHORT.characters, SHORT.limitMs);
+        if (shortMs <= SHORT.limitMs) continue;
+        if (shortMs <= SUSPECT * (SHORT.characters / TINY.characters) * timeOf(TINY.characters, 0)) continue;
+        const ms = timeOf(CHARACTERS, LIMIT_MS);
+        const most = Math.min(SLOW_LIMIT_MS, QUADRATIC * (CHARACTERS / SHORT.characters) * shortMs);
+        assert.ok(ms <= Math.max(LIMIT_MS, most), `${shown}, repeated to ${CHARACTERS} characters: ${ms} ms`);
       }
     });
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { HookError } from "latentkit/hooks";
 import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
@@ -63,6 +64,8 @@ describe("metrics", () => {
       for (const response of responses) assert.equal(response.status, 200, await response.text());
     }
     for (let i = 1000; i < 10_000; i++) {
+      // connections that have been idle for too long must be closed here before a request takes one
+      if (i % 100 === 0) await setImmediate();
       await hooks.runs.start({ origin: "agent", message: "x", sessionKey: `hook:k${i}` });
     }
     for (let i = 0; i < 100; i++) await get(`/hooks/${i}`);
