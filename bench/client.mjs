@@ -15,8 +15,9 @@ export const startNode = (threads, isPinned = false) =>
 export const startPython = (isPinned = false) =>
   start(process.env.BENCH_PYTHON ?? "/usr/bin/python3", ["-B", script("peers/serve.py")], {}, isPinned);
 
-/** taskset and its arguments; none where there is no such program. */
-const PIN = spawnSync("taskset", ["--version"]).error === undefined ? ["taskset", "-c", String(cpus().length - 1)] : [];
+/** taskset and its arguments; none where there is no such program, or this process may not use that processor. */
+const LAST = ["-c", String(cpus().length - 1)];
+const PIN = spawnSync("taskset", [...LAST, "true"]).status === 0 ? ["taskset", ...LAST] : [];
 
 function start(program, args, env, isPinned) {
   const [command, ...rest] = [...(isPinned ? PIN : []), program, ...args];

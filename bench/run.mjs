@@ -40,8 +40,8 @@ const once = (key, start) => {
   return started.get(key);
 };
 const processes = {
-  node: (threads, isPinned) => once(`node ${threads} ${isPinned}`, () => startNode(threads, isPinned)),
-  python: (isPinned) => once(`python ${isPinned}`, () => startPython(isPinned)),
+  node: (threads, isPinned = false) => once(`node ${threads} ${isPinned}`, () => startNode(threads, isPinned)),
+  python: (isPinned = false) => once(`python ${isPinned}`, () => startPython(isPinned)),
 };
 
 try {

@@ -127,7 +127,7 @@ export async function refusesHook(work: Promise<unknown>, kind: HookErrorKind): 
   return error;
 }
 
-/** Waits in real time, at most five seconds. */
+/** Waits in real time, at most twenty seconds. */
 export async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const end = performance.now() + 20_000;
   while (!(await isSo())) {
