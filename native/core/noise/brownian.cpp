@@ -15,8 +15,8 @@
 namespace latentkit {
 namespace {
 
-/* Elements whose cuts are made at once: the right halves of a request fit into the first cache. */
-constexpr size_t kPiece = 512;
+/* Elements whose cuts are made at once: the right halves of the 45 cuts of a request fit into the first cache. */
+constexpr size_t kPiece = 192;
 constexpr size_t kBlock = 16;        /* normals that torch makes together */
 constexpr size_t kLeastRange = 4096; /* elements that are worth a thread */
 constexpr size_t kMostRanges = 16;   /* each begins a drawing later than the one before it */
