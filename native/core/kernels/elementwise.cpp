@@ -102,11 +102,15 @@ __attribute__((noinline)) float one_sum(const Terms<N> &terms, size_t i) {
   return weighted_sum(N, terms.coefficients, [&](unsigned k) { return terms.x[k][i] - Floats{}; })[0];
 }
 
-/* fill() into `copies` outputs. */
+/* Floats between a store and the line that is fetched for a later one. */
+constexpr size_t kAhead = 128;
+
+/* fill() into `copies` outputs: these are in the second cache, and stores alone would fetch one line after the other. */
 template <class At, class One>
 inline void fill_copies(float *out, size_t copies, size_t pitch, size_t n, At at, One one) {
   size_t i = fill_head(out, copies, pitch, n, at);
   for (; i + kLanes <= n; i += kLanes) {
+    for (size_t copy = 0; copy < copies; copy++) __builtin_prefetch(out + copy * pitch + i + kAhead, 1);
     const Floats values = at(i);
     for (size_t copy = 0; copy < copies; copy++) store(out + copy * pitch + i, values);
   }
