@@ -1,7 +1,7 @@
 /*
  * Box-Muller as PyTorch's vector kernel does it: polynomials of ln, sin and cos in float32, each fma where PyTorch's
  * compiler has one. Another choice of fusion changes the stream. Written for Floats, Ints and Words, which are vectors
- * or single numbers: the including file defines them before, and fused, root and the conversions.
+ * or single numbers: the including file defines them before, and fused, root, where_clear and the conversions.
  */
 #pragma once
 
@@ -59,10 +59,10 @@ LK_INLINE void sine_cosine(Floats a, Ints eighths, Floats *sine, Floats *cosine)
   s = fused(s, z, -1.6666654611e-1f);
   s = s * z;
   s = fused(s, a, a);
-  const auto plain = (nearest & (1u << 22)) == 0;
-  Words sine_sign = nearest << 8, cosine_sign = (nearest + (1u << 22)) << 8;
-  *sine = float_of((Words)bits_of(plain ? s : c) ^ (sine_sign & 0x80000000u));
-  *cosine = float_of((Words)bits_of(plain ? c : s) ^ (cosine_sign & 0x80000000u));
+  constexpr unsigned kIsOdd = 1u << 22;
+  Words sine_sign = nearest << 8, cosine_sign = sine_sign + (kIsOdd << 8);
+  *sine = float_of((Words)bits_of(where_clear(nearest, kIsOdd, s, c)) ^ (sine_sign & 0x80000000u));
+  *cosine = float_of((Words)bits_of(where_clear(nearest, kIsOdd, c, s)) ^ (cosine_sign & 0x80000000u));
 }
 
 /* r * x, where -0 becomes +0; no product here is small enough for a third result. */

@@ -105,7 +105,7 @@ __attribute__((noinline)) float one_sum(const Terms<N> &terms, size_t i) {
 /* Floats between a store and the line that is fetched for a later one. */
 constexpr size_t kAhead = 128;
 
-/* fill() into `copies` outputs: these are in the second cache, and stores alone would fetch one line after the other. */
+/* fill() into `copies` outputs: stores alone would fetch one line of the second cache after the other. */
 template <class At, class One>
 inline void fill_copies(float *out, size_t copies, size_t pitch, size_t n, At at, One one) {
   size_t i = fill_head(out, copies, pitch, n, at);

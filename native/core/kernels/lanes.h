@@ -242,14 +242,15 @@ inline Floats every_fourth(const float *p) {
 #endif
 }
 
-/* The low or high halves of two vectors, side by side. */
-#if LK_LANES == 16
-inline Floats low_halves(Floats a, Floats b) {
-  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
-}
-inline Floats high_halves(Floats a, Floats b) {
-  return __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-}
+/* a where none of the bits is set, else b. */
+inline Floats where_clear(Words words, uint32_t bits, Floats a, Floats b) {
+#if defined(__AVX512F__)
+  // g++ 12 makes two instructions of the test
+  const __mmask16 set = _mm512_test_epi32_mask((__m512i)words, _mm512_set1_epi32((int)bits));
+  return (Floats)_mm512_mask_blend_ps(set, (__m512)a, (__m512)b);
+#else
+  return (words & bits) == 0 ? a : b;
 #endif
+}
 
 }  // namespace

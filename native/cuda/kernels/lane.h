@@ -19,6 +19,7 @@ LK_INLINE float fused(float a, float b, float c) { return fmaf(a, b, c); }
 LK_INLINE float root(float v) { return sqrtf(v); }
 LK_INLINE float to_floats(int32_t v) { return (float)v; }
 LK_INLINE int32_t to_ints(float v) { return (int32_t)v; }
+LK_INLINE float where_clear(uint32_t words, uint32_t bits, float a, float b) { return (words & bits) == 0 ? a : b; }
 
 #if defined(__CUDACC__)
 LK_INLINE int32_t bits_of(float v) { return __float_as_int(v); }
