@@ -663,20 +663,21 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
       const third = await startRun(runs, { sessionKey: "hook:b" });
       const starting = await runs.cancel(third);
       assert.equal(starting.state, "cancelled");
-      await script.call(first);
+      const running = await script.call(first);
       assert.equal((await runs.cancel(second)).state, "cancelled");
       assert.equal((await runs.cancel(first)).state, "cancelled");
-      const aborted = script.calls[0]!.context.signal;
-      assert.equal(aborted.aborted, true);
+      assert.equal(running.context.signal.aborted, true);
       for (const id of [first, second, third]) {
         assert.deepEqual(await assertEnded(runs, id, "cancelled"), { text: null });
         const before = await runs.get(id);
         assert.deepEqual(await runs.cancel(id), before);
       }
-      script.calls[0]!.succeed("too late");
+      running.succeed("too late");
       await turns();
       assert.equal((await runs.get(first)).state, "cancelled");
-      assert.equal(script.calls.length, 1);
+      // a database may be so slow that the third had begun when it was cancelled
+      for (const call of script.calls) assert.equal(call.context.signal.aborted, true);
+      assert.ok(!script.calls.some(({ run }) => run.id === second));
       await closeNow(runs, clock);
     });
 
