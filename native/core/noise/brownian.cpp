@@ -15,7 +15,7 @@
 namespace latentkit {
 namespace {
 
-/* Elements whose cuts are made at once: the right halves of the 45 cuts of a request fit into the first cache. */
+/* Elements whose cuts are made at once: the right halves that a request needs fit into the first cache. */
 constexpr size_t kPiece = 192;
 constexpr size_t kBlock = 16;        /* normals that torch makes together */
 constexpr size_t kLeastRange = 4096; /* elements that are worth a thread */

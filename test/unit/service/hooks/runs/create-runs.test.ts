@@ -675,9 +675,10 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
       running.succeed("too late");
       await turns();
       assert.equal((await runs.get(first)).state, "cancelled");
-      // a database may be so slow that the third had begun when it was cancelled
-      for (const call of script.calls) assert.equal(call.context.signal.aborted, true);
-      assert.ok(!script.calls.some(({ run }) => run.id === second));
+      // a database on a network may be so slow that the third had begun when it was cancelled
+      const others = script.calls.filter((call) => call !== running);
+      if (kind.name !== "PostgreSQL") assert.deepEqual(others, []);
+      for (const { run, context } of others) assert.deepEqual([run.id, context.signal.aborted], [third, true]);
       await closeNow(runs, clock);
     });
 
