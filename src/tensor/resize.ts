@@ -99,7 +99,10 @@ function throughCrop(
   const sides = { height: Math.max(0, inHeight - 2 * top), width: Math.max(0, inWidth - 2 * left) };
   const middle = cropped(x, axis, { top, left, ...sides });
   // decision 212
-  requireSides(`${operation}, crop`, middle.shape[axis]!, middle.shape[axis + 1]!, height, width);
+  if (sides.height === 0 || sides.width === 0) {
+    const message = `${operation}, crop: expected proportions that leave something of ${inWidth} x ${inHeight}, received ${width} x ${height}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
   const result = resize(middle);
   if (middle !== x) releaseMemory(middle.memory);
   return result;

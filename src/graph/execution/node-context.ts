@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../base/errors.js";
+import { atNode, LatentkitError } from "../../base/errors.js";
 import type { Host } from "../../host/types.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import type { Folders, NodeConfig, NodeContext } from "../../nodes/define.js";
@@ -80,7 +80,8 @@ export class RunningNode implements NodeContext {
 
   get log(): (message: string) => void {
     return (message) => {
-      if (!this.isOver) this.setting.warn(this.nodeId, message);
+      const { nodeId, node } = this;
+      if (!this.isOver) this.setting.warn(nodeId, atNode({ nodeId, node: node.definition.key }, message));
     };
   }
 

@@ -24,7 +24,7 @@ export interface SampleOptions {
 }
 
 /** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
-class Sampled {
+export class Sampled {
   constructor(
     readonly latent: Latent,
     private readonly run: DenoisingRun | undefined,

@@ -122,7 +122,12 @@ describe("resizeImage", () => {
 
   it("refuses a crop that leaves nothing", () => {
     const options = { method: "area", height: 8192, width: 1, crop: "center" } as const;
-    refuses(() => resizeImage(rising([1, 8, 8, 3]), options), "tensor.bad-shape", /crop: .*received 0 x 8/);
+    refuses(
+      () => resizeImage(rising([1, 8, 8, 3]), options),
+      "tensor.bad-shape",
+      /resizeImage, crop: expected proportions that leave something of 8 x 8, received 1 x 8192/,
+    );
+    refuses(() => resizeImage(Tensor.zeros([0, 8, 8, 3]), options), "tensor.bad-shape", /leave something of 8 x 8/);
   });
 
   it("multiplies alpha in for lanczos: what is transparent lends no colour", () => {

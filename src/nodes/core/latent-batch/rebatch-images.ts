@@ -1,3 +1,4 @@
+import { inputError } from "../../../base/errors.js";
 import { joined, narrowed } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
@@ -17,6 +18,14 @@ export const rebatchImages = defineNode({
       Array.from({ length: batch.shape[0]! }, (_, index) => narrowed(batch, 0, index, 1)),
     );
     const count = Math.ceil(single.length / size);
-    return { IMAGE: Array.from({ length: count }, (_, at) => joined(single.slice(at * size, (at + 1) * size), 0)) };
+    return { IMAGE: Array.from({ length: count }, (_, at) => batchOf(single.slice(at * size, (at + 1) * size))) };
   },
 });
+
+function batchOf(images: readonly Tensor[]): Tensor {
+  const [first] = images;
+  const misfit = images.find(({ shape }) => !first!.hasShape(shape));
+  if (misfit === undefined) return joined(images, 0);
+  const expected = `images of shape [${first!.shape.join(", ")}] in one batch`;
+  throw inputError("tensor.bad-shape", { input: "images" }, expected, misfit);
+}

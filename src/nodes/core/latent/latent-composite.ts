@@ -36,7 +36,8 @@ function refuseMisfit(to: Tensor, from: Tensor): void {
   const [batch, channels] = to.shape;
   const [ownBatch, ownChannels] = from.shape;
   if ((ownBatch === batch || ownBatch === 1) && (ownChannels === channels || ownChannels === 1)) return;
-  const expected = `a latent of ${channels} channels or 1, and of ${batch} items or 1`;
+  const sides = [batch, channels].map((side) => (side === 1 ? "1" : `${side} or 1`));
+  const expected = `a latent of shape [${sides.join(", ")}, H, W]`;
   throw inputError("input.invalid", { input: "samples_from" }, expected, from);
 }
 

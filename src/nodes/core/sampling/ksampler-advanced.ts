@@ -1,10 +1,9 @@
-import { sample } from "../../../host/sampling/sample.js";
 import { scheduledSigmas } from "../../../host/sampling/schedule.js";
 import { SCHEDULERS } from "../../../tensor/sampling/sigmas.js";
 import { defineNode } from "../../define.js";
 import { choice, conditioning, float, int, latent, model, seed } from "../../inputs.js";
 import { samplerName } from "../../sampler-names.js";
-import { inNode } from "./run-sampling.js";
+import { sampleInNode } from "./run-sampling.js";
 
 export const kSamplerAdvanced = defineNode({
   key: "KSamplerAdvanced",
@@ -28,7 +27,7 @@ export const kSamplerAdvanced = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs, { signal, progress }) => {
+  run: async (inputs, context) => {
     const { model, positive, negative, cfg, steps, scheduler } = inputs;
     const sampler = inputs.sampler_name;
     const leavesNoise = inputs.return_with_leftover_noise === "enable";
@@ -40,6 +39,6 @@ export const kSamplerAdvanced = defineNode({
       noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
       latent: inputs.latent_image,
     };
-    return { LATENT: await sample(inNode({ signal, progress }, options)) };
+    return { LATENT: await sampleInNode(context, options) };
   },
 });

@@ -1,10 +1,9 @@
-import { sample } from "../../../host/sampling/sample.js";
 import { scheduledSigmas } from "../../../host/sampling/schedule.js";
 import { SCHEDULERS } from "../../../tensor/sampling/sigmas.js";
 import { defineNode } from "../../define.js";
 import { choice, conditioning, float, int, latent, model, seed } from "../../inputs.js";
 import { samplerName } from "../../sampler-names.js";
-import { inNode } from "./run-sampling.js";
+import { sampleInNode } from "./run-sampling.js";
 
 export const kSampler = defineNode({
   key: "KSampler",
@@ -24,7 +23,7 @@ export const kSampler = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs, { signal, progress }) => {
+  run: async (inputs, context) => {
     const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
     const sampler = inputs.sampler_name;
     const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
@@ -35,6 +34,6 @@ export const kSampler = defineNode({
       noise: { seed, enabled: true },
       latent: inputs.latent_image,
     };
-    return { LATENT: await sample(inNode({ signal, progress }, options)) };
+    return { LATENT: await sampleInNode(context, options) };
   },
 });

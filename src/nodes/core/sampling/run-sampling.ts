@@ -1,16 +1,33 @@
-import type { SampleOptions } from "../../../host/sampling/sample.js";
-import type { Model } from "../../../host/types.js";
+import { type Sampled, type SampleOptions, sample, sampleWithEstimate } from "../../../host/sampling/sample.js";
+import type { Latent, Model } from "../../../host/types.js";
 import { latentToRgb } from "../../../tensor/latent-rgb.js";
-import { planesToImage } from "../../../tensor/ops.js";
+import { planesToImage, std } from "../../../tensor/ops.js";
 import { LATENT_RGB } from "../../../tensor/sampling/latent-rgb.js";
 import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { NodeContext } from "../../define.js";
 
-/** Options of sampling in a node: its signal stops the run, and each step is progress with a preview of its estimate. */
-export const inNode = (
-  { signal, progress }: Pick<NodeContext, "signal" | "progress">,
-  { guider, sampler, sigmas, noise, latent }: Omit<SampleOptions, "signal" | "onStep">,
+type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
+type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
+
+/** `sample` in a node: its signal stops the run, each step is progress, and a latent that is no picture is a warning. */
+export async function sampleInNode(context: Surroundings, sampling: NodeSampling): Promise<Latent> {
+  const latent = await sample(inNode(context, sampling));
+  warnOfNonFinite(latent.samples, context);
+  return latent;
+}
+
+/** `sampleInNode`, and the last estimate. */
+export async function sampleInNodeWithEstimate(context: Surroundings, sampling: NodeSampling): Promise<Sampled> {
+  const sampled = await sampleWithEstimate(inNode(context, sampling));
+  warnOfNonFinite(sampled.latent.samples, context);
+  return sampled;
+}
+
+/** Options of sampling, where each step is progress with a preview of its estimate. */
+const inNode = (
+  { signal, progress }: Surroundings,
+  { guider, sampler, sigmas, noise, latent }: NodeSampling,
 ): SampleOptions => ({
   // named one by one: more names after spread ones take V8 microseconds
   guider,
@@ -25,6 +42,25 @@ export const inNode = (
     progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, guider.model));
   },
 });
+
+function warnOfNonFinite(samples: Tensor, context: Surroundings): void {
+  if (looksFinite(samples)) return;
+  const count = samples.data.reduce((sum, value) => (Number.isFinite(value) ? sum : sum + 1), 0);
+  if (count === 0) return;
+  const numbers = `${count} of the latent's ${samples.size} numbers are NaN or infinite`;
+  context.log(`${numbers}; pictures of it will be black or damaged.`);
+}
+
+/** Whether three numbers of each plane are finite: a network that fails leaves no finite number in an item. */
+function looksFinite(samples: Tensor): boolean {
+  // values on a device stay there
+  if (samples.isAway) return Number.isFinite(std(samples));
+  const { data, shape } = samples;
+  const plane = shape.at(-2)! * shape.at(-1)!;
+  let sum = 0;
+  for (let at = 0; at < data.length; at += plane) sum += data[at]! + data[at + (plane >> 1)]! + data[at + plane - 1]!;
+  return Number.isFinite(sum);
+}
 
 /** An estimate in the model's units as a picture, by the host's own decoder where it has one. */
 const previewOf = (denoised: Tensor, model: Model): Tensor | Promise<Tensor> | undefined =>

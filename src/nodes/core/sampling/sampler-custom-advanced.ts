@@ -1,7 +1,6 @@
-import { sampleWithEstimate } from "../../../host/sampling/sample.js";
 import { defineNode } from "../../define.js";
 import { guider, latent, noise, sampler, sigmas } from "../../inputs.js";
-import { inNode } from "./run-sampling.js";
+import { sampleInNodeWithEstimate } from "./run-sampling.js";
 
 export const samplerCustomAdvanced = defineNode({
   key: "SamplerCustomAdvanced",
@@ -13,9 +12,9 @@ export const samplerCustomAdvanced = defineNode({
     { name: "output", type: "LATENT" },
     { name: "denoised_output", type: "LATENT" },
   ],
-  run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress }) => {
+  run: async ({ noise, guider, sampler, sigmas, latent_image }, context) => {
     const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
-    const { latent, denoised } = await sampleWithEstimate(inNode({ signal, progress }, options));
+    const { latent, denoised } = await sampleInNodeWithEstimate(context, options);
     return { output: latent, denoised_output: denoised };
   },
 });

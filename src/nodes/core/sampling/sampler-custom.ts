@@ -1,7 +1,6 @@
-import { sampleWithEstimate } from "../../../host/sampling/sample.js";
 import { defineNode } from "../../define.js";
 import { boolean, conditioning, float, latent, model, sampler, seed, sigmas } from "../../inputs.js";
-import { inNode } from "./run-sampling.js";
+import { sampleInNodeWithEstimate } from "./run-sampling.js";
 
 export const samplerCustom = defineNode({
   key: "SamplerCustom",
@@ -24,7 +23,7 @@ export const samplerCustom = defineNode({
     { name: "denoised_output", type: "LATENT" },
   ],
   noiseStream: () => "cpu",
-  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress }) => {
+  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, context) => {
     const options = {
       guider: { kind: "cfg" as const, model, positive, negative, cfg },
       sampler,
@@ -32,7 +31,7 @@ export const samplerCustom = defineNode({
       noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
       latent: inputs.latent_image,
     };
-    const { latent, denoised } = await sampleWithEstimate(inNode({ signal, progress }, options));
+    const { latent, denoised } = await sampleInNodeWithEstimate(context, options);
     return { output: latent, denoised_output: denoised };
   },
 });

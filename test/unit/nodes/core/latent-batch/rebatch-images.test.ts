@@ -20,7 +20,11 @@ describe("RebatchImages", () => {
 
   it("refuses images of different sizes in one batch", async () => {
     const mixed = [images(1), Tensor.zeros([1, 2, 1, 3])];
-    await refuses(run({ images: mixed, batch_size: 2 }), "tensor.bad-shape", /equal on all other axes/);
+    await refuses(
+      run({ images: mixed, batch_size: 2 }),
+      "tensor.bad-shape",
+      /RebatchImages, input "images": expected images of shape \[1, 1, 1, 3\] in one batch, received a tensor of shape \[1, 2, 1, 3\]/,
+    );
     assert.equal((await run({ images: mixed, batch_size: 1 })).length, 2);
   });
 });
