@@ -12,7 +12,9 @@ import type { Tensor } from "../tensor/tensor.js";
 export function fitted(x: Tensor, like: Tensor, input: string, method: "bilinear" | "bicubic" = "bilinear"): Tensor {
   const inner = ({ shape }: Tensor) => shape.slice(1, shape.length === 3 ? undefined : -2).join(", ");
   if (x.shape.length !== like.shape.length || inner(x) !== inner(like) || (x.size === 0) !== (like.size === 0)) {
-    const expected = `a latent of [batch, ${like.shape.slice(1).join(", ")}] or of another height and width`;
+    const sides = like.shape.length === 3 ? inner(like) : `${inner(like)}, H, W`;
+    const cells = (x.size === 0) === (like.size === 0) ? "" : ` with${like.size === 0 ? "out" : ""} cells`;
+    const expected = `a latent of shape [batch, ${sides}]${cells}`;
     throw inputError("input.invalid", { input }, expected, x);
   }
   const [height = 0, width = 0] = like.shape.slice(-2);

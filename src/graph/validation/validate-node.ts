@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
@@ -116,6 +116,9 @@ const needsLink = (spec: InputSpec, value: unknown): Misfit => ({
   value,
 });
 
+/** A part of a link, a text in quotation marks: "0" is no number. */
+const text = (part: unknown): string => (typeof part === "string" ? describe(part) : pythonText(part));
+
 type ReadLink = { link: PreparedLink; type: string } | { error: GraphError } | { fault: GraphFault };
 
 function readLink(
@@ -128,11 +131,14 @@ function readLink(
   if (value.length !== 2 || typeof slot === "boolean" || isNegative) return { error: badLink(at, value) };
   const origin = typeof source === "string" ? definitions.get(source) : undefined;
   if (origin === undefined) {
-    const received = typeof source === "string" ? `node ${source}` : pythonText(source);
-    return { fault: { error: linkError(at, "a link to a node of the graph", received), kind: "KeyError" } };
+    const [expected, received] =
+      typeof source === "string"
+        ? ["a link to a node of the graph", `node ${source}`]
+        : ["a node's id as text", text(source)];
+    return { fault: { error: linkError(at, expected, received), kind: "KeyError" } };
   }
   if (typeof slot !== "number" || !Number.isInteger(slot)) {
-    return { fault: { error: linkError(at, "the number of an output", pythonText(slot)), kind: "TypeError" } };
+    return { fault: { error: linkError(at, "the number of an output", text(slot)), kind: "TypeError" } };
   }
   const output = origin.outputs[slot];
   if (output === undefined) {

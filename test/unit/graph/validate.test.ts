@@ -50,6 +50,13 @@ describe("validateGraph", () => {
     );
   });
 
+  it("says which part of a link is wrong, and that a text is no number", () => {
+    const sentenceOf = (link: unknown) => JSON.stringify(noisy({ image: link }, { "2": node("Picture", {}) }));
+    assert.match(sentenceOf([2, 0]), /expected a node's id as text, received 2\./);
+    assert.match(sentenceOf(["9", 0]), /expected a link to a node of the graph, received node 9\./);
+    assert.match(sentenceOf(["2", "0"]), /expected the number of an output, received [\\"]*\\"0[\\"]*\./);
+  });
+
   it("gives one error for each wrong input of any kind", () => {
     const cases: [string, unknown, string][] = [
       ["seed", -1, "input.below-minimum"],

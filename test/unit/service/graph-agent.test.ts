@@ -364,7 +364,9 @@ describe("createGraphAgent", () => {
     const { run } = serve({ "1": { class_type: "names the host", inputs: {} } }, live);
     const { state, events } = await run("x");
     assert.deepEqual([state, host], ["succeeded", "mine"]);
-    assert.ok(events.some(({ event, data }) => event === "warning" && data.message === "mind the gap"));
+    assert.ok(
+      events.some(({ event, data }) => event === "warning" && data.message === "Node 1 (names the host): mind the gap"),
+    );
     await refuses(() => open({ "1": lake }, { ...live, setup: pathToFileURL("/x.mjs") }), "usage.invalid", /setup/);
   });
 

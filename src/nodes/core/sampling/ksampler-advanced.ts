@@ -27,7 +27,7 @@ export const kSamplerAdvanced = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs, context) => {
+  run: async (inputs, { signal, progress, log }) => {
     const { model, positive, negative, cfg, steps, scheduler } = inputs;
     const sampler = inputs.sampler_name;
     const leavesNoise = inputs.return_with_leftover_noise === "enable";
@@ -39,6 +39,6 @@ export const kSamplerAdvanced = defineNode({
       noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
       latent: inputs.latent_image,
     };
-    return { LATENT: await sampleInNode(context, options) };
+    return { LATENT: await sampleInNode({ signal, progress, log }, options) };
   },
 });

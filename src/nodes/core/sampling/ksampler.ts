@@ -23,7 +23,7 @@ export const kSampler = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs, context) => {
+  run: async (inputs, { signal, progress, log }) => {
     const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
     const sampler = inputs.sampler_name;
     const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
@@ -34,6 +34,6 @@ export const kSampler = defineNode({
       noise: { seed, enabled: true },
       latent: inputs.latent_image,
     };
-    return { LATENT: await sampleInNode(context, options) };
+    return { LATENT: await sampleInNode({ signal, progress, log }, options) };
   },
 });

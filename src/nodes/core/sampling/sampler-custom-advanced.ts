@@ -12,9 +12,9 @@ export const samplerCustomAdvanced = defineNode({
     { name: "output", type: "LATENT" },
     { name: "denoised_output", type: "LATENT" },
   ],
-  run: async ({ noise, guider, sampler, sigmas, latent_image }, context) => {
+  run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress, log }) => {
     const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
-    const { latent, denoised } = await sampleInNodeWithEstimate(context, options);
+    const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
     return { output: latent, denoised_output: denoised };
   },
 });

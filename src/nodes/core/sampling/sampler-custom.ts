@@ -23,7 +23,7 @@ export const samplerCustom = defineNode({
     { name: "denoised_output", type: "LATENT" },
   ],
   noiseStream: () => "cpu",
-  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, context) => {
+  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress, log }) => {
     const options = {
       guider: { kind: "cfg" as const, model, positive, negative, cfg },
       sampler,
@@ -31,7 +31,7 @@ export const samplerCustom = defineNode({
       noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
       latent: inputs.latent_image,
     };
-    const { latent, denoised } = await sampleInNodeWithEstimate(context, options);
+    const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
     return { output: latent, denoised_output: denoised };
   },
 });

@@ -22,8 +22,9 @@ export const vpScheduler = defineNode({
   run: ({ steps, beta_d, beta_min, eps_s }) => {
     const sigmas = vpSigmas(steps, beta_d, beta_min, eps_s);
     if (sigmas[0] === Number.POSITIVE_INFINITY) {
+      const [input, value] = beta_d / 2 > beta_min ? (["beta_d", beta_d] as const) : (["beta_min", beta_min] as const);
       const expected = "a beta_d / 2 + beta_min of at most 88, beyond which sigmas are infinite";
-      throw inputError("input.above-maximum", { node: KEY, input: "beta_d" }, expected, beta_d);
+      throw inputError("input.above-maximum", { node: KEY, input }, expected, value);
     }
     return { SIGMAS: Tensor.from(sigmas, [sigmas.length]) };
   },

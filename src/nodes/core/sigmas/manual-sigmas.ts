@@ -18,8 +18,10 @@ export const manualSigmas = defineNode({
     const at = { node: KEY, input: "sigmas" };
     const words = sigmas.split(/[\s,;]/).filter((word) => word !== "");
     if (words.length > MOST) throw inputError("input.invalid", at, `at most ${MOST} numbers`, sigmas);
-    for (const word of words)
-      if (!Number.isFinite(Math.fround(Number(word)))) throw inputError("input.invalid", at, "finite numbers", word);
+    for (const word of words) {
+      const sigma = Math.fround(Number(word));
+      if (!(sigma >= 0 && sigma < Infinity)) throw inputError("input.invalid", at, "finite numbers from 0", word);
+    }
     return { SIGMAS: Tensor.from(words.map(Number), [words.length]) };
   },
 });

@@ -10,11 +10,11 @@ describe("ManualSigmas", () => {
     assert.deepEqual((await run("")).shape, [0]);
   });
 
-  it("refuses words, numbers that are not finite, and more than 10001", async () => {
-    for (const text of ["1, a", "1e999", "NaN", "Infinity", "1,5a", "1e39"])
+  it("refuses words, numbers that are not finite or below 0, and more than 10001", async () => {
+    for (const text of ["1, a", "1e999", "NaN", "Infinity", "1,5a", "1e39", "3, -1, 0"])
       await assert.rejects(run(text), {
         code: "input.invalid",
-        message: /^ManualSigmas, input "sigmas": expected finite/,
+        message: /^ManualSigmas, input "sigmas": expected finite numbers from 0, received/,
       });
     assert.equal((await run("1 ".repeat(10_001))).size, 10_001);
     await assert.rejects(run("1 ".repeat(10_002)), { code: "input.invalid", message: /at most 10001 numbers/ });
