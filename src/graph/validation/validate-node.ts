@@ -116,9 +116,6 @@ const needsLink = (spec: InputSpec, value: unknown): Misfit => ({
   value,
 });
 
-/** A part of a link, a text in quotation marks: "0" is no number. */
-const text = (part: unknown): string => (typeof part === "string" ? describe(part) : pythonText(part));
-
 type ReadLink = { link: PreparedLink; type: string } | { error: GraphError } | { fault: GraphFault };
 
 function readLink(
@@ -134,11 +131,13 @@ function readLink(
     const [expected, received] =
       typeof source === "string"
         ? ["a link to a node of the graph", `node ${source}`]
-        : ["a node's id as text", text(source)];
+        : ["a node's id as text", pythonText(source)];
     return { fault: { error: linkError(at, expected, received), kind: "KeyError" } };
   }
   if (typeof slot !== "number" || !Number.isInteger(slot)) {
-    return { fault: { error: linkError(at, "the number of an output", text(slot)), kind: "TypeError" } };
+    // quotation marks show that "0" is no number
+    const received = typeof slot === "string" ? describe(slot) : pythonText(slot);
+    return { fault: { error: linkError(at, "the number of an output", received), kind: "TypeError" } };
   }
   const output = origin.outputs[slot];
   if (output === undefined) {

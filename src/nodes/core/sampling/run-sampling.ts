@@ -10,7 +10,7 @@ import type { NodeContext } from "../../define.js";
 type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
 type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
 
-/** `sample` in a node: its signal stops the run, each step is progress, and a latent that is no picture is a warning. */
+/** `sample` in a node: its signal stops the run, each step is progress, and NaN or infinity in the result is logged. */
 export async function sampleInNode(context: Surroundings, sampling: NodeSampling): Promise<Latent> {
   const latent = await sample(inNode(context, sampling));
   warnOfNonFinite(latent.samples, context);
