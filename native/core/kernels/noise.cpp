@@ -93,10 +93,10 @@ inline void store_pairs(float *out, size_t i, Floats first, Floats second) {
 }
 
 // three loops with short chains: more of them are under way at once than of one long one
-inline void mt_blocks(float *words, size_t blocks) {
+inline void mt_blocks(float *out, const uint32_t *words, size_t blocks) {
   alignas(64) uint32_t radii[kMostBlocks * kPairs], angles[kMostBlocks * kPairs];
   const size_t n = blocks * kPairs;
-  for (size_t i = 0; i < n; i += kPairs) split_block((const uint32_t *)words + 2 * i, radii + i, angles + i);
+  for (size_t i = 0; i < n; i += kPairs) split_block(words + 2 * i, radii + i, angles + i);
   for (size_t i = 0; i < n; i += kLanes) {
     const Floats uniforms = to_floats((Ints)(0x1000000u - load(radii + i)));
     store(radii + i, (Words)bits_of(minus_two_logarithm(uniforms, 24)));
@@ -106,21 +106,22 @@ inline void mt_blocks(float *words, size_t blocks) {
     Ints k = (Ints)load(angles + i);
     // for all 2^24 angles the octant is that of the float
     sine_cosine(to_floats(k) * (6.2831855f * 0x1p-24f), k, &s, &c);
-    store_pairs(words, i, product(r, c), product(r, s));
+    store_pairs(out, i, product(r, c), product(r, s));
   }
 }
 
-void mt_normals(float *words, size_t blocks) {
+void mt_normals(float *out, const uint32_t *words, size_t blocks) {
   constexpr size_t kAtOnce = kLanes > kPairs ? kLanes / kPairs : 1; /* blocks of a vector of pairs */
   const size_t whole = blocks - blocks % kAtOnce;
   size_t i = 0;
-  for (; i + kMostBlocks <= whole; i += kMostBlocks) mt_blocks(words + i * kBlock, kMostBlocks);
-  mt_blocks(words + i * kBlock, whole - i);
+  for (; i + kMostBlocks <= whole; i += kMostBlocks) mt_blocks(out + i * kBlock, words + i * kBlock, kMostBlocks);
+  mt_blocks(out + i * kBlock, words + i * kBlock, whole - i);
   if (whole < blocks) {
-    float last[kAtOnce * kBlock] = {};
-    __builtin_memcpy(last, words + whole * kBlock, kBlock * sizeof(float));
-    mt_blocks(last, kAtOnce);
-    __builtin_memcpy(words + whole * kBlock, last, kBlock * sizeof(float));
+    uint32_t last[kAtOnce * kBlock] = {};
+    float normals[kAtOnce * kBlock];
+    __builtin_memcpy(last, words + whole * kBlock, sizeof(uint32_t) * kBlock);
+    mt_blocks(normals, last, kAtOnce);
+    __builtin_memcpy(out + whole * kBlock, normals, sizeof(float) * kBlock);
   }
 }
 

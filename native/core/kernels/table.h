@@ -42,8 +42,8 @@ typedef struct lk_powers {
 typedef struct lk_kernels {
   /* The n next raw words of MT19937 from the last 624 of them, which are replaced; n >= 624. */
   void (*mt_extend)(uint32_t *state, uint32_t *out, size_t n);
-  /* Raw words to normals, in place, in blocks of 16. */
-  void (*mt_normals)(float *words, size_t blocks);
+  /* Raw words to normals in blocks of 16; out may be the words. */
+  void (*mt_normals)(float *out, const uint32_t *words, size_t blocks);
   /* Philox 4x32-10 of the counters (row, thread + i), i < n: word k goes to words[k][i]. */
   void (*philox_words)(uint32_t *const words[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread);
   /* The normals of the same counters: lane k goes to lanes[k][i]; a suffix of the lanes may be NULL. */

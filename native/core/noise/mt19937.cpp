@@ -17,7 +17,9 @@ namespace {
 
 constexpr size_t kWords = 624;
 constexpr size_t kBlock = 16;
-constexpr size_t kChunk = 16384; /* words a thread draws at once; a multiple of kBlock */
+// both are multiples of kBlock
+constexpr size_t kChunk = 16384; /* words that one of many threads draws at once */
+constexpr size_t kPiece = 4096;  /* words that stay in the first cache until they are normals */
 
 void refresh(engine_mt19937 &generator) {
   uint32_t fresh[kWords];
@@ -92,33 +94,43 @@ class Turn {
   std::atomic<bool> taken_{false};
 };
 
-void fill_normals(engine_mt19937 &generator, float *out, size_t n) {
+/* Words of the remainder after the last whole block are drawn too, as torch does. */
+void fill_alone(engine_mt19937 &generator, float *out, size_t n) {
+  alignas(64) uint32_t words[kPiece];
+  for (size_t begin = 0; begin < n; begin += kPiece) {
+    const size_t count = n - begin < kPiece ? n - begin : kPiece;
+    draw_raw(generator, words, count);
+    kernels().mt_normals(out + begin, words, count / kBlock);
+  }
+}
+
+void fill_together(engine_mt19937 &generator, float *out, size_t n) {
   // chunks are drawn in order, one thread at a time, and turned into normals side by side: same bits with any threads
   Turn drawing;
   size_t drawn = 0;
-  auto chunk = [&](size_t) {
+  for_chunks((n + kChunk - 1) / kChunk, [&](size_t) {
     size_t begin, count;
+    uint32_t *words;
     {
       std::lock_guard<Turn> turn(drawing);
       begin = drawn;
       count = n - begin < kChunk ? n - begin : kChunk;
       drawn += count;
-      draw_raw(generator, reinterpret_cast<uint32_t *>(out + begin), count);
+      words = reinterpret_cast<uint32_t *>(out + begin);
+      draw_raw(generator, words, count);
     }
-    kernels().mt_normals(out + begin, count / kBlock);
-  };
-  size_t chunks = (n + kChunk - 1) / kChunk;
+    kernels().mt_normals(out + begin, words, count / kBlock);
+  });
+}
+
+void fill_normals(engine_mt19937 &generator, float *out, size_t n) {
   if (n > ENGINE_PARALLEL_MIN) {
-    for_chunks(chunks, chunk);
+    fill_together(generator, out, n);
   } else {
-    for (size_t i = 0; i < chunks; i++) chunk(i);
+    fill_alone(generator, out, n);
   }
-  if (n % kBlock != 0) {
-    // torch draws the last 16 anew, over values that are already done
-    float *last = out + (n - kBlock);
-    draw_raw(generator, reinterpret_cast<uint32_t *>(last), kBlock);
-    kernels().mt_normals(last, 1);
-  }
+  // torch draws the last 16 anew, over values that are already done
+  if (n % kBlock != 0) fill_alone(generator, out + (n - kBlock), kBlock);
 }
 
 /* Seeds kCount streams, their words in turn: each is a chain of multiplications that alone would leave most of a
