@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kWords = 624;
 constexpr size_t kBlock = 16;
-// both are multiples of kBlock
-constexpr size_t kChunk = 16384; /* words that one of many threads draws at once */
-constexpr size_t kPiece = 4096;  /* words that stay in the first cache until they are normals */
+// multiples of kBlock
+constexpr size_t kChunk = 16384; /* words that a thread draws at once where several draw */
+constexpr size_t kPiece = 4096;  /* words that a thread alone draws at once: they stay in the first cache */
 
 void refresh(engine_mt19937 &generator) {
   uint32_t fresh[kWords];
@@ -94,7 +94,7 @@ class Turn {
   std::atomic<bool> taken_{false};
 };
 
-/* Words of the remainder after the last whole block are drawn too, as torch does. */
+/* The words after the last whole block are drawn as well, as torch draws them; they become no normals. */
 void fill_alone(engine_mt19937 &generator, float *out, size_t n) {
   alignas(64) uint32_t words[kPiece];
   for (size_t begin = 0; begin < n; begin += kPiece) {
