@@ -95,27 +95,37 @@ void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, flo
 /* The generators of the fresh cuts, from which the ranges draw in turn: each begins where the one before it ended. */
 class Generators {
  public:
-  Generators(const Request &at, const Plan &plan)
-      : at_(at), fresh_(plan.fresh), memory_(scratch(groups() * kSeededAtOnce * sizeof(engine_mt19937))) {}
+  Generators(const Request &at, const Plan &plan, size_t ranges)
+      : at_(at),
+        fresh_(plan.fresh),
+        ranges_(ranges),
+        memory_(scratch(groups() * kSeededAtOnce * sizeof(engine_mt19937))) {}
 
   /* Writes the normals of all fresh cuts, elements [begin, end), where their left halves will be. Ranges begin in their
    * order, so that no one waits for a range that nobody works on. */
   void draw(size_t range, size_t begin, size_t end) {
     const size_t shared = fresh_.size() - std::min(range, fresh_.size());
-    const auto normals_of = [&](size_t k, engine_mt19937 *generator) {
-      engine_mt_randn(generator, {at_.row(fresh_[k]) + begin, end - begin});
+    const auto normals_of = [&](size_t k, engine_mt19937 &generator) {
+      engine_mt_randn(&generator, {at_.row(fresh_[k]) + begin, end - begin});
     };
     // a range would wait for the ranges before it as long as these drawings take
     for (size_t k = shared; k < fresh_.size(); k++) {
       engine_mt19937 own;
       engine_mt_seed(&own, at_.cuts[fresh_[k]].seed);
       mt_skip(own, begin);
-      normals_of(k, &own);
+      normals_of(k, own);
     }
     for (size_t k = 0; k < shared; k++) {
-      if (range > 0) wait_for(drawn_[range - 1].cuts, k);
-      else if (k % kSeededAtOnce == 0) seed(k);
-      normals_of(k, generator(k));
+      if (range == 0) {
+        if (k % kSeededAtOnce == 0) seed(k);
+        normals_of(k, generator(k));
+      } else {
+        wait_for(drawn_[range - 1].cuts, k);
+        // a copy: writing to lines that the range before holds takes longer than reading them
+        engine_mt19937 own = generator(k);
+        normals_of(k, own);
+        if (range + 1 < ranges_) generator(k) = own;
+      }
       drawn_[range].cuts.store(k + 1, std::memory_order_release);
     }
   }
@@ -128,13 +138,13 @@ class Generators {
 
   size_t groups() const { return (fresh_.size() + kSeededAtOnce - 1) / kSeededAtOnce; }
 
-  engine_mt19937 *generator(size_t k) const { return reinterpret_cast<engine_mt19937 *>(memory_.get()) + k; }
+  engine_mt19937 &generator(size_t k) const { return reinterpret_cast<engine_mt19937 *>(memory_.get())[k]; }
 
   void seed(size_t first) const {
     uint32_t seeds[kSeededAtOnce] = {};
     const size_t count = std::min(kSeededAtOnce, fresh_.size() - first);
     for (size_t i = 0; i < count; i++) seeds[i] = at_.cuts[fresh_[first + i]].seed;
-    mt_seed_together(generator(first), seeds);
+    mt_seed_together(&generator(first), seeds);
   }
 
   static void wait_for(const std::atomic<size_t> &cuts, size_t k) {
@@ -147,6 +157,7 @@ class Generators {
 
   const Request &at_;
   const std::vector<size_t> &fresh_;
+  const size_t ranges_;
   const Scratch memory_;
   Drawn drawn_[kMostRanges];
 };
@@ -158,7 +169,7 @@ engine_status run(const Request &at) {
   const auto range_begin = [&](size_t range) { return range == ranges ? n : n / ranges * range / kBlock * kBlock; };
   const size_t rights = at.count * kPiece * sizeof(float), bytes = rights + at.term_count * sizeof(float *);
   const Scratch memory = scratch(ranges * bytes);
-  Generators generators(at, plan);
+  Generators generators(at, plan, ranges);
   // a thread has the same elements in every request: its normals never leave its caches
   for_chunks(ranges, [&](size_t range) {
     const size_t begin = range_begin(range), end = range_begin(range + 1);
