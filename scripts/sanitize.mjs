@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { buildNative } from "./native-build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const JOBS = String(availableParallelism());
 const POOL_TESTS = ["threads_test", "brownian_test", "deflate_test", "png_test", "cuda-threads_test"];
 
 underAddressSanitizer();
@@ -16,7 +17,13 @@ underThreadSanitizer();
 
 function underAddressSanitizer() {
   const module = buildNative({ sanitize: "address", tests: true });
-  run("C++ tests, ASan and UBSan", "ctest", ["--test-dir", join(root, "build/address"), "--output-on-failure"]);
+  run("C++ tests, ASan and UBSan", "ctest", [
+    "--test-dir",
+    join(root, "build/address"),
+    "--output-on-failure",
+    "--parallel",
+    JOBS,
+  ]);
   // node itself is not instrumented: the runtime must be there before it, and node's own leaks are not ours
   const library = (name) => execFileSync("gcc", [`-print-file-name=${name}`], { encoding: "utf8" }).trim();
   const mocha = [
@@ -37,12 +44,11 @@ function underThreadSanitizer() {
   const folder = join(root, "build/thread");
   const options = ["-DLATENTKIT_ADDON=OFF", "-DLATENTKIT_TESTS=ON", "-DLATENTKIT_SANITIZE=thread"];
   run("TSan configuration", "cmake", ["-S", root, "-B", folder, ...options]);
-  const parallel = String(availableParallelism());
-  run("TSan build", "cmake", ["--build", folder, "--parallel", parallel, "--target", ...POOL_TESTS]);
+  run("TSan build", "cmake", ["--build", folder, "--parallel", JOBS, "--target", ...POOL_TESTS]);
   run(
     "pool's tests, TSan",
     "ctest",
-    ["--test-dir", folder, "--output-on-failure", "-R", `^(${POOL_TESTS.join("|")})$`],
+    ["--test-dir", folder, "--output-on-failure", "--parallel", JOBS, "-R", `^(${POOL_TESTS.join("|")})$`],
     {
       TSAN_OPTIONS: "halt_on_error=1",
     },
