@@ -4,6 +4,9 @@ import { pythonText } from "../../io/python-text.js";
 import { choicesOf, expectedOf, isWidget, type Misfit, misfitError } from "../../nodes/values.js";
 import { type CheckedInput, comfyTypeOf, inputConfig, jsonValue, LISTED_CHOICES } from "./checked-input.js";
 
+/** Nodes of a cycle that its sentence names; `extra_info` lists all. */
+const MAX_CYCLE_NAMED = 20;
+
 /** An error of a graph as data: the first four fields are ComfyUI's, the others are for people and programs. */
 export interface GraphError {
   readonly type: string;
@@ -187,7 +190,9 @@ export function networkError(at: { nodeId: string; node: string }): GraphError {
 }
 
 export function cycleError(ids: readonly string[]): GraphError {
-  const cycle = `cycle: ${[...ids, ids[0]].join(" → ")}`;
+  const more = ids.length - MAX_CYCLE_NAMED;
+  const named = more > 0 ? [...ids.slice(0, MAX_CYCLE_NAMED), `${more} more`] : ids;
+  const cycle = `cycle: ${[...named, ids[0]].join(" → ")}`;
   const error = new LatentkitError("graph.cycle", `The graph has a ${cycle}.`, { nodeId: ids[0] });
   return fromError(error, { message: "Dependency cycle detected", details: cycle, extra_info: { cycle: ids } });
 }

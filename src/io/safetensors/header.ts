@@ -94,7 +94,8 @@ export function headerJson(header: Uint8Array): Record<string, unknown> {
   try {
     root = parseJson(text, { maxDepth: MAX_DEPTH, what: "header" });
   } catch (error) {
-    throw invalid("a header in JSON", error instanceof LatentkitError ? `none (${error.message})` : "none", error);
+    const reason = error instanceof LatentkitError ? ` (${error.message.replace(/\.$/, "")})` : "";
+    throw invalid("a header in JSON", `none${reason}`, error);
   }
   if (!isPlainObject(root)) throw invalid("an object as header", describe(root));
   return root;
