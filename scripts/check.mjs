@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { BuildError, buildNative } from "./native-build.mjs";
 import { root, SetupError, setup } from "./setup.mjs";
 
 const FORMAT = "scripts/check-format.mjs";
@@ -35,11 +36,20 @@ process.stderr.write(failed.length === 0 ? "\nAll checks passed.\n" : `\nFailed:
 process.exit(failed.length === 0 ? 0 : 1);
 
 function compile() {
+  return succeeds(() => setup({ tests: true }), SetupError);
+}
+
+/**
+ * Prints the message of a failure of this type.
+ * @param {() => unknown} action
+ * @param {new (message: string) => Error} type
+ */
+function succeeds(action, type) {
   try {
-    setup({ tests: true });
+    action();
     return true;
   } catch (error) {
-    if (!(error instanceof SetupError)) throw error;
+    if (!(error instanceof type)) throw error;
     process.stderr.write(`${error.message}\n`);
     return false;
   }
@@ -54,8 +64,7 @@ function testNative() {
   }
   const jobs = String(availableParallelism());
   return (
-    run("cmake", ["-S", root, "-B", NATIVE, "-DLATENTKIT_TESTS=ON"], "ignore") &&
-    run("cmake", ["--build", NATIVE, "--parallel", jobs], "ignore") &&
+    succeeds(() => buildNative({ tests: true }), BuildError) &&
     run("ctest", ["--test-dir", NATIVE, "--output-on-failure", "--parallel", jobs])
   );
 }

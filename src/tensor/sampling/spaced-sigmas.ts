@@ -59,7 +59,8 @@ export function flux2Sigmas(n: number, tokens: number): Float32Array {
   const many = 0.00016927 * tokens + 0.45666666;
   const few = 8.73809524e-5 * tokens + 1.89833333;
   const slope = (many - few) / 190;
-  const e = f(exp(tokens > 4300 ? many : slope * n + (many - 200 * slope)));
+  // beyond 2^127 its reciprocal is not exact, and far beyond it e is infinite
+  const e = Math.min(f(exp(tokens > 4300 ? many : slope * n + (many - 200 * slope))), 2 ** 127);
   // in float32, by reciprocals, as PyTorch divides a number by a tensor
   return Float32Array.from(linspace(1, 0, n + 1), (t) => e * f(1 / f(e + f(f(1 / t) - 1))));
 }

@@ -29,4 +29,9 @@ describe("Flux2Scheduler", () => {
       assertSameBits(result[0], Tensor.from(sigmas, [steps + 1]));
     });
   }
+
+  it("ends at 0 where the shift is beyond float32", async () => {
+    const { result } = await invokeNode("Flux2Scheduler", { steps: 3, width: 16384, height: 16384 });
+    assertSameBits(result[0], Tensor.from([1, 1, 1, 0], [4]));
+  });
 });
