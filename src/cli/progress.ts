@@ -23,6 +23,8 @@ function createLines(terminal: Terminal, labelOf: (nodeId: string) => string): P
       else if (event.type === "node-done") {
         const rate = steps > 0 ? `, ${steps} steps, ${perSecond(steps, event.ms)}` : "";
         terminal.err(`${labelOf(event.nodeId)}: ${event.ms.toFixed(1)} ms${rate}\n`);
+        // the next node may end without a start
+        steps = 0;
       }
     },
     clear: () => {},

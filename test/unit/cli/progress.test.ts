@@ -23,6 +23,13 @@ describe("progress of a run", () => {
     assert.deepEqual(screen.printed, ["3 KSampler: 2000.0 ms, 20 steps, 10.0 it/s\n", "4 KSampler: 2000.0 ms\n"]);
   });
 
+  it("counts no steps for a result that comes from the cache or from an equal node", () => {
+    const screen = terminal(false);
+    const progress = createProgress(screen, label);
+    for (const event of [started, steps(20), done, { ...done, nodeId: "4", ms: 0 }]) progress.show(event);
+    assert.deepEqual(screen.printed, ["3 KSampler: 2000.0 ms, 20 steps, 10.0 it/s\n", "4 KSampler: 0.0 ms\n"]);
+  });
+
   it("is a bar on a terminal, with the step and its rate", () => {
     const screen = terminal(true);
     const progress = createProgress(screen, label);
