@@ -20,8 +20,8 @@ ${nodes.length} nodes, ${deprecated.length} of them deprecated: old workflows ho
 on the command line: \`npx latentkit nodes\` and \`npx latentkit nodes "ext latentNoisy"\`; \`--json\` prints them as ComfyUI's
 \`/object_info\` does. Nodes of your own are made with [\`defineNode\`](api.md#definenode).
 
-Types are ComfyUI's. IMAGE is \`[B, H, W, C]\` in 0…1, MASK \`[B, H, W]\`, LATENT \`[B, C, H, W]\` in \`samples\`. An input with
-neither a default nor the word "optional" is required.
+Types are ComfyUI's. IMAGE is \`[B, H, W, C]\` in 0…1, MASK \`[B, H, W]\`, LATENT \`[B, C, H, W]\` in \`samples\`. An input without
+the word "optional" must be in the graph; its default is the value that the editor starts with.
 
 ## Deprecated nodes
 

@@ -35,19 +35,19 @@ export const ERROR_CODES = {
   "validation.exception": badGraph("exception_during_validation"),
   /** The text or object is no graph, or a node in it has no class. */
   "graph.invalid": badGraph("invalid_prompt"),
-  /** The text is no JSON. */
+  /** The text is not valid JSON. */
   "graph.invalid-json": badGraph("invalid_prompt"),
   /** A class of the graph's nodes is not known; `details.unknownClasses` lists all of them. */
   "graph.unknown-class": badGraph("invalid_prompt"),
   /** A target names no node of the graph. */
   "graph.unknown-target": badGraph("invalid_prompt"),
-  /** The graph holds no node. */
+  /** There is no graph: the value is null or undefined. */
   "graph.empty": badGraph("no_prompt"),
   /** The graph has no output node, and no target was named. */
   "graph.no-outputs": badGraph("prompt_no_outputs"),
   /** No output of the graph can be computed, or one cannot and `partial` is not set. */
   "graph.outputs-failed": badGraph("prompt_outputs_failed_validation"),
-  /** Links of the graph form a circle. */
+  /** Links of the graph form a cycle. */
   "graph.cycle": badGraph("invalid_prompt"),
   /** An argument or value is none of those expected. */
   "value.invalid": badGraph("custom_validation_failed"),
@@ -91,7 +91,7 @@ export const ERROR_CODES = {
   "remote.failed": RUN_FAILED,
   /** The remote image service did not reply in time. */
   "remote.timeout": RUN_FAILED,
-  /** An address of an input file is not to be downloaded: not https:, not public, or too large. */
+  /** The address of an input file may not be downloaded: not https:, not public, or too large. */
   "download.refused": badGraph("custom_validation_failed"),
   /** An input file could not be downloaded. */
   "download.failed": RUN_FAILED,
@@ -107,7 +107,7 @@ export const ERROR_CODES = {
   "runtime.failed": RUN_FAILED,
   /** A GPU failed during an operation: its tensors are lost, and this process cannot use it again. */
   "device.lost": RUN_FAILED,
-  /** A node needs a host or a model, and the run has none. */
+  /** A node needs a host, or something that the host or model of the run does not offer. */
   "host.missing": badGraph("custom_validation_failed"),
   /** A setup module could not make its nodes and host. */
   "setup.failed": { comfyType: "execution_error", exit: 2 },

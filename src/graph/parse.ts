@@ -38,7 +38,8 @@ export interface Graph {
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
   const parsed = typeof input === "string" ? parseJson(input) : input;
-  if (parsed === undefined || parsed === null) throw new LatentkitError("graph.empty", "No prompt provided.");
+  if (parsed === undefined || parsed === null)
+    throw new LatentkitError("graph.empty", `Graph: expected an object of nodes by id, received ${describe(parsed)}.`);
   if (!isPlainObject(parsed)) {
     throw invalid(`Graph: expected an object of nodes by id, received ${describe(parsed)}.`);
   }

@@ -22,7 +22,10 @@ export function findRoots(
       ? outputs
       : [...new Set(partialExecutionTargets)].filter((id) => outputs.includes(id));
   if (roots.length > 0) return roots;
-  throw new LatentkitError("graph.no-outputs", "The graph has no output to compute.");
+  throw new LatentkitError(
+    "graph.no-outputs",
+    "Graph: expected an output node (such as SaveImage) or a target, received neither.",
+  );
 }
 
 function rootsOf(graph: Graph, definitions: ReadonlyMap<string, NodeDefinition>): string[] {

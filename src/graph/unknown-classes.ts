@@ -61,8 +61,8 @@ function listOf(
   byClass: ReadonlyMap<string, readonly UnknownNode[]>,
   classes: readonly UnknownClass[],
 ): string {
-  const classCount = byClass.size === 1 ? "1 class is" : `${byClass.size} classes are`;
-  let message = `${count} nodes, ${classCount} not known: `;
+  const classCount = byClass.size === 1 ? "1 unknown class" : `${byClass.size} unknown classes`;
+  let message = `${count} nodes have ${classCount}: `;
   let listed = 0;
   for (const [name, nodes] of byClass) {
     const suggestion = classes[listed]?.suggestion;

@@ -75,6 +75,7 @@ export function ignoredNote(ignored: readonly string[]): string | undefined {
     .map((key) => JSON.stringify(key.length > 40 ? `${key.slice(0, 37)}...` : key));
   const more = ignored.length - named.length;
   const list = more > 0 ? `${named.join(", ")} and ${more} more` : named.join(", ");
-  const [are, they] = ignored.length === 1 ? ["is no node", "it is"] : ["are no nodes", "they are"];
-  return `Graph: ${list} ${are}, having no class_type; ${they} ignored.`;
+  const [are, have, is] =
+    ignored.length === 1 ? ["is not a node", "it has", "it is"] : ["are not nodes", "they have", "they are"];
+  return `Graph: ${list} ${are}, since ${have} no class_type; ${is} ignored.`;
 }

@@ -149,7 +149,10 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
       expected: "a clip: { encoders }",
       read: (value) => fits(isObject(value) && Array.isArray(value.encoders) && value.encoders.length > 0, value),
     },
-    SAMPLER: { expected: "a sampler: { sampler: name, options }", read: (value) => fits(isSampler(value), value) },
+    SAMPLER: {
+      expected: "a sampler: { sampler: a name that KSamplerSelect offers, options }",
+      read: (value) => fits(isSampler(value), value),
+    },
     SIGMAS: { expected: "sigmas: a tensor [n] of numbers from 0", read: readSigmas },
     NOISE: { expected: "noise: { seed: bigint, enabled }", read: (value) => fits(isNoise(value), value) },
     GUIDER: {

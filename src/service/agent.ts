@@ -40,8 +40,11 @@ export interface AgentContext {
    * mount path of the router. In events and in the response, each reader sees that path with the mount path in front.
    */
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
-  /** Shows a picture of the moment, a PNG file, to clients of ComfyUI's classic API that listen now. It is kept nowhere. */
-  preview?(png: Uint8Array): void;
+  /**
+   * Shows a picture of the moment, a PNG file, to clients of ComfyUI's classic API that listen now, as one of `node`, or of
+   * the node that they see running. It is kept nowhere.
+   */
+  preview?(png: Uint8Array, node?: string): void;
 }
 
 /** The graphs of an agent, as they are now. */

@@ -63,7 +63,7 @@ export function createReporter(
     if (isStored) storedFrom = now + Math.max(PREVIEW_MS, (now - startedAt) * PREVIEW_SHARE);
     try {
       const png = await encodePng(picture, { level: PREVIEW_LEVEL });
-      if (isForComfy) show?.(png);
+      if (isForComfy) show?.(png, step.node);
       if (isStored) emit("preview", { ...step, url: `data:image/png;base64,${png.toString("base64")}` });
     } catch (error) {
       emit("warning", { node: step.node, message: `No preview: ${(error as Error).message}` });

@@ -103,7 +103,7 @@ void hostile_numbers() {
   };
   CHECK(refused(-1, 20, 1) && refused(9, 20, 1) && refused(0, -1, 1) && refused(0, 10001, 1) && refused(0, 20, nan));
   CHECK(refused(0, 10000, 1e-9));
-  CHECK(engine_schedule(&s, {table.data(), 3}, 0, 20, 0, 1, out(sigmas), &written) == ENGINE_BAD_LENGTH);
+  CHECK(engine_schedule(&s, {table.data(), 1}, 0, 20, 0, 1, out(sigmas), &written) == ENGINE_BAD_LENGTH);
   CHECK(engine_schedule(&s, in(table), 0, 30, 0, 1, out(sigmas), &written) == ENGINE_NO_SPACE && written == 31);
   std::vector<float> wrong(1000, NAN);
   for (int scheduler = 0; scheduler < ENGINE_SCHEDULER_COUNT; scheduler++) {

@@ -74,7 +74,7 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
   const double denoise = a.number(5, "denoise");
   // nearly every schedule has steps + 1
   Napi::Float32Array result = Napi::Float32Array::New(info.Env(), static_cast<size_t>(steps) + 1);
-  const engine_cf32 table = a.in(1, "table", engine_sampling_size(&sampling));
+  const engine_cf32 table = a.in(1, "table");
   size_t written = 0;
   const auto compute = [&] {
     return engine_schedule(&sampling, table, scheduler, steps, extra_step, denoise,

@@ -3,6 +3,7 @@ import { maskedBlend, repeatedSum, type Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
+import { type Entry, readEntries } from "./conditioning/entries.js";
 import { type Denoiser, Estimator } from "./conditioning/estimator.js";
 import type { GuidanceMethod, GuidedEstimate } from "./guiders/cfg.js";
 import { noised } from "./latent-space.js";
@@ -44,6 +45,8 @@ const NO_TENSORS: readonly Tensor[] = [];
 export interface RunSource {
   readonly model: Denoiser;
   readonly method: GuidanceMethod;
+  /** Entries of the method's sides. */
+  readonly sides: readonly (readonly Entry[])[];
   readonly sigmas: Float32Array;
   readonly shape: readonly number[];
   /** Where the latent stays as it is, and the noise that hides it there. */
@@ -66,9 +69,9 @@ export class DenoisingRun implements SolverContext {
   private first: Tensor | undefined;
 
   constructor(private readonly source: RunSource) {
-    const { model, method, shape, sigmas, signal } = source;
+    const { model, method, sides, shape, sigmas, signal } = source;
     this.size = elementCount(shape);
-    this.estimator = new Estimator(model, method.sides, shape, method.areaOrder, signal);
+    this.estimator = new Estimator(model, sides, shape, signal);
     // for the sum that the run begins with
     this.estimator.callsAt(sigmas[0]!, method.unused);
   }
@@ -215,7 +218,8 @@ export class DenoisingRun implements SolverContext {
     const isUsual = x.hasShape(shape);
     let estimator = isUsual ? this.others.get(cond) : undefined;
     if (estimator === undefined) {
-      estimator = new Estimator(model, [cond], x.shape, [0], signal);
+      const [, , rows, columns] = x.shape as [number, number, number, number];
+      estimator = new Estimator(model, [readEntries(cond, model.sampling, [rows, columns])], x.shape, signal);
       if (isUsual) this.others.set(cond, estimator);
     }
     const [estimate] = await estimator.estimate(x, sigma);

@@ -1,5 +1,6 @@
 import { releaseMemory } from "../../tensor/device-values.js";
 import type { Latent, SamplingRun } from "../types.js";
+import { readSides } from "./conditioning/entries.js";
 import { type Denoiser, requireDenoiser } from "./conditioning/estimator.js";
 import { denoiseMask } from "./denoise-mask.js";
 import { DenoisingRun, type SampledStep } from "./denoising-run.js";
@@ -79,15 +80,18 @@ async function denoise(
     reseeded: reseeded?.after,
   });
   const method = guidanceOf(guider);
+  const [, , rows, columns] = shape as [number, number, number, number];
+  const sides = readSides(method.sides, sampling, [rows, columns], method.areaOrder);
   const run = new DenoisingRun({
     model: inRun(model, {
       sampling,
       latent: input,
       mask,
-      negative: method.sides[method.negative] ?? [],
+      negative: sides[method.negative]?.map(({ conditioning }) => conditioning) ?? [],
       steps: sigmas.length - 1,
     }),
     method,
+    sides,
     sigmas,
     shape,
     inpaint: mask && { mask, latent: input, noise: reseeded === undefined ? initial : reseeded.noise },

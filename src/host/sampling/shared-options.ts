@@ -1,12 +1,12 @@
 import type { Conditioning } from "../types.js";
 
 /**
- * The negative side with what the positive side shares: the controls of ControlNetApply, and boxes of GLIGEN. Entries
+ * Another side with what the positive side shares: the controls of ControlNetApply, and boxes of GLIGEN. Entries
  * without an area get them in turn, of several the last; a side that has its own for the whole picture stays as it is.
  */
-export function withSharedOptions(positive: Conditioning, negative: Conditioning): Conditioning {
+export function withSharedOptions(positive: Conditioning, other: Conditioning): Conditioning {
   const controls = positive.filter(([, options]) => options.control_apply_to_uncond === true);
-  return shared(positive, shared(controls, negative, "control"), "gligen");
+  return shared(positive, shared(controls, other, "control"), "gligen");
 }
 
 function shared(from: Conditioning, to: Conditioning, name: string): Conditioning {

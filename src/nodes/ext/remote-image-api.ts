@@ -24,7 +24,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 
 export const remoteImageApi = defineNode({
   key: KEY,
-  description: "Lets a remote service generate an image from text, or from an image and text.",
+  description: "Has a remote service generate an image from text, or from an image and text.",
   deprecated: true,
   inputs: {
     positive: text({ default: "", multiline: true, strict: true }),

@@ -96,7 +96,7 @@ export function createServiceWithRoutes(
         observer.finished?.(run);
         deliverer.wake();
       },
-      previewed: (id, png) => comfy.preview(id, png),
+      previewed: (id, png, node) => comfy.preview(id, png, node),
     },
     receiversOf: (state) => receiversOfEnd(endpoints, state),
     beforeClose: () => deliverer.stop(),

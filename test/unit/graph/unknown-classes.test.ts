@@ -21,7 +21,7 @@ describe("unknown classes", () => {
     });
     assert.equal(
       error.message,
-      '4 nodes, 3 classes are not known: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?).',
+      '4 nodes have 3 unknown classes: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?).',
     );
     assert.deepEqual(error.details.unknownClasses, [
       { classType: "KSampler", count: 2, nodeIds: ["3", "9"], suggestion: undefined },
@@ -58,11 +58,11 @@ describe("unknown classes", () => {
     const start = performance.now();
     const error = await refusal(graph);
     assert.ok(performance.now() - start < 3000);
-    assert.ok(error.message.startsWith("20000 nodes, 20000 classes are not known: "), error.message.slice(0, 80));
+    assert.ok(error.message.startsWith("20000 nodes have 20000 unknown classes: "), error.message.slice(0, 80));
     assert.ok(/; and \d+ more\.$/.test(error.message) && error.message.length < 4100, error.message.slice(-80));
     assert.ok(JSON.stringify(error.details).length < 50_000);
     const same = await refusal(Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [i, node("Same")])));
-    assert.match(same.message, /^20000 nodes, 1 class is not known: "Same" \(nodes 0, 1, .*and 19992 more\)\.$/);
+    assert.match(same.message, /^20000 nodes have 1 unknown class: "Same" \(nodes 0, 1, .*and 19992 more\)\.$/);
     assert.ok(same.message.length < 200);
   });
 

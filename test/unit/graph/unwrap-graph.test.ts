@@ -58,7 +58,7 @@ describe("request bodies around a graph", () => {
 
 describe("entries of a graph that are no nodes", () => {
   const commented = { _comment: "x", ...graph };
-  const NOTE = 'Graph: "_comment" is no node, having no class_type; it is ignored.';
+  const NOTE = 'Graph: "_comment" is not a node, since it has no class_type; it is ignored.';
   let outputDir: string;
   before(() => {
     outputDir = mkdtempSync(join(tmpdir(), "latentkit-notes-"));
@@ -91,11 +91,11 @@ describe("entries of a graph that are no nodes", () => {
     assert.deepEqual(Object.keys(parsed.prompt), ["2", "10"]);
     assert.equal(
       parsed.note,
-      'Graph: "_comment", "version", "extra_data", "tags" are no nodes, having no class_type; they are ignored.',
+      'Graph: "_comment", "version", "extra_data", "tags" are not nodes, since they have no class_type; they are ignored.',
     );
     const verdict = validateGraph({ ...graph, _comment: null }, { registry });
     assert.deepEqual(verdict.ok && verdict.warnings, [
-      { message: 'Graph: "_comment" is no node, having no class_type; it is ignored.' },
+      { message: 'Graph: "_comment" is not a node, since it has no class_type; it is ignored.' },
     ]);
   });
 

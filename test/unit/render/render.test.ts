@@ -95,7 +95,12 @@ describe("render", () => {
     await refused(folder(), {}, "file.read-failed", /EISDIR/);
     await refused("{ not json", {}, "graph.invalid-json", /line 1/);
     await refused([], {}, "graph.invalid", /object of nodes/);
-    await refused({ nodes: [], links: [] }, {}, "graph.no-outputs", /^The graph has no output to compute\.$/);
+    await refused(
+      { nodes: [], links: [] },
+      {},
+      "graph.no-outputs",
+      /^Graph: expected an output node \(such as SaveImage\) or a target, received neither\.$/,
+    );
     await refused({ "1": { class_type: "ext saveImageLasy", inputs: {} } }, {}, "graph.unknown-class", /saveImageLasy/);
     await refused(lazy(), { targets: ["9"] }, "graph.unknown-target", /9/);
     await refused(lazy(), { metadata: "some" as "none" }, "usage.invalid", /full, prompt, none/);

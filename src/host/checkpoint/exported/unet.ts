@@ -73,7 +73,7 @@ export class ExportedUnet implements UnetNetwork {
     const sides = shape.length === 0 ? [] : [side === ONE_STEP || side === 1 ? 1 : batch];
     if (!type.startsWith("int")) return Tensor.full(sides, timestep);
     if (Number.isInteger(timestep)) return { int64: new Array<number>(sides[0] ?? 1).fill(timestep), shape: sides };
-    const message = `${this.label}: expected whole timesteps, which this export takes alone, received ${timestep}.`;
+    const message = `${this.label}: expected a whole timestep, the only kind this export takes, received ${timestep}.`;
     throw new LatentkitError("value.invalid", message);
   }
 }

@@ -20,6 +20,26 @@ export interface Entry {
   readonly to: number;
 }
 
+/**
+ * Reads the sides of guidance for a latent of these sides, and lets them give each other their areas in this order. An
+ * entry of several sides is another object in each, so that a model can tell them apart. Fails with value.invalid.
+ */
+export function readSides(
+  sides: readonly Conditioning[],
+  sampling: ModelSampling,
+  latentSides: readonly [number, number],
+  order: readonly number[],
+): Entry[][] {
+  const taken = new Set<Conditioning[number]>();
+  const entries = sides.map((side) => {
+    const own = side.map((entry): Conditioning[number] => (taken.has(entry) ? [...entry] : entry));
+    for (const entry of own) taken.add(entry);
+    return readEntries(own, sampling, latentSides);
+  });
+  shareAreas(entries, order);
+  return entries;
+}
+
 /** Reads the options of all entries of a conditioning, for a latent of these sides. Fails with value.invalid. */
 export function readEntries(
   conditioning: Conditioning,
@@ -40,17 +60,21 @@ export function readEntries(
       strength: readNumber(options, "strength", 1),
       mask,
       maskStrength: readNumber(options, "mask_strength", 1),
-      from: Number.isNaN(start) ? Number.POSITIVE_INFINITY : percentToSigma(sampling, start),
-      to: Number.isNaN(end) ? Number.NEGATIVE_INFINITY : percentToSigma(sampling, end),
+      from: Number.isNaN(start) ? Number.POSITIVE_INFINITY : levelAt(sampling, start),
+      to: Number.isNaN(end) ? Number.NEGATIVE_INFINITY : levelAt(sampling, end),
     };
   });
 }
+
+/** The noise level at a share of sampling, a float32 as those of a schedule: one that a step hits counts on both sides. */
+export const levelAt = (sampling: ModelSampling, percent: number): number =>
+  Math.fround(percentToSigma(sampling, percent));
 
 /**
  * Gives the sides in this order each other's areas: for an entry with an area, every other side gets one with its area,
  * strength, mask and range, for the conditioning of its own smallest entry around that area.
  */
-export function shareAreas(sides: readonly Entry[][], order: readonly number[]): void {
+function shareAreas(sides: readonly Entry[][], order: readonly number[]): void {
   for (const side of order) {
     for (const entry of sides[side]!) {
       const others = order.filter((other) => other !== side);
@@ -66,8 +90,18 @@ function addArea(entries: Entry[], from: Entry, area: Area): void {
     if (smallest === undefined || (entry.area !== undefined && isSmaller(entry.area, smallest.area))) smallest = entry;
   }
   if (smallest === undefined || (smallest.area !== undefined && sameArea(smallest.area, area))) return;
-  entries.push({ ...from, conditioning: smallest.conditioning });
+  const [tensor, options] = smallest.conditioning;
+  entries.push({ ...from, conditioning: [tensor, { ...options, ...whereabouts(from.conditioning[1]) }] });
 }
+
+/** Options that say where, when and how much an entry counts. */
+const WHEREABOUTS = [
+  ...["area", "strength", "mask", "mask_strength", "set_area_to_bounds"],
+  ...["start_percent", "end_percent"],
+];
+
+const whereabouts = (options: Conditioning[number][1]): Record<string, unknown> =>
+  Object.fromEntries(WHEREABOUTS.map((name) => [name, options[name]]));
 
 const isSmaller = (a: Area, b: Area | undefined): boolean => b === undefined || a.height * a.width < b.height * b.width;
 

@@ -4,11 +4,11 @@ import { releaseMemory } from "../../../tensor/device-values.js";
 import type { Term } from "../../../tensor/ops.js";
 import { cropped, joined, narrowed, repeated } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import type { Conditioning, Model } from "../../types.js";
+import type { Model } from "../../types.js";
 import { type RepeatedSum, sumOf } from "../sum.js";
 import { type Area, sameArea } from "./areas.js";
 import { type Call, callsOf, type Part } from "./calls.js";
-import { type Entry, readEntries, shareAreas } from "./entries.js";
+import type { Entry } from "./entries.js";
 
 /** A model that can denoise. */
 export type Denoiser = Model & Required<Pick<Model, "predict">>;
@@ -20,7 +20,6 @@ const NONE: readonly number[] = [];
 
 /** Estimates of a model for sides of conditioning, on latents of one shape. */
 export class Estimator {
-  private readonly entries: readonly Entry[][];
   /** Model calls of the entries that took part last; they change with the noise level only where one has a range. */
   private calls: readonly Call[] = [];
   private active: string | undefined;
@@ -33,15 +32,11 @@ export class Estimator {
 
   constructor(
     private readonly model: Denoiser,
-    sides: readonly Conditioning[],
+    /** Entries of each side. */
+    private readonly entries: readonly (readonly Entry[])[],
     private readonly shape: readonly number[],
-    /** Order in which the sides give each other their areas. */
-    order: readonly number[],
     private readonly signal?: AbortSignal,
   ) {
-    const [, , rows, columns] = shape as [number, number, number, number];
-    this.entries = sides.map((side) => readEntries(side, model.sampling, [rows, columns]));
-    shareAreas(this.entries, order);
     this.hasRanges = this.entries.some((side) => side.some(({ from, to }) => from < Infinity || to > -Infinity));
   }
 
@@ -153,6 +148,6 @@ export function requireDenoiser(model: Model): Denoiser {
   if (typeof model.predict === "function") return model as Denoiser;
   throw new LatentkitError(
     "host.missing",
-    `Model ${model.sampling.name} cannot denoise: its host offers the noise schedule alone.`,
+    `Model ${model.sampling.name} cannot denoise: its host offers only the noise schedule.`,
   );
 }

@@ -1,5 +1,6 @@
 import type { Term } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { withSharedOptions } from "../shared-options.js";
 import { Estimate } from "../sum.js";
 import { type GuidanceInput, type GuidanceMethod, type GuidedEstimate, guided, isOne } from "./cfg.js";
 import type { DualCfgGuider } from "./guider.js";
@@ -8,7 +9,7 @@ import type { DualCfgGuider } from "./guider.js";
 export function dualGuidance(guider: DualCfgGuider): GuidanceMethod {
   const { cond1, cond2, negative, style } = guider;
   return {
-    sides: [negative, cond2, cond1],
+    sides: [withSharedOptions(cond1, negative), withSharedOptions(cond1, cond2), cond1],
     negative: 0,
     areaOrder: [2, 1, 0],
     unused: style === "regular" ? unusedSides(guider) : [],

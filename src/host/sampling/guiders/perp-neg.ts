@@ -1,13 +1,18 @@
 import { productOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { withSharedOptions } from "../shared-options.js";
 import { Estimate } from "../sum.js";
 import { changed, type GuidanceMethod } from "./cfg.js";
 import type { PerpNegGuider } from "./guider.js";
 
 /** Guidance by Perp-Neg, with the sides positive, negative and empty. */
 export const perpNegGuidance = (guider: PerpNegGuider): GuidanceMethod => ({
-  sides: [guider.positive, guider.negative, guider.empty],
+  sides: [
+    guider.positive,
+    withSharedOptions(guider.positive, guider.negative),
+    withSharedOptions(guider.positive, guider.empty),
+  ],
   negative: 1,
   areaOrder: [0, 2, 1],
   unused: [],

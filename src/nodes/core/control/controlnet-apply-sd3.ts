@@ -6,7 +6,7 @@ export const controlNetApplySd3 = defineNode({
   key: "ControlNetApplySD3",
   displayName: "Apply Controlnet with VAE",
   category: "conditioning/controlnet",
-  description: "Guides a model by a picture in a range of the schedule; a vae encodes it where the net needs that.",
+  description: "Guides a model by a picture in a range of the schedule; a VAE encodes it where the net needs that.",
   deprecated: true,
   inputs: {
     positive: conditioning(),

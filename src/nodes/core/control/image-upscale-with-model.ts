@@ -16,7 +16,7 @@ export const imageUpscaleWithModel = defineNode({
   key: "ImageUpscaleWithModel",
   displayName: "Upscale Image (using Model)",
   category: "image/upscaling",
-  description: "Enlarges the colours of images with a model, in overlapping tiles of 512 pixels.",
+  description: "Enlarges images with a model, in overlapping tiles of 512 pixels; alpha is left out.",
   inputs: { upscale_model: socket<UpscaleModel>("UPSCALE_MODEL"), image: image() },
   outputs: { IMAGE: "IMAGE" },
   run: async ({ upscale_model: model, image }, { signal, progress }) => {

@@ -16,7 +16,8 @@ export const setUnionControlNetType = defineNode({
   inputs: { control_net: controlNet(), type: choice(TYPES) },
   outputs: { CONTROL_NET: "CONTROL_NET" },
   run: ({ control_net, type }, { host }) => {
-    if (control_net.ofType === undefined) throw lacking(host, "no types for this ControlNet, which is for one alone");
+    if (control_net.ofType === undefined)
+      throw lacking(host, "no types for this ControlNet, which takes only one kind of picture");
     return { CONTROL_NET: control_net.ofType(TYPES.indexOf(type) - 1) };
   },
 });

@@ -9,7 +9,7 @@ export const loadImageMask = defineNode({
   key: "LoadImageMask",
   displayName: "Load Image (as Mask)",
   category: "mask",
-  description: "Reads one channel of a picture, of its first frame; alpha is inverted, so that transparent is 1.",
+  description: "Reads one channel of a picture's first frame; alpha is inverted, so that transparent is 1.",
   inputs: { image: imageFile(), channel: choice(["alpha", ...COLOURS]) },
   outputs: { MASK: "MASK" },
   validate: validImage,

@@ -18,8 +18,7 @@ const SUBJECT = 'input "image"';
 export const imageFile = () =>
   text({
     image_upload: true,
-    tooltip:
-      "A PNG, JPEG, WebP, AVIF, GIF or TIFF file, relative to the input folder; a data: text; an https: address.",
+    tooltip: "A PNG, JPEG, WebP, AVIF, GIF or TIFF file, relative to the input folder; or a data: or https: address.",
   });
 
 /**

@@ -12,7 +12,11 @@ export const cfgNorm = defineNode({
   inputs: {
     model: model(),
     strength: float({ default: 1, min: 0, max: 100, step: 0.01 }),
-    pre_cfg: boolean({ optional: true, default: false, tooltip: "Only false: the norm of the guided estimate." }),
+    pre_cfg: boolean({
+      optional: true,
+      default: false,
+      tooltip: "Must be false: only the guided estimate can be limited.",
+    }),
   },
   outputs: [{ name: "patched_model", type: "MODEL" }],
   run: ({ model, strength, pre_cfg }) => {

@@ -14,7 +14,13 @@ export const renormCfg = defineNode({
   inputs: {
     model: model(),
     cfg_trunc: float({ default: 100, min: 0, max: 100, step: 0.01 }),
-    renorm_cfg: float({ default: 1, min: 0, max: 100, step: 0.01, tooltip: "0: as long as guidance makes it." }),
+    renorm_cfg: float({
+      default: 1,
+      min: 0,
+      max: 100,
+      step: 0.01,
+      tooltip: "Longest norm allowed, as a multiple of the positive side's; 0: no limit.",
+    }),
   },
   outputs: { MODEL: "MODEL" },
   run: ({ model, cfg_trunc, renorm_cfg }) => ({

@@ -8,7 +8,7 @@ export const imageAddNoise = defineNode({
   key: "ImageAddNoise",
   displayName: "Image Add Noise",
   category: "image",
-  description: "Adds Gaussian noise of a standard deviation to an image, and clamps it to 0…1.",
+  description: "Adds Gaussian noise with the standard deviation strength to an image, and clamps it to 0…1.",
   inputs: { image: image(), seed: seed(), strength: float({ default: 0.5, min: 0, max: 1, step: 0.01 }) },
   outputs: { IMAGE: "IMAGE" },
   run: ({ image, seed, strength }) => {

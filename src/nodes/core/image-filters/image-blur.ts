@@ -6,7 +6,7 @@ export const imageBlur = defineNode({
   key: "ImageBlur",
   displayName: "Image Blur",
   category: "image/postprocessing",
-  description: "Blurs an image with a Gaussian; sigma is in radii.",
+  description: "Blurs an image with a Gaussian; sigma is a multiple of the radius.",
   inputs: {
     image: image(),
     blur_radius: int({ default: 1, min: 1, max: 31 }),

@@ -6,7 +6,8 @@ export const imageSharpen = defineNode({
   key: "ImageSharpen",
   displayName: "Image Sharpen",
   category: "image/postprocessing",
-  description: "Sharpens an image by ten times alpha of its difference from a Gaussian blur; sigma is in radii.",
+  description:
+    "Adds 10 * alpha times the difference between an image and its Gaussian blur; sigma is a multiple of the radius.",
   inputs: {
     image: image(),
     sharpen_radius: int({ default: 1, min: 1, max: 31 }),

@@ -6,7 +6,7 @@ import { int } from "../../inputs.js";
 export const emptyImage = defineNode({
   key: "EmptyImage",
   category: "image",
-  description: "Images of one colour, written as 0xRRGGBB.",
+  description: "Images of one colour, given as a number: 65536 * red + 256 * green + blue.",
   inputs: {
     width: side(),
     height: side(),

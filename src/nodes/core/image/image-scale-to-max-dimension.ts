@@ -11,7 +11,7 @@ export const imageScaleToMaxDimension = defineNode({
   key: KEY,
   displayName: "Scale Image to Max Dimension",
   category: "image/upscaling",
-  description: "Resizes an image so that its longer side has this length.",
+  description: "Resizes an image so that its longer side has the length largest_size.",
   inputs: {
     image: image(),
     upscale_method: choice(["area", "lanczos", "bilinear", "nearest-exact", "bicubic"]),
@@ -23,7 +23,7 @@ export const imageScaleToMaxDimension = defineNode({
     const height = columns > rows ? roundHalfEven((rows / columns) * size) : size;
     const width = rows > columns ? roundHalfEven((columns / rows) * size) : size;
     if (height === 0 || width === 0) {
-      const expected = `a size that leaves something of ${columns} x ${rows}`;
+      const expected = `a size at which both sides of ${columns} x ${rows} keep at least one pixel`;
       throw inputError("value.out-of-range", { node: KEY, input: "largest_size" }, expected, size);
     }
     return { IMAGE: resizeImage(image, { method, height, width }) };

@@ -25,7 +25,7 @@ export const imageScaleToTotalPixels = defineNode({
     const factor = Math.sqrt((megapixels * 1024 * 1024) / (columns * rows));
     const [height = 0, width = 0] = [rows, columns].map((side) => roundHalfEven((side * factor) / step) * step);
     if (height === 0 || width === 0) {
-      const expected = `enough pixels for sides of at least ${step} of a picture of ${columns} x ${rows}`;
+      const expected = `enough pixels for both sides of a ${columns} x ${rows} picture to be at least ${step}`;
       throw inputError("value.out-of-range", { node: KEY, input: "megapixels" }, expected, megapixels);
     }
     return { IMAGE: resizeImage(image, { method, height, width }) };

@@ -10,7 +10,8 @@ export const imageStitch = defineNode({
   key: "ImageStitch",
   displayName: "Image Stitch",
   category: "image/transform",
-  description: "Puts two images beside or above each other; the smaller one is resized or gets black margins.",
+  description:
+    "Puts two images side by side or one above the other; the second is resized to match the first, or the smaller one gets black margins.",
   inputs: {
     image1: image(),
     direction: choice(["right", "down", "left", "up"], { default: "right" }),

@@ -25,6 +25,6 @@ export const latentConcat = defineNode({
 function refuseMisfit(first: Tensor, second: Tensor, axis: number): void {
   const fits = (side: number, at: number) => at === 0 || at === axis || side === first.shape[at];
   if (axis > 0 && second.shape.length === first.shape.length && second.shape.every(fits)) return;
-  const expected = `a latent that differs from [${first.shape.join(", ")}] in its batch and axis ${axis} at most`;
+  const expected = `a latent that differs from [${first.shape.join(", ")}] only in its batch and axis ${axis}`;
   throw inputError("input.invalid", { input: "samples2" }, expected, second);
 }

@@ -10,7 +10,7 @@ export const rebatchLatents = defineNode({
   key: "RebatchLatents",
   displayName: "Rebatch Latents",
   category: "latent/batch",
-  description: "Regroups latents into batches of one size; other sides begin a new batch.",
+  description: "Regroups latents into batches of one size; a latent of another size begins a new batch.",
   inputs: { latents: latent(), batch_size: int({ default: 1, min: 1, max: 4096 }) },
   outputs: [{ name: "LATENT", type: "LATENT", list: true }],
   inputIsList: true,

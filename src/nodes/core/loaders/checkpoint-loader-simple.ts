@@ -11,7 +11,7 @@ export const checkpointLoaderSimple = defineNode({
   key: "CheckpointLoaderSimple",
   displayName: "Load Checkpoint",
   category: "loaders",
-  description: "Loads a checkpoint of the host: its model, clip and vae.",
+  description: "Loads a checkpoint of the host: its model, CLIP and VAE.",
   inputs: { ckpt_name: checkpointName() },
   outputs: [
     { name: "MODEL", type: "MODEL" },

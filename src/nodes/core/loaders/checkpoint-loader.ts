@@ -12,7 +12,12 @@ export const checkpointLoader = defineNode({
   category: "advanced/loaders",
   description: "Loads a checkpoint of the host; only clip skip is taken from the name of the configuration.",
   deprecated: true,
-  inputs: { config_name: choice(() => undefined, { tooltip: "Any name." }), ckpt_name: checkpointName() },
+  inputs: {
+    config_name: choice(() => undefined, {
+      tooltip: "Any name; only three with clip skip, such as v1-inference_clip_skip_2.yaml, have an effect.",
+    }),
+    ckpt_name: checkpointName(),
+  },
   outputs: [
     { name: "MODEL", type: "MODEL" },
     { name: "CLIP", type: "CLIP" },

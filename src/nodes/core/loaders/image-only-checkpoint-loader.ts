@@ -7,7 +7,7 @@ export const imageOnlyCheckpointLoader = defineNode({
   key: "ImageOnlyCheckpointLoader",
   displayName: "Image Only Checkpoint Loader (img2vid model)",
   category: "loaders/video_models",
-  description: "Loads a checkpoint of the host that takes pictures as prompts, without its clip.",
+  description: "Loads one of the host's checkpoints that take pictures as prompts, without its CLIP.",
   inputs: { ckpt_name: checkpointName() },
   outputs: [
     { name: "MODEL", type: "MODEL" },

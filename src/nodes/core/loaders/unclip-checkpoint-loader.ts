@@ -6,7 +6,7 @@ import { checkpointName } from "./checkpoint-loader-simple.js";
 export const unclipCheckpointLoader = defineNode({
   key: "unCLIPCheckpointLoader",
   category: "loaders",
-  description: "Loads a checkpoint of the host that takes pictures as prompts.",
+  description: "Loads one of the host's checkpoints that take pictures as prompts.",
   inputs: { ckpt_name: checkpointName() },
   outputs: [
     { name: "MODEL", type: "MODEL" },

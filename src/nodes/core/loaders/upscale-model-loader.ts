@@ -5,7 +5,7 @@ export const upscaleModelLoader = defineNode({
   key: "UpscaleModelLoader",
   displayName: "Load Upscale Model",
   category: "loaders",
-  description: "Loads a model of the host that enlarges images.",
+  description: "Loads one of the host's models that enlarge images.",
   inputs: { model_name: fileName("upscale_models") },
   outputs: { UPSCALE_MODEL: "UPSCALE_MODEL" },
   run: async ({ model_name }, { host, signal }) => ({

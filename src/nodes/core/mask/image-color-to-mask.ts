@@ -15,7 +15,8 @@ function byteOf(value: number): number {
 export const imageColorToMask = defineNode({
   key: "ImageColorToMask",
   category: "mask",
-  description: "1 where an image has a colour, written as 0xRRGGBB, to 8 bits.",
+  description:
+    "1 where an image has a colour, compared in 8 bits; the colour is the number 65536 * red + 256 * green + blue.",
   inputs: { image: image(), color: int({ default: 0, min: 0, max: 0xffffff }) },
   outputs: { MASK: "MASK" },
   run: ({ image, color }) => {

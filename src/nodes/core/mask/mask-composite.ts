@@ -32,6 +32,8 @@ function combine(into: Tensor, source: Tensor, x: number, y: number, operation: 
   }
 }
 
+const masksFor = (count: number): string => (count === 1 ? "one mask" : `1 or ${count} masks`);
+
 export const maskComposite = defineNode({
   key: "MaskComposite",
   category: "mask",
@@ -47,7 +49,7 @@ export const maskComposite = defineNode({
   run: ({ destination, source, x, y, operation }) => {
     const [result, from] = [masksOf("destination", destination).clone(), masksOf("source", source)];
     if (from.shape[0] !== 1 && from.shape[0] !== result.shape[0]) {
-      throw inputError("tensor.bad-shape", { input: "source" }, `one mask, or ${result.shape[0]}`, source);
+      throw inputError("tensor.bad-shape", { input: "source" }, masksFor(result.shape[0]!), source);
     }
     combine(result, from, x, y, operation);
     return { MASK: clampToUnit(result) };

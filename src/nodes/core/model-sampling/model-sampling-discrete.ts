@@ -15,7 +15,7 @@ export const modelSamplingDiscrete = defineNode({
   inputs: {
     model: model(),
     sampling: choice(["eps", "v_prediction", "lcm", "x0"]),
-    zsnr: boolean({ default: false, tooltip: "The last noise level has no signal." }),
+    zsnr: boolean({ default: false, tooltip: "Zero terminal SNR: at the highest noise level no signal is left." }),
   },
   outputs: { MODEL: "MODEL" },
   run: ({ model, sampling, zsnr }, { host }) => {

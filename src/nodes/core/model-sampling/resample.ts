@@ -41,7 +41,7 @@ export function reread(
 ): Model {
   const { name, prediction } = model.sampling;
   if (model.patch === undefined && reading !== prediction) {
-    const message = `host ${describe(host.name)}: its model ${name} predicts ${prediction}, and it cannot read it as ${reading}.`;
+    const message = `host ${describe(host.name)}: model ${name} predicts ${prediction}; the host cannot read that as ${reading}.`;
     throw new LatentkitError("host.missing", message);
   }
   const changed = model.patch === undefined ? model : patchedModel(model, patch, host);

@@ -8,7 +8,7 @@ export const patchModelAddDownscale = defineNode({
   key: "PatchModelAddDownscale",
   displayName: "PatchModelAddDownscale (Kohya Deep Shrink)",
   category: "model_patches/unet",
-  description: "Lets a UNet work on smaller latents in a range of the schedule.",
+  description: "Makes a UNet work on smaller latents in a range of the schedule.",
   inputs: {
     model: model(),
     block_number: int({ default: 3, min: 1, max: 32, step: 1 }),

@@ -12,7 +12,7 @@ export const samplerErSde = defineNode({
   inputs: {
     solver_type: choice(["ER-SDE", "Reverse-time SDE", "ODE"]),
     max_stage: int({ default: 3, min: 1, max: 3 }),
-    eta: float({ ...AMOUNT, tooltip: "Of Reverse-time SDE alone; 0 is ODE." }),
+    eta: float({ ...AMOUNT, tooltip: "Used by Reverse-time SDE only; 0 makes it the ODE." }),
     s_noise: float(AMOUNT),
   },
   outputs: { SAMPLER: "SAMPLER" },

@@ -9,7 +9,7 @@ export const kSamplerAdvanced = defineNode({
   key: "KSamplerAdvanced",
   displayName: "KSampler (Advanced)",
   category: "sampling",
-  description: "Denoises a latent over a range of steps, with optional noise before and after.",
+  description: "Denoises a latent over a range of steps; can start without added noise and end with noise left over.",
   inputs: {
     model: model(),
     add_noise: choice(["enable", "disable"]),

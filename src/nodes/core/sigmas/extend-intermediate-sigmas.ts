@@ -24,8 +24,14 @@ export const extendIntermediateSigmas = defineNode({
   inputs: {
     sigmas: sigmas(),
     steps: int({ default: 2, min: 1, max: 100 }),
-    start_at_sigma: float({ default: -1, min: -1, max: 20000, step: 0.01, round: false }),
-    end_at_sigma: float({ default: 12, min: 0, max: 20000, step: 0.01, round: false }),
+    start_at_sigma: float({
+      ...{ default: -1, min: -1, max: 20000, step: 0.01, round: false },
+      tooltip: "Highest noise level whose step is divided; below 0: no limit.",
+    }),
+    end_at_sigma: float({
+      ...{ default: 12, min: 0, max: 20000, step: 0.01, round: false },
+      tooltip: "Lowest noise level whose step is divided.",
+    }),
     spacing: choice(["linear", "cosine", "sine"]),
   },
   outputs: { SIGMAS: "SIGMAS" },

@@ -6,13 +6,13 @@ export const samplingPercentToSigma = defineNode({
   key: "SamplingPercentToSigma",
   category: "sampling/custom_sampling/sigmas",
   description:
-    "The noise level that a share of sampling has reached; at the ends the largest number or 0, or the actual sigmas of the model.",
+    "The noise level that a share of sampling has reached. At 0 it is 999999999.9 (1 for flow models), at 1 it is 0.",
   inputs: {
     model: model(),
     sampling_percent: float({ default: 0, min: 0, max: 1, step: 0.0001 }),
     return_actual_sigma: boolean({
       default: false,
-      tooltip: "At 0 and 1, the largest and smallest sigma of the model.",
+      tooltip: "At 0 and 1, returns the largest and smallest sigma of the model instead.",
     }),
   },
   outputs: [{ name: "sigma_value", type: "FLOAT" }],

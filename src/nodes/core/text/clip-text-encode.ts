@@ -7,7 +7,7 @@ export const clipTextEncode = defineNode({
   key: "CLIPTextEncode",
   displayName: "CLIP Text Encode (Prompt)",
   category: "conditioning",
-  description: "Encodes a prompt; (x:1.2) weighs it.",
+  description: "Encodes a prompt; (x:1.2) gives x a weight of 1.2.",
   inputs: { text: text({ multiline: true, dynamicPrompts: true }), clip: clip() },
   outputs: { CONDITIONING: "CONDITIONING" },
   run: async ({ text, clip }) => ({ CONDITIONING: await encodePlain(clip, text) }),

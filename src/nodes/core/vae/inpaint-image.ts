@@ -21,7 +21,12 @@ export function inpaintImage(image: Tensor, mask: Tensor): InpaintImage {
   const [batch = 0, height = 0, width = 0] = colours.shape;
   const [count, ownHeight, ownWidth] = maskSides("mask", mask);
   if (count !== 1 && count !== batch)
-    throw inputError("input.invalid", { input: "mask" }, `one mask, or ${batch}, as many as images`, mask);
+    throw inputError(
+      "input.invalid",
+      { input: "mask" },
+      batch === 1 ? "one mask" : `one mask, or ${batch}, one for each image`,
+      mask,
+    );
   const single = mask.reshape([count, 1, ownHeight, ownWidth]);
   const fits = ownHeight === height && ownWidth === width;
   const sized = wholeCells(fits ? single : resizeBilinear(single, height, width), -2);

@@ -8,8 +8,8 @@ import { type Tile, tilesOf } from "../../tiles.js";
 export const tileInputs = (step: number) => ({
   tile_size: int({ default: 512, min: 64, max: 4096, step }),
   overlap: int({ default: 64, min: 0, max: 4096, step: 32 }),
-  temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "Frames of a tile; for vaes of video." }),
-  temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "Frames that tiles share." }),
+  temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
+  temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
 });
 
 /** Tiles of a latent of rows x columns cells; sizes in pixels, an overlap is a quarter of the tile at most. */

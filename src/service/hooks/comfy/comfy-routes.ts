@@ -20,7 +20,7 @@ export interface ComfyApis {
   /** Opens a WebSocket; absent where the classic API is closed. */
   readonly upgrade?: ClassicApi["upgrade"];
   /** Shows the client of a prompt a picture of the moment, a PNG file. */
-  preview(runId: string, png: Uint8Array): void;
+  preview(runId: string, png: Uint8Array, node?: string): void;
   /** Closes the WebSockets. */
   close(): void;
 }
@@ -36,7 +36,7 @@ export function createComfyApis(context: HookContext): ComfyApis {
   return {
     routes: [...(comfy_api ? versionTwo(context, parts) : []), ...(classic?.routes ?? [])],
     upgrade: classic?.upgrade,
-    preview: (runId, png) => classic?.preview(runId, png),
+    preview: (runId, png, node) => classic?.preview(runId, png, node),
     close: () => classic?.close(),
   };
 }

@@ -16,8 +16,8 @@ export interface RunObserver {
   finished?(run: { id: string; state: TerminalState; ranMs: number | null }): void;
   /** Reports an attempt that failed, 1 for the first, and that another one follows. */
   retried?(run: { id: string; attempt: number }): void;
-  /** Receives a picture of a moment of a run, a PNG file. */
-  previewed?(id: string, png: Uint8Array): void;
+  /** Receives a picture of a moment of a run, a PNG file, and the node that it is of. */
+  previewed?(id: string, png: Uint8Array, node?: string): void;
   /** Reports an attempt to store a file, successful or not. */
   fileStored?(file: { isStored: boolean; ms: number }): void;
   /** Reports a failure that no response shows: of the store, or an agent's misuse. */

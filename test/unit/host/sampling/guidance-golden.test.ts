@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type Conditioning, modelSampling, type Sampler, Tensor } from "latentkit";
+import { readSides } from "#src/host/sampling/conditioning/entries.js";
 import { denoiseMask } from "#src/host/sampling/denoise-mask.js";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
 import { guidanceOf } from "#src/host/sampling/guiders/guidance.js";
@@ -66,9 +67,11 @@ async function check(one: Case): Promise<void> {
   if (one.inpaint_noise !== undefined) assertSameBits(reseeded, tensor(one.inpaint_noise), "inpaint_noise");
   const mask = one.noise_mask === undefined ? undefined : denoiseMask(tensor(one.noise_mask), shape);
   let draws = 0;
+  const method = guidanceOf({ kind: "cfg", model, positive, negative, cfg: one.cfg });
   const run = new DenoisingRun({
     model,
-    method: guidanceOf({ kind: "cfg", model, positive, negative, cfg: one.cfg }),
+    method,
+    sides: readSides(method.sides, sampling, [shape[2]!, shape[3]!], method.areaOrder),
     sigmas: raw(one.sigmas).data as Float32Array,
     shape,
     inpaint: mask && { mask, latent, noise: reseeded ?? initial },

@@ -151,10 +151,10 @@ class Run {
   }
 
   /** Number of an entry's side, as the reference numbers the sides of a guider. */
-  sideOf(entry: Conditioning[number]): number {
+  sideOf([tokens]: Conditioning[number]): number {
     const isDual = this.one.guider?.kind === "DualCFGGuider";
     const sides = isDual ? [this.negative, this.middle, this.positive] : [this.positive, this.negative];
-    return sides.findIndex((side) => side.includes(entry));
+    return sides.findIndex((side) => side.some(([own]) => own === tokens));
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { modelSampling, sigmas } from "latentkit";
+import { modelSampling, SCHEDULERS, sigmas } from "latentkit";
 import { distilledSampling } from "#src/tensor/sampling/distilled-sampling.js";
 
 describe("distilledSampling", () => {
@@ -31,6 +31,23 @@ describe("distilledSampling", () => {
     assert.deepEqual([four[0]!.toFixed(4), four[4]], [whole.sigmaMax.toFixed(4), 0]);
     for (const [i, level] of [...four.subarray(0, 4)].entries()) {
       assert.ok(i === 0 || level < four[i - 1]!, String(level));
+    }
+  });
+
+  it("is scheduled by every scheduler, those that pick levels of the table among its 50", () => {
+    const levels = new Set([...distilled.sigmas, 0]);
+    for (const scheduler of SCHEDULERS) {
+      const falling = [...sigmas({ model: distilled, scheduler, steps: 8 })];
+      assert.ok(falling.length >= 9 && falling[0]! > 14.6 && falling.at(-1) === 0, scheduler);
+      assert.ok(
+        falling.every((level, i) => i === 0 || level < falling[i - 1]!),
+        scheduler,
+      );
+      if (["simple", "ddim_uniform", "beta"].includes(scheduler))
+        assert.ok(
+          falling.every((level) => levels.has(level)),
+          scheduler,
+        );
     }
   });
 });

@@ -141,39 +141,41 @@ describe("sigmas", () => {
   });
 
   it("schedules a foreign sampling by its own table and maps", () => {
-    const known = modelSampling("sd3");
-    const { name, prediction, sigmas: table, sigmaMin, sigmaMax, latentFormat } = known;
-    const foreign = {
-      name,
-      prediction,
-      sigmas: table,
-      sigmaMin,
-      sigmaMax,
-      latentFormat,
-      timestep: (sigma: number) => known.timestep(sigma),
-      sigma: (timestep: number) => known.sigma(timestep),
-    };
-    for (const scheduler of SCHEDULERS) {
-      for (const sampler of ["euler", "dpm_2"] as const) {
-        for (const [steps, denoise] of [
-          [0, 1],
-          [1, 1],
-          [7, 1],
-          [12, 0.5],
-        ] as const) {
-          const options = { sampler, scheduler, steps, denoise };
-          assert.deepEqual(
-            [...sigmas({ model: foreign, ...options })],
-            [...sigmas({ model: known, ...options })],
-            `${scheduler} ${sampler} ${steps}`,
-          );
+    // their tables have 1,000 and 10,000 sigmas
+    for (const known of [modelSampling("sd3"), modelSampling("flux")]) {
+      const { name, prediction, sigmas: table, sigmaMin, sigmaMax, latentFormat } = known;
+      const foreign = {
+        name,
+        prediction,
+        sigmas: table,
+        sigmaMin,
+        sigmaMax,
+        latentFormat,
+        timestep: (sigma: number) => known.timestep(sigma),
+        sigma: (timestep: number) => known.sigma(timestep),
+      };
+      for (const scheduler of SCHEDULERS) {
+        for (const sampler of ["euler", "dpm_2"] as const) {
+          for (const [steps, denoise] of [
+            [0, 1],
+            [1, 1],
+            [7, 1],
+            [12, 0.5],
+          ] as const) {
+            const options = { sampler, scheduler, steps, denoise };
+            assert.deepEqual(
+              [...sigmas({ model: foreign, ...options })],
+              [...sigmas({ model: known, ...options })],
+              `${name} ${scheduler} ${sampler} ${steps}`,
+            );
+          }
         }
       }
+      assert.deepEqual(
+        [...sigmas({ model: { ...known }, scheduler: "normal", steps: 9 })],
+        [...sigmas({ model: known, scheduler: "normal", steps: 9 })],
+      );
     }
-    assert.deepEqual(
-      [...sigmas({ model: { ...known }, scheduler: "normal", steps: 9 })],
-      [...sigmas({ model: known, scheduler: "normal", steps: 9 })],
-    );
   });
 
   const refuses = (call: () => unknown, pattern: RegExp): void => {

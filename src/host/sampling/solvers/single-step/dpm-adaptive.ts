@@ -4,7 +4,7 @@ import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
 import { ancestralTime, DpmStep, rangeOf, sigmaAt, withNoise } from "./dpm-solver.js";
 import type { AncestralOptions } from "./euler.js";
-import { requireFalling } from "./required.js";
+import { requireFalling, requirePositive } from "./required.js";
 import { evaluate } from "./step.js";
 import { StepSize, type StepSizeOptions } from "./step-size.js";
 
@@ -43,6 +43,7 @@ export const dpmAdaptive: Solver<DpmAdaptiveOptions> = {
       const message = `dpm_adaptive, order: expected 2 or 3, received ${describe(order)}.`;
       throw new LatentkitError("value.out-of-range", message);
     }
+    requirePositive("dpm_adaptive", "h_init", options.h_init);
     if (context.sigmas.length < 2) return start;
     const range = rangeOf(context.sigmas);
     if (eta !== 0) requireFalling("dpm_adaptive", range, eta);
@@ -95,6 +96,6 @@ function requireProgress(error: number, sigma: number, rejections: number, hasMo
   if (Number.isFinite(error) && rejections < MOST_REJECTIONS && hasMoved) return;
   throw new LatentkitError(
     "value.out-of-range",
-    `dpm_adaptive: expected options and a model with which steps advance, received an error of ${error} at sigma ${sigma}.`,
+    `dpm_adaptive: expected steps that advance with these options and this model, received an error of ${error} at sigma ${sigma}.`,
   );
 }

@@ -21,7 +21,7 @@ export interface ClassicApi {
   /** Opens a WebSocket on `/ws`, or refuses it. */
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Shows the client of a prompt a picture of the moment, a PNG file. */
-  preview(runId: string, png: Uint8Array): void;
+  preview(runId: string, png: Uint8Array, node?: string): void;
   /** Closes the WebSockets. */
   close(): void;
 }
@@ -57,7 +57,7 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
       ...infoRoutes(parts, features),
     ].map(routeOf),
     upgrade: (req, socket, head) => void sockets.upgrade(req, socket, head),
-    preview: (runId, png) => publisher.preview(runId, png),
+    preview: (runId, png, node) => publisher.preview(runId, png, node),
     close: () => sockets.close(),
   };
 }

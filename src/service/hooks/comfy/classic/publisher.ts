@@ -57,11 +57,11 @@ export class Publisher {
     this.#sockets.send(clientId, { type: "executing", data: { node: null, prompt_id: id } });
   }
 
-  /** Shows a picture of the moment, a PNG file, of the node that runs. */
-  preview(id: string, png: Uint8Array): void {
+  /** Shows a picture of the moment, a PNG file, of a node, or of the last one that the client knows to have started. */
+  preview(id: string, png: Uint8Array, node?: string): void {
     const { clientId, view } = this.#told.get(id) ?? {};
     if (clientId === undefined || view === undefined || view.node === null) return;
-    this.#sockets.preview(clientId, png, pictureFacts(id, view.node));
+    this.#sockets.preview(clientId, png, pictureFacts(id, node ?? view.node));
   }
 
   /** Message about the queue. */

@@ -21,7 +21,7 @@ export class AgentOutput {
   readonly #buffer: EventBuffer;
   readonly #mostFiles: number;
   readonly #onOutput: () => void;
-  readonly #onPreview: ((png: Uint8Array) => void) | undefined;
+  readonly #onPreview: AgentContext["preview"];
   readonly #paths = new Map<string, string>();
   #text = "";
   #isClosed = false;
@@ -31,7 +31,7 @@ export class AgentOutput {
     buffer: EventBuffer,
     mostFiles: number,
     onOutput: () => void,
-    onPreview?: (png: Uint8Array) => void,
+    onPreview?: AgentContext["preview"],
   ) {
     this.#runId = runId;
     this.#onPreview = onPreview;
@@ -55,8 +55,8 @@ export class AgentOutput {
       signal,
       emit: (event, data) => this.#emit(event, data),
       addFile: (file) => this.#addFile(file),
-      preview: (png) => {
-        if (!this.#isClosed && png instanceof Uint8Array) this.#onPreview?.(png);
+      preview: (png, node) => {
+        if (!this.#isClosed && png instanceof Uint8Array) this.#onPreview?.(png, node);
       },
     };
   }

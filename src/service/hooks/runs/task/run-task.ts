@@ -52,7 +52,9 @@ export class RunTask {
       this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
     });
     const flush = () => this.#flushSoon();
-    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, flush, (png) => observer.previewed?.(id, png));
+    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, flush, (png, node) =>
+      observer.previewed?.(id, png, node),
+    );
   }
 
   /**

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type Conditioning, modelSampling, Tensor } from "latentkit";
+import { type Conditioning, modelSampling, sigmas, Tensor } from "latentkit";
+import { readSides } from "#src/host/sampling/conditioning/entries.js";
 import { Estimator } from "#src/host/sampling/conditioning/estimator.js";
 import { analyticEntry, analyticModel } from "../../../../helpers/sampling/analytic-model.js";
 import { assertClose } from "../../../../helpers/tensor/bits.js";
@@ -12,11 +13,18 @@ const x = Tensor.from(
 );
 const close = (actual: unknown, expected: Tensor, what: string) => assertClose(actual, expected, () => 1e-5, what);
 
+const entriesOf = (sides: Conditioning[]) =>
+  readSides(
+    sides,
+    sampling,
+    [12, 16],
+    sides.map((_, i) => i),
+  );
+
 /** Estimates of sides, in as many calls as `calls` counts. */
 async function estimates(sides: Conditioning[], sigma = 2, skipped: number[] = []) {
   const { model, calls } = analyticModel(sampling);
-  const order = sides.map((_, i) => i);
-  const result = await new Estimator(model, sides, SHAPE, order).estimate(x, sigma, skipped);
+  const result = await new Estimator(model, entriesOf(sides), SHAPE).estimate(x, sigma, skipped);
   return { result, calls };
 }
 
@@ -118,12 +126,44 @@ describe("estimates of sides of conditioning", () => {
     const half = sampling.sigma(999 * 0.5);
     const early = analyticEntry(1, { start_percent: 0, end_percent: 0.5 });
     const late = analyticEntry(2, { start_percent: 0.5, end_percent: 1 });
-    const estimator = new Estimator(model, [[early, late]], SHAPE, [0]);
+    const estimator = new Estimator(model, entriesOf([[early, late]]), SHAPE);
     for (const sigma of [14, half, 0.1, 14]) await estimator.estimate(x, sigma);
     assert.deepEqual(
       calls.map(({ cond }) => cond),
       [[early], [late, early], [late], [early]],
     );
+  });
+
+  it("count a border that a step of a flow hits on both sides", async () => {
+    const flow = modelSampling("flux-schnell");
+    for (const border of [0.1, 0.2, 0.3, 0.7]) {
+      const before = analyticEntry(1, { start_percent: 0, end_percent: border });
+      const after = analyticEntry(2, { start_percent: border, end_percent: 1 });
+      const { model, calls } = analyticModel(flow);
+      const entries = readSides([[before, after]], flow, [12, 16], [0]);
+      const levels = sigmas({ model: "flux-schnell", scheduler: "simple", steps: 10 });
+      await new Estimator(model, entries, SHAPE).estimate(x, levels[Math.round(10 * border)]!);
+      assert.deepEqual(calls[0]!.cond, [after, before], String(border));
+    }
+  });
+
+  it("tell a model the area of an entry that the other side has given", async () => {
+    const area = [4, 8, 2, 3];
+    const options = { area, strength: 2, mask_strength: 0.5 };
+    const { calls } = await estimates([[analyticEntry(1, options)], [analyticEntry(3, { tag: "own" })]]);
+    const given = calls
+      .flatMap(({ cond }) => cond)
+      .find(([, { area, tag }]) => area !== undefined && tag !== undefined);
+    assert.deepEqual([given![1].area, given![1].strength, given![1].mask_strength], [area, 2, 0.5]);
+    assert.equal(given![0].data[0], 3);
+  });
+
+  it("tell the sides apart where both have one entry", async () => {
+    const shared = analyticEntry(1);
+    const { calls } = await estimates([[shared], [shared]]);
+    const [second, first] = calls[0]!.cond;
+    assert.deepEqual(second, first);
+    assert.ok(first === shared && second !== shared);
   });
 
   it("add up any number of entries", async () => {
@@ -150,7 +190,7 @@ describe("estimates of sides of conditioning", () => {
   it("are refused where the host's model returns no tensor of x's shape", async () => {
     for (const wrong of [undefined, Tensor.zeros([1]), 5]) {
       const model = { sampling, predict: async () => wrong as Tensor };
-      await assert.rejects(new Estimator(model, [[analyticEntry(1)]], SHAPE, [0]).estimate(x, 1), {
+      await assert.rejects(new Estimator(model, entriesOf([[analyticEntry(1)]]), SHAPE).estimate(x, 1), {
         code: "tensor.bad-shape",
         message: /^Model sd15, predict: expected a tensor of shape \[2, 4, 12, 16\], received /,
       });
@@ -158,9 +198,8 @@ describe("estimates of sides of conditioning", () => {
   });
 
   it("refuse options of a wrong type", () => {
-    const { model } = analyticModel(sampling);
     for (const options of [{ strength: "1" }, { mask: 5 }, { start_percent: Number.NaN }, { area: 5 }])
-      assert.throws(() => new Estimator(model, [[analyticEntry(1, options)]], SHAPE, [0]), {
+      assert.throws(() => entriesOf([[analyticEntry(1, options)]]), {
         name: "LatentkitError",
         message: new RegExp(`^conditioning, ${Object.keys(options)[0]}: expected `),
       });

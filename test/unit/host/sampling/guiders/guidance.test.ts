@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { modelSampling, Tensor } from "latentkit";
+import { readSides } from "#src/host/sampling/conditioning/entries.js";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
 import { guidanceOf } from "#src/host/sampling/guiders/guidance.js";
 import type { Guider } from "#src/host/sampling/guiders/guider.js";
@@ -20,9 +21,11 @@ const sides = { positive: [analyticEntry(0.5)], negative: [analyticEntry(-0.5)] 
 async function denoised(guider: Omit<Guider, "model">, guidance?: Guidance, mask?: Tensor) {
   const { model: plain, calls } = analyticModel(sampling, "gauss");
   const model = { ...plain, guidance };
+  const method = guidanceOf({ ...guider, model } as Guider);
   const run = new DenoisingRun({
     model,
-    method: guidanceOf({ ...guider, model } as Guider),
+    method,
+    sides: readSides(method.sides, sampling, [2, 2], method.areaOrder),
     sigmas: Float32Array.of(2, 1),
     shape: SHAPE,
     inpaint: mask && { mask, latent: Tensor.full(SHAPE, 7), noise: undefined },
@@ -36,6 +39,21 @@ const close = (actual: unknown, expected: Tensor, what: string) => assertClose(a
 const each = (a: Tensor, value: (a: number, i: number) => number) => Tensor.from(a.data.map(value), a.shape);
 
 describe("guidance", () => {
+  it("shares the controls of the positive side with every other side", async () => {
+    const control = { control: { strength: 1 }, control_apply_to_uncond: true };
+    const [positive, negative, other] = [[analyticEntry(1, control)], [analyticEntry(0)], [analyticEntry(2)]];
+    const guiders = [
+      { kind: "cfg", positive, negative, cfg: 3 },
+      { kind: "dual-cfg", cond1: positive, cond2: other, negative, cfgConds: 3, cfgCond2Negative: 2, style: "regular" },
+      { kind: "perp-neg", positive, negative, empty: other, cfg: 3, negScale: 1 },
+    ];
+    for (const guider of guiders) {
+      const { calls } = await denoised(guider as Omit<Guider, "model">);
+      const controls = calls.flatMap(({ cond }) => cond.map(([, options]) => options.control));
+      assert.ok(controls.length >= 4 && controls.every((value) => value === control.control), guider.kind);
+    }
+  });
+
   it("evaluates the negative side at cfg 1 only for those that need it", async () => {
     const { both, result, calls } = await denoised(cfg(1));
     assert.deepEqual(

@@ -37,7 +37,11 @@ describe("ModelSamplingContinuousEDM", () => {
 
   it("refuses models that its host cannot change, and levels of no table", async () => {
     const { model } = await createPreviewHost().loadCheckpoint("preview-sd15.safetensors");
-    await refuses(resample(model, "edm"), "host.missing", /model sd15 predicts eps, and it cannot read it as edm\.$/);
+    await refuses(
+      resample(model, "edm"),
+      "host.missing",
+      /model sd15 predicts eps; the host cannot read that as edm\.$/,
+    );
     await refuses(
       resample(model, "edm", { sigma_max: 1, sigma_min: 2 }),
       "value.out-of-range",

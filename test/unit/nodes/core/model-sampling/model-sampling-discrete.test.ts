@@ -36,7 +36,7 @@ describe("ModelSamplingDiscrete", () => {
   it("refuses another reading where the host cannot change it", async () => {
     const model = await load("sd15");
     const message =
-      /^ModelSamplingDiscrete, host "preview": its model sd15 predicts eps, and it cannot read it as v\.$/;
+      /^ModelSamplingDiscrete, host "preview": model sd15 predicts eps; the host cannot read that as v\.$/;
     await refuses(resample(model, "v_prediction"), "host.missing", message);
     for (const sampling of ["lcm", "x0"]) await refuses(resample(model, sampling), "host.missing", / as (lcm|x0)\.$/);
     await refuses(resample(await load("flux"), "eps"), "host.missing", /predicts flow/);

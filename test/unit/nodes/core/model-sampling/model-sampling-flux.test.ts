@@ -33,6 +33,6 @@ describe("ModelSamplingFlux", () => {
 
   it("refuses models that are no flow", async () => {
     const { model } = await createPreviewHost().loadCheckpoint("preview-sdxl.safetensors");
-    await refuses(resample(model, 512, 512), "host.missing", /its model sdxl predicts eps/);
+    await refuses(resample(model, 512, 512), "host.missing", /model sdxl predicts eps/);
   });
 });

@@ -26,7 +26,7 @@ describe("ModelSamplingSD3", () => {
 
   it("refuses models of another kind, and a shift of 0", async () => {
     const { model } = await createPreviewHost().loadCheckpoint("preview-sd15.safetensors");
-    await refuses(resample(model, 2), "host.missing", /its model sd15 predicts eps, and it cannot read it as flow\.$/);
+    await refuses(resample(model, 2), "host.missing", /model sd15 predicts eps; the host cannot read that as flow\.$/);
     await refuses(resample(model, 0), "value.out-of-range", /shift: expected a finite number above 0/);
   });
 });

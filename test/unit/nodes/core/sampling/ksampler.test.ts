@@ -45,7 +45,7 @@ describe("KSampler", () => {
   it("refuses a model that has a schedule alone, naming it", async () => {
     await assert.rejects(invokeNode("KSampler", inputs({ sampling: modelSampling("sd15") })), {
       code: "host.missing",
-      message: "KSampler: Model sd15 cannot denoise: its host offers the noise schedule alone.",
+      message: "KSampler: Model sd15 cannot denoise: its host offers only the noise schedule.",
     });
   });
 

@@ -21,7 +21,7 @@ describe("CLIPSetLastLayer", () => {
     const clip = fakeClip("l");
     assert.equal(await run(clip, -1), clip);
     const host = { ...createPreviewHost(), name: "plain" };
-    await refuses(run(clip, -2, host), "host.missing", /input "clip".*host "plain" has its last one alone, not -2\.$/);
+    await refuses(run(clip, -2, host), "host.missing", /input "clip".*host "plain" has only its last layer\.$/);
   });
 
   it("encodes other rows for each layer of the preview host, and the same pooled output", async () => {
