@@ -172,10 +172,11 @@ typedef enum {
 const char *engine_scheduler_name(int scheduler); /* "simple" …; NULL past the end */
 
 /* Falling sigmas. The rising table, at least 2 sigmas, need not be the sampling's own: sgm_uniform and normal take the
- * sampling's maps between its ends, all others read the table alone. extra_step: computed for one step more, the last but one dropped (dpm_2, dpm_2_ancestral, uni_pc,
- * uni_pc_bh2). denoise above 0.9999: all; above 0: computed for floor(steps / denoise) steps, the last steps + 1 kept;
- * else empty. steps 0 gives the single sigma 0. *written is the length; with out.len too short it is the need.
- * steps at most 10000, floor(steps / denoise) at most 1000000. Fails: NO_SPACE, BAD_ARGUMENT, BAD_LENGTH, NO_MEMORY. */
+ * sampling's maps between its ends, all others read the table alone. extra_step: computed for one step more, the last
+ * but one dropped (dpm_2, dpm_2_ancestral, uni_pc, uni_pc_bh2). denoise above 0.9999: all; above 0: computed for
+ * floor(steps / denoise) steps, the last steps + 1 kept; else empty. steps 0 gives the single sigma 0. *written is the
+ * length; with out.len too short it is the need. steps at most 10000, floor(steps / denoise) at most 1000000. Fails:
+ * NO_SPACE, BAD_ARGUMENT, BAD_LENGTH, NO_MEMORY. */
 engine_status engine_schedule(const engine_sampling *sampling, engine_cf32 table, int scheduler, int32_t steps,
                               int extra_step, double denoise, engine_f32 out, size_t *written);
 

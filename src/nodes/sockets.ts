@@ -153,7 +153,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
       expected: "a sampler: { sampler: a name that KSamplerSelect offers, options }",
       read: (value) => fits(isSampler(value), value),
     },
-    SIGMAS: { expected: "sigmas: a tensor [n] of numbers from 0", read: readSigmas },
+    SIGMAS: { expected: "sigmas: a tensor [n] of finite numbers from 0", read: readSigmas },
     NOISE: { expected: "noise: { seed: bigint, enabled }", read: (value) => fits(isNoise(value), value) },
     GUIDER: {
       expected: "a guider: { kind, model, … } with its conditionings",

@@ -117,7 +117,11 @@ function marginsOf(inHeight: number, inWidth: number, height: number, width: num
 }
 
 function requireSides(operation: string, inHeight: number, inWidth: number, height: number, width: number): void {
-  if ([inHeight, inWidth, height, width].every((side) => Number.isInteger(side) && side > 0)) return;
+  if (inHeight === 0 || inWidth === 0) {
+    const message = `${operation}: expected an input of at least 1 x 1, received ${inWidth} x ${inHeight}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
+  if ([height, width].every((side) => Number.isInteger(side) && side > 0)) return;
   const message = `${operation}: expected sides of at least 1, received ${inWidth} x ${inHeight} to ${width} x ${height}.`;
   throw new LatentkitError("tensor.bad-shape", message);
 }

@@ -75,6 +75,7 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
   // nearly every schedule has steps + 1
   Napi::Float32Array result = Napi::Float32Array::New(info.Env(), static_cast<size_t>(steps) + 1);
   const engine_cf32 table = a.in(1, "table");
+  if (table.len < 2) a.range_error("table", "at least 2 elements", std::to_string(table.len));
   size_t written = 0;
   const auto compute = [&] {
     return engine_schedule(&sampling, table, scheduler, steps, extra_step, denoise,

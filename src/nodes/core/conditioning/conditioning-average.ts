@@ -36,13 +36,20 @@ function averaged([own, options]: Conditioning[number], [from, others]: Conditio
 }
 
 /** The first tokens, as many as the other has; missing ones are zeros. */
-function withTokens(x: Tensor, { shape }: Tensor): Tensor {
-  const [, tokens = 0, width] = shape;
+function withTokens(x: Tensor, other: Tensor): Tensor {
+  const [, tokens, width] = tokenSides("conditioning_to", other);
   const [batch = 0, own = 0, ownWidth] = x.shape;
-  if (x.shape.length !== 3 || shape.length !== 3 || ownWidth !== width)
+  if (x.shape.length !== 3 || ownWidth !== width)
     throw inputError("input.invalid", FROM, `a conditioning [B, tokens, ${width}]`, x);
   if (own >= tokens) return narrowed(x, 1, 0, tokens);
-  return joined([x, Tensor.zeros([batch, tokens - own, ownWidth ?? 0])], 1);
+  return joined([x, Tensor.zeros([batch, tokens - own, width])], 1);
+}
+
+/** The sides of a conditioning's tensor [B, tokens, width]. Fails with input.invalid. */
+export function tokenSides(input: string, tensor: Tensor): readonly [number, number, number] {
+  const [batch, tokens, width, more] = tensor.shape;
+  if (width !== undefined && more === undefined) return [batch!, tokens!, width];
+  throw inputError("input.invalid", { input }, "entries with a tensor [B, tokens, width]", tensor);
 }
 
 /** x * strength + y * (1 - strength); a batch of one is that of all. */

@@ -2,6 +2,7 @@ import { inputError } from "../../../base/errors.js";
 import { joined } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { conditioning } from "../../inputs.js";
+import { tokenSides } from "./conditioning-average.js";
 
 export const conditioningConcat = defineNode({
   key: "ConditioningConcat",
@@ -14,9 +15,10 @@ export const conditioningConcat = defineNode({
     const at = { input: "conditioning_from" };
     const [tokens] = conditioning_from[0] ?? [];
     if (tokens === undefined) throw inputError("input.invalid", at, "a conditioning with an entry", conditioning_from);
-    for (const [{ shape }] of conditioning_to) {
-      if (shape.length === 3 && tokens.hasShape(shape.with(1, tokens.shape[1]!))) continue;
-      throw inputError("input.invalid", at, `a conditioning of shape [${shape[0]}, tokens, ${shape[2]}]`, tokens);
+    for (const [own] of conditioning_to) {
+      const [batch, , width] = tokenSides("conditioning_to", own);
+      if (tokens.hasShape([batch, tokens.shape[1] ?? 0, width])) continue;
+      throw inputError("input.invalid", at, `a conditioning of shape [${batch}, tokens, ${width}]`, tokens);
     }
     return { CONDITIONING: conditioning_to.map(([own, options]) => [joined([own, tokens], 1), { ...options }]) };
   },

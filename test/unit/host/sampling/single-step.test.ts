@@ -106,6 +106,7 @@ describe("solvers, options out of range", () => {
     ["dpm_adaptive", { h_init: 0 }, /dpm_adaptive, h_init: expected a number above 0, received 0/],
     ["dpm_adaptive", { rtol: 0, atol: 0 }, /steps that advance/],
     ["dpm_adaptive", { accept_safety: 3 }, /steps that advance/],
+    ["dpm_adaptive", { h_init: 1e-5, icoeff: 0 }, /steps that advance/],
     ["dpmpp_sde", { r: 0 }, /dpmpp_sde, r: expected a number above 0, received 0\./],
     ["seeds_2", { r: -1 }, /seeds_2, r: expected a number above 0, received -1\./],
     ["seeds_3", { r_1: 0 }, /seeds_3, r_1: expected a number above 0/],

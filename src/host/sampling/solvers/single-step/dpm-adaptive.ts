@@ -19,6 +19,9 @@ interface DpmAdaptiveOptions extends AncestralOptions, StepSizeOptions {
 /** Repetitions of one step, in a row, after which no size is small enough: each makes it smaller. */
 const MOST_REJECTIONS = 100;
 
+/** Steps of a run, repeated ones included, beyond which its options do not suit the model. */
+const MOST_STEPS = 10_000;
+
 /** Distance from the end, in log(sigma), at which a run is complete. */
 const NEAR_END = 1e-5;
 
@@ -71,7 +74,7 @@ async function adapt(
     const { low, high } = await bothOrders(new DpmStep(context, first, t, down), order);
     const error = scaledError(low, high, previous, atol, rtol);
     rejections = size.accepts(error) ? 0 : rejections + 1;
-    requireProgress(error, first.sigma, rejections, next !== t);
+    requireProgress(error, first.sigma, rejections, next !== t && index < MOST_STEPS);
     context.report(index, first.denoised);
     if (rejections === 0) {
       previous = low;
