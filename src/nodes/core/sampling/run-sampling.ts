@@ -4,14 +4,19 @@ import { latentToRgb } from "../../../tensor/latent-rgb.js";
 import { planesToImage, std } from "../../../tensor/ops.js";
 import { LATENT_RGB } from "../../../tensor/sampling/latent-rgb.js";
 import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
+import { isFlow } from "../../../tensor/sampling/noise-level.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { NodeContext } from "../../define.js";
 
 type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
 type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
 
-/** `sample` in a node: its signal stops the run, each step is progress, and NaN or infinity in the result is logged. */
+/**
+ * `sample` in a node: its signal stops the run, each step is progress, and noise levels of another family of models and
+ * NaN or infinity in the result are logged.
+ */
 export async function sampleInNode(context: Surroundings, sampling: NodeSampling): Promise<Latent> {
+  warnOfForeignSigmas(sampling, context);
   const latent = await sample(inNode(context, sampling));
   warnOfNonFinite(latent.samples, context);
   return latent;
@@ -19,6 +24,7 @@ export async function sampleInNode(context: Surroundings, sampling: NodeSampling
 
 /** `sampleInNode`, and the last estimate. */
 export async function sampleInNodeWithEstimate(context: Surroundings, sampling: NodeSampling): Promise<Sampled> {
+  warnOfForeignSigmas(sampling, context);
   const sampled = await sampleWithEstimate(inNode(context, sampling));
   warnOfNonFinite(sampled.latent.samples, context);
   return sampled;
@@ -42,6 +48,14 @@ const inNode = (
     progress(Math.min(step + 1, total), total, () => previewOf(sampled.denoised, guider.model));
   },
 });
+
+/** Levels of a flow end at 1: beyond it most solvers divide by less than nothing. */
+function warnOfForeignSigmas({ sigmas, guider: { model } }: NodeSampling, context: Surroundings): void {
+  const highest = Math.max(sigmas[0] ?? 0, sigmas[1] ?? 0);
+  if (!isFlow(model.sampling) || highest <= 1.001) return;
+  const expected = `noise levels from 1 to 0, as ${model.sampling.name} has`;
+  context.log(`sigmas: expected ${expected}, received ${highest.toFixed(2)}.`);
+}
 
 function warnOfNonFinite(samples: Tensor, context: Surroundings): void {
   if (looksFinite(samples)) return;

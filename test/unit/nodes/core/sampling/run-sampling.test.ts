@@ -70,6 +70,20 @@ describe("sampling in a node", () => {
     });
   }
 
+  it("warns of noise levels above those of a flow", async () => {
+    const model = { ...broken(2 * ITEM), sampling: modelSampling("sd3") };
+    const latent_image = { samples: Tensor.zeros([1, 16, 2, 2]) };
+    for (const [sigmas, warnings] of [
+      [[14.6, 3, 0], ["sigmas: expected noise levels from 1 to 0, as sd3 has, received 14.60."]],
+      [[1, 0.5, 0], []],
+    ]) {
+      const messages: string[] = [];
+      const inputs = { ...inputsOf.SamplerCustom!(model), latent_image, sigmas };
+      await invokeNode("SamplerCustom", inputs, { log: (message) => messages.push(message) });
+      assert.deepEqual(messages, warnings);
+    }
+  });
+
   it("names its node in the warning of a run", async () => {
     const graph = {
       1: { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
