@@ -198,6 +198,8 @@ export function elementCount(shape: readonly number[]): number {
     }
     size *= side;
   }
+  // infinity times 0
+  if (Number.isNaN(size)) return 0;
   if (size > MAX_ELEMENTS) {
     const message = `Shape [${shape.join(", ")}]: expected at most ${MAX_ELEMENTS} elements, received ${size}.`;
     throw new LatentkitError("tensor.too-large", message);

@@ -22,7 +22,8 @@ float shifted(double alpha, float t) {
 
 /* e^mu / (e^mu + (1 / t - 1)); PyTorch divides a number by a tensor as it multiplies by the reciprocal. */
 float flux_sigma(double mu, float t) {
-  float e = static_cast<float>(lk_exp(mu));
+  // powers of 2 whose reciprocals are exact: beyond them e would be 0 or infinite, and sigma NaN
+  float e = std::clamp(static_cast<float>(lk_exp(mu)), 0x1p-126f, 0x1p126f);
   return e * (1.0f / (e + (1.0f / t - 1.0f)));
 }
 

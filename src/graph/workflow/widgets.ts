@@ -54,8 +54,22 @@ export const namedWidgets = ({ inputs }: EditorNode): Widget[] =>
     .filter(({ widget }) => widget !== undefined)
     .map(({ widget, type }) => ({ name: widget!, type, isSeed: SEEDS.has(widget!) }));
 
-/** Values of a node's widgets by name. Throws graph.invalid where nothing says which value is whose. */
+/**
+ * Values of a node's widgets by name, the defaults of those that its class had not yet when the file was saved, as the
+ * editor shows them. Throws graph.invalid where nothing says which value is whose.
+ */
 export function widgetValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
+  const values = storedValues(node, definition);
+  for (const [name, spec] of Object.entries(definition?.inputs ?? {})) {
+    if (values.has(name) || spec.optional || !isWidget(spec)) continue;
+    const [first] = Array.isArray(spec.choices) ? spec.choices : [];
+    const value = spec.options.default ?? first;
+    if (value !== undefined) values.set(name, value);
+  }
+  return values;
+}
+
+function storedValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
   const { values } = node;
   const widgets = widgetsOf(node, definition);
   if (!Array.isArray(values)) return namedValues(values as Readonly<Record<string, unknown>>, definition && widgets);

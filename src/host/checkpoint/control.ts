@@ -93,8 +93,15 @@ export class RunControls {
     const { part, isDifference } = net;
     const [own, other] = [part.config, this.#unet.config];
     const isSame = own.contextDim === other.contextDim && own.labelDim === other.labelDim;
-    if (!isSame || own.modelChannels !== other.modelChannels || own.input.length !== other.input.length) {
+    const hasBlocks =
+      own.input.length === other.input.length &&
+      own.input.every(({ channels }, index) => channels === other.input[index]!.channels);
+    if (!isSame || !hasBlocks) {
       const message = `${part.label} is for models of another family than ${this.#unet.label}.`;
+      throw new LatentkitError("value.invalid", message);
+    }
+    if (isDifference && own.inChannels !== other.inChannels) {
+      const message = `${part.label} is stored as differences, which need a model of ${own.inChannels} input channels; ${this.#unet.label} has ${other.inChannels}.`;
       throw new LatentkitError("value.invalid", message);
     }
     if (!isDifference) return part;

@@ -13,11 +13,12 @@ import { StepMemory } from "./step-memory.js";
 import {
   Estimate,
   flatTerms,
+  isItself,
   isRepeatable,
   type LatentTerm,
   type RepeatedSum,
   repeatedSumOf,
-  sumOf,
+  sumOfFlat,
   tensorOf,
 } from "./sum.js";
 
@@ -207,9 +208,9 @@ export class DenoisingRun implements SolverContext {
 
   // a property: guiders get it alone
   readonly combined = (terms: readonly LatentTerm[]): Tensor => {
-    const [first] = terms;
-    if (terms.length === 1 && first![0] === 1 && first![1] instanceof Tensor) return first![1];
-    return this.written((out) => sumOf(terms, out));
+    const flat = flatTerms(terms);
+    // a model's own tensor, which is only read, or one that is followed already
+    return isItself(flat) ? flat[0]![1] : this.written((out) => sumOfFlat(flat, out));
   };
 
   /** The estimate of one conditioning alone. */

@@ -30,11 +30,11 @@ export function intoModel(samples: Tensor, { latentFormat }: ModelSampling): Ten
 /** Latents in the VAE's units (LatentFormat), of x that a flow has divided by 1 - sigma. */
 export function outOfModel(x: Tensor, sampling: ModelSampling, sigma = 0): Tensor {
   const { scaleFactor, shiftFactor, statistics } = sampling.latentFormat;
+  const scale = isFlow(sampling) ? scaleFactor * (1 - sigma) : scaleFactor;
   if (statistics !== undefined) {
-    const factors = statistics.deviation.map((deviation) => deviation / scaleFactor);
+    const factors = statistics.deviation.map((deviation) => deviation / scale);
     return byChannel(x, factors, (_, channel) => statistics.mean[channel]!);
   }
-  const scale = isFlow(sampling) ? scaleFactor * (1 - sigma) : scaleFactor;
   return weightedSum([[1 / scale, x], ...constant(x, shiftFactor)]);
 }
 

@@ -25,7 +25,7 @@ export function chosenSolver({ sampler, options }: SamplerChoice): ChosenSolver 
   for (const [name, value] of Object.entries(own)) {
     if (!Object.hasOwn(defaults, name)) throw notOneOf(`sampler ${sampler}, option`, name, Object.keys(defaults));
     if (value === undefined || fits(value, defaults[name])) continue;
-    const expected = `a ${typeof defaults[name]}`;
+    const expected = defaults[name] === null ? "a function" : `a ${typeof defaults[name]}`;
     const message = `sampler ${sampler}, ${name}: expected ${expected}, received ${describe(value)}.`;
     throw new LatentkitError("value.invalid", message);
   }
@@ -37,9 +37,11 @@ export function chosenSolver({ sampler, options }: SamplerChoice): ChosenSolver 
   };
 }
 
-/** Whether a value has the type of a default; an option without one takes any. */
-const fits = (value: unknown, standard: unknown): boolean =>
-  standard === undefined || standard === null || (typeof value === typeof standard && !Number.isNaN(value));
+/** Whether a value has the type of a default: null stands for a function, and an option without one takes any. */
+function fits(value: unknown, standard: unknown): boolean {
+  if (standard === null) return value === null || typeof value === "function";
+  return standard === undefined || (typeof value === typeof standard && !Number.isNaN(value));
+}
 
 function notOneOf(subject: string, received: unknown, names: readonly string[]): LatentkitError {
   const { suggestion, hint } = suggest(received, names);

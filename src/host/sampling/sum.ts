@@ -27,13 +27,17 @@ export type LatentTerm = readonly [coefficient: number, latent: Tensor | Estimat
 /** A latent's tensor. */
 export const tensorOf = (latent: Tensor | Estimate): Tensor => (latent instanceof Estimate ? latent.tensor : latent);
 
-/**
- * Weighted sum of one term or more, of up to 8 in one pass, into `out`, which is none of them, where it is set. A single
- * tensor of coefficient 1 is returned itself.
- */
-export function sumOf(terms: readonly LatentTerm[], out?: Tensor): Tensor {
+/** Whether a sum is its only term itself. */
+export const isItself = (terms: readonly Term[]): boolean => terms.length === 1 && terms[0]![0] === 1;
+
+/** Weighted sum of one term or more; a single tensor of coefficient 1 is returned itself. */
+export function sumOf(terms: readonly LatentTerm[]): Tensor {
   const flat = flatTerms(terms);
-  if (flat.length === 1 && flat[0]![0] === 1) return flat[0]![1];
+  return isItself(flat) ? flat[0]![1] : sumOfFlat(flat);
+}
+
+/** Weighted sum of one term or more, of up to 8 in one pass, into `out`, which is none of them, where it is set. */
+export function sumOfFlat(flat: readonly Term[], out?: Tensor): Tensor {
   if (flat.length <= MOST_TERMS) return weightedSum(flat, out);
   let sum = weightedSum(flat.slice(0, MOST_TERMS), out);
   for (let at = MOST_TERMS; at < flat.length; at += MOST_TERMS - 1) {
@@ -50,7 +54,7 @@ export interface RepeatedSum {
 
 /** Whether `repeatedSumOf` has something to do: there is a sum, of up to 8 terms, on the CPU. */
 export function isRepeatable(terms: readonly Term[]): boolean {
-  if (terms.length > MOST_TERMS || (terms.length === 1 && terms[0]![0] === 1)) return false;
+  if (terms.length > MOST_TERMS || isItself(terms)) return false;
   for (const [, x] of terms) if (x.isAway) return false;
   return true;
 }

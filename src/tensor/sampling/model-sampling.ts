@@ -116,6 +116,7 @@ export function modelSampling(name: ModelSamplingName, overrides: SamplingOverri
   const spec: SamplingSpec = { ...base, ...checkOverrides(name, base, overrides) };
   const native = loadNative();
   const table = native.samplingTable(spec);
+  requireFinite(name, table, overrides);
   return Object.freeze({
     [SPEC]: spec,
     name,
@@ -127,6 +128,14 @@ export function modelSampling(name: ModelSamplingName, overrides: SamplingOverri
     sigma: (timestep: number) => native.samplingSigma(spec, requireNumber("timestep", timestep)),
     latentFormat: format,
   });
+}
+
+/** Numbers may be within their ranges and the table beyond float32. */
+function requireFinite(name: string, table: Float32Array, overrides: SamplingOverrides): void {
+  if (Number.isFinite(table[0]) && Number.isFinite(table[table.length - 1])) return;
+  const received = Object.entries(overrides).map(([key, value]) => `${key} ${value}`);
+  const message = `Model sampling ${name}: expected numbers that give finite sigmas, received ${received.join(", ")}.`;
+  throw new LatentkitError("value.out-of-range", message);
 }
 
 function requireNumber(name: string, value: unknown): number {

@@ -53,6 +53,22 @@ describe("graph/workflow/convert", () => {
     assert.deepEqual(graph["5"]!.inputs, { clip_name: "t5", type: "pixart" });
   });
 
+  it("gives widgets that came after the file their defaults, lists their first choice", () => {
+    const graph = convert([
+      node(1, "VAEDecodeTiled", { widgets_values: [768] }),
+      node(2, "BasicScheduler", { widgets_values: ["karras", 5] }),
+      node(3, "UNETLoader", { widgets_values: ["x.safetensors"] }),
+      node(4, "InpaintModelConditioning"),
+      node(5, "KSampler", { widgets_values: { seed: 7, cfg: 2 } }),
+    ]);
+    assert.deepEqual(graph["1"]!.inputs, { tile_size: 768, overlap: 64, temporal_size: 64, temporal_overlap: 8 });
+    assert.deepEqual(graph["2"]!.inputs, { scheduler: "karras", steps: 5, denoise: 1 });
+    assert.deepEqual(graph["3"]!.inputs, { unet_name: "x.safetensors", weight_dtype: "default" });
+    assert.deepEqual(graph["4"]!.inputs, { noise_mask: true });
+    const { seed, cfg, steps, sampler_name, denoise } = graph["5"]!.inputs;
+    assert.deepEqual([seed, cfg, steps, sampler_name, denoise], [7, 2, 20, "euler", 1]);
+  });
+
   it("follows the order of a newer editor's file, which lists all widgets of a node", () => {
     const widget = (name: string, link: number | null = null) => ({ ...open(name, link), widget: { name } });
     const listed = (...names: string[]) => names.map((name) => widget(name));

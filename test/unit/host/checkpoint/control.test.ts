@@ -81,6 +81,13 @@ describe("controls of a checkpoint's model", function () {
     assert.ok(layerError(one, Tensor.from(both.data.slice(0, two.size), two.shape)) < 1e-5);
   });
 
+  it("guide an inpainting model, whose further channels the net does not get", async () => {
+    const { model: inpainting } = await host().loadCheckpoint("tiny-sd1-inpainting.safetensors");
+    const plain = await predicted(2, undefined, inpainting);
+    assert.ok(layerError(await predicted(2, control({ strength: 0 }), inpainting), plain) < 1e-6);
+    assert.ok(layerError(await predicted(2, control(), inpainting), plain) > 1e-3);
+  });
+
   it("refuse nets of other hosts and families", async () => {
     const foreign = { ofType: () => foreign } as unknown as ControlNet;
     await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run a ControlNet of another host/);

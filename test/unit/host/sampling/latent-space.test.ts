@@ -33,6 +33,17 @@ describe("latents in a model's units", () => {
     assertClose(outOfModel(inside, sampling), latent, () => 1e-5);
   });
 
+  it("are divided by the share of the signal in a flow, with means of channels as without", () => {
+    const { latentFormat, ...sd3 } = modelSampling("sd3");
+    const plain = { ...latentFormat, channels: 4, scaleFactor: 1, shiftFactor: 0 };
+    const statistics = { mean: [0, 0, 0, 0], deviation: [1, 1, 1, 1] };
+    for (const format of [plain, { ...plain, statistics }]) {
+      const outside = outOfModel(latent, { ...sd3, latentFormat: format }, 0.75);
+      const expected = values.map((value) => 4 * value);
+      assertClose(outside, Tensor.from(expected, shape), () => 1e-5);
+    }
+  });
+
   it("stay zeros where all are", () => {
     const zeros = Tensor.zeros(shape);
     assert.equal(intoModel(zeros, modelSampling("playground25")), zeros);

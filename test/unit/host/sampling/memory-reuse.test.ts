@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type Latent, type Model, modelSampling, randn, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
+import type { Guider } from "#src/host/sampling/guiders/guider.js";
 import { type SampleOptions, sample, sampleWithEstimate } from "#src/host/sampling/sample.js";
 import { withDevice } from "#src/tensor/device/choice.js";
 import { clearPool } from "#src/tensor/memory.js";
@@ -74,6 +75,8 @@ async function assertSame(actual: Promise<[Tensor, Tensor]>, expected: Promise<[
 }
 
 describe("sampling in memory that is used again", () => {
+  /** Tensors that are made after a run, held so that each takes memory of its own. */
+  const later: Tensor[] = [];
   const model = { sampling: SAMPLING, predict: gaussian };
   const unpooled = { sampling: SAMPLING, predict: fresh };
   const inpainted: Latent = { samples: randn(SHAPE, { seed: 2 }), noise_mask: MASK };
@@ -142,6 +145,40 @@ describe("sampling in memory that is used again", () => {
       assertSameBits(kept, before);
     });
   }
+
+  for (const sampler of SAMPLERS) {
+    it(`${sampler}: a model's own tensors stay as they are, in the run and after it`, async () => {
+      const kept = [1, 2, 3].map((seed) => randn([2, ...SHAPE.slice(1)], { seed }));
+      const before = kept.map((tensor) => tensor.clone());
+      let calls = 0;
+      const predict: Predict = async (x) => {
+        const own = kept[calls++ % kept.length]!;
+        return x.hasShape(own) ? own : own.part(0, x);
+      };
+      const cfg = optionsOf(sampler, { sampling: SAMPLING, predict });
+      const basic: Guider = { kind: "basic", model: cfg.guider.model, positive: [entry(0.5)] };
+      for (const guider of [cfg.guider, basic]) {
+        await run({ ...cfg, guider });
+        // what the run returned to the pool is written over
+        for (let seed = 0; seed < 40; seed++) later.push(randn(SHAPE, { seed }));
+        later.length = 0;
+        for (const [i, tensor] of kept.entries()) assertSameBits(tensor, before[i]!);
+      }
+    });
+  }
+
+  it("keeps an input of zeros that the model returns", async () => {
+    const samples = scale(Tensor.full(SHAPE, 1), 0);
+    const model = { sampling: SAMPLING, predict: async (x: Tensor) => x };
+    const guider: Guider = { kind: "basic", model, positive: [entry(0.5)] };
+    const sigmas = Float32Array.of(5, 0);
+    await sample(
+      optionsOf("euler", model, { guider, noise: { seed: 5n, enabled: false }, latent: { samples }, sigmas }),
+    );
+    for (let seed = 0; seed < 40; seed++) later.push(randn(SHAPE, { seed }));
+    later.length = 0;
+    assertSameBits(samples, Tensor.zeros(SHAPE));
+  });
 
   it("keeps what guidance returns, be it x or an estimate", async () => {
     const guidances: readonly NonNullable<Model["guidance"]>[] = [

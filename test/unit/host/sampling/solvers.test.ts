@@ -129,6 +129,13 @@ describe("solvers", () => {
       "sa_solver_pece, corrector_order: expected a whole number from 0 to 6, received -1.",
     ],
   ];
+  for (const sampler of ["res_multistep_ancestral", "res_multistep_ancestral_cfg_pp", "euler_ancestral"] as const) {
+    it(`${sampler} is finite where sigmas rise`, async () => {
+      const { data } = await sample(sampler, contextOf("sd15", [0.5, 1, 2, 5, 10]));
+      assert.ok(data.every(Number.isFinite));
+    });
+  }
+
   for (const [sampler, options, code, message] of refused) {
     it(`${sampler} refuses ${JSON.stringify(options)}`, async () => {
       const context = contextOf("sd15", [5, 4, 3, 2, 1]);

@@ -235,5 +235,13 @@ describe("modelSampling", () => {
       /expected (sigmaMin below sigmaMax|linearStart below linearEnd), received/,
     );
     assert.throws(() => modelSampling("sd15", { zsnr: 1 as unknown as boolean }), /zsnr: expected a boolean/);
+    for (const [name, overrides] of [
+      ["sd3", { shift: 1e300 }],
+      ["sd3", { shift: 1e-300 }],
+      ["auraflow", { multiplier: 1e300 }],
+      ["svd", { sigmaMax: 1e300 }],
+      ["sd15", { linearStart: 1e-300, linearEnd: 0.999999999 }],
+    ] as const)
+      assert.throws(() => modelSampling(name, overrides), /: expected numbers that give finite sigmas, received /);
   });
 });

@@ -1,5 +1,6 @@
-import { expm1, log, square } from "../../../../native/elementary.js";
+import { expm1, log } from "../../../../native/elementary.js";
 import type { Term } from "../../../../tensor/ops.js";
+import { ancestral } from "../../../../tensor/sampling/ancestral.js";
 import type { Solver } from "../../solver.js";
 import { run, type Step } from "./run.js";
 
@@ -21,7 +22,7 @@ const resSolver = (options: ResOptions, separate: boolean): Solver<ResOptions> =
       order: 2,
       advance: (step) => {
         const { index, sigma, next } = step;
-        const [down, up] = ancestralStep(sigma, next, eta);
+        const { down, up } = ancestral(sigma, next, eta);
         const terms =
           reached === undefined || down === 0
             ? firstOrder(step, down)
@@ -35,13 +36,6 @@ const resSolver = (options: ResOptions, separate: boolean): Solver<ResOptions> =
     });
   },
 });
-
-/** Parts of the noise level `next`: remainder of the old noise, new noise. */
-function ancestralStep(sigma: number, next: number, eta: number): [down: number, up: number] {
-  if (eta === 0) return [next, 0];
-  const up = Math.min(next, eta * next * Math.sqrt(1 - square(next / sigma)));
-  return [Math.sqrt(square(next) - square(up)), up];
-}
 
 const firstOrder = ({ sigma, x, denoised, uncond }: Step, down: number): Term[] => [
   [down / sigma, x],

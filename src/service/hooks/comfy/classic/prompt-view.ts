@@ -46,6 +46,8 @@ export class PromptView {
       this.#lacksCached = true;
       return [this.#milestone("execution_start", {}, at)];
     }
+    // warnings of the graph come before the nodes that are cached
+    if (event === "warning") return [];
     const before = this.#lacksCached ? [this.#cached(event === "cached" ? fields.nodes : [], at)] : [];
     this.#lacksCached = false;
     const end = this.#end(event, fields, at);
@@ -74,7 +76,7 @@ export class PromptView {
 
   #end(event: string, { error, code }: Fields, at: number): Message | undefined {
     if (event === "done") return this.#milestone("execution_success", {}, at);
-    const { node_id = this.node, node_type = null, message = error, code: type = code } = this.#failure;
+    const { node_id = this.node, node_type = this.classType, message = error, code: type = code } = this.#failure;
     const where = { node_id, node_type, executed: this.#executed };
     if (event === "aborted") return this.#milestone("execution_interrupted", where, at);
     if (event !== "error") return undefined;

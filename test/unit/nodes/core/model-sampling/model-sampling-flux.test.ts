@@ -23,6 +23,20 @@ describe("ModelSamplingFlux", () => {
     }
   });
 
+  it("has a finite schedule at the largest picture and shifts", async () => {
+    const { model } = await createPreviewHost().loadCheckpoint("preview-flux.safetensors");
+    for (const [max_shift, base_shift] of [
+      [1.15, 0.5],
+      [100, 0],
+      [0, 100],
+    ]) {
+      const inputs = { model, max_shift, base_shift, width: 16384, height: 16384 };
+      const { sampling } = (await invokeNode("ModelSamplingFlux", inputs)).result[0];
+      assert.ok(sampling.sigmas.every((sigma: number) => sigma >= 0 && sigma <= 1));
+      assert.equal(sampling.sigmaMax, 1);
+    }
+  });
+
   it("lets the host give a network of other times its own", async () => {
     const changed = await resample(await patchable("sd3"), 512, 512);
     assert.deepEqual(patchesOf(changed), [

@@ -44,5 +44,8 @@ describe("SamplerCustom", () => {
     await assert.rejects(refused({ ancestral_seed: "other" }), {
       message: 'SamplerCustom, sampler euler, ancestral_seed: expected one of next, same, received "other".',
     });
+    await assert.rejects(outputs([4, 2, 0], { sampler: "sa_solver", options: { tau_func: 5 } }), {
+      message: "SamplerCustom, sampler sa_solver, tau_func: expected a function, received 5.",
+    });
   });
 });

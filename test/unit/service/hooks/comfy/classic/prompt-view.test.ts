@@ -33,6 +33,22 @@ describe("prompt view", () => {
     );
   });
 
+  it("cached nodes are told after warnings of the graph", () => {
+    const { messages } = fold([["status", {}], ["warning", { message: "odd" }], started[1]]);
+    assert.deepEqual(
+      messages.map(({ type, data }) => [type, data.nodes ?? null]),
+      [
+        ["execution_start", null],
+        ["execution_cached", ["1"]],
+      ],
+    );
+  });
+
+  it("an interrupted run names the class of the node that ran", () => {
+    const { messages } = fold([...started, ["node_start", { node: "2", class_type: "KSampler" }], ["aborted", {}]]);
+    assert.deepEqual([messages.at(-1)!.data.node_id, messages.at(-1)!.data.node_type], ["2", "KSampler"]);
+  });
+
   it("files of all folders are known by the paths of clients, other urls are none", () => {
     const file = (subfolder: string, url: unknown) => ["image", { subfolder, filename: "a.png", url }] as const;
     const { view } = fold([
