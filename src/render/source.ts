@@ -110,6 +110,13 @@ function readFile(path: string): Uint8Array {
     const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
     if (code === "ENOENT")
       throw new LatentkitError("file.not-found", `Graph ${path} does not exist.`, {}, { cause: error });
+    if (code === "EISDIR")
+      throw new LatentkitError(
+        "graph.invalid",
+        `Graph ${path}: expected a file, received a folder.`,
+        {},
+        { cause: error },
+      );
     throw new LatentkitError("file.read-failed", `Graph ${path} cannot be read (${code}).`, {}, { cause: error });
   } finally {
     if (file !== undefined) closeSync(file);

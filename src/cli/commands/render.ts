@@ -110,14 +110,14 @@ async function runText(path: string, args: Arguments, terminal: Terminal, signal
   const onEvent = (event: RunEvent) => progress?.show(event);
   const result = await render(path, { ...options, signal, onEvent });
   progress?.clear();
-  if (progress !== undefined) printMessages(result, labelOf, terminal);
+  for (const warning of result.warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
+  if (progress !== undefined) printTexts(result, labelOf, terminal);
   for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
   return result;
 }
 
-/** Prints warnings, and the texts that nodes show with the node's label. */
-function printMessages({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
-  for (const warning of warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
+/** Prints the texts that nodes show, with the node's label. */
+function printTexts({ ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
   for (const [nodeId, { text = [] }] of Object.entries(ui)) {
     for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${harmless(pythonText(item))}\n`);
   }

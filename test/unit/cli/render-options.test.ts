@@ -41,6 +41,15 @@ describe("options of saved pictures", () => {
     assert.equal(out.split("\n").filter((line) => line.includes('"item-skipped"')).length, 2, out);
   });
 
+  it("--quiet leaves out progress, not warnings", async () => {
+    const open = { ...graph, "2": node("SaveImage", { images: ["1", 0], filename_prefix: "{{name}}" }) };
+    writeFileSync(join(folder(), "open.json"), JSON.stringify(open));
+    const args = [join(folder(), "open.json"), "--out", join(folder(), "out"), "--quiet"];
+    const { code, err } = await runHere("render", ...args);
+    assert.equal(code, 0);
+    assert.match(err, /^Warning: [^\n]*\{\{name\}\}[^\n]*\n$/);
+  });
+
   it("come from a configuration where the command line has none", async () => {
     const config = join(folder(), "latentkit.yaml");
     writeFileSync(config, "format: { type: jpeg, quality: 40 }\n");

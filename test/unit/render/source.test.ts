@@ -68,6 +68,9 @@ describe("render/source", () => {
     }
   });
 
+  it("refuses a folder", () =>
+    refuses(() => readGraph(folder()), "graph.invalid", /: expected a file, received a folder\.$/));
+
   it("refuses a picture without a graph, and names its texts", async () => {
     const plain = file("plain.png", await encodePng(pixel, {}));
     const lined = file("lined.png", await encodePng(pixel, { text: { parameters: "a fox\nSteps: 20" } }));
