@@ -92,7 +92,7 @@ describe("render", () => {
 
   it("rejects what cannot run before anything is written, naming node and input", async () => {
     await refused(join(folder(), "none.json"), {}, "file.not-found", /none\.json does not exist/);
-    await refused(folder(), {}, "file.read-failed", /EISDIR/);
+    await refused(folder(), {}, "graph.invalid", /expected a file, received a folder/);
     await refused("{ not json", {}, "graph.invalid-json", /line 1/);
     await refused([], {}, "graph.invalid", /object of nodes/);
     await refused(
