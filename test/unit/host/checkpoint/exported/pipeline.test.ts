@@ -311,7 +311,7 @@ describe("loadPipeline @long", () => {
       const latent = noiseTensor([1, 4, 8, 8]);
       const run = { sampling: modelSampling("svd"), latent, negative: [], steps: 1 };
       const predicted = patched.forRun!(run).predict(latent, 2, [[Tensor.zeros([1, 77, width]), {}]]);
-      await refuses(predicted, "value.invalid", /^UNet of exported: expected whole timesteps/);
+      await refuses(predicted, "value.invalid", /^UNet of exported: expected a whole timestep/);
     });
 
     it("LoRAs and ControlNets", async () => {
