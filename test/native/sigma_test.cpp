@@ -105,6 +105,17 @@ void hostile_numbers() {
   CHECK(refused(0, 10000, 1e-9));
   CHECK(engine_schedule(&s, {table.data(), 1}, 0, 20, 0, 1, out(sigmas), &written) == ENGINE_BAD_LENGTH);
   CHECK(engine_schedule(&s, in(table), 0, 30, 0, 1, out(sigmas), &written) == ENGINE_NO_SPACE && written == 31);
+  // a table of any length is read within its ends
+  for (size_t length : {size_t{2}, size_t{3}, size_t{50}}) {
+    for (int scheduler = 0; scheduler < ENGINE_SCHEDULER_COUNT; scheduler++) {
+      for (int steps : {1, 2, 7, 200}) {
+        std::vector<float> room(2000);
+        const std::vector<float> few(table.begin(), table.begin() + static_cast<std::ptrdiff_t>(length));
+        CHECK(engine_schedule(&s, in(few), scheduler, steps, 1, 1, out(room), &written) == ENGINE_OK);
+        CHECK(written > 0 && room[written - 1] == 0.0f);
+      }
+    }
+  }
   std::vector<float> wrong(1000, NAN);
   for (int scheduler = 0; scheduler < ENGINE_SCHEDULER_COUNT; scheduler++) {
     std::vector<float> room(2000);

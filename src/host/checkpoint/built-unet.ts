@@ -1,4 +1,3 @@
-import { narrowed } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../types.js";
 import { RunControls } from "./control.js";
@@ -37,11 +36,8 @@ export class BuiltUnet implements UnetNetwork {
   }
 
   async #predict({ labels, entry, sigma, signal, ...call }: UnetCall, controls: RunControls, calls: number) {
-    const { x, context } = call;
+    const { x, noisy, context } = call;
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
-    const isInpainting = this.inChannels > this.outChannels;
-    // control nets know nothing of the channels of inpainting
-    const noisy = isInpainting ? narrowed(x, 1, 0, this.outChannels) : x;
     const control = await controls.feeds(entry, { ...feeds, x: noisy }, sigma, signal);
     const session =
       control === undefined

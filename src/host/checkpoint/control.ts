@@ -4,9 +4,9 @@ import { channelsFirst } from "../../tensor/image/planes.js";
 import { weightedSum } from "../../tensor/ops.js";
 import { cycled } from "../../tensor/parts.js";
 import { resizeImage } from "../../tensor/resize.js";
+import { borderAt } from "../../tensor/sampling/percent-to-sigma.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { levelAt } from "../sampling/conditioning/entries.js";
 import type { Conditioning, Control, SamplingRun } from "../types.js";
 import { CheckpointControlNet } from "./control-net.js";
 import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
@@ -67,7 +67,7 @@ export class RunControls {
 
   #counts({ start, end }: Control, sigma: number): boolean {
     const { sampling } = this.#run;
-    return sigma <= levelAt(sampling, start) && sigma >= levelAt(sampling, end);
+    return sigma <= borderAt(sampling, start) && sigma >= borderAt(sampling, end);
   }
 
   #outputs(control: Control, feeds: NetworkFeeds, signal?: AbortSignal): Promise<Record<string, Tensor>> {

@@ -36,6 +36,8 @@ export interface UnetRun {
 export interface UnetCall {
   /** Scaled latent [B, inChannels, h, w], with the channels of inpainting. */
   readonly x: Tensor;
+  /** Scaled latent alone, which control nets take: x itself but for inpainting. */
+  readonly noisy: Tensor;
   readonly timestep: number;
   /** [B, tokens, contextDim]. The same tensor at each step, as are the labels. */
   readonly context: Tensor;
@@ -137,7 +139,8 @@ class ModelRun {
     const { context, labels, inpaint } = this.#compose(x, cond);
     const scaled = scale(x, inputScale(reading, sigma));
     const input = inpaint === undefined ? scaled : joined([scaled, inpaint], 1);
-    const out = await this.#unet.predict({ x: input, timestep, context, labels, entry: cond[0]!, sigma, signal });
+    const call = { x: input, noisy: scaled, timestep, context, labels, entry: cond[0]!, sigma, signal };
+    const out = await this.#unet.predict(call);
     return cleanOf(reading, { x, out, sigma, timestep });
   }
 

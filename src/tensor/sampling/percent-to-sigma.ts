@@ -30,6 +30,10 @@ export function percentToSigma(sampling: ModelSampling, percent: number): number
   }
 }
 
+/** `percentToSigma` as a border of a range: a float32, as levels of a schedule are, so that ranges share a step on it. */
+export const borderAt = (sampling: ModelSampling, percent: number): number =>
+  Math.fround(percentToSigma(sampling, percent));
+
 /** The level of a sampling that modelSampling() did not make, by its own maps: a flow's timesteps begin at 0. */
 function ofForeign(sampling: ModelSampling, rest: number): number {
   const first = isFlow(sampling) ? 0 : sampling.timestep(sampling.sigmaMin);

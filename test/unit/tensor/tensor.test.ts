@@ -20,6 +20,7 @@ describe("Tensor", () => {
     assert.equal(full.size, 6);
     assert.deepEqual(Tensor.zeros([]).shape, []);
     assert.equal(Tensor.zeros([3, 0]).size, 0);
+    assert.equal(Tensor.zeros([1e300, 1e300, 0]).size, 0);
   });
 
   it("shows shape and range to console.log", () => {

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { resizeBilinear } from "../../../tensor/ops.js";
 import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
-import { percentToSigma } from "../../../tensor/sampling/percent-to-sigma.js";
+import { borderAt } from "../../../tensor/sampling/percent-to-sigma.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning } from "../../types.js";
 import { type Area, boundsOf, clipped, isInside, readArea, sameArea } from "./areas.js";
@@ -60,15 +60,11 @@ export function readEntries(
       strength: readNumber(options, "strength", 1),
       mask,
       maskStrength: readNumber(options, "mask_strength", 1),
-      from: Number.isNaN(start) ? Number.POSITIVE_INFINITY : levelAt(sampling, start),
-      to: Number.isNaN(end) ? Number.NEGATIVE_INFINITY : levelAt(sampling, end),
+      from: Number.isNaN(start) ? Number.POSITIVE_INFINITY : borderAt(sampling, start),
+      to: Number.isNaN(end) ? Number.NEGATIVE_INFINITY : borderAt(sampling, end),
     };
   });
 }
-
-/** The noise level at a share of sampling, a float32 as those of a schedule: one that a step hits counts on both sides. */
-export const levelAt = (sampling: ModelSampling, percent: number): number =>
-  Math.fround(percentToSigma(sampling, percent));
 
 /**
  * Gives the sides in this order each other's areas: for an entry with an area, every other side gets one with its area,
@@ -91,17 +87,19 @@ function addArea(entries: Entry[], from: Entry, area: Area): void {
   }
   if (smallest === undefined || (smallest.area !== undefined && sameArea(smallest.area, area))) return;
   const [tensor, options] = smallest.conditioning;
-  entries.push({ ...from, conditioning: [tensor, { ...options, ...whereabouts(from.conditioning[1]) }] });
+  entries.push({ ...from, conditioning: [tensor, { ...options, ...weightOptions(from.conditioning[1]) }] });
 }
 
-/** Options that say where, when and how much an entry counts. */
-const WHEREABOUTS = [
-  ...["area", "strength", "mask", "mask_strength", "set_area_to_bounds"],
-  ...["start_percent", "end_percent"],
-];
-
-const whereabouts = (options: Conditioning[number][1]): Record<string, unknown> =>
-  Object.fromEntries(WHEREABOUTS.map((name) => [name, options[name]]));
+/** Options that say where, when and how much an entry counts; those that it lacks are undefined. */
+const weightOptions = (options: Conditioning[number][1]): Record<string, unknown> => ({
+  area: options.area,
+  mask: options.mask,
+  set_area_to_bounds: options.set_area_to_bounds,
+  strength: options.strength,
+  mask_strength: options.mask_strength,
+  start_percent: options.start_percent,
+  end_percent: options.end_percent,
+});
 
 const isSmaller = (a: Area, b: Area | undefined): boolean => b === undefined || a.height * a.width < b.height * b.width;
 

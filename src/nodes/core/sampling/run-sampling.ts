@@ -49,7 +49,7 @@ const inNode = (
   },
 });
 
-/** Levels of a flow end at 1: beyond it most solvers divide by less than nothing. */
+/** Beyond a flow's highest level, 1, solvers take logarithms and roots of negative numbers. */
 function warnOfForeignSigmas({ sigmas, guider: { model } }: NodeSampling, context: Surroundings): void {
   const highest = Math.max(sigmas[0] ?? 0, sigmas[1] ?? 0);
   if (!isFlow(model.sampling) || highest <= 1.001) return;

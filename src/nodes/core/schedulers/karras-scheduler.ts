@@ -18,7 +18,7 @@ export const karrasScheduler = defineNode({
     if (rho === 0) throw inputError("input.below-minimum", { node: KEY, input: "rho" }, "a number above 0", rho);
     const sigmas = karrasSigmas(steps, { max: sigma_max, min: sigma_min }, rho);
     if (!sigmas.every(Number.isFinite) || (sigmas[0] === 0 && sigma_max > 0)) {
-      const expected = "a number whose root of sigma_max is within float32";
+      const expected = "a number for which sigma_max ^ (1 / rho) is within float32";
       throw inputError("value.out-of-range", { node: KEY, input: "rho" }, expected, rho);
     }
     return { SIGMAS: Tensor.from(sigmas, [sigmas.length]) };

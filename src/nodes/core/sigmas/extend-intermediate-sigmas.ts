@@ -14,6 +14,8 @@ const SPACINGS: Record<"linear" | "cosine" | "sine", (share: number) => number> 
 
 const quarter = (share: number): number => Math.fround(Math.fround(share * Math.fround(Math.PI)) / 2);
 
+const LEVEL = { max: 20000, step: 0.01, round: false } as const;
+
 /** Most sigmas of a result: a chain of these nodes multiplies them at each. */
 const MOST = 2_000_000;
 
@@ -25,11 +27,15 @@ export const extendIntermediateSigmas = defineNode({
     sigmas: sigmas(),
     steps: int({ default: 2, min: 1, max: 100 }),
     start_at_sigma: float({
-      ...{ default: -1, min: -1, max: 20000, step: 0.01, round: false },
+      ...LEVEL,
+      default: -1,
+      min: -1,
       tooltip: "Highest noise level whose step is divided; below 0: no limit.",
     }),
     end_at_sigma: float({
-      ...{ default: 12, min: 0, max: 20000, step: 0.01, round: false },
+      ...LEVEL,
+      default: 12,
+      min: 0,
       tooltip: "Lowest noise level whose step is divided.",
     }),
     spacing: choice(["linear", "cosine", "sine"]),

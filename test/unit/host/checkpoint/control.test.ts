@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type Conditioning, type Control, type ControlNet, type Model, randn, Tensor } from "latentkit";
+import { CheckpointControlNet } from "#src/host/checkpoint/control-net.js";
 import { refuses } from "../../../helpers/errors.js";
 import { layerError } from "../../../helpers/models/layers.js";
 import { someContext, tinyHost } from "../../../helpers/models/tiny-host.js";
@@ -86,6 +87,18 @@ describe("controls of a checkpoint's model", function () {
     const plain = await predicted(2, undefined, inpainting);
     assert.ok(layerError(await predicted(2, control({ strength: 0 }), inpainting), plain) < 1e-6);
     assert.ok(layerError(await predicted(2, control(), inpainting), plain) > 1e-3);
+  });
+
+  it("refuse nets that do not fit a model of their family", async () => {
+    const { model: inpainting } = await host().loadCheckpoint("tiny-sd1-inpainting.safetensors");
+    const { part } = net as CheckpointControlNet;
+    const difference = new CheckpointControlNet(part, true);
+    const sentence = /is stored as differences, which need a model of 4 input channels; UNet of .* has 9\.$/;
+    await refuses(predicted(2, control({ net: difference }), inpainting), "value.invalid", sentence);
+    const input = part.config.input.map((block) => ({ ...block, channels: 2 * block.channels }));
+    const wide = Object.create(part, { config: { value: { ...part.config, input } } }) as typeof part;
+    const wider = control({ net: new CheckpointControlNet(wide, false) });
+    await refuses(predicted(2, wider), "value.invalid", /is for models of another family than UNet of tiny-sd1\./);
   });
 
   it("refuse nets of other hosts and families", async () => {

@@ -73,6 +73,20 @@ describe("sampling", () => {
     assert.equal(negative[0], (guider as { negative: unknown[] }).negative[0]);
   });
 
+  it("tells a model which entries are of the negative side, where both sides are one conditioning", async () => {
+    const { model: plain, calls } = analyticModel(modelSampling("sd15"));
+    let negative: SamplingRun["negative"] = [];
+    const forRun = (run: SamplingRun) => {
+      negative = run.negative;
+      return plain;
+    };
+    const both = [analyticEntry(0.5)];
+    const guider = { ...options().guider, model: { ...plain, forRun }, positive: both, negative: both };
+    await sampleWithEstimate(options({ guider: guider as SampleOptions["guider"] }));
+    const sides = calls[0]!.cond.map((entry) => negative.includes(entry));
+    assert.deepEqual(sides, [true, false]);
+  });
+
   it("passes the signal on to the model", async () => {
     const { signal } = new AbortController();
     const { model: plain } = analyticModel(modelSampling("sd15"));

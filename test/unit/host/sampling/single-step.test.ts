@@ -124,7 +124,7 @@ describe("solvers, options out of range", () => {
       refuses(
         run("dpm_adaptive", contextOf([5, 2, 1, 0]), { h_init: 1e-5, icoeff: 0 }),
         "value.out-of-range",
-        /steps that advance/,
+        /expected options with which 10000 steps are enough, received more at sigma \d/,
       ),
     ));
 

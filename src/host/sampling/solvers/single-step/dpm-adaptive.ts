@@ -19,7 +19,7 @@ interface DpmAdaptiveOptions extends AncestralOptions, StepSizeOptions {
 /** Repetitions of one step, in a row, after which no size is small enough: each makes it smaller. */
 const MOST_REJECTIONS = 100;
 
-/** Steps of a run, repeated ones included, beyond which its options do not suit the model. */
+/** Steps that a run takes at most, repeated ones included. */
 const MOST_STEPS = 10_000;
 
 /** Distance from the end, in log(sigma), at which a run is complete. */
@@ -74,7 +74,8 @@ async function adapt(
     const { low, high } = await bothOrders(new DpmStep(context, first, t, down), order);
     const error = scaledError(low, high, previous, atol, rtol);
     rejections = size.accepts(error) ? 0 : rejections + 1;
-    requireProgress(error, first.sigma, rejections, next !== t && index < MOST_STEPS);
+    requireProgress(error, first.sigma, rejections, next !== t);
+    if (index === MOST_STEPS) throw tooManySteps(first.sigma);
     context.report(index, first.denoised);
     if (rejections === 0) {
       previous = low;
@@ -92,6 +93,14 @@ async function bothOrders(step: DpmStep, order: number): Promise<{ readonly low:
   const second = await step.second(1 / 3);
   const third = await step.third(2 / 3, second);
   return { low: step.end2(second), high: step.end3(third) };
+}
+
+function tooManySteps(sigma: number): LatentkitError {
+  const expected = `options with which ${MOST_STEPS} steps are enough`;
+  return new LatentkitError(
+    "value.out-of-range",
+    `dpm_adaptive: expected ${expected}, received more at sigma ${sigma}.`,
+  );
 }
 
 /** Refuses a run that would never end. */
