@@ -111,11 +111,13 @@ typedef struct {
 } engine_cut;
 
 /* An increment of a Brownian path: out = (the sum of the nodes in `terms`, in order) / divisor. root [n] is the
- * increment over the whole path, lefts [rows, pitch] the left halves of cuts, each the first n floats of a row. A cut
- * names the root or a half of a cut before it. Splits 8192 elements and more. Fails: BAD_LENGTH (rows), BAD_ARGUMENT
- * (nodes, rows), NO_MEMORY. */
-engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const engine_cut *cuts,
-                              size_t count, const uint32_t *terms, size_t term_count, float divisor);
+ * increment over the whole path. `ends` are those of the ranges of elements that threads work on by themselves: they
+ * rise to n, all but the last multiples of 16. lefts [ranges, rows, pitch] are the left halves of cuts, whose elements
+ * of a range are the first floats of a row. A cut names the root or a half of a cut before it. Results do not depend on
+ * the ranges. Fails: BAD_LENGTH (ranges, rows), BAD_ARGUMENT (nodes, rows), NO_MEMORY. */
+engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const uint32_t *ends,
+                              size_t ranges, const engine_cut *cuts, size_t count, const uint32_t *terms,
+                              size_t term_count, float divisor);
 
 /* PyTorch's CUDA normals: Philox 4x32-10, all 64 bits of the seed count. threads: the grid (a multiple of 256), 0 for
  * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by

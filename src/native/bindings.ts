@@ -28,8 +28,9 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   mtRandn(state: Uint8Array, out: Float32Array): void;
 
   /**
-   * An increment of a Brownian path: out [n] = (sum of the nodes in `terms`) / divisor. root [n] is the whole path, lefts
-   * [rows, pitch] the left halves of cuts. `cuts`: 7 words each, node, seed, row, drawn and the float32 length, reciprocal,
+   * An increment of a Brownian path: out [n] = (sum of the nodes in `terms`) / divisor. root [n] is the whole path, `ends`
+   * the ends of the ranges of elements that threads work on, lefts [ranges, rows, pitch] the left halves of cuts. `cuts`:
+   * 7 words each, node, seed, row, drawn and the float32 length, reciprocal,
    * spread; engine_cut of native/include/engine.h has their meaning.
    */
   brownian(
@@ -37,6 +38,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     root: Float32Array,
     lefts: Float32Array,
     pitch: number,
+    ends: Uint32Array,
     cuts: Uint32Array,
     terms: Uint32Array,
     divisor: number,

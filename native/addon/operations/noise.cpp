@@ -64,10 +64,12 @@ Napi::Value Brownian(const Napi::CallbackInfo &info) {
   a.apart(out, {lefts.data, lefts.len}, "lefts", false);
   a.apart(lefts, root, "root", false);
   const size_t pitch = a.size(3, "pitch");
-  const engine_u32 cuts = Words(a, 4, "cuts", out, lefts), terms = Words(a, 5, "terms", out, lefts);
+  const engine_u32 ends = Words(a, 4, "ends", out, lefts), cuts = Words(a, 5, "cuts", out, lefts),
+                   terms = Words(a, 6, "terms", out, lefts);
   a.expect("cuts", cuts.len, {cuts.len / 7, 7});
-  return a.done(engine_brownian(out, root, lefts, pitch, reinterpret_cast<const engine_cut *>(cuts.data), cuts.len / 7,
-                                terms.data, terms.len, a.f32(6, "divisor")));
+  return a.done(engine_brownian(out, root, lefts, pitch, ends.data, ends.len,
+                                reinterpret_cast<const engine_cut *>(cuts.data), cuts.len / 7, terms.data, terms.len,
+                                a.f32(7, "divisor")));
 }
 
 template <class A>

@@ -27,6 +27,18 @@ inline uint32_t twist(uint32_t high, uint32_t low) {
   return (mixed >> 1) ^ ((0u - (low & 1u)) & 0x9908b0dfu);
 }
 
+/* The vector from the second word of `words`, which lie at `at`, followed by `after`. */
+inline Words one_later(Words words, Words after, const uint32_t *at) {
+#if LK_LANES == 16
+  // a load across two lines takes twice as long
+  (void)at;
+  return (Words)_mm512_maskz_alignr_epi32((__mmask16)-1, (__m512i)after, (__m512i)words, 1);
+#else
+  (void)words, (void)after;
+  return load(at + 1);
+#endif
+}
+
 /* Words between a store and the line that is fetched for a later one: `far` reads what was stored a moment ago. Vectors
  * of less than a line gain nothing by it. */
 constexpr size_t kAhead = 128;
@@ -34,9 +46,12 @@ constexpr size_t kAhead = 128;
 /* out[i] = far[i] ^ twist(near[i], near[i + 1]); far may end where out begins, at least a vector earlier. */
 inline void recur(uint32_t *out, const uint32_t *near, const uint32_t *far, size_t n) {
   size_t i = 0, whole = n - n % kLanes;
+  Words high = load(near);
   for (; i < whole; i += kLanes) {
+    const Words after = load(near + i + kLanes);
     if (kLanes == 16) __builtin_prefetch(out + i + kAhead, 1);
-    store(out + i, next_words(load(far + i), load(near + i), load(near + i + 1)));
+    store(out + i, next_words(load(far + i), high, one_later(high, after, near + i)));
+    high = after;
   }
   for (; i < n; i++) out[i] = far[i] ^ twist(near[i], near[i + 1]);
 }
@@ -48,6 +63,82 @@ void mt_extend(uint32_t *state, uint32_t *out, size_t n) {
   out[623] = out[396] ^ twist(state[623], out[0]);
   recur(out + 624, out, out + 397, n - 624);
   __builtin_memcpy(state, out + (n - 624), 624 * sizeof(uint32_t));
+}
+
+/* Word i of a state after word i - 1. */
+template <class Word>
+inline Word seeded(Word word, uint32_t i) {
+  return 1812433253u * (word ^ (word >> 30)) + i;
+}
+
+template <size_t kChains>
+void seed_chains(uint32_t *states, size_t pitch, const uint32_t *seeds) {
+  uint32_t words[kChains];
+  for (size_t k = 0; k < kChains; k++) words[k] = seeds[k];
+  for (uint32_t i = 0; i < LK_MT_WORDS; i++) {
+    for (size_t k = 0; k < kChains; k++) {
+      states[k * pitch + i] = words[k];
+      words[k] = seeded(words[k], i + 1);
+    }
+  }
+}
+
+#if LK_LANES == 16
+/* One of the instructions that pair two vectors. The unmasked intrinsics read a register that g++ takes for
+ * uninitialised. */
+#define LK_PAIR32(name, ...) _mm512_maskz_##name((__mmask16)-1, __VA_ARGS__)
+#define LK_PAIR64(name, ...) _mm512_maskz_##name((__mmask8)-1, __VA_ARGS__)
+
+/* Element j of row i and element i of row j change places. */
+inline void transpose(__m512i *rows) {
+  __m512i pairs[16], fours[16];
+  for (int i = 0; i < 16; i += 2) {
+    pairs[i] = LK_PAIR32(unpacklo_epi32, rows[i], rows[i + 1]);
+    pairs[i + 1] = LK_PAIR32(unpackhi_epi32, rows[i], rows[i + 1]);
+  }
+  // fours[4 a + b] holds elements b, 4 + b, 8 + b and 12 + b of rows 4 a to 4 a + 3, a quarter each
+  for (int i = 0; i < 16; i += 4) {
+    for (int k = 0; k < 2; k++) {
+      fours[i + 2 * k] = LK_PAIR64(unpacklo_epi64, pairs[i + k], pairs[i + 2 + k]);
+      fours[i + 2 * k + 1] = LK_PAIR64(unpackhi_epi64, pairs[i + k], pairs[i + 2 + k]);
+    }
+  }
+  for (int b = 0; b < 4; b++) {
+    const __m512i even = LK_PAIR32(shuffle_i32x4, fours[b], fours[4 + b], 0x88);
+    const __m512i odd = LK_PAIR32(shuffle_i32x4, fours[b], fours[4 + b], 0xdd);
+    const __m512i late_even = LK_PAIR32(shuffle_i32x4, fours[8 + b], fours[12 + b], 0x88);
+    const __m512i late_odd = LK_PAIR32(shuffle_i32x4, fours[8 + b], fours[12 + b], 0xdd);
+    rows[b] = LK_PAIR32(shuffle_i32x4, even, late_even, 0x88);
+    rows[4 + b] = LK_PAIR32(shuffle_i32x4, odd, late_odd, 0x88);
+    rows[8 + b] = LK_PAIR32(shuffle_i32x4, even, late_even, 0xdd);
+    rows[12 + b] = LK_PAIR32(shuffle_i32x4, odd, late_odd, 0xdd);
+  }
+}
+
+/* Seeds a vector of streams. */
+void seed_vector(uint32_t *states, size_t pitch, const uint32_t *seeds) {
+  static_assert(LK_SEEDED_AT_ONCE == kLanes && LK_MT_WORDS % kLanes == 0);
+  Words word = load(seeds);
+  for (uint32_t begin = 0; begin < LK_MT_WORDS; begin += kLanes) {
+    __m512i rows[kLanes];
+    for (uint32_t i = 0; i < kLanes; i++) {
+      rows[i] = (__m512i)word;
+      word = seeded(word, begin + i + 1);
+    }
+    transpose(rows);
+    for (size_t k = 0; k < kLanes; k++) store(states + k * pitch + begin, (Words)rows[k]);
+  }
+}
+#endif
+
+constexpr size_t kChains = 8; /* fill the multiplier, and their words fit into registers */
+
+void mt_seed(uint32_t *states, size_t pitch, const uint32_t *seeds, size_t count) {
+  if (count == 1) return seed_chains<1>(states, pitch, seeds);
+#if LK_LANES == 16
+  if (count > kChains) return seed_vector(states, pitch, seeds);
+#endif
+  for (size_t k = 0; k < count; k += kChains) seed_chains<kChains>(states + k * pitch, pitch, seeds + k);
 }
 
 /* A raw word tempered, its low 24 bits: a uniform in units of 2^-24. */
@@ -179,6 +270,7 @@ void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row
 }  // namespace
 
 extern "C" void LK_JOIN(noise, LK_ISA)(lk_kernels *table) {
+  table->mt_seed = mt_seed;
   table->mt_extend = mt_extend;
   table->mt_normals = mt_normals;
   table->philox_words = philox_words;

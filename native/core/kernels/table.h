@@ -39,8 +39,16 @@ typedef struct lk_powers {
 /* Bytes to one anchor on average, in data without runs; every byte of a run of zeros is one. */
 #define LK_ANCHOR_SPACING 64
 
+#define LK_MT_WORDS 624
+/* Streams of MT19937 that are seeded at once: one seeding waits for its own last word at every word. */
+#define LK_SEEDED_AT_ONCE 16
+
 typedef struct lk_kernels {
-  /* The n next raw words of MT19937 from the last 624 of them, which are replaced; n >= 624. */
+  /* States of MT19937 for `count` seeds, LK_SEEDED_AT_ONCE at most; that of a stream begins `pitch` words after the one
+   * before. Where count is not 1, there is room for LK_SEEDED_AT_ONCE states, and there are as many seeds. */
+  void (*mt_seed)(uint32_t *states, size_t pitch, const uint32_t *seeds, size_t count);
+  /* The n next raw words of MT19937 from the last 624 of them, which are replaced; n >= 624. The state is followed by
+   * memory for 3 words that may be read. */
   void (*mt_extend)(uint32_t *state, uint32_t *out, size_t n);
   /* Raw words to normals in blocks of 16; out may be the words. */
   void (*mt_normals)(float *out, const uint32_t *words, size_t blocks);

@@ -1,8 +1,5 @@
-// An increment of a Brownian path: each thread draws its range of the elements of all cuts, then cuts it piece by
-// piece.
+// An increment of a Brownian path: each range of elements is drawn and cut by itself, piece by piece.
 #include <algorithm>
-#include <atomic>
-#include <thread>
 #include <vector>
 
 #include "mt19937.h"
@@ -10,36 +7,58 @@
 #include "runtime/parallel.h"
 #include "runtime/scratch.h"
 #include "runtime/spans.h"
-#include "runtime/threads.h"
 
 namespace latentkit {
 namespace {
 
 /* Elements whose cuts are made at once: the right halves that a request needs fit into the first cache. */
 constexpr size_t kPiece = 192;
-constexpr size_t kBlock = 16;        /* normals that torch makes together */
-constexpr size_t kLeastRange = 4096; /* elements that are worth a thread */
-constexpr size_t kMostRanges = 16;   /* each begins a drawing later than the one before it */
+constexpr size_t kBlock = 16;       /* normals that torch makes together */
+constexpr size_t kMostRanges = 256; /* as threads */
 
 struct Request {
   engine_f32 out;
   engine_cf32 root;
   engine_f32 lefts;
+  size_t pitch;
+  const uint32_t *ends;
+  size_t ranges;
   const engine_cut *cuts;
   size_t count;
   const uint32_t *terms;
   size_t term_count;
   float divisor;
 
-  size_t pitch;
-
-  float *row(size_t cut) const { return lefts.data + cuts[cut].row * pitch; }
+  size_t rows() const { return lefts.len / (ranges * pitch); }
 };
 
+/* Elements [begin, end) of a request, and the memory that belongs to them alone. */
+struct Range {
+  size_t begin, end;
+  float *lefts;  /* [rows, pitch] */
+  float *rights; /* [count, kPiece] */
+  const float **terms;
+  engine_mt19937 *generators; /* kSeededAtOnce of them */
+};
+
+bool are_ends(const uint32_t *ends, size_t ranges, size_t n, size_t pitch) {
+  if (ranges < 1 || ranges > kMostRanges) return false;
+  size_t begin = 0;
+  for (size_t i = 0; i < ranges; i++) {
+    const size_t end = ends[i];
+    if (end < begin || end > n || end - begin > pitch || (end < n && end % kBlock != 0)) return false;
+    begin = end;
+  }
+  // normals of the last range begin with a whole block: torch draws the last 16 elements again
+  return begin == n && (ranges == 1 || n - ends[ranges - 2] >= kBlock);
+}
+
 engine_status check(const Request &at) {
-  const size_t n = at.out.len;
-  if (at.root.len != n || at.pitch < n || at.pitch == 0 || at.lefts.len % at.pitch != 0) return ENGINE_BAD_LENGTH;
-  const size_t rows = at.lefts.len / at.pitch;
+  if (at.root.len != at.out.len || at.pitch == 0 || !are_ends(at.ends, at.ranges, at.out.len, at.pitch)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  if (at.lefts.len % at.pitch != 0 || at.lefts.len / at.pitch % at.ranges != 0) return ENGINE_BAD_LENGTH;
+  const size_t rows = at.rows();
   std::vector<bool> taken(rows);
   for (size_t i = 0; i < at.count; i++) {
     const engine_cut &cut = at.cuts[i];
@@ -71,113 +90,63 @@ struct Plan {
   }
 };
 
-/* Makes the cuts of n elements from `begin` on, then their sum. rights [count, kPiece] is scratch. */
-void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, float *rights, const float **terms) {
+/* Makes the cuts of n elements from `begin` on, then their sum. */
+void make_piece(const Request &at, const Plan &plan, const Range &range, size_t begin, size_t n) {
   const lk_kernels &kernel = kernels();
+  const auto row = [&](size_t cut) { return range.lefts + at.cuts[cut].row * at.pitch + (begin - range.begin); };
   const auto node = [&](uint32_t index) -> const float * {
     if (index == 0) return at.root.data + begin;
     const size_t cut = (index - 1) / 2;
-    return index % 2 == 1 ? at.row(cut) + begin : rights + cut * kPiece;
+    return index % 2 == 1 ? row(cut) : range.rights + cut * kPiece;
   };
   for (size_t i = 0; i < at.count; i++) {
     const engine_cut &cut = at.cuts[i];
-    float *left = at.row(i) + begin, *right = plan.right[i] ? rights + i * kPiece : nullptr;
+    float *left = row(i), *right = plan.right[i] ? range.rights + i * kPiece : nullptr;
     if (!cut.drawn) {
       kernel.bridge(left, right, node(cut.node), cut.length, cut.reciprocal, cut.spread, n);
     } else if (right != nullptr) {
       kernel.axpy(right, node(cut.node), left, -1.0f, n, 0);
     }
   }
-  for (size_t i = 0; i < at.term_count; i++) terms[i] = node(at.terms[i]);
-  kernel.divided_sum(at.out.data + begin, terms, at.term_count, at.divisor, n);
+  for (size_t i = 0; i < at.term_count; i++) range.terms[i] = node(at.terms[i]);
+  kernel.divided_sum(at.out.data + begin, range.terms, at.term_count, at.divisor, n);
 }
 
-/* The generators of the fresh cuts, from which the ranges draw in turn: each begins where the one before it ended. */
-class Generators {
- public:
-  Generators(const Request &at, const Plan &plan, size_t ranges)
-      : at_(at),
-        fresh_(plan.fresh),
-        ranges_(ranges),
-        memory_(scratch(groups() * kSeededAtOnce * sizeof(engine_mt19937))) {}
-
-  /* Writes the normals of all fresh cuts, elements [begin, end), where their left halves will be. Ranges begin in their
-   * order, so that no one waits for a range that nobody works on. */
-  void draw(size_t range, size_t begin, size_t end) {
-    const size_t shared = fresh_.size() - std::min(range, fresh_.size());
-    const auto normals_of = [&](size_t k, engine_mt19937 &generator) {
-      engine_mt_randn(&generator, {at_.row(fresh_[k]) + begin, end - begin});
-    };
-    // a range would wait for the ranges before it as long as these drawings take
-    for (size_t k = shared; k < fresh_.size(); k++) {
-      engine_mt19937 own;
-      engine_mt_seed(&own, at_.cuts[fresh_[k]].seed);
-      mt_skip(own, begin);
-      normals_of(k, own);
-    }
-    for (size_t k = 0; k < shared; k++) {
-      if (range == 0) {
-        if (k % kSeededAtOnce == 0) seed(k);
-        normals_of(k, generator(k));
-      } else {
-        wait_for(drawn_[range - 1].cuts, k);
-        // a copy: writing to lines that the range before holds takes longer than reading them
-        engine_mt19937 own = generator(k);
-        normals_of(k, own);
-        if (range + 1 < ranges_) generator(k) = own;
-      }
-      drawn_[range].cuts.store(k + 1, std::memory_order_release);
-    }
-  }
-
- private:
-  /* Cuts that a range has drawn, alone on its line of the cache. */
-  struct alignas(64) Drawn {
-    std::atomic<size_t> cuts{0};
-  };
-
-  size_t groups() const { return (fresh_.size() + kSeededAtOnce - 1) / kSeededAtOnce; }
-
-  engine_mt19937 &generator(size_t k) const { return reinterpret_cast<engine_mt19937 *>(memory_.get())[k]; }
-
-  void seed(size_t first) const {
+/* Writes the normals of all fresh cuts where their left halves will be. */
+void draw(const Request &at, const Plan &plan, const Range &range) {
+  for (size_t first = 0; first < plan.fresh.size(); first += kSeededAtOnce) {
     uint32_t seeds[kSeededAtOnce] = {};
-    const size_t count = std::min(kSeededAtOnce, fresh_.size() - first);
-    for (size_t i = 0; i < count; i++) seeds[i] = at_.cuts[fresh_[first + i]].seed;
-    mt_seed_together(&generator(first), seeds);
-  }
-
-  static void wait_for(const std::atomic<size_t> &cuts, size_t k) {
-    constexpr int kLooks = 10000; /* a drawing takes less time, unless its thread has no processor */
-    for (int look = 0; cuts.load(std::memory_order_acquire) <= k; look++) {
-      if (look < kLooks) relax();
-      else std::this_thread::yield();
+    const size_t count = std::min(kSeededAtOnce, plan.fresh.size() - first);
+    for (size_t k = 0; k < count; k++) seeds[k] = at.cuts[plan.fresh[first + k]].seed;
+    mt_seed_together(range.generators, seeds, count);
+    for (size_t k = 0; k < count; k++) {
+      engine_mt19937 &generator = range.generators[k];
+      mt_skip(generator, range.begin);
+      float *row = range.lefts + at.cuts[plan.fresh[first + k]].row * at.pitch;
+      engine_mt_randn(&generator, {row, range.end - range.begin});
     }
   }
+}
 
-  const Request &at_;
-  const std::vector<size_t> &fresh_;
-  const size_t ranges_;
-  const Scratch memory_;
-  Drawn drawn_[kMostRanges];
-};
+constexpr size_t to_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 engine_status run(const Request &at) {
   const Plan plan(at);
-  const size_t n = at.out.len, threads = static_cast<size_t>(engine_threads());
-  const size_t ranges = std::clamp<size_t>(n / kLeastRange, 1, std::min(threads, kMostRanges));
-  const auto range_begin = [&](size_t range) { return range == ranges ? n : n / ranges * range / kBlock * kBlock; };
-  const size_t rights = at.count * kPiece * sizeof(float), bytes = rights + at.term_count * sizeof(float *);
-  const Scratch memory = scratch(ranges * bytes);
-  Generators generators(at, plan, ranges);
-  // a thread has the same elements in every request: its normals never leave its caches
-  for_chunks(ranges, [&](size_t range) {
-    const size_t begin = range_begin(range), end = range_begin(range + 1);
-    generators.draw(range, begin, end);
-    uint8_t *own = memory.get() + range * bytes;
-    for (size_t piece = begin; piece < end; piece += kPiece) {
-      make_piece(at, plan, piece, end - piece < kPiece ? end - piece : kPiece, reinterpret_cast<float *>(own),
-                 reinterpret_cast<const float **>(own + rights));
+  const size_t rights = to_line(at.count * kPiece * sizeof(float));
+  const size_t terms = to_line(at.term_count * sizeof(float *));
+  const size_t bytes = rights + terms + to_line(kSeededAtOnce * sizeof(engine_mt19937));
+  const Scratch memory = scratch(at.ranges * bytes);
+  for_chunks(at.ranges, [&](size_t i) {
+    uint8_t *own = memory.get() + i * bytes;
+    const Range range{i == 0 ? 0 : at.ends[i - 1],
+                      at.ends[i],
+                      at.lefts.data + i * at.rows() * at.pitch,
+                      reinterpret_cast<float *>(own),
+                      reinterpret_cast<const float **>(own + rights),
+                      reinterpret_cast<engine_mt19937 *>(own + rights + terms)};
+    draw(at, plan, range);
+    for (size_t piece = range.begin; piece < range.end; piece += kPiece) {
+      make_piece(at, plan, range, piece, std::min(kPiece, range.end - piece));
     }
   });
   return ENGINE_OK;
@@ -186,10 +155,11 @@ engine_status run(const Request &at) {
 }  // namespace
 }  // namespace latentkit
 
-engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const engine_cut *cuts,
-                              size_t count, const uint32_t *terms, size_t term_count, float divisor) {
+engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const uint32_t *ends,
+                              size_t ranges, const engine_cut *cuts, size_t count, const uint32_t *terms,
+                              size_t term_count, float divisor) {
   using namespace latentkit;
-  const Request request{out, root, lefts, cuts, count, terms, term_count, divisor, pitch};
+  const Request request{out, root, lefts, pitch, ends, ranges, cuts, count, terms, term_count, divisor};
   return guarded([&] {
     const engine_status status = check(request);
     return status == ENGINE_OK ? run(request) : status;

@@ -15,7 +15,7 @@
 namespace latentkit {
 namespace {
 
-constexpr size_t kWords = 624;
+constexpr size_t kWords = LK_MT_WORDS;
 constexpr size_t kBlock = 16;
 // multiples of kBlock
 constexpr size_t kChunk = 16384; /* words that a thread draws at once where several draw */
@@ -133,29 +133,18 @@ void fill_normals(engine_mt19937 &generator, float *out, size_t n) {
   if (n % kBlock != 0) fill_alone(generator, out + (n - kBlock), kBlock);
 }
 
-/* Seeds kCount streams, their words in turn: each is a chain of multiplications that alone would leave most of a
- * processor idle. */
-template <size_t kCount>
-void seed_together(engine_mt19937 *generators, const uint32_t *seeds) {
-  uint32_t words[kCount];
-  for (size_t k = 0; k < kCount; k++) {
-    words[k] = seeds[k];
-    generators[k].next = kWords;
-    generators[k].has_normal = 0;
-    generators[k].normal = 0.0;
-  }
-  for (uint32_t i = 0; i < kWords; i++) {
-    for (size_t k = 0; k < kCount; k++) {
-      generators[k].state[i] = words[k];
-      words[k] = 1812433253u * (words[k] ^ (words[k] >> 30)) + i + 1;
-    }
-  }
+void begin(engine_mt19937 &generator) {
+  generator.next = kWords;
+  generator.has_normal = 0;
+  generator.normal = 0.0;
 }
 
 }  // namespace
 
-void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds) {
-  seed_together<kSeededAtOnce>(generators, seeds);
+void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds, size_t count) {
+  static_assert(sizeof(engine_mt19937) % sizeof(uint32_t) == 0);
+  kernels().mt_seed(generators->state, sizeof(engine_mt19937) / sizeof(uint32_t), seeds, count);
+  for (size_t k = 0; k < count; k++) begin(generators[k]);
 }
 
 void mt_skip(engine_mt19937 &generator, size_t n) {
@@ -171,7 +160,8 @@ void mt_skip(engine_mt19937 &generator, size_t n) {
 
 void engine_mt_seed(engine_mt19937 *generator, uint64_t seed) {
   const uint32_t word = static_cast<uint32_t>(seed);
-  latentkit::seed_together<1>(generator, &word);
+  latentkit::kernels().mt_seed(generator->state, 0, &word, 1);
+  latentkit::begin(*generator);
 }
 
 engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out) {

@@ -5,14 +5,14 @@
 #include <cstdint>
 
 #include "engine.h"
+#include "kernels/table.h"
 
 namespace latentkit {
 
-/* Streams that are seeded at once: one seeding waits for its own last word at every word. */
-constexpr size_t kSeededAtOnce = 8;
+constexpr size_t kSeededAtOnce = LK_SEEDED_AT_ONCE;
 
-/* engine_mt_seed of kSeededAtOnce streams. */
-void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds);
+/* engine_mt_seed of `count` streams, kSeededAtOnce at most; there are kSeededAtOnce generators and seeds. */
+void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds, size_t count);
 
 /* Passes over n words, one for each normal of the long path. */
 void mt_skip(engine_mt19937 &generator, size_t n);

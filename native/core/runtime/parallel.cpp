@@ -28,17 +28,18 @@ constexpr int kMaxThreads = 256;
  * chunk, before they sleep. */
 constexpr auto kAwake = std::chrono::microseconds(100);
 
-/* Waits awake until is_over() is true, for kAwake at most. */
+/* Waits awake until is_over() is true, for kAwake at most; false where it is not. */
 template <class IsOver>
-void stay_awake(IsOver is_over) {
+bool stay_awake(IsOver is_over) {
   constexpr int kLooks = 32; /* between looks at the clock */
   const auto end = std::chrono::steady_clock::now() + kAwake;
   do {
     for (int look = 0; look < kLooks; look++) {
-      if (is_over()) return;
+      if (is_over()) return true;
       relax();
     }
   } while (std::chrono::steady_clock::now() < end);
+  return false;
 }
 
 // decision 323
@@ -98,7 +99,8 @@ class Pool {
       std::lock_guard<std::mutex> lock(state_);
       job_ = nullptr;
     }
-    stay_awake([this] { return busy_ == 0; });
+    // without a job no thread becomes busy; the last one may hold the lock still
+    if (stay_awake([this] { return busy_ == 0; })) return;
     std::unique_lock<std::mutex> lock(state_);
     done_.wait(lock, [this] { return busy_ == 0; });
   }

@@ -8,7 +8,7 @@ import { seedSequence } from "../../tensor/seed-sequence.js";
 import { outputOf } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import { collectParts, rootOf, type TimeParts } from "./brownian-tree.js";
-import { CutRows } from "./cut-rows.js";
+import { CutRows, rangeEnds } from "./cut-rows.js";
 
 /** Noise levels that a path spans: the positive ones of a schedule, or its ends, which are above 0. */
 export type BrownianSpan = Float32Array | { readonly min: number; readonly max: number };
@@ -37,7 +37,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
   const seeds = seedSequence(seed);
   const root = rootOf(start, end);
   let whole: Tensor | undefined;
-  const rows = new CutRows(size, expectedRows(end - start));
+  const rows = new CutRows(rangeEnds(size, loadNative().threads()), expectedRows(end - start));
   const noiseOf = (sigma: number, next: number, out?: Tensor): Tensor => {
     const [from, to] = [levelOf("sigma", sigma), levelOf("next sigma", next)];
     const timeOf = (level: number): number => Math.min(Math.max(roundedTime(level), start), end);
@@ -50,7 +50,16 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
     const length = Math.fround(Math.sqrt(Math.fround(Math.abs(to - from))));
     const noise = outputOf("brownianNoise", shape, out);
     rows.compute(parts, (lefts, cuts, terms) => {
-      loadNative().brownian(noise.data, whole!.data, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
+      loadNative().brownian(
+        noise.data,
+        whole!.data,
+        lefts,
+        rows.pitch,
+        rows.ends,
+        cuts,
+        terms,
+        from < to ? length : -length,
+      );
     });
     return out === undefined ? deferUpload(noise) : noise;
   };

@@ -72,12 +72,12 @@ describe("arguments of the native module", () => {
     assert.throws(() => native.philoxSkip(1, 0n, 255), { name: "RangeError", message: /^philoxSkip: / });
     assert.throws(() => native.setThreads(0), { name: "RangeError", message: /"count"/ });
     assert.throws(() => anything.setIsa("sse9"), { message: /"name"/, status: /unsupported|bad-argument/ });
-    assert.throws(() => native.brownian(f32(1), f32(1), f32(1), 1, new Uint32Array(8), new Uint32Array(1), 1), {
-      message: /"cuts": expected 7 elements, received 8/,
-    });
-    assert.throws(() => native.brownian(f32(1), f32(1), f32(1), 1, new Uint32Array(14), new Uint32Array(1), 1), {
-      status: "bad-argument",
-    });
+    const brownian = (ends: Uint32Array, words: number) =>
+      native.brownian(f32(1), f32(1), f32(1), 1, ends, new Uint32Array(words), new Uint32Array(1), 1);
+    assert.throws(() => brownian(Uint32Array.of(1), 8), { message: /"cuts": expected 7 elements, received 8/ });
+    assert.throws(() => brownian(Uint32Array.of(1), 14), { status: "bad-argument" });
+    assert.throws(() => brownian(Uint32Array.of(2), 7), { status: "bad-length" });
+    assert.throws(() => brownian(new Uint32Array(), 7), { status: "bad-length" });
     assert.throws(() => native.mtSeed(new Uint8Array(3), 1n), { message: /"state"/ });
     assert.throws(() => native.composite(f32(1), [1, 1, 1, 1], f32(1), [1, 1, 1, 1], Number.NaN, 0), {
       message: /"x"/,
@@ -145,7 +145,9 @@ describe("arguments of the native module", () => {
     });
     assert.throws(() => native.resizeBilinear(all, all, 1, 1, 5, 1, 5), { message: /overlaps/ });
     const words = new Uint32Array(all.buffer, 0, 1);
-    assert.throws(() => native.brownian(f32(1), f32(1), all, 1, new Uint32Array(7), words, 1), { message: /"terms"/ });
+    const [ends, cuts] = [Uint32Array.of(1), new Uint32Array(7)];
+    assert.throws(() => native.brownian(f32(1), f32(1), all, 1, ends, cuts, words, 1), { message: /"terms"/ });
+    assert.throws(() => native.brownian(f32(1), f32(1), all, 1, words, cuts, ends, 1), { message: /"ends"/ });
     native.scale(all, all, 2);
     assert.deepEqual(all, f32(2, 4, 6, 8, 10));
     native.scale(all.subarray(0, 2), all.subarray(2, 4), 1);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randn, sigmas, Tensor } from "latentkit";
 import { brownianNoise } from "#src/host/sampling/brownian.js";
+import { loadNative } from "#src/native/load.js";
 import { axpy, scale } from "#src/tensor/ops.js";
 import { roundedTime } from "#src/tensor/rounded-time.js";
 import { seedSequence } from "#src/tensor/seed-sequence.js";
@@ -109,6 +110,43 @@ describe("brownianNoise", () => {
     noise.release();
     assertSameBits(noise(5, 2), before);
     assertSameBits(noise(3, 2), walked(3n, [3, 2], SHAPE));
+  });
+
+  it("has the same bits with any number of threads, one that changes along a path among them", () => {
+    const native = loadNative();
+    const threads = native.threads();
+    const shape = [1, 4, 64, 65];
+    // the way down needs more rows than a path expects
+    const span = { min: 1e-3, max: 1e8 };
+    const ways = [
+      [1e8, 5e7],
+      [5e7, 0.002],
+      [0.002, 0.0011],
+    ] as const;
+    const draw = (counts: readonly number[]): Tensor[] => {
+      native.setThreads(counts[0]!);
+      const noise = brownianNoise(5n, span, shape);
+      return ways.map((way, i) => {
+        native.setThreads(counts[i]!);
+        return noise(way[0], way[1]);
+      });
+    };
+    try {
+      const alone = draw([1, 1, 1]);
+      for (const [i, way] of ways.entries())
+        assertSameBits(alone[i]!, walked(5n, way, shape, [span.min, span.max]), `${way}`);
+      for (const counts of [
+        [2, 2, 2],
+        [3, 3, 3],
+        [9, 9, 9],
+        [2, 1, 4],
+        [1, 5, 2],
+      ])
+        for (const [i, noise] of draw(counts).entries())
+          assertSameBits(noise, alone[i]!, `${counts} threads, ${ways[i]}`);
+    } finally {
+      native.setThreads(threads);
+    }
   });
 
   it("turns its sign with the direction", () => {
