@@ -24,9 +24,9 @@ struct Job {
 constexpr int kMaxThreads = 256;
 
 // decision 320
-/* A sleeping thread takes some 50 us to wake: twice as long, threads look for the next job, and callers for the last
- * chunk, before they sleep. */
-constexpr auto kAwake = std::chrono::microseconds(100);
+/* A sleeping thread takes some 50 us to wake, more than 110 in a virtual machine whose processor has halted: twice as
+ * long, threads look for the next job, and callers for the last chunk, before they sleep. */
+constexpr auto kAwake = std::chrono::microseconds(250);
 
 /* Waits awake until is_over() is true, for kAwake at most; false where it is not. */
 template <class IsOver>
@@ -43,8 +43,8 @@ bool stay_awake(IsOver is_over) {
 }
 
 // decision 323
-/* Keeps a thread of the pool off the processor of its caller, where the system may wake it after a pause: there they
- * take turns, and two threads take longer than one. */
+/* Keeps a thread of the pool off the processor of its caller, where the system would wake it after every pause: there
+ * they take turns, and two threads take longer than one. */
 class Distance {
  public:
   void keep(int caller) {
@@ -52,13 +52,14 @@ class Distance {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
     next_ = now + kPause;
-    leave_processor(caller);
+    avoidance_.leave(caller);
   }
 
  private:
-  /* Where the system keeps moving the thread back, it has its reasons. */
+  /* Moving a thread takes two system calls, and callers may change processors at every call. */
   static constexpr auto kPause = std::chrono::microseconds(100);
   std::chrono::steady_clock::time_point next_{};
+  Avoidance avoidance_;
 };
 
 thread_local bool inside_body = false;

@@ -29,15 +29,15 @@ int current_processor() {
 #endif
 }
 
-void leave_processor([[maybe_unused]] int processor) {
+void Avoidance::leave([[maybe_unused]] int processor) {
 #if defined(__linux__)
-  cpu_set_t all;
-  if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return;
-  cpu_set_t others = all;
+  cpu_set_t now;
+  if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof now, &now) != 0) return;
+  // somebody else's choice, and what a later call goes back to
+  if (!CPU_EQUAL(&now, &others_)) allowed_ = now;
+  cpu_set_t others = allowed_;
   CPU_CLR(processor, &others);
-  // the thread is moved at once, and may come back later
-  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-    sched_setaffinity(0, sizeof all, &all);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0) others_ = others;
 #endif
 }
 
