@@ -480,6 +480,7 @@
         "native/core/kernels/resize/weigh.cpp",
         "native/core/kernels/unfilter.cpp",
         "native/core/kernels/filter.cpp",
+        "native/core/kernels/brownian.cpp",
         "native/core/kernels/histogram.cpp",
         "native/core/kernels/symbols.cpp"
       ],
@@ -536,6 +537,7 @@
         "native/core/kernels/resize/weigh.cpp",
         "native/core/kernels/unfilter.cpp",
         "native/core/kernels/filter.cpp",
+        "native/core/kernels/brownian.cpp",
         "native/core/kernels/histogram.cpp",
         "native/core/kernels/symbols.cpp"
       ],
@@ -596,6 +598,7 @@
         "native/core/kernels/resize/weigh.cpp",
         "native/core/kernels/unfilter.cpp",
         "native/core/kernels/filter.cpp",
+        "native/core/kernels/brownian.cpp",
         "native/core/kernels/histogram.cpp",
         "native/core/kernels/symbols.cpp"
       ],

@@ -29,15 +29,6 @@ struct Axpy {
   }
 };
 
-/* The left half of a cut increment w, of normals z. */
-struct Bridge {
-  float length, reciprocal, spread;
-  template <class V>
-  LK_INLINE V operator()(V w, V z) const {
-    return w * length * reciprocal + z * spread;
-  }
-};
-
 struct Average {
   template <class V>
   LK_INLINE V operator()(V x, V y) const {

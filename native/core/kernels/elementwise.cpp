@@ -136,38 +136,6 @@ void weighted_sum(float *out, size_t copies, size_t pitch, const float *const *x
   });
 }
 
-void bridge(float *left, float *right, const float *w, float length, float reciprocal, float spread, size_t n) {
-  const Bridge op{length, reciprocal, spread};
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const Floats whole = load(w + i), half = op(whole, load(left + i));
-    store(left + i, half);
-    if (right != nullptr) store(right + i, whole - half);
-  }
-  for (; i < n; i++) {
-    left[i] = op(w[i], left[i]);
-    if (right != nullptr) right[i] = w[i] - left[i];
-  }
-}
-
-void divided_sum(float *out, const float *const *terms, size_t count, float divisor, size_t n) {
-  constexpr size_t kVectors = 4; /* sums under way at once */
-  size_t i = 0;
-  for (; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
-    Floats sums[kVectors];
-    for (size_t v = 0; v < kVectors; v++) sums[v] = load(terms[0] + i + v * kLanes);
-    for (size_t k = 1; k < count; k++) {
-      for (size_t v = 0; v < kVectors; v++) sums[v] += load(terms[k] + i + v * kLanes);
-    }
-    for (size_t v = 0; v < kVectors; v++) store(out + i + v * kLanes, sums[v] / divisor);
-  }
-  for (; i < n; i++) {
-    float sum = terms[0][i];
-    for (size_t k = 1; k < count; k++) sum += terms[k][i];
-    out[i] = sum / divisor;
-  }
-}
-
 }  // namespace
 
 extern "C" void LK_JOIN(elementwise, LK_ISA)(lk_kernels *table) {
@@ -180,6 +148,4 @@ extern "C" void LK_JOIN(elementwise, LK_ISA)(lk_kernels *table) {
   table->mix = mix;
   table->blend = blend;
   table->add_product = add_product;
-  table->bridge = bridge;
-  table->divided_sum = divided_sum;
 }

@@ -43,6 +43,24 @@ typedef struct lk_powers {
 /* Streams of MT19937 that are seeded at once: one seeding waits for its own last word at every word. */
 #define LK_SEEDED_AT_ONCE 16
 
+/* Elements of a Brownian path that are cut at once: the right halves that a request needs fit into the first cache. */
+#define LK_PIECE 192
+
+/* An increment of a range of elements, or of one piece of it after the other in the same memory. */
+typedef struct lk_part {
+  const float *x;
+  int is_piece;
+} lk_part;
+
+/* One cut of an increment: its left half lies over the normals, or was made before. The right one has memory for a
+ * piece; NULL where nobody asks for it, which is never so of a left half that was made before. */
+typedef struct lk_cut {
+  lk_part whole;
+  float *left, *right;
+  float length, reciprocal, spread;
+  int is_drawn;
+} lk_cut;
+
 typedef struct lk_kernels {
   /* States of MT19937 for `count` seeds, LK_SEEDED_AT_ONCE at most; that of a stream begins `pitch` words after the one
    * before. Where count is not 1, there is room for LK_SEEDED_AT_ONCE states, and there are as many seeds. */
@@ -72,10 +90,10 @@ typedef struct lk_kernels {
   /* base + x * mask */
   void (*add_product)(float *out, const float *base, const float *x, const float *mask, size_t n, int stream);
 
-  /* The halves of a cut of w: left is the normals first, right may be NULL. */
-  void (*bridge)(float *left, float *right, const float *w, float length, float reciprocal, float spread, size_t n);
-  /* The sum of the terms, from the first to the last, divided. */
-  void (*divided_sum)(float *out, const float *const *terms, size_t count, float divisor, size_t n);
+  /* Makes the cuts of n elements, piece by piece, and of each piece the sum of the terms, from the first to the last,
+   * divided. */
+  void (*cut_range)(float *out, const lk_cut *cuts, size_t count, const lk_part *terms, size_t term_count,
+                    float divisor, size_t n);
 
   /* Sums of one leaf of shared/tree.h, in double: of x, and of (x - mean)^2. */
   double (*sum)(const float *x, size_t n);
@@ -189,6 +207,7 @@ typedef struct lk_kernels {
   void LK_JOIN(unfilter, isa)(lk_kernels * table);    \
   void LK_JOIN(filter, isa)(lk_kernels * table);      \
   void LK_JOIN(histogram, isa)(lk_kernels * table);   \
+  void LK_JOIN(brownian, isa)(lk_kernels * table);    \
   void LK_JOIN(symbols, isa)(lk_kernels * table);
 
 #ifdef __cplusplus

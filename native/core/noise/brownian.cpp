@@ -11,8 +11,6 @@
 namespace latentkit {
 namespace {
 
-/* Elements whose cuts are made at once: the right halves that a request needs fit into the first cache. */
-constexpr size_t kPiece = 192;
 constexpr size_t kBlock = 16;       /* normals that torch makes together */
 constexpr size_t kMostRanges = 256; /* as threads */
 
@@ -35,10 +33,11 @@ struct Request {
 /* Elements [begin, end) of a request, and the memory that belongs to them alone. */
 struct Range {
   size_t begin, end;
-  float *lefts;  /* [rows, pitch] */
-  float *rights; /* [count, kPiece] */
-  const float **terms;
-  engine_mt19937 *generators; /* kSeededAtOnce of them */
+  float *lefts;               /* [rows, pitch] */
+  float *rights;              /* [count, LK_PIECE] */
+  lk_cut *cuts;               /* [count] */
+  lk_part *terms;             /* [term_count] */
+  engine_mt19937 *generators; /* [kSeededAtOnce] */
 };
 
 bool are_ends(const uint32_t *ends, size_t ranges, size_t n, size_t pitch) {
@@ -90,28 +89,6 @@ struct Plan {
   }
 };
 
-/* Makes the cuts of n elements from `begin` on, then their sum. */
-void make_piece(const Request &at, const Plan &plan, const Range &range, size_t begin, size_t n) {
-  const lk_kernels &kernel = kernels();
-  const auto row = [&](size_t cut) { return range.lefts + at.cuts[cut].row * at.pitch + (begin - range.begin); };
-  const auto node = [&](uint32_t index) -> const float * {
-    if (index == 0) return at.root.data + begin;
-    const size_t cut = (index - 1) / 2;
-    return index % 2 == 1 ? row(cut) : range.rights + cut * kPiece;
-  };
-  for (size_t i = 0; i < at.count; i++) {
-    const engine_cut &cut = at.cuts[i];
-    float *left = row(i), *right = plan.right[i] ? range.rights + i * kPiece : nullptr;
-    if (!cut.drawn) {
-      kernel.bridge(left, right, node(cut.node), cut.length, cut.reciprocal, cut.spread, n);
-    } else if (right != nullptr) {
-      kernel.axpy(right, node(cut.node), left, -1.0f, n, 0);
-    }
-  }
-  for (size_t i = 0; i < at.term_count; i++) range.terms[i] = node(at.terms[i]);
-  kernel.divided_sum(at.out.data + begin, range.terms, at.term_count, at.divisor, n);
-}
-
 /* Writes the normals of all fresh cuts where their left halves will be. */
 void draw(const Request &at, const Plan &plan, const Range &range) {
   for (size_t first = 0; first < plan.fresh.size(); first += kSeededAtOnce) {
@@ -128,13 +105,35 @@ void draw(const Request &at, const Plan &plan, const Range &range) {
   }
 }
 
+/* Makes the cuts over the normals of the fresh ones, then their sum. */
+void cut(const Request &at, const Plan &plan, const Range &range) {
+  const auto left_of = [&](size_t i) { return range.lefts + at.cuts[i].row * at.pitch; };
+  const auto right_of = [&](size_t i) { return range.rights + i * LK_PIECE; };
+  const auto part = [&](uint32_t node) -> lk_part {
+    if (node == 0) return {at.root.data + range.begin, 0};
+    const size_t i = (node - 1) / 2;
+    return node % 2 == 1 ? lk_part{left_of(i), 0} : lk_part{right_of(i), 1};
+  };
+  size_t count = 0;
+  for (size_t i = 0; i < at.count; i++) {
+    const engine_cut &from = at.cuts[i];
+    float *right = plan.right[i] ? right_of(i) : nullptr;
+    if (from.drawn && right == nullptr) continue;
+    range.cuts[count++] = {part(from.node), left_of(i),        right, from.length, from.reciprocal,
+                           from.spread,     from.drawn ? 1 : 0};
+  }
+  for (size_t i = 0; i < at.term_count; i++) range.terms[i] = part(at.terms[i]);
+  kernels().cut_range(at.out.data + range.begin, range.cuts, count, range.terms, at.term_count, at.divisor,
+                      range.end - range.begin);
+}
+
 constexpr size_t to_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 engine_status run(const Request &at) {
   const Plan plan(at);
-  const size_t rights = to_line(at.count * kPiece * sizeof(float));
-  const size_t terms = to_line(at.term_count * sizeof(float *));
-  const size_t bytes = rights + terms + to_line(kSeededAtOnce * sizeof(engine_mt19937));
+  const size_t rights = to_line(at.count * LK_PIECE * sizeof(float));
+  const size_t cuts = to_line(at.count * sizeof(lk_cut)), terms = to_line(at.term_count * sizeof(lk_part));
+  const size_t bytes = rights + cuts + terms + to_line(kSeededAtOnce * sizeof(engine_mt19937));
   const Scratch memory = scratch(at.ranges * bytes);
   for_chunks(at.ranges, [&](size_t i) {
     uint8_t *own = memory.get() + i * bytes;
@@ -142,12 +141,11 @@ engine_status run(const Request &at) {
                       at.ends[i],
                       at.lefts.data + i * at.rows() * at.pitch,
                       reinterpret_cast<float *>(own),
-                      reinterpret_cast<const float **>(own + rights),
-                      reinterpret_cast<engine_mt19937 *>(own + rights + terms)};
+                      reinterpret_cast<lk_cut *>(own + rights),
+                      reinterpret_cast<lk_part *>(own + rights + cuts),
+                      reinterpret_cast<engine_mt19937 *>(own + rights + cuts + terms)};
     draw(at, plan, range);
-    for (size_t piece = range.begin; piece < range.end; piece += kPiece) {
-      make_piece(at, plan, range, piece, std::min(kPiece, range.end - piece));
-    }
+    cut(at, plan, range);
   });
   return ENGINE_OK;
 }

@@ -16,14 +16,14 @@ struct Set {
   bool supported;
 };
 
-#define LK_FILL(isa)                                                                \
-  [] {                                                                              \
-    lk_kernels table{};                                                             \
-    lk_noise_##isa(&table), lk_elementwise_##isa(&table), lk_reduce_##isa(&table);  \
-    lk_schedule_##isa(&table), lk_pixels_##isa(&table), lk_resize_##isa(&table);    \
-    lk_unfilter_##isa(&table), lk_filter_##isa(&table), lk_histogram_##isa(&table); \
-    lk_symbols_##isa(&table), lk_colours_##isa(&table), lk_weigh_##isa(&table);     \
-    return table;                                                                   \
+#define LK_FILL(isa)                                                                                           \
+  [] {                                                                                                         \
+    lk_kernels table{};                                                                                        \
+    lk_noise_##isa(&table), lk_elementwise_##isa(&table), lk_reduce_##isa(&table);                             \
+    lk_schedule_##isa(&table), lk_pixels_##isa(&table), lk_resize_##isa(&table);                               \
+    lk_unfilter_##isa(&table), lk_filter_##isa(&table), lk_histogram_##isa(&table), lk_brownian_##isa(&table); \
+    lk_symbols_##isa(&table), lk_colours_##isa(&table), lk_weigh_##isa(&table);                                \
+    return table;                                                                                              \
   }()
 
 // best first
