@@ -8,6 +8,7 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 namespace {
@@ -71,14 +72,15 @@ void processors() {
     cpu_set_t first;
     CPU_ZERO(&first);
     CPU_SET(current_processor(), &first);
-    if (CPU_COUNT(&all) < 2 || sched_setaffinity(0, sizeof first, &first) != 0) return;
+    if (CPU_COUNT(&all) < 2) return;
+    for (pid_t id : {0, getpid()}) CHECK(sched_setaffinity(id, sizeof first, &first) == 0);
     const int alone = current_processor();
     avoidance.leave(alone); /* there is no other one */
     CHECK(current_processor() == alone);
     avoidance.leave(-1);
     avoidance.leave(1 << 20);
     CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&first, &after));
-    CHECK(sched_setaffinity(0, sizeof all, &all) == 0);
+    for (pid_t id : {0, getpid()}) CHECK(sched_setaffinity(id, sizeof all, &all) == 0);
     avoidance.leave(alone);
     CPU_CLR(alone, &all);
     CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&all, &after));

@@ -4,6 +4,7 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 namespace latentkit {
@@ -31,11 +32,13 @@ int current_processor() {
 
 void Avoidance::leave([[maybe_unused]] int processor) {
 #if defined(__linux__)
-  cpu_set_t now;
+  cpu_set_t now, others;
   if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof now, &now) != 0) return;
+  // the process may be confined to the processors of this thread's own choice, which looks the same here
+  if (sched_getaffinity(getpid(), sizeof others, &others) != 0) return;
   // somebody else's choice, and what a later call goes back to
   if (!CPU_EQUAL(&now, &others_)) allowed_ = now;
-  cpu_set_t others = allowed_;
+  CPU_AND(&others, &others, &allowed_);
   CPU_CLR(processor, &others);
   if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0) others_ = others;
 #endif

@@ -18,8 +18,8 @@ int current_processor();
 /* One processor that a thread is kept off. Belongs to that thread. */
 class Avoidance {
  public:
-  /* Moves this thread to another processor that it may run on, and keeps it off this one until the next call; where
-   * there is no other, or the system does not move threads, it stays. */
+  /* Moves this thread to another processor that it and the process's first thread may run on, and keeps it off this one
+   * until the next call; where there is no other, or the system does not move threads, it stays. */
   void leave(int processor);
 
  private:
