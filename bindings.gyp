@@ -480,9 +480,9 @@
         "native/core/kernels/resize/weigh.cpp",
         "native/core/kernels/unfilter.cpp",
         "native/core/kernels/filter.cpp",
-        "native/core/kernels/brownian.cpp",
         "native/core/kernels/histogram.cpp",
-        "native/core/kernels/symbols.cpp"
+        "native/core/kernels/symbols.cpp",
+        "native/core/kernels/brownian.cpp"
       ],
       "include_dirs": [
         "native/third_party/libm",
@@ -537,9 +537,9 @@
         "native/core/kernels/resize/weigh.cpp",
         "native/core/kernels/unfilter.cpp",
         "native/core/kernels/filter.cpp",
-        "native/core/kernels/brownian.cpp",
         "native/core/kernels/histogram.cpp",
-        "native/core/kernels/symbols.cpp"
+        "native/core/kernels/symbols.cpp",
+        "native/core/kernels/brownian.cpp"
       ],
       "include_dirs": [
         "native/third_party/libm",
@@ -598,9 +598,9 @@
         "native/core/kernels/resize/weigh.cpp",
         "native/core/kernels/unfilter.cpp",
         "native/core/kernels/filter.cpp",
-        "native/core/kernels/brownian.cpp",
         "native/core/kernels/histogram.cpp",
-        "native/core/kernels/symbols.cpp"
+        "native/core/kernels/symbols.cpp",
+        "native/core/kernels/brownian.cpp"
       ],
       "include_dirs": [
         "native/third_party/libm",

@@ -8,6 +8,7 @@
 #include "runtime/scratch.h"
 #include "runtime/spans.h"
 
+// decision 324
 namespace latentkit {
 namespace {
 
