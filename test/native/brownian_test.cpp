@@ -46,7 +46,7 @@ std::vector<std::vector<float>> nodes_of(const std::vector<float> &root, const s
 
 constexpr size_t kGap = 3; /* floats of a row behind the elements of the longest range */
 
-/* Ends of up to `count` ranges of n elements, each but the last twice as long as the one after it. */
+/* Ends of up to `count` ranges of n elements, each about twice as long as all that follow it. */
 std::vector<uint32_t> ranges_of(size_t n, size_t count) {
   std::vector<uint32_t> ends;
   size_t begin = 0;
@@ -65,7 +65,7 @@ engine_status run(std::vector<float> &to, const std::vector<float> &root, std::v
                          terms.data(), terms.size(), -0.7f);
 }
 
-/* A row of all ranges, of which `rows` begin with it; and whether the floats behind the elements are as they were. */
+/* The elements of a row, range by range; is_gap_kept says whether the floats behind them are as they were. */
 std::vector<float> row_of(const std::vector<float> &lefts, size_t pitch, const std::vector<uint32_t> &ends, size_t rows,
                           size_t row, bool *is_gap_kept) {
   std::vector<float> elements;

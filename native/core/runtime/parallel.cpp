@@ -56,7 +56,7 @@ class Distance {
   }
 
  private:
-  /* Moving a thread takes two system calls, and callers may change processors at every call. */
+  /* Moving a thread takes three system calls, and callers may change processors at every call. */
   static constexpr auto kPause = std::chrono::microseconds(100);
   std::chrono::steady_clock::time_point next_{};
   Avoidance avoidance_;

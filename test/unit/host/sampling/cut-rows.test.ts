@@ -7,7 +7,7 @@ describe("rangeEnds", () => {
     assert.deepEqual([...rangeEnds(16384, 4)], [4944, 9264, 13056, 16384]);
   });
 
-  it("has as many ranges as there are threads, parts of 4096 elements, and sixteen", () => {
+  it("has at most as many ranges as threads, as parts of 4096 elements, and sixteen", () => {
     const counts = [
       [0, 2, 1],
       [8191, 2, 1],
