@@ -21,8 +21,16 @@ import { orExplain, root, SetupError, setup } from "./setup.mjs";
 
 const TOP = "latentkit-gpu";
 const MAX_BYTES = 60e6;
-/** Packages of the tests and headers of the native core, beside those that the package itself needs. */
-export const TEST_PACKAGES = ["@noble/hashes", "mocha", "node-addon-api", "node-api-headers", "pngjs", "sharp"];
+/** Packages of the tests, headers of the native core, and koffi, which finds the card. */
+export const TEST_PACKAGES = [
+  "@noble/hashes",
+  "koffi",
+  "mocha",
+  "node-addon-api",
+  "node-api-headers",
+  "pngjs",
+  "sharp",
+];
 const LICENSES = [
   "../LICENSE",
   "../share/doc/node/LICENSE",

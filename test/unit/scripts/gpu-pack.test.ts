@@ -62,6 +62,8 @@ describe("scripts/gpu-pack", () => {
     ]);
   });
 
+  it("takes koffi, without which no card is found", () => assert.ok(TEST_PACKAGES.includes("koffi")));
+
   it("takes all that the tests for a card import", () => {
     const tests = join(root, "build/test");
     const glob = (pattern: string) =>
