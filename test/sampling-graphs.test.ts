@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodePng, type RunEvent, render, Tensor } from "latentkit";
-import { hashesIn, root, temporaryFolder } from "./helpers/folders.js";
+import { rejectsAs } from "./helpers/errors.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "./helpers/folders.js";
 
 const graphs = join(root, "test/graphs/sampling");
 const inputDir = join(root, "test/graphs/input");
@@ -137,11 +138,9 @@ describe("graphs that sample, on the preview host", () => {
       if (steps === 3) controller.abort();
     };
     const options = { outputDir: folder(), signal: controller.signal, onEvent };
-    const { status, files } = await render(join(graphs, "text-to-image.json"), {
-      ...options,
-      set: { "5.steps": 1000 },
-    });
-    assert.deepEqual([status, files], ["interrupted", []]);
+    const rendering = render(join(graphs, "text-to-image.json"), { ...options, set: { "5.steps": 1000 } });
+    await rejectsAs(controller.signal, rendering);
+    assert.deepEqual(filesIn(options.outputDir), []);
     assert.ok(steps <= 4, `${steps} steps`);
   });
 });

@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { LatentkitError } from "./errors.js";
 
 /** Callbacks of a signal that share one listener: Node warns of a leak from the eleventh listener on. */
 class SharedListener {
@@ -40,6 +41,10 @@ export function onAbort(signal: AbortSignal | undefined, callback: () => void): 
   }
   return (listeners.get(signal) ?? new SharedListener(signal)).add(callback);
 }
+
+/** Error of work that was cut: the reason of the signal, or run.interrupted with the sentence where none has aborted. */
+export const interruption = (signal: AbortSignal | undefined, sentence: string): unknown =>
+  signal?.aborted ? signal.reason : new LatentkitError("run.interrupted", sentence);
 
 /** One reason for all spans: making one takes longer than running many nodes. */
 const OVER = new DOMException("The run is over.", "AbortError");

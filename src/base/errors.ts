@@ -123,7 +123,7 @@ export const ERROR_CODES = {
   "usage.invalid": badGraph("invalid_prompt"),
   /** The configuration has an unknown key or a wrong value, or cannot be read. */
   "config.invalid": { comfyType: "invalid_prompt", exit: 3 },
-  /** The run was aborted by its signal or by Ctrl-C. */
+  /** Ctrl-C ended the command, or a renderer or host was closed during the run. An abort rejects with its signal's reason. */
   "run.interrupted": { comfyType: "execution_interrupted", exit: 130 },
 } as const satisfies Record<string, ErrorMeaning>;
 

@@ -3,7 +3,7 @@ import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json/print.js";
 import type { BatchEvent } from "../render/batch/events.js";
 import { plain, plainEvent } from "../render/plain.js";
-import type { RenderResult } from "../render/result.js";
+import type { RunOutcome } from "../render/result.js";
 
 /** An event of a run as one line of JSON; tensors and objects of the program are named, not printed. */
 export function eventLine(event: RunEvent): string {
@@ -16,7 +16,7 @@ export function refusedLine(error: LatentkitError): string {
 }
 
 /** The last line: what came of the run. */
-export function resultLine(result: Omit<RenderResult, "outputs" | "warnings">): string {
+export function resultLine(result: Omit<RunOutcome, "outputs" | "warnings">): string {
   const { status, files, ui, nodeMs, leftOut, error } = result;
   const more = { ...(leftOut.length > 0 && { leftOut }), ...(error && { error }) };
   return `${printJson(plain({ type: "result", status, files, ui, nodeMs, ...more }))}\n`;

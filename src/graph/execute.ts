@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Span } from "../base/abort.js";
+import { interruption, Span } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
 import { YieldTimer } from "../base/yield-timer.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
@@ -20,8 +20,8 @@ import { cycleError } from "./validation/graph-error.js";
 
 /**
  * Runs a graph (an object or JSON text) and yields what happens. Throws a LatentkitError at the first step where the
- * graph is invalid; a node that fails is reported as `node-error`, and `run-done` is always the last event. Ending the
- * iteration early aborts the run.
+ * graph is invalid; a node that fails is reported as `node-error`, and `run-done` is always the last event. After that it
+ * throws the reason of a signal that has interrupted the run. Ending the iteration early aborts the run.
  */
 export async function* executeGraph(
   prompt: unknown,
@@ -38,6 +38,7 @@ export async function* executeGraph(
     for await (const events of queue.follow(begun.run)) yield* events;
     await end(begun, emit);
     yield* queue.take();
+    if (begun.run.status === "interrupted") throw interruption(surroundings.signal, "The run was interrupted.");
   } finally {
     span.end();
   }

@@ -40,7 +40,7 @@ export interface GraphJob {
   partial?: boolean;
   /** false: a graph is refused in which a node that runs reaches the network or uses a key. */
   allowNetwork?: boolean;
-  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see docs/cuda.md. LATENTKIT_DEVICE where absent, else auto. */
   device?: DeviceChoice;
   /**
    * Sends a small picture of a sampler's estimate with its progress, an image [B, h, w, 3] of latent cells, at most ten

@@ -64,8 +64,8 @@ export interface ExecuteGraphOptions extends ExecuteJob, Surroundings {}
 const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = { ...EXECUTE_JOB_RULES, ...SURROUNDINGS_RULES };
 
 /**
- * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run.
- * All nodes, the preview host, ./out and ./input where absent.
+ * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run. One that `signal`
+ * interrupts yields `run-done` with that status, then throws the signal's reason. All nodes, the preview host, ./out and ./input where absent.
  */
 export function executeGraph(
   prompt: unknown,

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { keysInOrder, NumberLiteral } from "../io/json/lossless.js";
-import type { RenderResult } from "./result.js";
+import type { RunOutcome } from "./result.js";
 
 const MAX_DEPTH = 32;
 
@@ -19,13 +19,13 @@ function brief(event: RunEvent): object {
 
 /** A result as plain data. */
 export function plainResult(
-  result: Omit<RenderResult, "error">,
+  result: Omit<RunOutcome, "error">,
   literal: (literal: NumberLiteral) => unknown = (same) => same,
 ): unknown {
   return plain({ ...result, outputs: outputsInWords(result.outputs) }, literal);
 }
 
-const outputsInWords = (outputs: RenderResult["outputs"]) =>
+const outputsInWords = (outputs: RunOutcome["outputs"]) =>
   Object.fromEntries(Object.entries(outputs).map(([id, values]) => [id, values.map(inWords)]));
 
 const inWords = (value: unknown): unknown => (value !== null && typeof value === "object" ? describe(value) : value);

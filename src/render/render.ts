@@ -18,7 +18,7 @@ import { parametersOf } from "./receipt/parameters.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { redactMetadata } from "./redact.js";
 import { refuseUnwritable } from "./refuse-wrong.js";
-import { createFold, type RenderResult } from "./result.js";
+import { createFold, type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { readGraph } from "./source.js";
 import { openSurroundings } from "./surroundings.js";
 
@@ -30,22 +30,28 @@ const RENDER_RULES: OptionRules<RenderOptions> = { ...JOB_OPTION_RULES, ...SURRO
 /**
  * Renders one graph: an object, JSON text, the bytes or the path of a JSON file or of a picture that carries a graph; in API
  * format or as the editor saves it. Rejects with a LatentkitError where the graph or an option is
- * wrong, before anything is written; a node that fails later, or an abort, shows in `status`. A node that does not
- * listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
+ * wrong, before anything is written, and with the reason of `signal` where that aborts; a node that fails later shows in
+ * `status`. A node that does not listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
   checkOptions("render", options, RENDER_RULES);
+  options.signal?.throwIfAborted();
+  return resultOf(await renderOutcome(graph, options), options.signal, "The run was interrupted.");
+}
+
+/** `render` with options that are checked, for callers that show what an interrupted run has left. */
+export async function renderOutcome(graph: string | object, options: RenderOptions): Promise<RunOutcome> {
   const job = jobOf(options);
   return renderJob(graph, job, await openSurroundings(job, pickOptions<Surroundings>(options, SURROUNDINGS_RULES)));
 }
 
-/** Renders one graph as `render` does. The job is checked; a setup module that it names has been called. */
+/** Renders one graph. The job is checked; a setup module that it names has been called. An abort shows in the status. */
 export async function renderJob(
   graph: string | object,
   job: Job,
   surroundings: RenderSurroundings,
   runId?: string,
-): Promise<RenderResult> {
+): Promise<RunOutcome> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, outputHandling, isBlocking, clock } = surroundings;
   refuseUnwritable(job);
@@ -115,7 +121,11 @@ export async function renderJob(
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });
-  if (await orGivenUp(running, signal, GRACE_MS)) return fold.end();
+  const isEnded = await orGivenUp(running, signal, GRACE_MS).catch((error: unknown) => {
+    if (signal?.aborted) return false;
+    throw error;
+  });
+  if (isEnded) return fold.end();
   isLeft = true;
   closable.close();
   receipts?.end();

@@ -17,7 +17,7 @@ import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/choice.js";
 import { EventQueue } from "./event-queue.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
-import type { RenderResult } from "./result.js";
+import { type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import type { RunListener } from "./threads/render-thread.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "./threads/thread-pool.js";
 
@@ -41,15 +41,16 @@ export interface Renderer {
   /**
    * Renders as `render` does, without work on the caller's event loop. Values in `outputs` are described in words where
    * they are no scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost where the thread
-   * ends before the job does; the next job gets a new one.
+   * ends before the job does; the next job gets a new one. Rejects with run.interrupted where the renderer is closed.
    */
   render(job: RendererJob): Promise<RenderResult>;
   /**
    * Renders and yields the events of `executeGraph`; returns the result. A reader that falls behind misses progress and
-   * nothing else; one that leaves interrupts the render.
+   * nothing else; one that leaves interrupts the render. A render that is interrupted yields `run-done` with that status,
+   * then throws as `render` rejects.
    */
   stream(job: RendererJob): AsyncGenerator<RunEvent, RenderResult, undefined>;
-  /** Interrupts what runs, refuses what follows with run.interrupted as its status, and ends the threads. */
+  /** Interrupts what runs, and what waits, refuses what follows, and ends the threads. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -91,7 +92,7 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
   return {
     render: async (job) => {
       const { signal, onEvent } = checked("render", job);
-      return run(job, { signal, onEvent });
+      return resultOf(await run(job, { signal, onEvent }), signal, CLOSED);
     },
     stream: (job) => {
       const { signal } = checked("stream", job);
@@ -101,6 +102,8 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
     [Symbol.asyncDispose]: () => pool.close(),
   };
 }
+
+const CLOSED = "The renderer was closed; createRenderer makes a new one.";
 
 // decision 235
 /** A job with the common options that it has none of its own for; entries of `set` and `files` are joined. */
@@ -124,7 +127,7 @@ async function renderIn(
   graph: string | object,
   job: Job,
   listener: RunListener,
-): Promise<RenderResult> {
+): Promise<RunOutcome> {
   const { written, ...result } = await pool.render(graph, job, listener);
   if (result.error?.code === "thread.lost") throw result.error;
   return result;
@@ -132,14 +135,14 @@ async function renderIn(
 
 /** Events of a run, while a reader takes them. */
 async function* follow(
-  run: (listener: RunListener) => Promise<RenderResult>,
+  run: (listener: RunListener) => Promise<RunOutcome>,
   { onEvent }: RendererJob,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<RunEvent, RenderResult, undefined> {
   const queue = new EventQueue<RunEvent>();
   const stop = new AbortController();
   setMaxListeners(0, stop.signal);
-  const leave = onAbort(signal, () => stop.abort());
+  const leave = onAbort(signal, () => stop.abort(signal?.reason));
   let isDone = false;
   const listen = (event: RunEvent) => {
     onEvent?.(event);
@@ -152,9 +155,9 @@ async function* follow(
   done.catch(() => {});
   try {
     for (let events = await queue.take(); events !== undefined; events = await queue.take()) yield* events;
-    const result = await done;
-    if (!isDone) yield* ending(result);
-    return result;
+    const outcome = await done;
+    if (!isDone) yield* ending(outcome);
+    return resultOf(outcome, signal, CLOSED);
   } finally {
     stop.abort();
     leave();
@@ -164,7 +167,7 @@ async function* follow(
 }
 
 /** Last events of a run that was given up, or never began. */
-function* ending({ status, outputs, ui }: RenderResult): Generator<RunEvent, void, undefined> {
+function* ending({ status, outputs, ui }: RunOutcome): Generator<RunEvent, void, undefined> {
   const at = Date.now();
   if (status === "interrupted") yield { type: "interrupted", at };
   yield { type: "run-done", status, outputs, ui: { ...ui } as Record<string, Record<string, unknown[]>>, at };

@@ -1,11 +1,12 @@
+import { interruption } from "../base/abort.js";
 import type { LatentkitError } from "../base/errors.js";
-import type { RunEvent } from "../graph/events.js";
+import type { RunEvent, RunStatus } from "../graph/events.js";
 import type { MemoryFiles } from "../io/files/memory-files.js";
 import { filesOf, type RenderedFile } from "./files.js";
 
 /** Result of `render`: files, values and times of one run. */
 export interface RenderResult {
-  readonly status: "success" | "failed" | "interrupted";
+  readonly status: Exclude<RunStatus, "interrupted">;
   /** Every file written, also by a run that failed later. */
   readonly files: readonly RenderedFile[];
   /** UI results by node id. */
@@ -20,7 +21,22 @@ export interface RenderResult {
   readonly error?: LatentkitError;
 }
 
-/** Gathers a run's events into its result; `end` before the last event means that the run failed. `memory` has its files. */
+/** Result of a run that may have been interrupted: what it has left then. */
+export interface RunOutcome extends Omit<RenderResult, "status"> {
+  readonly status: RunStatus;
+}
+
+/**
+ * Returns the result of a run that came to its end. Throws the signal's reason for one that was interrupted, and run.interrupted
+ * with the sentence where something else has interrupted it.
+ */
+export function resultOf(outcome: RunOutcome, signal: AbortSignal | undefined, sentence: string): RenderResult {
+  const { status } = outcome;
+  if (status === "interrupted") throw interruption(signal, sentence);
+  return { ...outcome, status };
+}
+
+/** Gathers a run's events into its outcome; `end` before the last event means that the run failed. `memory` has its files. */
 export function createFold(outputDir: string, memory?: MemoryFiles) {
   const files: RenderedFile[] = [];
   const ui: Record<string, Record<string, unknown[]>> = {};
@@ -29,7 +45,7 @@ export function createFold(outputDir: string, memory?: MemoryFiles) {
   let leftOut: readonly string[] = [];
   let error: LatentkitError | undefined;
   let outputs: Record<string, unknown[]> = {};
-  let status: RenderResult["status"] = "failed";
+  let status: RunStatus = "failed";
   return {
     add(event: RunEvent) {
       if (event.type === "node-done") {
@@ -42,7 +58,7 @@ export function createFold(outputDir: string, memory?: MemoryFiles) {
       else if (event.type === "run-start") leftOut = event.leftOut ?? [];
       else if (event.type === "run-done") ({ status, outputs } = event);
     },
-    end: (): RenderResult => ({
+    end: (): RunOutcome => ({
       status,
       files: memory === undefined ? files : files.map((file) => ({ ...file, bytes: memory.bytesOf(file.path) })),
       ui,

@@ -20,7 +20,7 @@ import { apiGraph } from "../render/convert-workflow.js";
 import { defaultHost, defaultRegistry } from "../render/defaults.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { renderJob } from "../render/render.js";
-import type { RenderResult } from "../render/result.js";
+import { type RunOutcome, resultOf } from "../render/result.js";
 import { withSmallPreview } from "../render/small-preview.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
@@ -73,7 +73,7 @@ export interface GraphAgent extends Agent {
 }
 
 interface Renderer {
-  render(graph: string, job: Job, listener: RunListener): Promise<RenderResult>;
+  render(graph: string, job: Job, listener: RunListener): Promise<RunOutcome>;
   close(): Promise<void>;
 }
 
@@ -123,10 +123,10 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
         extraPnginfo: { ...job.extraPnginfo, ...facts.extraPnginfo },
       }),
     };
-    const result = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
-    if (result.status !== "success") await removeUnfinished(folder);
+    const outcome = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
+    if (outcome.status !== "success") await removeUnfinished(folder);
+    const result = resultOf(outcome, signal, "The agent was closed.");
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
-    if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return { response: JSON.stringify(reporter.files) };
   };
   const nodes = registry ?? defaultRegistry;

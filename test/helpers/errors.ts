@@ -19,3 +19,25 @@ export async function refuses(
   for (const pattern of patterns) assert.match(error.message, pattern);
   return error;
 }
+
+/** Asserts that work rejects with the signal's own reason. */
+export async function rejectsAs(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
+  await assert.rejects(work, (error) => signal.aborted && error === signal.reason);
+}
+
+/** Events of a stream that throws the signal's own reason after the last. */
+export async function eventsUntil<Event>(
+  signal: AbortSignal,
+  events: AsyncIterable<Event>,
+  onEvent: (event: Event) => void = () => {},
+): Promise<Event[]> {
+  const seen: Event[] = [];
+  const read = async () => {
+    for await (const event of events) {
+      seen.push(event);
+      onEvent(event);
+    }
+  };
+  await rejectsAs(signal, read());
+  return seen;
+}

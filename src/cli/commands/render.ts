@@ -2,8 +2,8 @@ import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import { type ClassAliases, parseGraph } from "../../graph/parse.js";
 import { pythonText } from "../../io/python-text.js";
-import { render } from "../../render/render.js";
-import type { RenderResult } from "../../render/result.js";
+import { renderOutcome } from "../../render/render.js";
+import type { RunOutcome } from "../../render/result.js";
 import { readGraph } from "../../render/source.js";
 import { batchHelp, batchOptions, isBatch } from "../batch/batch-options.js";
 import type { CreateStoreRunners } from "../batch/render-batch.js";
@@ -91,10 +91,10 @@ export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
   },
 });
 
-async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
+async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RunOutcome> {
   try {
     const onEvent = (event: RunEvent) => terminal.out(eventLine(event));
-    const result = await render(path, { ...(await renderOptions(args, terminal)), signal, onEvent });
+    const result = await renderOutcome(path, { ...(await renderOptions(args, terminal)), signal, onEvent });
     terminal.out(resultLine(result));
     return result;
   } catch (error) {
@@ -103,12 +103,12 @@ async function runJson(path: string, args: Arguments, terminal: Terminal, signal
   }
 }
 
-async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
+async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RunOutcome> {
   const options = await renderOptions(args, terminal);
   const labelOf = labels(path, options.classAliases);
   const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
   const onEvent = (event: RunEvent) => progress?.show(event);
-  const result = await render(path, { ...options, signal, onEvent });
+  const result = await renderOutcome(path, { ...options, signal, onEvent });
   progress?.clear();
   for (const warning of result.warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
   if (progress !== undefined) printTexts(result, labelOf, terminal);
@@ -117,7 +117,7 @@ async function runText(path: string, args: Arguments, terminal: Terminal, signal
 }
 
 /** Prints the texts that nodes show, with the node's label. */
-function printTexts({ ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
+function printTexts({ ui }: RunOutcome, labelOf: (nodeId: string) => string, terminal: Terminal): void {
   for (const [nodeId, { text = [] }] of Object.entries(ui)) {
     for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${harmless(pythonText(item))}\n`);
   }

@@ -152,7 +152,7 @@ async function createTest(
       return { graph, status, messages: differences, pictures };
     } catch (error) {
       // what stops one graph says nothing about the next; an interruption stops all
-      if (!(error instanceof LatentkitError) || error.code === "run.interrupted") throw error;
+      if (signal.aborted || !(error instanceof LatentkitError)) throw error;
       return { graph, status: "failed", messages: [error.message], pictures: [] };
     }
   };

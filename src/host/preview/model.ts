@@ -44,7 +44,7 @@ export function previewModel(sampling: ModelSampling, toLatent: (colour: Colour)
   };
 
   const predict = async (x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> => {
-    if (signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+    signal?.throwIfAborted();
     refuseMisfit(x, sigma, channels, cond, sampling.name);
     const [batch, , rows, columns] = fourSides("predict", x);
     const [down, across] = [wavesFor(rows), wavesFor(columns)];

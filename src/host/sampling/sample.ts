@@ -41,7 +41,7 @@ export class Sampled {
 
 /**
  * Denoises a latent with a sampler along noise levels. Its other keys stay. Fails with host.missing for a model that
- * cannot denoise, run.interrupted, and value.* or tensor.* for inputs that do not fit.
+ * cannot denoise, the signal's reason, and value.* or tensor.* for inputs that do not fit.
  */
 export async function sample(options: SampleOptions): Promise<Latent> {
   const { latent } = await denoise(options, false);

@@ -69,7 +69,7 @@ function refuseShadows(text: readonly (readonly [string, string])[]): void {
 /**
  * Saves each image of [B, H, W, C] as a file under the next free `<prefix>_<counter>`; nothing is overwritten, also
  * while other processes save into the same folder. Everything is checked before the first file is written.
- * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed, run.interrupted and picture.needs-sharp.
+ * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed, picture.needs-sharp, and the signal's reason.
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
   const { outputFolder, tail = "", text = [], files = counterFiles, format = {} } = options;
@@ -94,7 +94,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
     const bytes = await encodeItem(images, index, { format, text: common, textOf, isBlocking });
-    if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+    options.signal.throwIfAborted();
     const name = target.name.replaceAll("%batch_num%", String(index));
     saved.push({
       filename: await files.writeNumbered(target.folder, name, ending, bytes),

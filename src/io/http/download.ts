@@ -29,18 +29,18 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /**
  * Downloads an https: address. Private, loopback and link-local addresses are refused when a connection is made, by what
  * the name resolves to at that moment; so is each redirect, of which five are followed. No header or cookie is sent.
- * Fails with download.refused, download.failed and run.interrupted.
+ * Fails with download.refused, download.failed and the signal's reason.
  */
 export async function download(address: string, options: DownloadOptions = {}): Promise<Buffer> {
   const { subject = "Download", signal, timeoutMs = TIMEOUT_MS } = options;
   const ended = new AbortController();
-  const unsubscribe = onAbort(signal, () => ended.abort(interrupted()));
+  const unsubscribe = onAbort(signal, () => ended.abort(signal?.reason));
   const late = failed(subject, address, `no complete response within ${timeoutMs / 1000} s`);
   const timer = setTimeout(() => ended.abort(late), timeoutMs);
   try {
     let url = parseAddress(address, subject);
     for (let redirects = 0; ; redirects++) {
-      if (ended.signal.aborted) throw ended.signal.reason;
+      ended.signal.throwIfAborted();
       const reply = await get(url, { ...options, subject }, ended.signal);
       if (reply.location === undefined) return reply.body;
       if (redirects === MAX_REDIRECTS) throw failed(subject, address, `more than ${MAX_REDIRECTS} redirects`);
@@ -113,8 +113,6 @@ function redirected(from: URL, location: string, subject: string): URL {
 
 /** An address without its query, which may hold a key. */
 const shown = (address: string): string => describe(address.split("?")[0]);
-
-const interrupted = () => new LatentkitError("run.interrupted", "The run was interrupted.");
 
 function refused(subject: string, expected: string, address: string): LatentkitError {
   const received = shown(address);

@@ -31,7 +31,7 @@ const MAX_RETRY_MS = 60_000;
 /**
  * Posts a body and reads the response, bounded in time and size. After 429 or 503 it retries once after Retry-After.
  * Redirects are refused, so that no header reaches another server. No message contains a header.
- * Fails with remote.failed, remote.timeout and run.interrupted.
+ * Fails with remote.failed, remote.timeout and the signal's reason.
  */
 export async function post(request: PostRequest): Promise<PostResponse> {
   const first = await attempt(request);
@@ -45,8 +45,8 @@ export async function post(request: PostRequest): Promise<PostResponse> {
 async function attempt(request: PostRequest): Promise<PostResponse & { retryAfter: string | null }> {
   const { url, headers, body, signal, timeoutMs = TIMEOUT_MS } = request;
   const limit = new AbortController();
-  if (signal.aborted) throw interrupted();
-  const unsubscribe = onAbort(signal, () => limit.abort(interrupted()));
+  signal.throwIfAborted();
+  const unsubscribe = onAbort(signal, () => limit.abort(signal.reason));
   const timer = setTimeout(() => limit.abort(timedOut(timeoutMs)), timeoutMs);
   const guard = <T>(work: Promise<T>) => untilAborted(work, limit.signal);
   try {
@@ -74,7 +74,7 @@ async function attempt(request: PostRequest): Promise<PostResponse & { retryAfte
     clearTimeout(timer);
     unsubscribe();
     // stops the download of a body that is too large
-    limit.abort(interrupted());
+    limit.abort();
   }
 }
 
@@ -109,7 +109,7 @@ function retryAfterMs(header: string | null, now: Date): number {
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) throw interrupted();
+  signal.throwIfAborted();
   let timer: NodeJS.Timeout | undefined;
   try {
     const waited = new Promise<void>((resolve) => {
@@ -125,8 +125,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let unsubscribe = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    const stop = () => reject(signal.reason instanceof LatentkitError ? signal.reason : interrupted());
-    unsubscribe = onAbort(signal, stop);
+    unsubscribe = onAbort(signal, () => reject(signal.reason));
   });
   try {
     return await Promise.race([work, aborted]);
@@ -134,8 +133,6 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
     unsubscribe();
   }
 }
-
-const interrupted = () => new LatentkitError("run.interrupted", "The run was interrupted.");
 
 const timedOut = (ms: number) =>
   new LatentkitError(

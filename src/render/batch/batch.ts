@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { basename, join, resolve } from "node:path";
-import { onAbort } from "../../base/abort.js";
+import { interruption, onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import {
   COUNT,
@@ -58,7 +58,7 @@ export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, Ba
   grid?: GridOptions;
   /** Number of items, where the application knows it. */
   total?: number;
-  /** Ends the batch once what runs has come to its end; `signal` ends it at once. */
+  /** Cuts the batch once what runs has come to its end; `signal` cuts it at once. */
   drain?: AbortSignal;
 }
 
@@ -85,7 +85,9 @@ const CONCURRENCY = [1, 256] as const;
  * Renders a graph once for each item, several at once, and yields what happens. An item's keys are those of `render`'s
  * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
  * where graph, options or journal are wrong, before anything is written, and where the journal can no longer be
- * written; an item that fails is reported, and the rest goes on. Ending the iteration early ends the batch at once.
+ * written; an item that fails is reported, and the rest goes on. A batch that `signal` or `drain` has cut yields
+ * `batch-done` with the status "interrupted", then throws the signal's reason. Ending the iteration early ends the batch
+ * at once.
  */
 export function batch(
   graph: string | object,
@@ -99,9 +101,22 @@ export function batch(
   checkOptions("batch", options, BATCH_RULES);
   refuseUnsendable(jobOf(options));
   refuseReservedKeys(options.extraPnginfo);
-  if (items instanceof Pictures) return pictureBatch(graph, items, options);
+  if (items instanceof Pictures) return refuseCut(pictureBatch(graph, items, options), options);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
-  return runBatch(graph, programItems(items), { ...options, total }, undefined, keysOf(items));
+  return refuseCut(runBatch(graph, programItems(items), { ...options, total }, undefined, keysOf(items)), options);
+}
+
+/** The events of a batch; throws after the last one where the batch was cut. */
+async function* refuseCut(
+  events: AsyncGenerator<BatchEvent, void, undefined>,
+  { signal, drain }: Pick<BatchOptions, "signal" | "drain">,
+): AsyncGenerator<BatchEvent, void, undefined> {
+  let isCut = false;
+  for await (const event of events) {
+    if (event.type === "batch-done") isCut = event.status === "interrupted";
+    yield event;
+  }
+  if (isCut) throw interruption(signal?.aborted ? signal : drain, "The batch was interrupted.");
 }
 
 async function* pictureBatch(

@@ -2,7 +2,7 @@ import type { LatentkitError } from "../../base/errors.js";
 import type { RenderedFile } from "../files.js";
 import type { ItemValues } from "../items/item.js";
 
-/** How a batch ended: "failed" where an item failed, "interrupted" where it was aborted. */
+/** How a batch ended: "failed" where an item failed, "interrupted" where a signal has cut it: items are missing. */
 export type BatchStatus = "success" | "failed" | "interrupted";
 
 interface AboutItem {

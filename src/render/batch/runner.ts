@@ -9,15 +9,15 @@ import type { ItemValues } from "../items/item.js";
 import type { Job } from "../job.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
-import type { RenderResult } from "../result.js";
+import type { RunOutcome } from "../result.js";
 import { readGraph } from "../source.js";
 import { openSurroundings } from "../surroundings.js";
 import { createThreadPool, type ThreadPool } from "../threads/thread-pool.js";
 
 /** Result of one attempt at an item. */
 export interface Attempt {
-  readonly status: RenderResult["status"];
-  readonly files: RenderResult["files"];
+  readonly status: RunOutcome["status"];
+  readonly files: RunOutcome["files"];
   readonly warnings: readonly string[];
   /** Outputs that were left out. */
   readonly leftOut: readonly string[];

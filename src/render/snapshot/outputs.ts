@@ -72,7 +72,7 @@ const CLOCK = () => new Date(Date.UTC(2000, 0, 1));
 /**
  * Renders a graph into a temporary folder that is removed, and returns its pictures, shown texts and files, node by node
  * in the order of their ids. Files carry no metadata, the clock stands still, and a graph that needs the network is refused.
- * Fails as `render`, and as the run did.
+ * Rejects as `render`, and as the run failed.
  */
 export async function renderOutputs(graph: string | object, options: SnapshotRenderOptions): Promise<Rendered> {
   const outputDir = await mkdtemp(join(tmpdir(), "latentkit-snapshot-"));
@@ -84,7 +84,6 @@ export async function renderOutputs(graph: string | object, options: SnapshotRen
       clock: CLOCK,
       allowNetwork: false,
     });
-    if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
     const outputs: RenderedOutput[] = [];
     for (const [node, ui] of Object.entries(result.ui)) {

@@ -4,7 +4,7 @@ import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite } from "../../io/files/collected-files.js";
 import type { WrittenFile } from "../../io/files/item-files.js";
-import { createFold, type RenderResult } from "../result.js";
+import { createFold, type RunOutcome } from "../result.js";
 import { LoadedWorker } from "./loaded-worker.js";
 import { createMark, readMark, setMark } from "./mark.js";
 import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
@@ -17,7 +17,7 @@ export interface ThreadSettings {
 }
 
 /** A result, with the files that the run's own names led to. */
-export interface ThreadResult extends RenderResult {
+export interface ThreadResult extends RunOutcome {
   readonly written?: readonly WrittenFile[];
   /** Writes of an item that is collected. */
   readonly collected?: readonly CollectedWrite[];
@@ -173,7 +173,7 @@ export class RenderThread {
     this.isOver = true;
     for (const [id, running] of this.running) {
       const result = running.fold.end();
-      const cause: Partial<RenderResult> = running.isAborted
+      const cause: Partial<RunOutcome> = running.isAborted
         ? { status: "interrupted", error: undefined }
         : { status: "failed", error: lost(readMark(running.mark), this.crash, code) };
       this.settle(id, () => running.resolve({ ...result, ...cause }));
@@ -205,7 +205,7 @@ function lost(nodeId: string | undefined, crash: Error | undefined, code: number
   );
 }
 
-const received = ({ error, ...result }: SentResult): RenderResult => ({
+const received = ({ error, ...result }: SentResult): RunOutcome => ({
   ...result,
   error: error && (revive(error) as LatentkitError),
 });

@@ -15,7 +15,7 @@ import { type Job, parseJob } from "../job.js";
 import { plainEvent, plainResult } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
-import type { RenderResult } from "../result.js";
+import type { RunOutcome } from "../result.js";
 import { withSmallPreview } from "../small-preview.js";
 import { frozenGraph, readGraph } from "../source.js";
 import { openSurroundings } from "../surroundings.js";
@@ -65,7 +65,7 @@ export interface SentError {
 }
 
 /** A result as data that can be sent: values that are no scalars in words. */
-export type SentResult = Omit<RenderResult, "error"> & { readonly error?: SentError };
+export type SentResult = Omit<RunOutcome, "error"> & { readonly error?: SentError };
 
 interface RunMessage {
   /** "check" only finds out whether the graph can run with the setup's nodes, before any item of it does. */
@@ -88,7 +88,7 @@ type ReplyMessage = { readonly id: number } & (
       /** Sent for a quiet run; for others it follows from the events. */
       readonly result?: SentResult;
       /** Sent for a run with its output in memory, whose bytes move to the owner. */
-      readonly files?: RenderResult["files"];
+      readonly files?: RunOutcome["files"];
       /** Writes of an item that is collected, whose bytes move to the owner. */
       readonly collected?: readonly CollectedWrite[];
       /** Why a run that came to its end has failed after all. */
@@ -198,10 +198,10 @@ function serve(port: MessagePort, data: ThreadData): void {
 const namesFiles = (event: RunEvent): boolean => event.type === "node-done" && event.ui !== undefined;
 
 /** Values of an item of a batch stay here: nobody reads them. */
-function sentResult({ error, ...result }: RenderResult, isItem: boolean): SentResult {
+function sentResult({ error, ...result }: RunOutcome, isItem: boolean): SentResult {
   const values = isItem
     ? { ...result, ui: {}, outputs: {}, nodeMs: {} }
-    : (plainResult({ ...result, files: result.files.map(({ bytes, ...file }) => file) }, Number) as RenderResult);
+    : (plainResult({ ...result, files: result.files.map(({ bytes, ...file }) => file) }, Number) as RunOutcome);
   return { ...values, error: error && sent(error) };
 }
 

@@ -47,7 +47,7 @@ export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "host" | "
  * Checks a picture's file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
  * rendered again, into a temporary folder that is removed, and all else that the receipt holds. A graph that would reach
  * the network is not rendered, nor is one that models painted where the host has none or other ones. JPEG files, and WebP
- * and AVIF files without `lossless`, cannot be verified. Fails as decodePicture, and with run.interrupted, usage.invalid
+ * and AVIF files without `lossless`, cannot be verified. Fails as decodePicture, and with the signal's reason, usage.invalid
  * and device.unavailable.
  */
 export async function verifyImage(file: Uint8Array, options: VerifyOptions = {}): Promise<Verdict> {
@@ -189,10 +189,9 @@ async function renderAgain(
   try {
     const targets = [receipt.node];
     const result = await render(graph, { ...options, targets, outputDir, outputHandling, allowNetwork: false });
-    if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return result.error ?? again;
   } catch (error) {
-    if (error instanceof LatentkitError && error.code !== "run.interrupted") return error;
+    if (error instanceof LatentkitError && !options.signal?.aborted) return error;
     throw error;
   } finally {
     await rm(outputDir, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { LatentkitError } from "../../base/errors.js";
+import { interruption } from "../../base/abort.js";
 import { lastOf } from "../../base/last-of.js";
 import { createCache } from "../../graph/memory/cache.js";
 import type { Surroundings } from "../../graph/surroundings.js";
@@ -10,7 +10,7 @@ import { failed } from "../../render/batch/runner.js";
 import { type Job, parseJob } from "../../render/job.js";
 import { plain } from "../../render/plain.js";
 import { renderJob } from "../../render/render.js";
-import type { RenderResult } from "../../render/result.js";
+import type { RunOutcome } from "../../render/result.js";
 import { frozenGraph } from "../../render/source.js";
 import { surroundingsOf } from "../../render/surroundings.js";
 import { createThreadPool } from "../../render/threads/thread-pool.js";
@@ -30,7 +30,7 @@ export interface BatchAgentOptions
   readonly threads: number;
 }
 
-interface Rendered extends Pick<RenderResult, "status" | "files" | "warnings" | "leftOut" | "error"> {
+interface Rendered extends Pick<RunOutcome, "status" | "files" | "warnings" | "leftOut" | "error"> {
   readonly writes: readonly CollectedWrite[];
 }
 
@@ -81,7 +81,7 @@ async function renderItem(
   const { status, files, warnings, leftOut, error, writes } = await render(graph, job, item, signal).catch(
     (error: unknown): Rendered => ({ ...failed(error, []), writes: [] }),
   );
-  if (status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
+  if (status === "interrupted") throw interruption(signal, "The agent was closed.");
   const isDone = status === "success";
   const sent = error && { code: error.code, message: error.message, details: plain(error.details, Number) as object };
   const packed = isDone ? await pack.add(writes) : [];

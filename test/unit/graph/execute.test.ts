@@ -8,7 +8,7 @@ import { registry as allNodes } from "#src/nodes/index.js";
 import { any, boolean, float, image, int, mask, text } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
 import { Tensor } from "#src/tensor/tensor.js";
-import { refuses } from "../../helpers/errors.js";
+import { eventsUntil, refuses } from "../../helpers/errors.js";
 import { BASIC_NODES, basicRegistry, chain, endOf, eventsOf, node, only } from "../../helpers/graph/graph-nodes.js";
 
 const GIVE = defineNode({
@@ -440,9 +440,16 @@ describe("stopping a run", () => {
     });
   const graph = { a: node("Slow"), b: node("Slow", { x: ["a", 0] }), out: show("b", 0) };
 
+  const eventsUntilAbort = (
+    graph: object,
+    own: Parameters<typeof basicRegistry>[0],
+    signal: AbortSignal,
+    onEvent?: (event: RunEvent) => void,
+  ) => eventsUntil(signal, executeGraph(graph, {}, { registry: basicRegistry(own), signal }), onEvent);
+
   it("before it starts: runs nothing", async () => {
     const ran: string[] = [];
-    const events = await eventsOf(graph, { registry: basicRegistry(slow(ran)), signal: AbortSignal.abort() });
+    const events = await eventsUntilAbort(graph, slow(ran), AbortSignal.abort());
     assert.deepEqual(ran, []);
     assert.deepEqual(
       events.slice(-2).map(({ type }) => type),
@@ -454,7 +461,7 @@ describe("stopping a run", () => {
   it("between nodes: does not start the next", async () => {
     const ran: string[] = [];
     const stop = new AbortController();
-    const events = await eventsOf(graph, { registry: basicRegistry(slow(ran)), signal: stop.signal }, (event) => {
+    const events = await eventsUntilAbort(graph, slow(ran), stop.signal, (event) => {
       if (event.type === "node-done" && event.nodeId === "a") stop.abort();
     });
     assert.deepEqual(ran, ["a"]);
@@ -468,7 +475,7 @@ describe("stopping a run", () => {
   it("during a node: aborts its signal, and names it", async () => {
     const ran: string[] = [];
     const stop = new AbortController();
-    const events = await eventsOf(graph, { registry: basicRegistry(slow(ran)), signal: stop.signal }, (event) => {
+    const events = await eventsUntilAbort(graph, slow(ran), stop.signal, (event) => {
       if (event.type === "node-start" && event.nodeId === "b") stop.abort();
     });
     assert.deepEqual(
@@ -495,10 +502,7 @@ describe("stopping a run", () => {
     });
     const long: Record<string, unknown> = { b0: node("Busy", { x: 1 }) };
     for (let i = 1; i < 1000; i++) long[`b${i}`] = node("Busy", { x: [`b${i - 1}`, 0] });
-    const events = await eventsOf(
-      { ...long, out: show("b999", 0) },
-      { registry: basicRegistry(busy), signal: stop.signal },
-    );
+    const events = await eventsUntilAbort({ ...long, out: show("b999", 0) }, busy, stop.signal);
     assert.equal(endOf(events).status, "interrupted");
     assert.ok(only(events, "node-done").length < 900);
   });

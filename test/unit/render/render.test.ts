@@ -14,6 +14,7 @@ import {
   text,
 } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
+import { rejectsAs } from "../../helpers/errors.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
 
@@ -151,9 +152,10 @@ describe("render", () => {
     );
   });
 
-  it("stops at an abort, before and in the middle", async () => {
-    const aborted = await run(lazy(), { signal: AbortSignal.abort() });
-    assert.deepEqual([aborted.status, filesIn(folder())], ["interrupted", []]);
+  it("rejects with the reason of an abort, before and in the middle", async () => {
+    const aborted = AbortSignal.abort("no longer wanted");
+    await rejectsAs(aborted, run(lazy(), { signal: aborted }));
+    assert.deepEqual(filesIn(folder()), []);
     const controller = new AbortController();
     const waits = defineNode({
       key: "waits",
@@ -167,8 +169,7 @@ describe("render", () => {
         }),
     });
     const options = { registry: createRegistry([waits], registry), signal: controller.signal };
-    const result = await run({ "1": { class_type: "waits", inputs: {} } }, options);
-    assert.deepEqual([result.status, result.error], ["interrupted", undefined]);
+    await rejectsAs(controller.signal, run({ "1": { class_type: "waits", inputs: {} } }, options));
   });
 
   it("writes as much metadata as the policy says", async () => {

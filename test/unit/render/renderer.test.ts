@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { createRenderer, decodePng, executeGraph, type Renderer, type RendererOptions, render } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
 import { mainThreadMs } from "../../helpers/cpu-time.js";
-import { refuses } from "../../helpers/errors.js";
+import { eventsUntil, refuses, rejectsAs } from "../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
 
@@ -114,7 +114,8 @@ describe("createRenderer", () => {
   it("ends the stream of an aborted job with run-done, whether its node listens or not", async () => {
     const renderer = openOdd({ threads: 2 });
     for (const graph of [one("waits", { ms: 60_000 }), one("spins")]) {
-      const events = await collect(renderer.stream({ graph, signal: AbortSignal.timeout(400) }));
+      const signal = AbortSignal.timeout(400);
+      const events = await eventsUntil(signal, renderer.stream({ graph, signal }));
       assert.deepEqual(typesOf(events).slice(-2), ["interrupted", "run-done"]);
       const last = events.at(-1)!;
       assert.equal(last.type === "run-done" && last.status, "interrupted");
@@ -144,11 +145,35 @@ describe("createRenderer", () => {
     assert.ok(types.length - others.length <= 2, types.join(" "));
   });
 
-  it("closes by `await using`, and interrupts what comes later", async () => {
-    const renderer = open({ threads: 1 });
+  it("rejects an aborted job with its signal's reason, running, waiting or not begun", async () => {
+    const renderer = openOdd();
+    const stop = new AbortController();
+    const { signal } = stop;
+    const started = [one("waits", { ms: 60_000 }), one("waits", { ms: 1 })].map((graph) =>
+      renderer.render({ graph, signal }),
+    );
+    const rejected = started.map((work) => rejectsAs(signal, work));
+    await sleep(300);
+    stop.abort(new Error("the client has left"));
+    await Promise.all(rejected);
+    await rejectsAs(signal, renderer.render({ graph: one("waits", { ms: 1 }), signal }));
+    assert.equal((await renderer.render({ graph: one("waits", { ms: 1 }) })).status, "success");
+  });
+
+  it("closes by `await using`, and refuses what runs, waits and comes later", async () => {
+    const renderer = openOdd();
+    const closed = (work: Promise<unknown>) => refuses(work, "run.interrupted", /^The renderer was closed; /);
+    const refused = [one("spins"), one("waits", { ms: 1 })].map((graph) => closed(renderer.render({ graph })));
+    await sleep(300);
     await renderer[Symbol.asyncDispose]();
-    assert.equal((await renderer.render({ graph: picture })).status, "interrupted");
-    assert.deepEqual(typesOf(await collect(renderer.stream({ graph: picture }))), ["interrupted", "run-done"]);
+    await Promise.all(refused);
+    await closed(renderer.render({ graph: picture }));
+    const events: RunEvent[] = [];
+    const stream = async () => {
+      for await (const event of renderer.stream({ graph: picture })) events.push(event);
+    };
+    await closed(stream());
+    assert.deepEqual(typesOf(events), ["interrupted", "run-done"]);
   });
 
   it("refuses wrong options with a suggestion", async () => {

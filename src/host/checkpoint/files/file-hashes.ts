@@ -36,14 +36,14 @@ export class FileHashes {
   }
 
   /**
-   * Hashes a file. Throws run.interrupted when the signal aborts, file.not-found, and file.read-failed for what cannot be
+   * Hashes a file. Throws the reason of a signal that aborts, file.not-found, and file.read-failed for what cannot be
    * read or changes meanwhile.
    */
   async sha256(path: string, signal?: AbortSignal): Promise<string> {
     const key = await keyOf(path);
     const hash = this.#hashes.get(key) ?? (await this.#stored?.get(key));
     if (hash !== undefined) return this.#remember(key, hash);
-    if (signal?.aborted) throw interrupted(path);
+    signal?.throwIfAborted();
     const job = this.#jobs.get(key) ?? this.#start(path, key);
     job.waiting++;
     return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export class FileHashes {
           job.stop.abort();
           this.#end(key, job);
         }
-        reject(interrupted(path));
+        reject(signal?.reason);
       });
       job.promise.finally(unsubscribe).then(resolve, reject);
     });
@@ -88,14 +88,14 @@ export class FileHashes {
 }
 
 async function hashOf(path: string, key: string, signal: AbortSignal): Promise<string> {
-  if (signal.aborted) throw interrupted(path);
+  signal.throwIfAborted();
   const hash = createHash("sha256");
   try {
     for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
       hash.update(piece as Buffer);
     }
   } catch (error) {
-    throw signal.aborted ? interrupted(path) : readFailed(path, error);
+    throw signal.aborted ? signal.reason : readFailed(path, error);
   }
   if ((await keyOf(path)) !== key) {
     throw new LatentkitError("file.read-failed", `File ${describe(path)} has changed while it was read.`);
@@ -124,6 +124,3 @@ function readFailed(path: string, error: unknown): LatentkitError {
   const message = `File ${describe(path)} cannot be read (${code}).`;
   return new LatentkitError("file.read-failed", message, {}, { cause: error });
 }
-
-const interrupted = (path: string): LatentkitError =>
-  new LatentkitError("run.interrupted", `The hash of ${describe(path)} was interrupted.`);

@@ -58,8 +58,8 @@ const RULES: OptionRules<ListModelsOptions> = {
 
 /**
  * Lists the model files of a user's folders by kind and name, each recognised as the checkpoint host would. Only headers
- * are read, but for hashes. Rejects with config.invalid, usage.invalid and run.interrupted; a file that cannot be loaded
- * has its reason as `refusal`.
+ * are read, but for hashes. Rejects with config.invalid, usage.invalid and the signal's reason; a file that cannot be
+ * loaded has its reason as `refusal`.
  */
 export async function listModels(options: ListModelsOptions): Promise<ListedModel[]> {
   checkOptions("listModels", options, RULES, ["models"]);
@@ -70,10 +70,10 @@ export async function listModels(options: ListModelsOptions): Promise<ListedMode
   const files = kinds.flatMap((kind) => folders.list(kind).flatMap((name) => folders.find(kind, name) ?? []));
   const listed: ListedModel[] = [];
   for (const [done, file] of files.entries()) {
-    if (signal?.aborted) throw new LatentkitError("run.interrupted", "The listing of models was interrupted.");
+    signal?.throwIfAborted();
     onProgress?.({ done, total: files.length, name: file.name });
     const model = await describeFile(file);
-    const sha256 = fileHashes && (await orMessage(() => fileHashes.sha256(file.path, signal)));
+    const sha256 = fileHashes && (await orMessage(() => fileHashes.sha256(file.path, signal), signal));
     if (sha256 === undefined) listed.push(model);
     else if (typeof sha256 === "object") listed.push({ ...model, refusal: model.refusal ?? sha256.message });
     else listed.push({ ...model, sha256, autoV2: autoV2(sha256) });
@@ -101,12 +101,15 @@ function dtypesOf(weights: readonly StoredWeight[]): string[] {
   return [...bytes].sort(([, a], [, b]) => b - a).map(([dtype]) => dtype);
 }
 
-/** A result, or the sentence on why there is none. Rejects with run.interrupted. */
-async function orMessage<Result>(make: () => Promise<Result>): Promise<Result | { readonly message: string }> {
+/** A result, or the sentence on why there is none. Rejects with the signal's reason. */
+async function orMessage<Result>(
+  make: () => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result | { readonly message: string }> {
   try {
     return await make();
   } catch (error) {
-    if (!(error instanceof LatentkitError) || error.code === "run.interrupted") throw error;
+    if (signal?.aborted || !(error instanceof LatentkitError)) throw error;
     return { message: error.message };
   }
 }

@@ -18,7 +18,7 @@ export interface ProvenanceSource {
 /**
  * Returns the hashes of the model files that these names mean, and the runtime as far as networks of these files have run
  * in it. A file that cannot be found or read is left out: a branch that did not run may name it. Rejects with
- * run.interrupted.
+ * the signal's reason.
  */
 export async function provenanceOf(
   { files, texts }: NamedModels,
@@ -39,7 +39,7 @@ export async function provenanceOf(
       models[name] = await hashes.sha256(path, signal);
       paths.add(await realpath(path));
     } catch (error) {
-      if (error instanceof LatentkitError && error.code === "run.interrupted") throw error;
+      if (signal?.aborted) throw error;
     }
   }
   const { version, provider, threads, networks } = runtime.describe();

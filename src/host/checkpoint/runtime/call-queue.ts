@@ -1,4 +1,4 @@
-import { onAbort } from "../../../base/abort.js";
+import { interruption, onAbort } from "../../../base/abort.js";
 import { LatentkitError } from "../../../base/errors.js";
 
 /** One call's turn. Its work may stop early once nobody waits for it. */
@@ -40,9 +40,9 @@ export class CallQueue {
     return this.#waiting.length > 0 || this.#current?.turn.isAbandoned === false;
   }
 
-  /** Does some work when its turn comes. Rejects as the work does, with run.interrupted, and with runtime.failed for too many. */
+  /** Does some work when its turn comes. Rejects as the work does, with the signal's reason, and with runtime.failed for too many. */
   async add<T>(signal: AbortSignal | undefined, work: (turn: Turn) => Promise<T>): Promise<T> {
-    if (signal?.aborted) throw interrupted();
+    signal?.throwIfAborted();
     const { mostWaiting = MOST_WAITING } = this.options;
     if (this.#waiting.length >= mostWaiting)
       throw new LatentkitError("runtime.failed", `ONNX Runtime is busy: ${mostWaiting} calls wait for it already.`);
@@ -52,7 +52,7 @@ export class CallQueue {
       const call: Call = {
         turn,
         start: () => work(turn).then(resolve, reject),
-        interrupt: () => reject(interrupted()),
+        interrupt: () => reject(interruption(signal, "The host was closed.")),
       };
       this.#waiting.push(call);
       leave = onAbort(signal, () => this.#abandon(call));
@@ -103,5 +103,3 @@ export class CallQueue {
     onWanted(isWanted);
   }
 }
-
-const interrupted = () => new LatentkitError("run.interrupted", "The run was interrupted.");

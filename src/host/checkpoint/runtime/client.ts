@@ -64,7 +64,7 @@ export interface RuntimeState {
 /** ONNX Runtime in a child process, which starts with the first run and ends with this process. */
 export interface Runtime {
   /**
-   * Runs a network once and returns its outputs; runs take turns. Rejects with run.interrupted, runtime.missing,
+   * Runs a network once and returns its outputs; runs take turns. Rejects with the signal's reason, runtime.missing,
    * device.unavailable, what `verify` of the source rejects with, and runtime.failed: the run failed, or the process died
    * in it. The next run works with a new process then.
    */
@@ -75,7 +75,7 @@ export interface Runtime {
   ): Promise<Record<string, Tensor>>;
   /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
   ports(source: SessionSource, options?: Pick<CallOptions, "signal" | "calls">): Promise<SessionPorts>;
-  /** Interrupts all runs and gives all memory back. A later run starts anew. */
+  /** Interrupts all runs with run.interrupted and gives all memory back. A later run starts anew. */
   close(): Promise<void>;
   describe(): RuntimeState;
 }

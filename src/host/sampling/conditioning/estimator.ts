@@ -55,7 +55,7 @@ export class Estimator {
       const like = isWhole ? x : partOf(x, parts[0]!.area);
       const prepared = this.preparedFor(x, call);
       const input = prepared ?? inputOf(x, parts, like, this.spareOf(call));
-      if (this.signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+      this.signal?.throwIfAborted();
       const estimate = this.checked(await this.model.predict(input, sigma, call.entries, this.signal), input);
       if (prepared === undefined && input !== x && input.memory !== estimate.memory) this.spare = { call, input };
       for (let i = 0; i < parts.length; i++) {

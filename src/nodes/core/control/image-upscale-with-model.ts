@@ -1,4 +1,4 @@
-import { inputError, LatentkitError } from "../../../base/errors.js";
+import { inputError } from "../../../base/errors.js";
 import type { UpscaleModel } from "../../../host/types.js";
 import { firstChannels } from "../../../tensor/channels.js";
 import { cropped, narrowed } from "../../../tensor/parts.js";
@@ -32,7 +32,7 @@ export const imageUpscaleWithModel = defineNode({
     for (let item = 0; item < batch; item++) {
       const picture = narrowed(pixels, 0, item, 1);
       for (const [index, tile] of tiles.entries()) {
-        if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+        signal.throwIfAborted();
         const part = cropped(picture, 1, regionOf(tile));
         const large = requireTile(await model.upscale(part, signal), part, scale);
         addTile(out.data.subarray(item * size, (item + 1) * size), large.data, tile, layout);

@@ -1,4 +1,3 @@
-import { LatentkitError } from "../../../base/errors.js";
 import { cropped } from "../../../tensor/parts.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
@@ -22,7 +21,7 @@ export const vaeDecodeTiled = defineNode({
     const [height, width] = [rows * CELL, columns * CELL];
     const image = Tensor.zeros([batch, height, width, 3]);
     for (const [index, tile] of tiles.entries()) {
-      if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+      signal.throwIfAborted();
       const { down, across } = tile;
       const part = cropped(samples, -2, regionOf(tile));
       const decoded = requireTile(await vae.decode(part), [batch, down.count * CELL, across.count * CELL, 3]);

@@ -1,4 +1,3 @@
-import { LatentkitError } from "../../../base/errors.js";
 import { cropped } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { CELL, coloursOf, wholeCells } from "../../cells.js";
@@ -22,7 +21,7 @@ export const vaeEncodeTiled = defineNode({
     if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole) } };
     let samples: Tensor | undefined;
     for (const [index, tile] of tiles.entries()) {
-      if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+      signal.throwIfAborted();
       const { down, across } = tile;
       const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)));
       const channels = samples?.shape[1] ?? encoded.shape[1] ?? 0;

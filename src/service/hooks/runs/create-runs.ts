@@ -76,8 +76,8 @@ export interface Runs {
   /** Returns the first ends of a group's runs after a position, without waiting. Fails with group_not_found. */
   readGroup(groupId: string, after: number): Promise<GroupPage>;
   /**
-   * Bounded slices after an id, live: waits for events, ends after the terminal event, on `signal` and on close.
-   * Each step reads from the store, so a reader that does not pull costs nothing. Fails with run_not_found.
+   * Bounded slices after an id, live: waits for events, ends after the terminal event and on close. Each step reads
+   * from the store, so a reader that does not pull costs nothing. Fails with run_not_found and with the reason of `signal`.
    */
   follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined>;
   /** Returns a listener for changes of one run. The caller closes it; so does `close`. */

@@ -103,7 +103,7 @@ export class RunReader {
   }
 
   async *follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined> {
-    if (signal?.aborted) return;
+    signal?.throwIfAborted();
     // before the first read: whatever happens in between wakes the reader
     const listener = this.#bus.listen(runId);
     const stop = () => listener.close();
@@ -113,8 +113,9 @@ export class RunReader {
         const slice = await this.read(runId, cursor);
         cursor = slice.events.at(-1)?.id ?? Math.min(cursor, slice.lastEventId);
         if (slice.events.length > 0 || slice.end) yield slice;
-        if (slice.end || listener.isClosed) return;
-        if (cursor >= slice.lastEventId) await listener.changed();
+        if (slice.end) return;
+        if (!listener.isClosed && cursor >= slice.lastEventId) await listener.changed();
+        signal?.throwIfAborted();
         if (listener.isClosed) return;
       }
     } finally {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { randn, Tensor, type UpscaleModel } from "latentkit";
+import { rejectsAs } from "../../../helpers/errors.js";
 import { layerError } from "../../../helpers/models/layers.js";
 import { tinyHost } from "../../../helpers/models/tiny-host.js";
 
@@ -18,6 +19,7 @@ describe("CheckpointUpscaler", () => {
 
   it("stops when it is interrupted", async () => {
     const model: UpscaleModel = await host().loadFile!("upscale_models", "tiny-4x.safetensors");
-    await assert.rejects(model.upscale(Tensor.zeros([1, 8, 8, 3]), AbortSignal.abort()));
+    const signal = AbortSignal.abort();
+    await rejectsAs(signal, model.upscale(Tensor.zeros([1, 8, 8, 3]), signal));
   });
 });

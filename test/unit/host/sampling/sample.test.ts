@@ -5,6 +5,7 @@ import type { SampledStep } from "#src/host/sampling/denoising-run.js";
 import { solverNoise } from "#src/host/sampling/noise.js";
 import { type SampleOptions, sampleWithEstimate } from "#src/host/sampling/sample.js";
 import type { SamplingRun } from "#src/host/types.js";
+import { rejectsAs } from "../../../helpers/errors.js";
 import { analyticEntry, analyticModel } from "../../../helpers/sampling/analytic-model.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
 
@@ -50,7 +51,7 @@ describe("sampling", () => {
     const onStep = ({ step }: SampledStep) => step === 1 && abort.abort();
     const guider = { ...options().guider, model } as SampleOptions["guider"];
     const run = sampleWithEstimate(options({ guider, onStep: (step) => void onStep(step), signal: abort.signal }));
-    await assert.rejects(run, { code: "run.interrupted" });
+    await rejectsAs(abort.signal, run);
     assert.equal(calls.length, 2);
   });
 

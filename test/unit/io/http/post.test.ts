@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type PostRequest, post } from "#src/io/http/post.js";
-import { refuses } from "../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../helpers/errors.js";
 
 describe("io/http/post", () => {
   let server: Server;
@@ -63,7 +63,7 @@ describe("io/http/post", () => {
     await refuses(send({ fetch: never, timeoutMs: 30 }), "remote.timeout");
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 20);
-    await refuses(send({ fetch: never, signal: controller.signal }), "run.interrupted");
+    await rejectsAs(controller.signal, send({ fetch: never, signal: controller.signal }));
   });
 
   it("stops reading at the limit, announced or not, and closes the connection", async () => {
@@ -128,7 +128,8 @@ describe("io/http/post", () => {
     respond = () => {
       asked = true;
     };
-    await refuses(send({ signal: AbortSignal.abort() }), "run.interrupted");
+    const signal = AbortSignal.abort();
+    await rejectsAs(signal, send({ signal }));
     assert.equal(asked, false);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { decodePng, encodePng, invokeNode, LatentkitError, Tensor } from "latentkit";
-import { refuses } from "../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 import { golden } from "../../../helpers/tensor/golden.js";
 
@@ -299,13 +299,13 @@ describe("ext remoteImageApi", () => {
   it("stops when the run is interrupted", async () => {
     const controller = new AbortController();
     respond = () => controller.abort();
-    await refuses(ask({}, { signal: controller.signal }), "run.interrupted");
+    await rejectsAs(controller.signal, ask({}, { signal: controller.signal }));
     const waiting = new AbortController();
     respond = (_, response) => {
       json(response, 429, {}, { "retry-after": "30" });
       setTimeout(() => waiting.abort(), 50);
     };
-    await refuses(ask({}, { signal: waiting.signal }), "run.interrupted");
+    await rejectsAs(waiting.signal, ask({}, { signal: waiting.signal }));
   });
 
   it("names a server that is not there, and addresses that are none", async () => {

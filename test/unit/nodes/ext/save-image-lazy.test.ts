@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { decodePng, invokeNode, registry, Tensor } from "latentkit";
-import { refuses } from "../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
 import { pngChunks, pngText } from "../../../helpers/png/png-chunks.js";
 import { golden } from "../../../helpers/tensor/golden.js";
@@ -227,7 +227,7 @@ describe("ext saveImageLazy", () => {
       controller.abort();
       return new Date();
     };
-    await refuses(save({}, { clock, signal: controller.signal }), "run.interrupted");
+    await rejectsAs(controller.signal, save({}, { clock, signal: controller.signal }));
     assert.deepEqual(filesIn(outputDir()), []);
   });
 });

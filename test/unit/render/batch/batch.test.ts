@@ -24,7 +24,7 @@ import {
 import { packageVersion } from "#src/base/package.js";
 import { runBatch } from "#src/render/batch/batch.js";
 import type { BatchItem } from "#src/render/items/item.js";
-import { refuses } from "../../../helpers/errors.js";
+import { eventsUntil, refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 
 /** A flat picture whose red is an input, and texts that fail or wait. */
@@ -591,12 +591,10 @@ describe("batch", () => {
         { "1.red": 3, "1.behave": kind === "drain" ? "well" : "wait" },
         ...reds(30),
       ];
-      const events: BatchEvent[] = [];
       const more = { outputDir: place, journal: join(place, "j.jsonl"), concurrency: 1, [kind]: stop.signal };
-      for await (const event of batch(graph, items, options(more))) {
-        events.push(event);
+      const events = await eventsUntil(stop.signal, batch(graph, items, options(more)), (event) => {
         if (event.type === "item-start" && event.index === 2) stop.abort();
-      }
+      });
       const [status, done] = end(events);
       assert.deepEqual([status, done], ["interrupted", kind === "drain" ? 3 : 2]);
       assert.equal(filesIn(join(place, "sub")).length, done as number);
@@ -726,8 +724,7 @@ describe("batch", () => {
       const started = performance.now();
       const rendering = render(what, { registry, outputDir: out("one"), signal: stop.signal, onEvent });
       setTimeout(() => stop.abort(), 200);
-      const result = await rendering;
-      assert.deepEqual([result.status, result.error], ["interrupted", undefined]);
+      await rejectsAs(stop.signal, rendering);
       assert.deepEqual(types.slice(-2), ["interrupted", "run-done"]);
       const ms = performance.now() - started;
       assert.ok(ms > 2000 && ms < 6000, `${ms} ms`);
@@ -742,13 +739,17 @@ describe("batch", () => {
       const events: BatchEvent[] = [];
       const stop = new AbortController();
       const more = { registry, outputDir: out(kind), journal: out(`${kind}.jsonl`), signal: stop.signal };
-      for await (const event of batch(what, reds(3), options(more))) {
-        events.push(event);
-        if (event.type !== "item-start") continue;
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        if (kind === "return") break;
-        stop.abort();
-      }
+      const follow = async () => {
+        for await (const event of batch(what, reds(3), options(more))) {
+          events.push(event);
+          if (event.type !== "item-start") continue;
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          if (kind === "return") break;
+          stop.abort();
+        }
+      };
+      if (kind === "return") await follow();
+      else await rejectsAs(stop.signal, follow());
       if (kind === "signal") assert.deepEqual(end(events), ["interrupted", 0, 0, 0]);
       wake();
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -789,11 +790,11 @@ describe("batch", () => {
     }
     for (const kind of ["drain", "signal"] as const) {
       const stop = new AbortController();
-      const events: BatchEvent[] = [];
-      for await (const event of batch(graph, stalls(), options({ [kind]: stop.signal }))) {
-        events.push(event);
-        if (event.type === "item-done") stop.abort();
-      }
+      const events = await eventsUntil(
+        stop.signal,
+        batch(graph, stalls(), options({ [kind]: stop.signal })),
+        (event) => void (event.type === "item-done" && stop.abort()),
+      );
       assert.deepEqual(end(events), ["interrupted", 1, 0, 0]);
     }
     for await (const event of batch(graph, stalls(), options())) if (event.type === "item-done") break;

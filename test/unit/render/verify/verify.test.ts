@@ -25,7 +25,7 @@ import { PNG } from "pngjs";
 import sharp from "sharp";
 import { type Receipt, textHash } from "#src/render/receipt/receipt.js";
 import { type VerifyOptions, verifyImage } from "#src/render/verify/verify.js";
-import { refuses } from "../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { node } from "../../../helpers/graph/graph-nodes.js";
 import { noisyLake, saved } from "../../../helpers/graph/receipt-graphs.js";
@@ -424,7 +424,8 @@ describe("verifyImage", () => {
 
     it("ends when it is interrupted", async () => {
       const file = await picture(saved());
-      await refuses(verifyImage(file, { inputDir, signal: AbortSignal.abort() }), "run.interrupted");
+      const signal = AbortSignal.abort();
+      await rejectsAs(signal, verifyImage(file, { inputDir, signal }));
     });
   });
 });

@@ -10,7 +10,7 @@ import type { Pending } from "#src/service/batch/chunks.js";
 import { publishReply } from "#src/service/batch/publish-reply.js";
 import { localFiles } from "#src/service/hooks/files/local-files.js";
 import type { RunFile } from "#src/service/hooks/run.js";
-import { refuses } from "../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, sha256, temporaryFolder } from "../../../helpers/folders.js";
 
 const GRAPH = {
@@ -77,7 +77,8 @@ describe("agent of a batch's runs", () => {
   }
 
   it("leaves no pack where it is aborted, and shares no folder with an earlier attempt", async () => {
-    await refuses(call(message(1), true, AbortSignal.abort()), "run.interrupted");
+    const signal = AbortSignal.abort();
+    await rejectsAs(signal, call(message(1), true, signal));
     assert.deepEqual(filesIn(folder()), []);
     await call(message(1), false, undefined, 2);
     assert.deepEqual(filesIn(folder()), ["shared/runs/run.2/items.pack"]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ListProgress, listModels } from "latentkit/models";
-import { refuses } from "../../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
 import { modelsFolder, ownCacheFolder } from "../../../../helpers/models/models-folder.js";
 
@@ -86,7 +86,8 @@ describe("listModels", () => {
       { done: 0, total: 2, name: "sd1_diffusers.safetensors" },
       { done: 1, total: 2, name: "tiny-a.safetensors" },
     ]);
-    await refuses(listModels({ models, signal: AbortSignal.abort() }), "run.interrupted", /interrupted\.$/);
+    const signal = AbortSignal.abort();
+    await rejectsAs(signal, listModels({ models, signal }));
     await refuses(listModels({ models: join(folder(), "none") }), "config.invalid", /expected a folder/);
   });
 });

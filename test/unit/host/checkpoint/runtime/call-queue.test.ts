@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CallQueue, type Turn } from "#src/host/checkpoint/runtime/call-queue.js";
-import { refuses } from "../../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 
 /** A queue, what it has told, and work that ends when the test says so. */
 function make(options: { patienceMs?: number; mostWaiting?: number } = {}) {
@@ -52,7 +52,7 @@ describe("CallQueue", () => {
     const first = call("a");
     const second = call("b", abort.signal);
     abort.abort();
-    await refuses(second, "run.interrupted");
+    await rejectsAs(abort.signal, second);
     ends[0]!();
     await first;
     assert.deepEqual(told, ["wanted", "a", "idle"]);
@@ -63,7 +63,7 @@ describe("CallQueue", () => {
     const abort = new AbortController();
     const first = call("a", abort.signal);
     abort.abort();
-    await refuses(first, "run.interrupted");
+    await rejectsAs(abort.signal, first);
     assert.equal(turns[0]!.isAbandoned, true);
     const second = call("b");
     await sleep(5);
@@ -79,7 +79,7 @@ describe("CallQueue", () => {
     const abort = new AbortController();
     const first = call("a", abort.signal);
     abort.abort();
-    await refuses(first, "run.interrupted");
+    await rejectsAs(abort.signal, first);
     await sleep(60);
     assert.ok(!told.includes("stuck"));
     const second = call("b");
@@ -93,7 +93,8 @@ describe("CallQueue", () => {
 
   it("rejects a call of an aborted signal without work", async () => {
     const { told, call } = make();
-    await refuses(call("a", AbortSignal.abort()), "run.interrupted");
+    const signal = AbortSignal.abort();
+    await rejectsAs(signal, call("a", signal));
     assert.deepEqual(told, []);
   });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { invokeNode, Tensor } from "latentkit";
-import { refuses } from "../../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { enlarged } from "../../../../helpers/graph/file-host.js";
 import { assertClose, assertSameBits } from "../../../../helpers/tensor/bits.js";
 
@@ -77,7 +77,7 @@ describe("ImageUpscaleWithModel", () => {
       return enlarged(tile, 2);
     };
     const { signal } = controller;
-    await refuses(upscale(picture(4, 600), { upscale: stopping }, { signal }), "run.interrupted");
+    await rejectsAs(signal, upscale(picture(4, 600), { upscale: stopping }, { signal }));
     assert.equal(tiles, 1);
   });
 });

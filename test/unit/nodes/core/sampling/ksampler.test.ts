@@ -9,6 +9,7 @@ import {
   registry,
   Tensor,
 } from "latentkit";
+import { eventsUntil } from "../../../../helpers/errors.js";
 import { analyticEntry, analyticModel } from "../../../../helpers/sampling/analytic-model.js";
 
 const inputs = (model: unknown) => ({
@@ -91,11 +92,11 @@ describe("KSampler", () => {
     const options = { registry: nodes, host: createPreviewHost(), targets: ["3"], signal: abort.signal };
     const seen: unknown[] = [];
     let done = "";
-    for await (const event of executeGraph(graph, options)) {
+    await eventsUntil(abort.signal, executeGraph(graph, options), (event) => {
       if (event.type === "progress") seen.push([event.nodeId, event.value, event.max]);
       if (event.type === "progress" && event.value === 3) abort.abort();
       if (event.type === "run-done") done = event.status;
-    }
+    });
     assert.deepEqual(seen.slice(0, 3), [
       ["3", 1, 20],
       ["3", 2, 20],

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
 import type { Agent } from "#src/service/agent.js";
+import { rejectsAs } from "../../../../helpers/errors.js";
 import { turns } from "../../../../helpers/hooks/fake-clock.js";
 import {
   allEvents,
@@ -476,10 +477,11 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
         const waiting = reader.next();
         if (i % 2 === 0) await turns(1);
         abort.abort();
-        assert.equal((await waiting).done, true);
+        await rejectsAs(abort.signal, waiting);
       }
       assert.equal(runs.stats().followed, 0);
-      assert.equal((await runs.follow(id, 0, AbortSignal.abort()).next()).done, true);
+      const aborted = AbortSignal.abort();
+      await rejectsAs(aborted, runs.follow(id, 0, aborted).next());
       await closeNow(runs, clock);
     });
 
