@@ -246,7 +246,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       const { post } = await open({ webhooks: { mine }, public_url: "https://render.example.com/" });
       const workflow = text("x");
       assert.equal((await post("/api/v2/jobs", { workflow })).status, 201);
-      assert.ok((await post("/hooks/agent", { message: "x" })).ok);
+      assert.ok((await post("/hooks/agent", { message: "{}" })).ok);
       const response = await post("/api/v2/jobs", { workflow, webhook_url: receiver.url });
       assert.equal(response.status, 201);
       const { id } = (await response.json()) as { id: string };
@@ -302,7 +302,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.equal((await get("/api/v2/jobs")).status, 405);
     assert.equal((await post("/api/v2/jobs", "{}", { "content-type": "text/plain" })).status, 415);
     // another token wins nothing by a run of a hook
-    const hook = await post("/hooks/agent", { message: "x" });
+    const hook = await post("/hooks/agent", { message: "{}" });
     const { run_id } = (await hook.json()) as { run_id: string };
     await assert.rejects(client.jobs.get(run_id), NotFound);
     assert.equal((await fetch(`${url}/api/v2/jobs`, { method: "POST" })).status, 401);
