@@ -21,7 +21,7 @@ export function fillWorkflow(
   const unknown = Object.keys(values).find((key) => !keys.has(key));
   if (unknown !== undefined) {
     const { suggestion, hint } = suggest(unknown, keys);
-    const sentence = `${describe(unknown)} is no parameter of the graph.${hint}`;
+    const sentence = `${describe(unknown)} is not a parameter of the graph.${hint}`;
     throw new LatentkitError("usage.invalid", sentence, { suggestion });
   }
   const fills = fillsOf(printJson(values), parameters);

@@ -226,8 +226,8 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.match(text, /"text": ?"a cat"/);
     for (const [inputs, message] of [
       ['{"3.steps":"many"}', /^inputs: .*steps/],
-      ['{"3.nothing":1}', /^inputs: "3\.nothing" is no parameter of the graph/],
-      ['{"3.model":["4",0]}', /^inputs: "3\.model" is no parameter of the graph/],
+      ['{"3.nothing":1}', /^inputs: "3\.nothing" is not a parameter of the graph/],
+      ['{"3.model":["4",0]}', /^inputs: "3\.model" is not a parameter of the graph/],
       ['{"3.seed":18446744073709552000}', /^inputs\.3\.seed: JavaScript may have rounded/],
       ["[]", /^inputs: expected an object/],
     ] as const) {
