@@ -133,7 +133,7 @@ export const configSchema = lazy(() => {
     allowed_origins: allowedOrigins()
       .default([])
       .describe(
-        "Origins of pages that may call the service from a browser, as `https://gallery.example.com`: hooks, the Comfy API and the classic one. They need the token as everyone does.",
+        "Origins of pages that may call the service from a browser, as `https://gallery.example.com`: hooks, the Comfy API and the classic one. Where a token is needed, they need it too.",
       ),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
