@@ -80,7 +80,7 @@ export interface Agent {
   (run: AgentRun, context: AgentContext): Promise<{ response: string }>;
   /**
    * Looks at the message of a request before its run exists, at once. A LatentkitError that it throws refuses the request
-   * with 400 and its sentence. Not asked for wakes.
+   * with 400 and its sentence. Not asked for events that wait for a heartbeat.
    */
   readonly check?: (message: string, graph?: RunGraph) => void;
   /** Graphs that requests can name; absent: none. */

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../base/errors.js";
+import { describe, LatentkitError, suggest } from "../base/errors.js";
 import { type ClassAliases, findDefinition, parseGraph } from "../graph/parse.js";
 import { printJson } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";
@@ -20,8 +20,9 @@ export function fillWorkflow(
   const keys = new Set(parameters.map(({ key }) => key));
   const unknown = Object.keys(values).find((key) => !keys.has(key));
   if (unknown !== undefined) {
-    const sentence = `${JSON.stringify(unknown.slice(0, 80))} is no parameter of the graph.`;
-    throw new LatentkitError("usage.invalid", sentence);
+    const { suggestion, hint } = suggest(unknown, keys);
+    const sentence = `${describe(unknown)} is not a parameter of the graph.${hint}`;
+    throw new LatentkitError("usage.invalid", sentence, { suggestion });
   }
   const fills = fillsOf(printJson(values), parameters);
   return fillGraph(graph.prompt, fills, (type) => findDefinition(graph, type, registry));

@@ -167,7 +167,10 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     },
   };
   return Object.assign(agent, {
-    check: (message: string, graph?: RunGraph) => void fillsOf(message, named.of(graph).parameters),
+    check(message: string, graph?: RunGraph) {
+      if (graph?.name !== null) return void fillsOf(message, named.of(graph).parameters);
+      throw new LatentkitError("usage.invalid", "Message: a graph that came with its request takes none.");
+    },
     graphs,
     reload: (sources: GraphSources) => named.replace(readSources(sources, context)),
     close: () => renderer.close(),

@@ -9,8 +9,8 @@ const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 // decisions 179, 180
 /**
  * Values for a graph's named parameters: a message that is a JSON object has a property for each, any other is the value
- * of `message`. Properties that name no parameter are left out: a message sets nothing else in the graph. Throws
- * usage.invalid where a placeholder gets no value, or one is outside its schema (a list would become a link to a node).
+ * of `message`; an empty object sets nothing. Throws usage.invalid for a property that is no parameter, where a placeholder
+ * gets no value, and where a value is outside its schema (a list would become a link to a node).
  */
 export function fillsOf(message: string, parameters: readonly Parameter[]): Record<string, unknown> {
   const object = readObject(message);
@@ -19,8 +19,10 @@ export function fillsOf(message: string, parameters: readonly Parameter[]): Reco
   for (const parameter of parameters) {
     const { key, isRequired } = parameter;
     if (Object.hasOwn(values, key)) fills[key] = checkValue(parameter, values[key]);
-    else if (isRequired) throw missing(key, object);
+    else if (isRequired) throw missing(key, object, parameters);
   }
+  const unknown = Object.keys(values).find((key) => !Object.hasOwn(fills, key));
+  if (unknown !== undefined) throw unfit(object && unknown, parameters);
   return fills;
 }
 
@@ -46,18 +48,49 @@ function checkValue({ key, property, renamed }: Parameter, value: unknown): unkn
   throw new LatentkitError("usage.invalid", message, { input: key, expected, received, suggestion });
 }
 
-function missing(key: string, object: Record<string, unknown> | undefined): LatentkitError {
+function missing(
+  key: string,
+  object: Record<string, unknown> | undefined,
+  parameters: readonly Parameter[],
+): LatentkitError {
   const keys = Object.keys(object ?? {});
-  const { suggestion, hint } = suggest(key, keys, (near) => `"${key}" by "${near}"`);
+  const { suggestion, hint } = suggest(key, keys.slice(0, MOST_COMPARED), (near) => `"${key}" by "${near}"`);
   const received =
-    object === undefined ? "plain text" : `a JSON object with ${keys.length === 0 ? "no keys" : listKeys(keys)}`;
-  const message = `Message: the graph needs a value for {{${key}}}, received ${received}.${hint}`;
+    object === undefined ? "plain text" : `a JSON object with ${keys.length === 0 ? "no keys" : listKeys(keys, 5)}`;
+  const others = parameters.length > 1 ? `; it takes ${keysOf(parameters)}` : "";
+  const message = `Message: the graph needs a value for {{${key}}}, received ${received}${others}.${hint}`;
   return new LatentkitError("usage.invalid", message, { input: key, received, suggestion });
 }
 
-const MOST_LISTED = 5;
+/** A message of which the graph has no use: one of its keys, or its text where `key` is absent. */
+function unfit(key: string | undefined, parameters: readonly Parameter[]): LatentkitError {
+  if (parameters.length === 0) {
+    return new LatentkitError("usage.invalid", 'Message: the graph takes no message; send "{}" to render it as it is.');
+  }
+  const taken = keysOf(parameters);
+  if (key === undefined) {
+    const message = `Message: the graph has no {{message}} for a plain text; it takes a JSON object with ${taken}.`;
+    return new LatentkitError("usage.invalid", message, { input: "message", received: "plain text" });
+  }
+  const { suggestion, hint } = suggest(
+    key,
+    parameters.slice(0, MOST_COMPARED).map((parameter) => parameter.key),
+    (near) => describe(near),
+  );
+  const message = `Message: the graph has no key ${describe(key)}; it takes ${taken}.${hint}`;
+  return new LatentkitError("usage.invalid", message, { input: key, expected: taken, suggestion });
+}
 
-function listKeys(keys: readonly string[]): string {
-  const first = keys.slice(0, MOST_LISTED).map((key) => describe(key));
-  return `${first.join(", ")}${keys.length > MOST_LISTED ? " and more" : ""}`;
+/** Most keys that a suggestion is looked for among: a message may have 20,000. */
+const MOST_COMPARED = 1000;
+
+const keysOf = (parameters: readonly Parameter[]) =>
+  listKeys(
+    parameters.map(({ key }) => key),
+    20,
+  );
+
+function listKeys(keys: readonly string[], most: number): string {
+  const first = keys.slice(0, most).map((key) => describe(key));
+  return `${first.join(", ")}${keys.length > most ? " and more" : ""}`;
 }

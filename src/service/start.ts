@@ -4,6 +4,7 @@ import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/optio
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { defaultHost } from "../render/defaults.js";
 import { createTokens } from "./hooks/http/access/token.js";
+import { warnOfMessages } from "./hooks/message-warnings.js";
 import { createServiceWithRoutes } from "./hooks/service-with-routes.js";
 import { createLogger } from "./log.js";
 import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
@@ -92,7 +93,10 @@ export async function startService(input: ConfigInput, options: StartOptions = {
         logger.error(factsOf(error, current), "uncaught exception");
         if (current !== undefined) hooks.runs.fail(current, error);
       },
-      reload: (input) => agent.reload(parseConfig(input, "reload")),
+      reload(input) {
+        agent.reload(parseConfig(input, "reload"));
+        warnOfMessages(agent.run.graphs, web.incoming, logger);
+      },
       async close(drainSeconds) {
         await server.close(drainSeconds);
         await closeAll();

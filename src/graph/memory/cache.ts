@@ -48,7 +48,7 @@ export function createCache(options: CacheOptions = {}): Cache {
   checkOptions("createCache", options, CACHE_RULES);
   const { policy = "bytes", size = policy === "bytes" ? DEFAULT_BYTES : DEFAULT_COUNT } = options;
   if (!CACHE_POLICIES.includes(policy)) {
-    const expected = CACHE_POLICIES.join(", ");
+    const expected = `one of ${CACHE_POLICIES.join(", ")}`;
     throw new LatentkitError("value.invalid", `Cache policy: expected ${expected}, received ${describe(policy)}.`);
   }
   if (typeof size !== "number" || !(size >= 0)) {

@@ -141,7 +141,9 @@ function readLink(
   }
   const output = origin.outputs[slot];
   if (output === undefined) {
-    const expected = `one of the ${origin.outputs.length} outputs of node ${source}`;
+    const { length } = origin.outputs;
+    const expected =
+      length === 1 ? `output 0 of node ${source}, its only one` : `one of the ${length} outputs of node ${source}`;
     return { fault: { error: linkError(at, expected, `output ${slot}`), kind: "IndexError" } };
   }
   return { link: { input: at.input, spec: at.spec, source: source as string, slot }, type: output.type };

@@ -107,7 +107,7 @@ async function readBody(response: IncomingMessage, maxBytes: number, tooLarge: (
 }
 
 function redirected(from: URL, location: string, subject: string): URL {
-  if (!URL.canParse(location, from.href)) throw failed(subject, from.href, "a redirect to no address");
+  if (!URL.canParse(location, from.href)) throw failed(subject, from.href, "a redirect without an address");
   return parseAddress(new URL(location, from.href).href, subject);
 }
 

@@ -56,7 +56,7 @@ async function attempt(request: PostRequest): Promise<PostResponse & { retryAfte
     if (response.status === 0 || (response.status >= 300 && response.status < 400)) {
       throw new LatentkitError(
         "remote.failed",
-        `DeviceValues service: expected a response, received a redirect (${response.status}).`,
+        `Remote image service: expected a response, received a redirect (${response.status}).`,
       );
     }
     return {
@@ -69,7 +69,7 @@ async function attempt(request: PostRequest): Promise<PostResponse & { retryAfte
     // fetch has its own error for an abort
     if (limit.signal.aborted) throw limit.signal.reason;
     if (error instanceof LatentkitError) throw error;
-    throw new LatentkitError("remote.failed", `DeviceValues service: the connection failed (${reasonOf(error)}).`);
+    throw new LatentkitError("remote.failed", `Remote image service: the connection failed (${reasonOf(error)}).`);
   } finally {
     clearTimeout(timer);
     unsubscribe();
@@ -86,7 +86,7 @@ async function readBody(
   const tooLarge = () =>
     new LatentkitError(
       "remote.failed",
-      `DeviceValues service: expected a response of at most ${maxBytes} bytes, received more.`,
+      `Remote image service: expected a response of at most ${maxBytes} bytes, received more.`,
     );
   if (Number(response.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const reader = response.body?.getReader();
@@ -137,7 +137,7 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
 const timedOut = (ms: number) =>
   new LatentkitError(
     "remote.timeout",
-    `DeviceValues service: expected a response within ${ms / 1000} s, received none.`,
+    `Remote image service: expected a response within ${ms / 1000} s, received none.`,
   );
 
 /** A code such as ECONNREFUSED; never the message, which may contain what was sent. */

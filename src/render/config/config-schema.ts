@@ -3,6 +3,7 @@ import { ERROR_CODES } from "../../base/errors.js";
 import { lazy, loadZod } from "../../base/lazy-packages.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
+import { allowedOrigins } from "./allowed-origins.js";
 import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 import { webhooksSchema } from "./webhooks.js";
@@ -129,6 +130,11 @@ export const configSchema = lazy(() => {
       .transform(withoutSlashes)
       .optional()
       .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
+    allowed_origins: allowedOrigins()
+      .default([])
+      .describe(
+        "Origins of pages that may call the service from a browser, as `https://gallery.example.com`: hooks, the Comfy API and the classic one. Where a token is needed, they need it too.",
+      ),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
   });

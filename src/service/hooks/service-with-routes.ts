@@ -33,6 +33,7 @@ import { requestSchemas } from "./http/schemas.js";
 import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
+import { warnOfMessages } from "./message-warnings.js";
 import { observeRuns } from "./metrics/observe-runs.js";
 import { createRetryPolicy } from "./retry-policy.js";
 import { createRuns, type RunsOptions } from "./runs/create-runs.js";
@@ -118,6 +119,7 @@ export function createServiceWithRoutes(
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
     log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");
   }
+  warnOfMessages(agent.graphs, web.incoming, log);
   const memory = new StreamMemory(limits.streams_bytes);
   const context: HookContext = {
     config,

@@ -128,7 +128,7 @@ describe("createGraphAgent", () => {
     }
   });
 
-  it("fills placeholders from a JSON message with every digit, ignores other keys", async () => {
+  it("fills placeholders from a JSON message with every digit", async () => {
     const graph = {
       "1": { class_type: "EmptyLatentImage", inputs: { width: "{{width}}", height: 64, batch_size: 1 } },
       "2": {
@@ -143,7 +143,7 @@ describe("createGraphAgent", () => {
       },
     };
     const { run } = serve(graph, { metadata: "none" });
-    const { id, state } = await run('{"width": 128, "seed": 18446744073709551615, "scale": 7.0, "2.file_name": "no"}');
+    const { id, state } = await run('{"width": 128, "seed": 18446744073709551615, "scale": 7.0}');
     assert.equal(state, "succeeded");
     assert.equal(readFileSync(join(out(), "runs", id, "t/n.txt"), "utf8").trim(), "18446744073709551615 7.0");
     const { state: failed, last } = await run('{"width": 128, "seed": 1}');
@@ -160,11 +160,16 @@ describe("createGraphAgent", () => {
     const sentence = 'Message, property "value": expected a number from 0 to 1, received 7.';
     const agent = open(graph);
     await refuses(() => agent.check('{"value": 7}'), "usage.invalid");
-    agent.check('{"value": 0.5, "Height": 16, "Width": 8}');
+    agent.check('{"value": 0.5, "Height": 16}');
+    await refuses(
+      () => agent.check('{"value": 0.5, "4.mask": 1}'),
+      "usage.invalid",
+      /no key "4.mask"; it takes "value", "Height"\.$/,
+    );
     const { run } = serve(graph);
     const failed = await run('{"value": 7}');
     assert.deepEqual([failed.state, failed.last.error], ["failed", sentence]);
-    const { last } = await run('{"value": 0.5, "Height": 16, "6.x": 1}');
+    const { last } = await run('{"value": 0.5, "Height": 16}');
     const [file] = JSON.parse(String(last.response)) as { filename: string; subfolder: string }[];
     const picture = await decodePng(readFileSync(join(out(), file!.subfolder, file!.filename)));
     assert.deepEqual([picture.width, picture.height, picture.data[0]], [8, 16, 127]);
@@ -228,7 +233,7 @@ describe("createGraphAgent", () => {
     const large = ofSize({ width: 2048, height: 512 });
     for (const live of [{}, { host: createPreviewHost(), registry }]) {
       const begun = performance.now();
-      const { events } = await serve(large, { ...live, previews: true }).run("x");
+      const { events } = await serve(large, { ...live, previews: true }).run("{}");
       const seconds = (performance.now() - begun) / 1000;
       const previews = events.filter(({ event }) => event === "preview");
       assert.ok(previews.length >= 1 && previews.length <= 1 + seconds, `${previews.length} in ${seconds} s`);
@@ -239,13 +244,13 @@ describe("createGraphAgent", () => {
       const { width, height } = await decodePng(Buffer.from(base64!, "base64"));
       assert.deepEqual([width, height], [128, 32]);
     }
-    const { events } = await serve(ofSize({ width: 64, height: 64 })).run("x");
+    const { events } = await serve(ofSize({ width: 64, height: 64 })).run("{}");
     assert.ok(!events.some(({ event }) => event === "preview"));
   });
 
   it("writes each run's files to its own folder, also of concurrent runs", async () => {
     const { start, read } = serve({ "1": lake, "2": save(["1", 0], "same") }, { threads: 2 });
-    const ids = await Promise.all(["a", "b", "c", "d"].map(start));
+    const ids = await Promise.all(["{}", "{}", "{}", "{}"].map(start));
     const ended = await Promise.all(ids.map(read));
     for (const { id, last } of ended) {
       const files = JSON.parse(String(last.response)) as { subfolder: string }[];
@@ -339,7 +344,7 @@ describe("createGraphAgent", () => {
       }),
     });
     const graph = { "1": { class_type: "strays", inputs: {} } };
-    const { last } = await serve(graph, { registry: createRegistry([strays], registry) }).run("x");
+    const { last } = await serve(graph, { registry: createRegistry([strays], registry) }).run("{}");
     const files = JSON.parse(String(last.response)) as { url: string; subfolder: string }[];
     assert.deepEqual(
       files.map(({ subfolder }) => /^runs\/[-\w]+\/etc$/.test(subfolder)),
@@ -362,7 +367,7 @@ describe("createGraphAgent", () => {
     });
     const live = { registry: createRegistry([names], registry), host: { ...createPreviewHost(), name: "mine" } };
     const { run } = serve({ "1": { class_type: "names the host", inputs: {} } }, live);
-    const { state, events } = await run("x");
+    const { state, events } = await run("{}");
     assert.deepEqual([state, host], ["succeeded", "mine"]);
     assert.ok(
       events.some(({ event, data }) => event === "warning" && data.message === "Node 1 (names the host): mind the gap"),
@@ -374,7 +379,7 @@ describe("createGraphAgent", () => {
     const graph = { "1": lake, "2": save(["1", 0], "two"), "3": save(["1", 0], "three") };
     for (const live of [{}, { host: createPreviewHost() }]) {
       const { run } = serve(graph, { ...live, targets: ["3"], extraPnginfo: { note: { by: "us" } } });
-      const { id, last } = await run("x");
+      const { id, last } = await run("{}");
       const files = JSON.parse(String(last.response)) as { filename: string }[];
       assert.deepEqual(
         files.map(({ filename }) => filename),
@@ -408,7 +413,7 @@ describe("createGraphAgent", () => {
     const cacheDir = join(folder(), "cache");
     const started: unknown[][] = [];
     for (const options of [{ setup: pathToFileURL(setup) }, { setup: pathToFileURL(setup) }, { registry: nodes }]) {
-      const { events } = await serve(graph, { ...options, cacheDir }).run("x");
+      const { events } = await serve(graph, { ...options, cacheDir }).run("{}");
       started.push(events.filter(({ event }) => event === "node_start").map(({ data }) => data.node));
     }
     assert.deepEqual(started, [["1", "2"], ["2"], ["2"]]);
@@ -416,7 +421,7 @@ describe("createGraphAgent", () => {
 
   it("runs old class names through classAliases", async () => {
     const graph = { "1": lake, "2": { ...save(["1", 0], "x"), class_type: "easy saveImageLazy" } };
-    const { state, events } = await serve(graph, { classAliases: { "easy ": "ext " } }).run("x");
+    const { state, events } = await serve(graph, { classAliases: { "easy ": "ext " } }).run("{}");
     assert.equal(state, "succeeded");
     assert.ok(events.some(({ data }) => data.class_type === "easy saveImageLazy"));
   });

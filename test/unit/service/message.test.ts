@@ -8,6 +8,16 @@ const placeholder = (key: string): Parameter => ({ key, isRequired: true, proper
 const fills = (message: string, ...keys: string[]) => fillsOf(message, keys.map(placeholder));
 
 describe("fillsOf", () => {
+  const typed: Parameter[] = [
+    { key: "steps", isRequired: false, property: { title: "steps", type: "integer", minimum: 1, maximum: 100 } },
+    {
+      key: "Sampler",
+      isRequired: false,
+      property: { title: "Sampler", type: "string", enum: ["euler", "ddim"] },
+      renamed: new Map([["sample_euler", "euler"]]),
+    },
+  ];
+
   it("fills {{message}} with any text", () => {
     for (const text of [
       "a fox",
@@ -22,7 +32,36 @@ describe("fillsOf", () => {
     ]) {
       assert.deepEqual(fills(text, "message"), { message: text });
     }
-    assert.deepEqual(fills("a fox"), {});
+  });
+
+  it("an empty object sets nothing, and renders a graph without placeholders", () => {
+    for (const message of ["{}", " { } ", "System event: x\n{}"]) {
+      assert.deepEqual(fills(message), {});
+      assert.deepEqual(fillsOf(message, typed), {});
+    }
+  });
+
+  it("refuses a message that the graph has no use for, and names the keys it takes", async () => {
+    const refused = async (message: string, parameters: readonly Parameter[], sentence: string) =>
+      assert.equal((await refuses(() => fillsOf(message, parameters), "usage.invalid")).message, sentence);
+    const none = 'Message: the graph takes no message; send "{}" to render it as it is.';
+    for (const message of ["a fox", "", '{"message": "a fox"}', "System event: x"]) await refused(message, [], none);
+    const text =
+      'Message: the graph has no {{message}} for a plain text; it takes a JSON object with "steps", "Sampler".';
+    for (const message of ["a fox", "[]", '"steps"', "{steps: 1}"]) await refused(message, typed, text);
+    const key = (name: string) => `Message: the graph has no key "${name}"; it takes "steps", "Sampler".`;
+    await refused('{"step": 20}', typed, `${key("step")} Did you mean "steps"?`);
+    await refused('{"steps": 20, "6.text": "y"}', typed, key("6.text"));
+    await refused('{"toString": "t"}', typed, key("toString"));
+    const prompt = [placeholder("message"), placeholder("seed")];
+    await refused(
+      '{"message": "x"}',
+      prompt,
+      'Message: the graph needs a value for {{seed}}, received a JSON object with "message"; it takes "message", "seed".',
+    );
+    const many = Array.from({ length: 100 }, (_, i) => ({ ...typed[0]!, key: `k${i}` }));
+    const { message } = await refuses(() => fillsOf("a fox", many), "usage.invalid", /"k19" and more\.$/);
+    assert.ok(message.length < 300);
   });
 
   it("fills {{key}} from a JSON object, with every digit", () => {
@@ -38,12 +77,6 @@ describe("fillsOf", () => {
     const events = "System event: disk nearly full\nSystem event: {}\n";
     assert.deepEqual(fills(`${events}{"word": "fox"}`, "word"), { word: "fox" });
     assert.deepEqual(fills(`${events}a fox`, "message"), { message: `${events}a fox` });
-  });
-
-  it("a message sets nothing but placeholders", () => {
-    assert.deepEqual(fills('{"message": "x", "6.text": "y", "7.image": "../z", "toString": "t"}', "message"), {
-      message: "x",
-    });
   });
 
   it("names a placeholder without a value", async () => {
@@ -71,19 +104,8 @@ describe("fillsOf", () => {
     }
   });
 
-  const typed: Parameter[] = [
-    { key: "steps", isRequired: false, property: { title: "steps", type: "integer", minimum: 1, maximum: 100 } },
-    {
-      key: "Sampler",
-      isRequired: false,
-      property: { title: "Sampler", type: "string", enum: ["euler", "ddim"] },
-      renamed: new Map([["sample_euler", "euler"]]),
-    },
-  ];
-
   it("takes optional properties where they are there, by names of before too", () => {
-    assert.deepEqual(fillsOf("a fox", typed), {});
-    assert.deepEqual(fillsOf('{"steps": "20", "other": 1}', typed), { steps: "20" });
+    assert.deepEqual(fillsOf('{"steps": "20"}', typed), { steps: "20" });
     assert.deepEqual(fillsOf('{"Sampler": "sample_euler"}', typed), { Sampler: "sample_euler" });
   });
 

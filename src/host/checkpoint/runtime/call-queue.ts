@@ -45,7 +45,7 @@ export class CallQueue {
     signal?.throwIfAborted();
     const { mostWaiting = MOST_WAITING } = this.options;
     if (this.#waiting.length >= mostWaiting)
-      throw new LatentkitError("runtime.failed", `ONNX Runtime is busy: ${mostWaiting} calls wait for it already.`);
+      throw new LatentkitError("runtime.failed", `ONNX Runtime is busy: ${mostWaiting} calls are already waiting.`);
     let leave = () => {};
     const result = new Promise<T>((resolve, reject) => {
       const turn = { isAbandoned: false };

@@ -79,7 +79,7 @@ export function readRecord(line: string, path: string, number?: number): Journal
     const at = number === undefined ? "" : `, line ${number}`;
     return new LatentkitError("journal.refused", `Journal ${path}${at}: ${why}.`, {}, { cause });
   };
-  const damaged = (cause?: unknown) => refused("this is no record of a batch", cause);
+  const damaged = (cause?: unknown) => refused("the line is not a record of a batch", cause);
   let value: unknown;
   try {
     value = parseJson(line);

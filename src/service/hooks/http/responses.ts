@@ -27,7 +27,9 @@ export function sendBytes(
   res: ServerResponse,
   { status, bytes, headers, type = "application/json; charset=utf-8" }: ResponseHead & { bytes: Buffer },
 ): void {
-  res.writeHead(status, { ...BASE_HEADERS, ...headers, "Content-Type": type, "Content-Length": bytes.length });
+  const Vary = [res.getHeader("Vary"), headers?.Vary].filter((value) => value !== undefined).join(", ");
+  const own = { ...BASE_HEADERS, ...headers, ...(Vary !== "" && { Vary }) };
+  res.writeHead(status, { ...own, "Content-Type": type, "Content-Length": bytes.length });
   res.end(req.method === "HEAD" ? undefined : bytes);
 }
 

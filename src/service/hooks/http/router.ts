@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response, Router } from "express";
 import { loadExpress } from "../../../base/lazy-packages.js";
 import { HookError, type HookErrorKind } from "../hook-error.js";
+import { allowCrossOrigin } from "./access/cross-origin.js";
 import { ClientGone } from "./body.js";
 import { type Call, METHODS, type Route } from "./call.js";
 import { enterConnection } from "./connection.js";
@@ -37,6 +38,7 @@ async function handle(context: ProbeContext, route: Route, req: Request, res: Re
   res.setHeader("X-Request-Id", requestId);
   watch(context, route, requestId, req, res);
   await prepareResponse(req, res, clock);
+  if (allowCrossOrigin(config.web, req, res, methodsOf(route))) return;
   try {
     const handler = handlerOf(route, req.method);
     const query = new URLSearchParams(/\?(.*)$/s.exec(req.url)?.[1] ?? "");
@@ -48,13 +50,16 @@ async function handle(context: ProbeContext, route: Route, req: Request, res: Re
 }
 
 function handlerOf(route: Route, method: string) {
-  const handled = METHODS.filter((name) => route.handlers[name] !== undefined);
-  if (handled.length === 0) throw new HookError("not_found");
-  const match = handled.find((name) => name === (method === "HEAD" ? "GET" : method));
-  if (match !== undefined) return route.handlers[match]!;
-  const allowed = handled.flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
+  const allowed = methodsOf(route);
+  if (allowed.length === 0) throw new HookError("not_found");
+  const handler = route.handlers[(method === "HEAD" ? "GET" : method) as (typeof METHODS)[number]];
+  if (handler !== undefined && allowed.includes(method)) return handler;
   throw new HookError("method_not_allowed", undefined, { headers: { Allow: allowed.join(", ") } });
 }
+
+/** Methods of a route, HEAD beside GET. */
+const methodsOf = ({ handlers }: Route): string[] =>
+  METHODS.filter((name) => handlers[name] !== undefined).flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
 
 const pathParams = (req: Request) => Object.fromEntries(Object.entries(req.params).map(([k, v]) => [k, String(v)]));
 

@@ -33,17 +33,21 @@ interface Custom {
   readonly trial?: (request: SignedRequest) => object | undefined;
 }
 
+const IGNORED = { ok: true, status: "ignored" };
+
 const CUSTOMS: Readonly<Record<SignatureScheme, Custom>> = {
-  "standard-webhooks": { deliveryIds: ["{{webhook-id}}"] },
+  "standard-webhooks": { deliveryIds: ["{{webhook-id}}", "{{svix-id}}"] },
   github: {
     deliveryIds: ["{{X-GitHub-Delivery}}"],
-    trial: ({ headers }) => (headers["x-github-event"] === "ping" ? { ok: true, status: "ignored" } : undefined),
+    trial: ({ headers }) => (headers["x-github-event"] === "ping" ? IGNORED : undefined),
   },
   stripe: { deliveryIds: ["{{/id}}"] },
   slack: {
     // of events, and of commands
     deliveryIds: ["{{/event_id}}", "{{/trigger_id}}"],
     trial(request) {
+      // the check of a command's certificate
+      if (lookUp(request, { pointer: ["ssl_check"] }) === "1") return IGNORED;
       const challenge = lookUp(request, { pointer: ["challenge"] });
       const isTrial = lookUp(request, { pointer: ["type"] }) === "url_verification" && typeof challenge === "string";
       return isTrial ? { challenge } : undefined;

@@ -28,20 +28,27 @@ interface SignedHeaders {
 }
 
 interface Scheme {
-  readonly read: (header: (name: string) => string) => SignedHeaders;
+  readonly read: (header: (name: string) => string, has: (name: string) => boolean) => SignedHeaders;
   readonly keyOf: (secret: string) => string | Buffer;
   readonly print: (digest: Buffer) => string;
 }
+
+/** The headers of Standard Webhooks, and their names before there was a standard, which Svix still sends. */
+const STANDARD_SETS = [
+  ["webhook-id", "webhook-timestamp", "webhook-signature"],
+  ["svix-id", "svix-timestamp", "svix-signature"],
+] as const;
 
 const asText = (secret: string) => secret;
 
 /** Senders compute HMAC-SHA-256 over a prefix and the body; the schemes differ in headers, prefix, key and spelling. */
 const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   "standard-webhooks": {
-    read(header) {
-      const time = header("webhook-timestamp");
-      const signatures = header("webhook-signature").split(" ");
-      return { prefix: `${header("webhook-id")}.${time}.`, time, signatures };
+    read(header, has) {
+      // one set or the other: of a mixture, the part that counts could be unsigned
+      const set = STANDARD_SETS.find((set) => set.some(has)) ?? STANDARD_SETS[0];
+      const [id, time, signatures] = set.map(header) as [string, string, string];
+      return { prefix: `${id}.${time}.`, time, signatures: signatures.split(" ") };
     },
     keyOf: (secret) => standardKey(secret)!,
     print: (digest) => `v1,${digest.toString("base64")}`,
@@ -84,7 +91,10 @@ export function signatureCheck(options: {
   const { read, keyOf, print } = SCHEMES[options.scheme];
   const keys = options.secrets.map(keyOf);
   return (headers, nowMs) => {
-    const { prefix, time, signatures } = read((name) => oneHeader(headers, name));
+    const { prefix, time, signatures } = read(
+      (name) => oneHeader(headers, name),
+      (name) => headers[name] !== undefined,
+    );
     if (time !== undefined) checkTime(time, nowMs, options.replaySeconds);
     if (signatures.length > MOST_SIGNATURES) throw new SignatureFault(`more than ${MOST_SIGNATURES} signatures`);
     const candidates = signatures.map(sha256);

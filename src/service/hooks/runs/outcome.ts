@@ -58,13 +58,13 @@ export function cancelled(text: string | null): Outcome {
 }
 
 export const timedOut = (seconds: number): Outcome =>
-  ended("timed_out", `The run took longer than ${seconds} seconds.`, "timed_out");
+  ended("timed_out", `The run took longer than ${seconds} s.`, "timed_out");
 
 export const interrupted = (): Outcome =>
   ended("interrupted", "The service stopped while the run was running.", "interrupted");
 
 export const expired = (seconds: number): Outcome =>
-  ended("expired", `The run waited in the queue for more than ${seconds} seconds.`, "expired");
+  ended("expired", `The run waited in the queue for more than ${seconds} s.`, "expired");
 
 /** Outcome of a run that had not ended by its deadline, in steady ms; `state`: expired for one that waited. */
 export const pastDeadline = (state: "expired" | "timed_out", deadlineMark: number): Outcome =>

@@ -76,7 +76,7 @@ describe("download", () => {
     const isAllowed = (ip: string) => ["127.0.0.1", "::1"].includes(ip);
     await refuses(get(await to("https://169.254.169.254/"), { isAllowed }), "download.refused", /a public address/);
     await server!.close();
-    await refuses(get(await to("https://[")), "download.failed", /a redirect to no address/);
+    await refuses(get(await to("https://[")), "download.failed", /a redirect without an address/);
   });
 
   it("ends at its limit of bytes, announced or not", async () => {

@@ -109,6 +109,25 @@ describe("io/http/post", () => {
     await refuses(send(), "remote.failed", /connection failed/);
   });
 
+  it("names the service in whole sentences", async () => {
+    const sentences: string[] = [];
+    const refused = async (more: Partial<PostRequest>) =>
+      sentences.push((await refuses(send(more), /^remote\./)).message);
+    const cause = Object.assign(new Error("with the key"), { code: "ECONNREFUSED" });
+    await refused({ fetch: () => Promise.reject(new TypeError("fetch failed", { cause })) });
+    await refused({ fetch: () => new Promise(() => {}), timeoutMs: 20 });
+    respond = (response) => response.writeHead(302, { location: "/" }).end();
+    await refused({});
+    respond = (response) => response.end("abc");
+    await refused({ maxBytes: 2 });
+    assert.deepEqual(sentences, [
+      "Remote image service: the connection failed (ECONNREFUSED).",
+      "Remote image service: expected a response within 0.02 s, received none.",
+      "Remote image service: expected a response, received a redirect (302).",
+      "Remote image service: expected a response of at most 2 bytes, received more.",
+    ]);
+  });
+
   it("waits once for Retry-After, in seconds or until a date", async () => {
     let count = 0;
     respond = (response) => {

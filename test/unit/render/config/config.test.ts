@@ -34,6 +34,7 @@ describe("parseConfig", () => {
       on_loss: "requeue",
       retries: { attempts: 3, first_delay_seconds: 5, longest_delay_seconds: 300, codes: [] },
       trust_proxy: false,
+      allowed_origins: [],
       incoming: {},
       webhooks: {},
       metrics: "open",
@@ -84,6 +85,43 @@ describe("parseConfig", () => {
     );
     refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
     refused([], /expected object/);
+  });
+
+  it("takes origins as browsers send them, and nothing that is more or less", () => {
+    const parse = (allowed_origins: unknown) => parseConfig({ channels: { web: { allowed_origins } } }, "test");
+    const given = ["https://Gallery.Example.com", "http://localhost:5173", "https://a.example:443", "http://[::1]:80"];
+    given.push("https://bücher.example", "chrome-extension://abcdef");
+    const { allowed_origins } = parse(given).channels.web;
+    assert.deepEqual(allowed_origins, [
+      ...["https://gallery.example.com", "http://localhost:5173", "https://a.example", "http://[::1]"],
+      ...["https://xn--bcher-kva.example", "chrome-extension://abcdef"],
+    ]);
+    // a configuration is read once more on its way to the service
+    assert.deepEqual(parse(allowed_origins).channels.web.allowed_origins, allowed_origins);
+    const wrong = [
+      "*",
+      "https://*.example.com",
+      "https://a.example/",
+      "https://a.example/path",
+      "a.example",
+      "null",
+      "",
+    ];
+    wrong.push(
+      "https://",
+      "https://u@a.example",
+      "https://a.example?x",
+      "https://a.example:99999",
+      "https://a b",
+      "//a.example",
+    );
+    for (const origin of wrong) {
+      refused(
+        { channels: { web: { allowed_origins: ["https://a.example", origin] } } },
+        /"channels\.web\.allowed_origins\.1": expected an origin, scheme:\/\/host or scheme:\/\/host:port/,
+      );
+    }
+    refused({ channels: { web: { allowed_origins: "https://a.example" } } }, /"channels\.web\.allowed_origins"/);
   });
 
   const slips: [string, unknown][] = [

@@ -2,10 +2,11 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { HookConfig } from "../../hook-config.js";
 import { HookError } from "../../hook-error.js";
+import { isAllowedOrigin } from "../../http/access/cross-origin.js";
 
 // decision 312
 /**
- * Refuses what a page of another site sends: it could start prompts by a form or an image, without any preflight. With
+ * Refuses what a page of another site sends that the configuration does not allow: it could start prompts by a form or an image, without any preflight. With
  * `comfy_classic: open` also a name that its owner may have pointed at this machine. Fails with invalid_request, status 403.
  */
 export function refuseForeign({ web }: HookConfig, req: IncomingMessage): void {
@@ -17,7 +18,7 @@ export function refuseForeign({ web }: HookConfig, req: IncomingMessage): void {
     origin === undefined
       ? site === "none" || site === "same-origin"
       : from !== undefined && own.some((name) => name === from);
-  if (!isOwn) throw forbidden("a page of another site may not call this service");
+  if (!isOwn && !isAllowedOrigin(web, req)) throw forbidden("a page of another site may not call this service");
   if (web.comfy_classic !== "open" || isAddress(host)) return;
   if (host !== undefined && host === publicHost) return;
   throw forbidden("expected an address, localhost or the host of public_url as Host");

@@ -22,11 +22,15 @@ export function againRoute(context: HookContext): Route {
       throw new HookError("invalid_request", "a run of a batch is started by `latentkit render --store` alone");
     }
     const message = body.message ?? earlier.message;
+    if (message === "" && body.graph != null) {
+      throw new HookError("invalid_request", "message: is required with another graph: the earlier run has none");
+    }
     // another default time now is no reason to refuse the run's own
     const timeoutSeconds = body.timeoutSeconds ?? Math.min(earlier.timeoutSeconds, maxRunSeconds(config.limits));
     await respondToStart(context, call, {
-      // events of a wake or a heartbeat are no message that the agent has to check
       origin: body.message == null && earlier.origin !== "agent" ? "wake" : "agent",
+      // events of a heartbeat, or facts of a prompt
+      isUnchecked: body.message == null && body.graph == null && earlier.origin !== "agent",
       message,
       name: (body.name ?? earlier.name)?.trim() || undefined,
       sessionKey: resolveSessionKey({ ...config.sessions, defaultKey: earlier.sessionKey }, body),

@@ -20,6 +20,8 @@ export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
   readonly idempotencyKey: string | undefined;
   /** Name of the graph that the request chose. */
   readonly graphName?: string | undefined;
+  /** Whether message and graph are those of an earlier run, which no request brought for the agent to check. */
+  readonly isUnchecked?: boolean;
 };
 
 /** Limits of a body that may start a run. Fails with shutting_down. */
@@ -49,7 +51,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
     traceparent: traceparentOf(call.req),
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payloadOf(start)) },
     admit() {
-      if (origin === "agent") refuseMessage(context, message, graph);
+      if (!start.isUnchecked) refuseMessage(context, message, graph);
       context.startRates.count(tokenId, [sessionKey]);
     },
   });

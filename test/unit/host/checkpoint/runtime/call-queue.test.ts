@@ -101,7 +101,7 @@ describe("CallQueue", () => {
   it("refuses a call when too many wait", async () => {
     const { ends, call } = make({ mostWaiting: 1 });
     const [first, second] = [call("a"), call("b")];
-    await refuses(call("c"), "runtime.failed", /busy: 1 calls wait/);
+    await refuses(call("c"), "runtime.failed", /busy: 1 calls are already waiting/);
     ends[0]!();
     await first;
     ends[1]!();

@@ -110,6 +110,28 @@ describe("signatures of senders", () => {
     }
   });
 
+  it("standard-webhooks: the names of Svix as well, all three or none", () => {
+    const vector = VECTORS["the Standard Webhooks specification"]!;
+    const standard = Object.entries(vector.headers);
+    const svix = standard.map(([name, value]) => [name.replace("webhook", "svix"), value] as const);
+    assert.equal(holds({ ...vector, headers: Object.fromEntries(svix) }), true);
+    // both: those of the standard count
+    const wrong = svix.map(([name]) => [name, "x"] as const);
+    assert.equal(holds({ ...vector, headers: Object.fromEntries([...standard, ...wrong]) }), true);
+    for (let mask = 1; mask < 7; mask++) {
+      const mixed = standard.map((entry, i) => ((mask >> i) & 1 ? svix[i]! : entry));
+      const fault = outcome(() => holds({ ...vector, headers: Object.fromEntries(mixed) }));
+      assert.match(String(fault), /the header webhook-(id|timestamp|signature) is missing/);
+    }
+    for (const [name] of svix) {
+      const rest = Object.fromEntries(svix.filter((entry) => entry[0] !== name));
+      assert.match(
+        String(outcome(() => holds({ ...vector, headers: rest }))),
+        new RegExp(`the header ${name} is missing`),
+      );
+    }
+  });
+
   it("hold where one of several is right, of schemes that send several", () => {
     const [standard, stripe] = [VECTORS["the Standard Webhooks specification"]!, VECTORS["Stripe's library"]!];
     const good = String(standard.headers["webhook-signature"]);

@@ -248,7 +248,7 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
       assert.equal((await runs.get(first)).state, "running");
       await clock.advance(1);
       const data = await assertEnded(runs, first, "timed_out");
-      assert.deepEqual(data, { error: "The run took longer than 5 seconds.", code: "timed_out" });
+      assert.deepEqual(data, { error: "The run took longer than 5 s.", code: "timed_out" });
       assert.equal((await runs.get(second)).state, "queued");
       await clock.advance(1000);
       await until(async () => (await runs.get(second)).state === "running", "the second run");
@@ -647,7 +647,7 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
       assert.equal((await runs.get(second)).state, "queued");
       await clock.advance(1_000);
       const data = await assertEnded(runs, second, "expired");
-      assert.deepEqual(data, { error: "The run waited in the queue for more than 3600 seconds.", code: "expired" });
+      assert.deepEqual(data, { error: "The run waited in the queue for more than 3600 s.", code: "expired" });
       (await script.call(first)).succeed("ok");
       await assertEnded(runs, first, "succeeded");
       await turns();

@@ -5,7 +5,7 @@ import { HookError } from "#src/service/hooks/hook-error.js";
 describe("origin guard of the classic API", () => {
   const passes = (headers: Record<string, string>, web: object = {}) => {
     try {
-      refuseForeign({ web: { comfy_classic: "token", ...web } } as never, { headers } as never);
+      refuseForeign({ web: { comfy_classic: "token", allowed_origins: [], ...web } } as never, { headers } as never);
       return true;
     } catch (error) {
       assert.ok(error instanceof HookError);
@@ -28,6 +28,24 @@ describe("origin guard of the classic API", () => {
     for (const origin of foreign) assert.equal(passes({ host, origin }), false, origin);
     assert.equal(passes({ origin: "http://evil.example" }), false);
     for (const site of ["cross-site", "same-site"]) assert.equal(passes({ host, "sec-fetch-site": site }), false, site);
+  });
+
+  it("allowed origins pass, whole and alone, and change nothing of the Host", () => {
+    const web = { allowed_origins: ["https://gallery.example.com"] };
+    const headers = { host, "sec-fetch-site": "cross-site" };
+    assert.ok(passes({ ...headers, origin: "https://gallery.example.com" }, web));
+    for (const origin of [
+      "http://gallery.example.com",
+      "https://gallery.example.com:8443",
+      "https://a.gallery.example.com",
+    ])
+      assert.equal(passes({ ...headers, origin }, web), false, origin);
+    // an image of that page has no Origin
+    assert.equal(passes(headers, web), false);
+    const open = { ...web, comfy_classic: "open" };
+    const rebound = { host: "evil.example", origin: "https://gallery.example.com" };
+    assert.equal(passes(rebound, open), false);
+    assert.ok(passes({ ...rebound, host: "127.0.0.1:8188" }, open));
   });
 
   it("a proxy's host counts where it is trusted, its last one", () => {

@@ -110,7 +110,7 @@ describe("prompts of the classic API", () => {
     await service.post("/history", { clear: true });
     assert.deepEqual(await list(), []);
     // a run of a hook is no prompt
-    const { run_id } = await service.start("hello");
+    const { run_id } = await service.start("{}");
     assert.deepEqual(await (await service.get(`/history/${run_id}`)).json(), {});
   });
 

@@ -28,7 +28,7 @@ describe("files of the classic API", () => {
     assert.equal((await service.get(viewOf(entry, { subfolder: "../.." }))).status, 400);
     assert.equal((await service.get(viewOf(entry, { subfolder: "" }))).status, 404);
     // of a hook: its own routes serve it
-    const { run_id } = await service.start("hello");
+    const { run_id } = await service.start("{}");
     await until(async () => (await service.hooks.runs.status(run_id)).finishedAt !== null, "the end");
     const hooked = new URLSearchParams({ filename: "quick_00001_.png", subfolder: `runs/${run_id}` });
     assert.equal((await service.get(`/view?${hooked}`)).status, 404);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { createGraphAgent } from "latentkit/hooks";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
@@ -123,5 +124,105 @@ describe("graphs by their names", () => {
       changed.files.map(({ name }) => name),
       ["b.txt"],
     );
+  });
+
+  describe("a message that its graph has no use for", () => {
+    const set = graph("set", "{{style}}");
+    // neither a placeholder nor a titled primitive
+    const fixed = { 2: graph("fixed", "same")[2] };
+    const signed = (body: string, keys: object) => {
+      const mac = createHmac("sha256", SECRET).update(body).digest("hex");
+      return { "x-hub-signature-256": `sha256=${mac}`, ...keys };
+    };
+    const SECRET = "0123456789abcdef";
+    const start = (placeholders = { message: "{{/text}}" }) => {
+      const incoming = { it: { signature: "github", secrets: SECRET, placeholders } } as const;
+      return open({ agent: agentOf({ prompt: graph("prompt"), set, fixed }), config: { incoming } });
+    };
+    const refusal = async (response: Response) => [
+      response.status,
+      ((await response.json()) as { error: string }).error,
+    ];
+
+    it("is refused at every door before there is a run", async () => {
+      const service = await start({ text: "{{/text}}" } as never);
+      const body = JSON.stringify({ text: "x" });
+      const unknown = 'the graph has no key "stile"; it takes "message", "Steps".';
+      const text = 'the graph needs a value for {{style}}, received plain text; it takes "style", "Steps".';
+      const none = 'the graph takes no message; send "{}" to render it as it is.';
+      const stile = '{"message": "x", "stile": "y"}';
+      for (const [path, request, sentence, headers] of [
+        ["/hooks/agent", { message: stile }, `Message: ${unknown}`],
+        ["/api/hooks/agent", { message: "x", graph: "set" }, `Message: ${text}`],
+        ["/hooks/agent", { message: "x", graph: "fixed" }, `Message: ${none}`],
+        ["/hooks/agent", { message: '{"message": "x"}', graph: "fixed" }, `Message: ${none}`],
+        ["/hooks/wake", { text: stile }, `Message: ${unknown}`],
+        ["/hooks/group", { items: [{ message: "x" }, { message: stile }] }, `items.1: Message: ${unknown}`],
+        ["/hooks/group", { items: [{ message: "x" }], defaults: { graph: "fixed" } }, `items.0: Message: ${none}`],
+        [
+          "/hooks/in/it",
+          body,
+          'Message: the graph needs a value for {{message}}, received a JSON object with "text"; it takes "message", "Steps".',
+          signed(body, {}),
+        ],
+      ] as [string, object | string, string, Record<string, string>?][]) {
+        // a refused request keeps no key: the next one is refused too
+        for (let i = 0; i < 2; i++) {
+          const response = await service.post(path, request, { "idempotency-key": "k", ...headers });
+          assert.deepEqual(await refusal(response), [400, sentence], path);
+        }
+      }
+      assert.equal((await service.hooks.runs.list({ limit: 10 })).runs.length, 0);
+      const { status, files } = await ended(service, await service.start("{}", { graph: "fixed" }));
+      assert.deepEqual([status, files.map(({ name }) => name)], ["succeeded", ["fixed.txt"]]);
+    });
+
+    it("is refused when a run is started again, also one of a graph that takes another", async () => {
+      const service = await start();
+      const { run_id } = await service.start("x");
+      const again = (body: object) => service.post(`/api/runs/${run_id}/again`, body);
+      assert.match(String((await refusal(await again({ message: '{"stile": "y"}' })))[1]), /\{\{message\}\}/);
+      assert.match(String((await refusal(await again({ graph: "fixed" })))[1]), /takes no message/);
+      assert.equal((await again({})).status, 200);
+    });
+
+    it("an earlier run of a job takes neither a message nor another graph without one", async () => {
+      const agent = agentOf({ prompt: graph("prompt") });
+      const service = await open({ agent, config: { comfy_api: true } });
+      const job = await service.post("/api/v2/jobs", { workflow: fixed });
+      const { id } = (await job.json()) as { id: string };
+      const again = (body: object) => service.post(`/api/runs/${id}/again`, body);
+      for (const [body, sentence] of [
+        [{ message: "x" }, "Message: a graph that came with its request takes none."],
+        [{ graph: "prompt" }, "message: is required with another graph: the earlier run has none"],
+      ] as const) {
+        assert.deepEqual(await refusal(await again(body)), [400, sentence]);
+      }
+      for (const body of [{}, { message: "x", graph: "prompt" }]) assert.equal((await again(body)).status, 200);
+    });
+
+    it("fails a run that no request started, such as one of a heartbeat", async () => {
+      const service = await open({ agent: agentOf({ fixed }) });
+      assert.equal((await service.post("/hooks/wake", { text: "up", mode: "next-heartbeat" })).status, 200);
+      const { runs } = await service.hooks.heartbeat();
+      const { status } = await ended(service, { status_url: `/api/runs/${runs[0]!.runId}` });
+      assert.equal(status, "failed");
+    });
+
+    it("is told at the start, of graphs and of senders", async () => {
+      const service = await start({ text: "{{/text}}" } as never);
+      const warnings = service
+        .log()
+        .split("\n")
+        .filter((line) => line.includes('"level":40'));
+      assert.deepEqual(
+        warnings.map((line) => (JSON.parse(line) as { msg: string }).msg),
+        [
+          'the graph "fixed" takes no message: requests with one are refused, "{}" renders it as it is',
+          'incoming.it: the default graph has no key "text": its deliveries are refused',
+        ],
+      );
+      assert.doesNotMatch((await open()).log(), /takes no message/);
+    });
   });
 });

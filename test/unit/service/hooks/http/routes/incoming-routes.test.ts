@@ -84,6 +84,27 @@ describe("POST /hooks/in/NAME", () => {
     });
   }
 
+  it("knows a delivery of Svix by its own id", async () => {
+    const { url, hooks } = await oneSender({ signature: "standard-webhooks", secrets: SECRET, message: "m" });
+    const send = (id: string) => {
+      const body = JSON.stringify(payloads["standard-webhooks"]);
+      const signed = SIGN["standard-webhooks"]({ secret: SECRET, body, time: nowSeconds(), id });
+      const svix = Object.entries(signed).map(([name, value]) => [name.replace("webhook", "svix"), value]);
+      const headers = { "content-type": "application/json", ...Object.fromEntries(svix) };
+      return fetch(`${url}/hooks/in/it`, { method: "POST", headers, body });
+    };
+    const responses = [await send("msg_1"), await send("msg_1"), await send("msg_2")];
+    assert.deepEqual(
+      responses.map(({ status, headers }) => [status, headers.get("idempotent-replayed")]),
+      [
+        [200, null],
+        [200, "true"],
+        [200, null],
+      ],
+    );
+    assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 2);
+  });
+
   it("takes the secrets of a rotation, and has the alias below /api", async () => {
     const other = "ZmVkY2JhOTg3NjU0MzIxMA==";
     const service = await oneSender({ ...GITHUB, secrets: [other, SECRET] });
@@ -284,6 +305,23 @@ describe("POST /hooks/in/NAME", () => {
       const service = await oneSender(GITHUB);
       const body = new URLSearchParams({ payload: JSON.stringify(ISSUE) }).toString();
       assert.equal((await runOf(service, await service.send(body, { headers: form }))).message, "a quiet lake");
+    });
+
+    it("of Slack's check of a certificate get 200 once they are signed, and start nothing", async () => {
+      const service = await oneSender({
+        ...{ signature: "slack", secrets: SECRET, placeholders: { message: "{{/text}}" } },
+        when: { "/command": "/paint" },
+      });
+      const check = await service.send("ssl_check=1&token=x", { headers: form });
+      assert.deepEqual([check.status, await json(check)], [200, { ok: true, status: "ignored" }]);
+      const unsigned = await service.send("ssl_check=1&token=x", { headers: form, secret: "ZmVkY2JhOTg3NjU0MzIxMA==" });
+      assert.equal(unsigned.status, 401);
+      assert.deepEqual((await service.hooks.runs.list({ limit: 1 })).runs, []);
+      const body = "command=%2Fpaint&text=a+lake&ssl_check=0&trigger_id=1";
+      assert.equal(
+        (await runOf(service, await service.send(body, { headers: form }))).message,
+        '{"message": "a lake"}',
+      );
     });
 
     for (const [body, sentence] of [
