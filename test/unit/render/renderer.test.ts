@@ -164,7 +164,6 @@ describe("createRenderer", () => {
 
   it("leaves the caller's event loop free while a picture of 4096 x 4096 is made @alone @long", async function () {
     if (mainThreadMs() === undefined) skip(this, "processor time of a thread is read on Linux");
-    this.timeout(60_000);
     const graph = {
       "1": { class_type: "EmptyImage", inputs: { width: 4096, height: 4096, batch_size: 1, color: 0x336699 } },
       "2": { class_type: "ImageBlur", inputs: { image: ["1", 0], blur_radius: 3, sigma: 1 } },

@@ -178,7 +178,7 @@ describe("createRuntime", () => {
     assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
   });
 
-  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it @long", async () => {
+  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it @alone @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();
