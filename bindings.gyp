@@ -66,7 +66,8 @@
               "-Wl,-z,nodelete",
               "-static-libstdc++",
               "-Wl,--gc-sections",
-              "-Wl,--version-script=<(module_root_dir)/native/addon/exports.map",
+              "-Xlinker",
+              "'--version-script=<(module_root_dir)/native/addon/exports.map'",
               "-s"
             ]
           }
@@ -333,7 +334,8 @@
               "-Wl,-z,nodelete",
               "-static-libstdc++",
               "-Wl,--gc-sections",
-              "-Wl,--version-script=<(module_root_dir)/native/cuda/exports.map",
+              "-Xlinker",
+              "'--version-script=<(module_root_dir)/native/cuda/exports.map'",
               "-s"
             ]
           }

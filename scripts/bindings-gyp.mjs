@@ -62,10 +62,16 @@ function gypTarget({ folder, targets }, name) {
   const target = targets.get(name);
   if (target === undefined) return undefined;
   const [group] = target.compileGroups;
-  const flags = words(group.compileCommandFragments);
+  const flags = group.compileCommandFragments.flatMap(({ fragment }) => words(fragment));
   const inGyp = (text) => text.replaceAll(join(folder, "native/cuda"), "<(module_root_dir)/build");
-  const link = (role) => words((target.link?.commandFragments ?? []).filter((fragment) => fragment.role === role));
-  const linkFlags = link("flags").map((flag) => flag.replace(root, "<(module_root_dir)/"));
+  const link = (role) =>
+    (target.link?.commandFragments ?? [])
+      .filter((part) => part.role === role)
+      .flatMap(({ fragment }) => words(fragment));
+  // in quotes, since node-gyp's make hands a linker's flags to the shell as they are
+  const linkFlags = link("flags").map((flag) =>
+    flag.includes(root) ? `'${flag.replace(root, "<(module_root_dir)/")}'` : flag,
+  );
   return {
     target_name: name,
     type: TYPES[target.type],
@@ -87,9 +93,9 @@ function kernels(folder, inGyp) {
   const makefile = join(folder, "native/cuda/CMakeFiles/latentkit_cuda.dir/build.make");
   const command = /&& (\S*nvcc -fatbin .*)$/m.exec(readFileSync(makefile, "utf8"))?.[1];
   if (command === undefined) throw new Error(`${makefile} has no command of nvcc.`);
-  const action = command
-    .split(" ")
-    .map((word, i) => (i === 0 ? NVCC : inGyp(word.startsWith(root) ? relative(root, word) : word)));
+  const action = words(command).map((word, i) =>
+    i === 0 ? NVCC : inGyp(word.startsWith(root) ? relative(root, word) : word),
+  );
   const inputs = action.slice(-1);
   const outputs = action.slice(-2, -1);
   const actions = [{ action_name: "kernels", inputs, outputs, action }];
@@ -98,7 +104,8 @@ function kernels(folder, inGyp) {
   return { variables: { "nvcc%": "nvcc" }, actions, target_conditions: [["OS=='linux'", library]] };
 }
 
-const words = (fragments) => fragments.flatMap(({ fragment }) => fragment.split(" ")).filter((word) => word !== "");
+/** The words of a command as CMake writes it: one with a blank is in quotes. */
+const words = (command) => (command.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^"(.*)"$/, "$1"));
 
 function includeFolder(path) {
   if (path.endsWith("/node-addon-api")) return [ADDON_API];

@@ -26,12 +26,7 @@ function underAddressSanitizer() {
   ]);
   // node itself is not instrumented: the runtime must be there before it, and node's own leaks are not ours
   const library = (name) => execFileSync("gcc", [`-print-file-name=${name}`], { encoding: "utf8" }).trim();
-  const mocha = [
-    join(root, "node_modules/mocha/bin/mocha.js"),
-    "--timeout",
-    "300000",
-    "build/test/unit/native/*.test.js",
-  ];
+  const mocha = [join(root, "node_modules/mocha/bin/mocha.js"), "build/test/unit/native/*.test.js"];
   run("module's tests, ASan and UBSan", process.execPath, mocha, {
     LD_PRELOAD: `${library("libasan.so")} ${library("libstdc++.so.6")}`,
     ASAN_OPTIONS: "detect_leaks=0",

@@ -32,8 +32,7 @@ const SMALLER: Readonly<Record<string, Record<string, number>>> = {
 /** Graphs of every run of the tests; the others are rendered by npm run test:long. */
 const QUICK = ["image-to-image", "inpainting", "noise-injection"];
 
-describe("graphs that sample, on tiny checkpoints", function () {
-  this.timeout(120_000);
+describe("graphs that sample, on tiny checkpoints", () => {
   const folder = temporaryFolder();
   let host: CheckpointHost;
   before(() => {

@@ -30,10 +30,14 @@ describe("EventSource in Chromium", () => {
   });
 
   it("reads a run by stream_url, resumes after a lost connection, stops at the end", async () => {
+    let lose = () => {};
+    const lost = new Promise<void>((resolve) => {
+      lose = resolve;
+    });
     const agent: Agent = async (_run, { emit }) => {
       for (let i = 0; i < 20; i++) {
         emit("delta", { delta: i });
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        if (i === 10) await lost;
       }
       return { response: "seen" };
     };
@@ -47,7 +51,10 @@ describe("EventSource in Chromium", () => {
       listening.server.on("request", ({ url: path }) => {
         if (cut || !path?.startsWith("/api/stream")) return;
         cut = true;
-        setTimeout(() => listening.server.closeAllConnections(), 500);
+        setTimeout(() => {
+          listening.server.closeAllConnections();
+          lose();
+        }, 500);
       });
       const seen = await page.evaluate(watch, stream_url);
       const numbered = seen.events.filter(({ name }) => name !== "replay_meta");

@@ -12,7 +12,7 @@ import { type CodeBlock, makeCheckout, makeProject } from "./process/docs.js";
 const SERVE = /^npx (latentkit serve.*)$/m;
 /** The port that pages show. */
 const SHOWN_PORT = "8188";
-const BLOCK_MS = 60_000;
+const BLOCK_MS = 240_000;
 
 /**
  * Runs the blocks of one page in order, as a reader does who goes down the page in one project and one terminal: files

@@ -17,8 +17,7 @@ async function fillAxes(page: Page, axes: readonly (readonly [key: string, value
   }
 }
 
-describe("page: batch", function () {
-  this.timeout(60_000);
+describe("page: batch", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 

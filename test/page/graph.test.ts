@@ -19,8 +19,7 @@ async function drop(page: Page, name: string, type: string, bytes: Buffer): Prom
   await page.locator(".drop").dispatchEvent("drop", { dataTransfer });
 }
 
-describe("page: graph", function () {
-  this.timeout(60_000);
+describe("page: graph", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 

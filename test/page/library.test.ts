@@ -4,8 +4,7 @@ import { modelsFolder } from "../helpers/models/models-folder.js";
 import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
 
-describe("page: nodes and models", function () {
-  this.timeout(60_000);
+describe("page: nodes and models", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
 import { pageServiceStarter, postMessage } from "../helpers/page/page-service.js";
 
-describe("page: pictures", function () {
-  this.timeout(60_000);
+describe("page: pictures", () => {
   const open = pageOpener();
   const { start } = pageServiceStarter();
 

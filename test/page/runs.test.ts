@@ -21,8 +21,7 @@ type Frames = { requestAnimationFrame(callback: (at: number) => void): void };
 const badge = (page: Page) => page.locator(".run-state");
 const row = (page: Page, name: string) => page.getByRole("listitem").filter({ hasText: name });
 
-describe("page: runs", function () {
-  this.timeout(60_000);
+describe("page: runs", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 

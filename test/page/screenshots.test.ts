@@ -27,8 +27,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   writeFileSync(path, bytes);
 }
 
-describe("page: pictures of the documents", function () {
-  this.timeout(60_000);
+describe("page: pictures of the documents", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 

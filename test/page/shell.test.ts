@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { checkAccess, enterToken, pageOpener, TOKEN } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
 
-describe("page: token and shell", function () {
-  this.timeout(60_000);
+describe("page: token and shell", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 

@@ -118,8 +118,7 @@ describe("latentkit/testing", () => {
     });
   });
 
-  it("vitest runs the matcher, fails on another pixel, and updates @long", function () {
-    this.timeout(300_000);
+  it("vitest runs the matcher, fails on another pixel, and updates @long", () => {
     makeProject(folder());
     writeFileSync(join(folder(), "package.json"), '{ "type": "module" }');
     const write = (value: number) =>

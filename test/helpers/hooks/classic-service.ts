@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createPreviewHost } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
 import WebSocket from "ws";
+import type { Clock } from "#src/service/hooks/clock.js";
 import { temporaryFolder } from "../folders.js";
 import { bearer, type RunningService, serviceStarter, until } from "./hook-service.js";
 
@@ -53,6 +54,7 @@ export function classicStarter(): (options?: {
   readonly limits?: object;
   readonly inThread?: boolean;
   readonly previews?: boolean;
+  readonly clock?: Clock;
 }) => Promise<RunningService> {
   const folder = temporaryFolder();
   const start = serviceStarter();
@@ -60,11 +62,11 @@ export function classicStarter(): (options?: {
   afterEach(async () => {
     for (const agent of agents.splice(0)) await agent.close();
   });
-  return async ({ web = {}, limits = {}, inThread = false, previews } = {}) => {
+  return async ({ web = {}, limits = {}, inThread = false, previews, clock } = {}) => {
     const host = inThread ? undefined : createPreviewHost();
     const agent = createGraphAgent({ graph: quick(), outputDir: join(folder(), "out"), threads: 1, host, previews });
     agents.push(agent);
-    return start({ agent, config: { comfy_classic: "token", ...web, limits } });
+    return start({ agent, ...(clock && { clock }), config: { comfy_classic: "token", ...web, limits } });
   };
 }
 

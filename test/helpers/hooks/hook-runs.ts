@@ -127,9 +127,9 @@ export async function refusesHook(work: Promise<unknown>, kind: HookErrorKind): 
   return error;
 }
 
-/** Waits in real time, at most twenty seconds. */
+/** Waits in real time, at most two minutes. */
 export async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 20_000;
+  const end = performance.now() + 120_000;
   while (!(await isSo())) {
     if (performance.now() > end) assert.fail(`waited in vain for ${what}`);
     await sleep(1);

@@ -5,6 +5,7 @@ import type { Agent } from "#src/service/agent.js";
 import type { Clock } from "#src/service/hooks/clock.js";
 import type { HookServiceOptions } from "#src/service/hooks/service.js";
 import { FakeClock } from "./fake-clock.js";
+import { until as waitUntil } from "./hook-runs.js";
 
 export const TOKEN = "correct-horse-battery-staple";
 
@@ -85,11 +86,6 @@ export function serviceStarter(): (
 const isRaw = (body: unknown): body is string | Uint8Array<ArrayBuffer> =>
   typeof body === "string" || body instanceof Uint8Array;
 
-/** Waits, some seconds at most, until something holds. */
-export async function until(isSo: () => boolean | Promise<boolean>, what = "the condition"): Promise<void> {
-  for (let i = 0; i < 1000; i++) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  throw new Error(`${what} did not come to hold`);
-}
+/** Waits until something holds. */
+export const until = (isSo: () => boolean | Promise<boolean>, what = "the condition"): Promise<void> =>
+  waitUntil(isSo, what);

@@ -42,7 +42,7 @@ export class RawClient {
   }
 
   /** The first response, as soon as headers and (by its length) body are in. Fails after `ms`. */
-  async response(ms = 5000): Promise<RawResponse> {
+  async response(ms = 120_000): Promise<RawResponse> {
     for (const end = Date.now() + ms; Date.now() < end; ) {
       const parsed = parse(this.#text);
       if (parsed !== undefined) return parsed;

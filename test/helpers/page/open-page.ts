@@ -41,7 +41,7 @@ export function pageOpener(): (url: string, options?: { scheme?: "light" | "dark
       timezoneId: "UTC",
     });
     contexts.push(context);
-    context.setDefaultTimeout(50_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     const errors: string[] = [];
     const requests: string[] = [];

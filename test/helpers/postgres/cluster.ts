@@ -10,7 +10,7 @@ import { skip } from "../skip.js";
 import { PROGRAMS } from "./programs.js";
 
 const KEEPER = fileURLToPath(new URL("./keeper.js", import.meta.url));
-const START_MS = 60_000;
+const START_MS = 120_000;
 
 /** Process of the whole test run: mocha's, whose workers run files of tests. */
 const runner = process.env.MOCHA_WORKER_ID === undefined ? process.pid : process.ppid;

@@ -14,7 +14,7 @@ const isRoot = process.getuid?.() === 0;
 
 function run(program: string, ...args: string[]): void {
   const path = join(PROGRAMS!, program);
-  const options = { cwd: folder, stdio: "ignore", timeout: 60_000 } as const;
+  const options = { cwd: folder, stdio: "ignore", timeout: 120_000 } as const;
   if (!isRoot) execFileSync(path, args, options);
   else execFileSync("setpriv", [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups", path, ...args], options);
 }

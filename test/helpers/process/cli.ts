@@ -15,6 +15,7 @@ export function latentkit(
     cwd?: string;
     env?: Record<string, string>;
     onStdout?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
+    onStderr?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
   } = {},
 ): Promise<Ran> {
   return new Promise((resolve, reject) => {
@@ -30,6 +31,7 @@ export function latentkit(
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       ran.stderr += text;
+      options.onStderr?.(ran.stderr, (signal) => child.kill(signal));
     });
     child.on("error", reject);
     child.on("close", (code) => resolve({ ...ran, code }));

@@ -8,8 +8,7 @@ import { latentkit } from "../../helpers/process/cli.js";
 const source = join(root, "test/graphs/sampling/text-to-image.json");
 const small = ["--set", "4.width=64", "--set", "4.height=64", "--set", "5.steps=2"];
 
-describe("latentkit with --models", function () {
-  this.timeout(60_000);
+describe("latentkit with --models", () => {
   const folder = temporaryFolder();
   const graphWith = (checkpoint: string): string => {
     const path = join(folder(), "graph.json");

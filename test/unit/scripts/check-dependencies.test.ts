@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { root } from "../../helpers/folders.js";
 
 interface ThirdParty {
@@ -11,6 +16,7 @@ interface ThirdParty {
 interface Dependencies {
   checkLicenses(installed: readonly [string, { license?: string }][]): string[];
   checkVersions(parts: readonly ThirdParty[], notice: string): string[];
+  readAudit(printed: string): { findings: string[]; silence?: string };
 }
 
 const script = (path: string): Promise<unknown> => import(new URL(`../../../../scripts/${path}`, import.meta.url).href);
@@ -52,5 +58,48 @@ describe("scripts/check-dependencies", () => {
     assert.equal(findings.length, 2, findings.join("\n"));
     assert.match(findings[0]!, /^NOTICE: expected preact 1\.0\.0 with /);
     assert.match(findings[1]!, /third-party\.json: expected preact \d\S+, received 1\.0\.0\.$/);
+  });
+
+  describe("with a registry", () => {
+    const { name, version } = JSON.parse(readFileSync(join(root, "node_modules/express/package.json"), "utf8"));
+    const CRITICAL = {
+      express: [{ id: 1, url: "https://a.test/1", title: "a hole", severity: "critical", vulnerable_versions: "*" }],
+    };
+    for (const [what, status, answer, code, said, unsaid] of [
+      ["that knows of nothing", 200, {}, 0, /^Licences, versions and known vulnerabilities are in order\.$/m, /NOT/],
+      ["that knows of a hole", 200, CRITICAL, 1, /^express \S.* has a critical vulnerability\.$/m, /in order/],
+      [
+        "that offers no audit",
+        ...[405, {}, 0],
+        /^Known vulnerabilities were NOT checked, because npm audit could not ask: 405 .*\.\nLicences and versions are/m,
+        /known vulnerabilities are in order/,
+      ],
+    ] as [string, number, object, number, RegExp, RegExp][])
+      it(`${what} says so, however npm is set`, async () => {
+        // npm asks for the versions of what it is warned of, by GET
+        const registry = createServer(({ method }, response) => {
+          const [code, body] =
+            method === "GET" ? [200, { name, versions: { [version]: { name, version } } }] : [status, answer];
+          response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
+        }).listen(0, "127.0.0.1");
+        await once(registry, "listening");
+        const { port } = registry.address() as AddressInfo;
+        const address = { npm_config_registry: `http://127.0.0.1:${port}/`, no_proxy: "127.0.0.1" };
+        const child = spawn(process.execPath, ["scripts/check-dependencies.mjs"], {
+          cwd: root,
+          env: { ...process.env, ...address, npm_config_offline: "true", npm_config_audit: "false" },
+        });
+        const [[exit], printed] = await Promise.all([once(child, "close"), text(child.stderr)]);
+        registry.close();
+        assert.equal(exit, code, printed);
+        assert.match(printed, said);
+        assert.doesNotMatch(printed, unsaid);
+      });
+  });
+
+  it("takes what is no report for silence", () => {
+    assert.deepEqual(checks.readAudit(""), { findings: [], silence: "npm printed no report" });
+    const refused = checks.readAudit('{"message":"request failed","error":{"summary":"","detail":""}}');
+    assert.deepEqual(refused, { findings: [], silence: "request failed" });
   });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 interface Script {
@@ -23,7 +24,7 @@ describe("scripts/check-layers", () => {
   const folder = temporaryFolder();
   let script: Script;
   before(async () => {
-    script = (await import(`file://${root}scripts/check-layers.mjs`)) as Script;
+    script = (await import(pathToFileURL(join(root, "scripts/check-layers.mjs")).href)) as Script;
   });
 
   /** Sentences of one rule on a tree of these files. */

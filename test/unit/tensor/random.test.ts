@@ -150,7 +150,7 @@ describe("randn, source GPU", () => {
         }
       }
     }
-  }).timeout(20_000);
+  });
 
   function cudaValues({ kind, seed, shape, calls }: CudaCase, card: Card): Float32Array {
     if (kind !== "sequence") return randn(shape, { seed, source: "GPU", card }).data;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -12,6 +12,8 @@ import { skip } from "../../../helpers/skip.js";
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** First line, of a graph that loads models. */
 const HOST_LINE = /^Preview host: .*\n/;
+/** Comes every 10 s, as on a busy machine. */
+const PROGRESS_LINE = /^\d+(?: of \d+)? done(?:(?! in ).)*\n/gm;
 /** Empties the line that a bar is on. */
 const CLEAR = "\r\x1b[2K";
 const SMALL = ["--set", "1.empty_latent_width=64"];
@@ -42,7 +44,7 @@ describe("latentkit render, many times", () => {
       env: {},
       ...terminal,
     });
-    const err = output.err.replace(HOST_LINE, "");
+    const err = output.err.replace(HOST_LINE, "").replace(PROGRESS_LINE, "");
     return {
       code,
       out: output.out,
@@ -65,7 +67,7 @@ describe("latentkit render, many times", () => {
   it("prints the files as they are done and sums up on stderr", async () => {
     const { code, paths, err } = await run(["--seeds", "3,18446744073709551614..18446744073709551615"]);
     assert.equal(code, 0, err);
-    assert.match(err, /^3 done in \d+\.\d\d s \([\d.]+ per second\)\n$/);
+    assert.match(err, /^3 done in [\d.]+ s \([\d.]+ per second\)\n$/);
     assert.deepEqual(
       paths,
       images().map((file) => join(out(), file)),
@@ -354,8 +356,10 @@ describe("latentkit render, many times", () => {
     assert.equal((await run([...args, "--out", out("a")])).code, 0);
     const kept = filesIn(join(folder(), "cache"));
     assert.ok(kept.length > 0);
+    const nodesOf = () => kept.map((file) => statSync(join(folder(), "cache", file)).ino);
+    const before = nodesOf();
     assert.equal((await run([...args, "--out", out("b")])).code, 0);
-    assert.deepEqual(filesIn(join(folder(), "cache")), kept, "nothing was computed that was not known");
+    assert.deepEqual(nodesOf(), before, "nothing was kept again that was known");
     assert.deepEqual(hashesIn(out("b/latent-noisy")), hashesIn(out("a/latent-noisy")));
     assert.equal((await run([...size, "--out", out("c")])).code, 0);
     assert.deepEqual(hashesIn(out("c/latent-noisy")), hashesIn(out("a/latent-noisy")));
@@ -441,7 +445,7 @@ describe("latentkit render, many times, as a process", () => {
     const limit = done + 10;
     const resumed = await latentkit(args("--seeds", "0..99999", "--limit", String(limit), "--resume"));
     assert.equal(resumed.code, 0, resumed.stderr);
-    assert.match(resumed.stderr, new RegExp(`^Preview host: .*\\n10 done, ${done} skipped in`));
+    assert.match(resumed.stderr, new RegExp(`^10 done, ${done} skipped in`, "m"));
     const whole = hashesIn(join(folder(), "out/latent-noisy"));
     rmSync(join(folder(), "out"), { recursive: true });
     assert.equal((await latentkit(args("--seeds", "0..99999", "--limit", String(limit)))).code, 0);
@@ -480,7 +484,7 @@ describe("latentkit render, many times, as a process", () => {
     const done = pictures().length;
     const limit = ["--limit", String(done + 2), "--resume"];
     const resumed = await latentkit(args("--seeds", "0..1999", ...limit));
-    assert.match(resumed.stderr, new RegExp(`^Preview host: .*\\n2 done, ${done} skipped in`));
+    assert.match(resumed.stderr, new RegExp(`^2 done, ${done} skipped in`, "m"));
   });
 
   it("stops at once at a second Ctrl-C, and leaves no half picture", async () => {
@@ -491,8 +495,10 @@ describe("latentkit render, many times, as a process", () => {
         if (isSent || !text.includes('"item-start"')) return;
         isSent = true;
         kill("SIGINT");
-        // an item of that size takes far longer; signals that come together are one
-        setTimeout(() => kill("SIGINT"), 50);
+      },
+      // signals that come together would be one; an item of that size takes far longer
+      onStderr: (text, kill) => {
+        if (text.endsWith("stops at once.\n")) kill("SIGINT");
       },
     });
     assert.equal(cut.code, 130, cut.stderr);

@@ -46,6 +46,9 @@ describe("latentkit serve", () => {
   };
   const stateOf = async (service: Serving, { status_url }: { status_url: string }) =>
     ((await (await get(service.url + status_url)).json()) as { status: string }).status;
+  const started = async (service: Serving, run: { status_url: string }) => {
+    while ((await stateOf(service, run)) === "queued") await sleep(10);
+  };
   afterEach(async () => {
     for (const { child } of running) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -86,8 +89,7 @@ describe("latentkit serve", () => {
     assert.equal(await fileOf({ message: "x" }), "first.txt");
     const hangUp = async (sentence: RegExp) => {
       service.child.kill("SIGHUP");
-      for (let i = 0; !sentence.test(service.output.err) && i < 500; i++) await sleep(10);
-      assert.match(service.output.err, sentence);
+      while (!sentence.test(service.output.err)) await sleep(10);
     };
     write("a.json", graph("second"));
     write("b.json", "{");
@@ -156,7 +158,7 @@ describe("latentkit serve", () => {
     const { stdout, stderr, status } = spawnSync("bash", ["-euo", "pipefail", "-c", line], {
       encoding: "utf8",
       env,
-      timeout: 30_000,
+      timeout: 120_000,
     });
     assert.equal(status, 0, stderr);
     assert.deepEqual(
@@ -257,7 +259,7 @@ describe("latentkit serve", () => {
   it("first signal: lets runs end and stores their output", async () => {
     const service = await openSlow();
     const run = await start(service.url, { message: "wait 700" });
-    await sleep(200);
+    await started(service, run);
     assert.equal(await service.stop(), 0);
     const again = await openSlow();
     assert.equal(await stateOf(again, run), "succeeded");
@@ -267,25 +269,22 @@ describe("latentkit serve", () => {
 
   it("interrupts runs after the drain, stops at once at a second signal @long", async () => {
     const service = await openSlow({ drain_seconds: 1 });
-    const run = await start(service.url, { message: "wait 60000" });
-    await sleep(200);
+    const run = await start(service.url, { message: "wait 1000000" });
+    await started(service, run);
     assert.equal(await service.stop(), 0);
-    const again = await openSlow({ drain_seconds: 60 });
+    const again = await openSlow({ drain_seconds: 600 });
     assert.equal(await stateOf(again, run), "interrupted");
-    await start(again.url, { message: "wait 60000" });
-    await sleep(200);
+    await started(again, await start(again.url, { message: "wait 1000000" }));
     again.child.kill("SIGINT");
-    await sleep(300);
-    const started = performance.now();
+    while (!again.output.err.includes("Stopping: ")) await sleep(10);
     assert.equal(await again.stop("SIGINT"), 130);
-    assert.ok(performance.now() - started < 5000);
   });
 
   it("reports runs of a killed process as interrupted", async () => {
     const service = await openSlow();
-    const run = await start(service.url, { message: "wait 60000" });
+    const run = await start(service.url, { message: "wait 1000000" });
     const queued = await start(service.url, { message: "next" });
-    await sleep(200);
+    await started(service, run);
     await service.stop("SIGKILL");
     const again = await openSlow();
     const events = eventsOf(await (await get(again.url + run.stream_url)).text());
@@ -295,7 +294,7 @@ describe("latentkit serve", () => {
 
   it("agent throws in a timer: its run fails, others end, exit code 1 @long", async () => {
     const service = await openSlow({ running_per_session: 2, running: 2 });
-    const other = await start(service.url, { message: "wait 700" });
+    const other = await start(service.url, { message: "wait 3000" });
     const crashing = await start(service.url, { message: "crash 60000" });
     const queued = await start(service.url, { message: "next" });
     const stream = get(service.url + crashing.stream_url).then((response) => response.text());

@@ -24,8 +24,7 @@ describe("what every machine computes alike", () => {
     );
   });
 
-  it("is compared by each instruction set and with 1, 2 and 7 threads @long", async function () {
-    this.timeout(300_000);
+  it("is compared by each instruction set and with 1, 2 and 7 threads @long", async () => {
     const seen = [];
     for await (const { isa, threads, differing, failure } of compare()) {
       assert.equal(failure, undefined);

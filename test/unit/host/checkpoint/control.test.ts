@@ -11,8 +11,7 @@ const hint = Tensor.from(
   [1, 64, 64, 3],
 );
 
-describe("controls of a checkpoint's model", function () {
-  this.timeout(60_000);
+describe("controls of a checkpoint's model", () => {
   const host = tinyHost();
   let model: Model;
   let net: ControlNet;

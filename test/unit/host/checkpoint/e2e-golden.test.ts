@@ -66,8 +66,7 @@ const IMPRECISE = ["sd1/vae_encode_for_inpaint"];
 /** One prompt names an embedding that is not there. */
 const assertKnown = (warning: string): void => assert.match(warning, /^Embedding "missing-one" is left out/);
 
-describe("checkpoints from end to end, golden", function () {
-  this.timeout(120_000);
+describe("checkpoints from end to end, golden", () => {
   let folder: string;
   let host: CheckpointHost;
   before(() => {

@@ -35,8 +35,7 @@ const pipeGraph = (changes: object) => ({
   "5": { class_type: "SaveImage", inputs: { images: ["4", 0], filename_prefix: "pipe" } },
 });
 
-describe("createCheckpointHost", function () {
-  this.timeout(60_000);
+describe("createCheckpointHost", () => {
   const folder = temporaryFolder();
   const host = tinyHost();
 

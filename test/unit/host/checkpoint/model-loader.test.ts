@@ -8,8 +8,7 @@ import { copyWeights, someContext, tinyHost, tinyModels } from "../../../helpers
 
 const tiny = (name: string): string => join(tinyModels(), `${name}.safetensors`);
 
-describe("ModelLoader", function () {
-  this.timeout(60_000);
+describe("ModelLoader", () => {
   const more = mkdtempSync(join(tmpdir(), "latentkit-loader-"));
   const own = (name: string): string => join(more, `${name}.safetensors`);
   before(() => {

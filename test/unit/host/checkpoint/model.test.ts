@@ -9,8 +9,7 @@ const cond = (seed: number, options: Record<string, unknown> = {}): Conditioning
 const x = randn([1, 4, 8, 8], { seed: 1 });
 const SIGMA = 2;
 
-describe("CheckpointModel", function () {
-  this.timeout(60_000);
+describe("CheckpointModel", () => {
   const host = tinyHost();
   let model: Model;
   before(async () => {

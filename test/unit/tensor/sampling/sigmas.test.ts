@@ -96,7 +96,7 @@ describe("sigmas", () => {
       if (!good) wrong.push(id);
     }
     assert.deepEqual(wrong, []);
-  }).timeout(30_000);
+  });
 
   it("has the reference's tables and maps", () => {
     for (const [name, { table, table_len, table_stride, timestep_of_sigma }] of Object.entries(meta.models)) {

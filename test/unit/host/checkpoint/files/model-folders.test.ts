@@ -222,7 +222,7 @@ describe("ModelFolders", () => {
     assert.deepEqual(models.list("vae"), ["v.safetensors"]);
   });
 
-  it("answers for 5,000 loaders of a graph in no time, missing ones too", () => {
+  it("answers for 5,000 loaders of a graph in no time, missing ones too @alone", () => {
     for (let i = 0; i < 300; i++) write(`m/loras/${i % 10}/${i}.safetensors`);
     const models = roots("m");
     const start = process.cpuUsage();

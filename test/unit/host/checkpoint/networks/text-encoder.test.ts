@@ -28,8 +28,7 @@ function encoded(
 /** A vector of one row of ids, as an encoder gives it. */
 const batched = (vector: Tensor): Tensor => Tensor.from(vector.data, [1, ...vector.shape]);
 
-describe("buildTextEncoder", function () {
-  this.timeout(120_000);
+describe("buildTextEncoder", () => {
   const folder = temporaryFolder();
 
   for (const name of CHECKPOINTS)

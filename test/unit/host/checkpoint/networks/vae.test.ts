@@ -89,8 +89,7 @@ function assertTraced(keys: readonly string[], expected: readonly string[]): voi
 
 const isWhole = (image: Tensor): boolean => image.shape[1]! % 8 === 0 && image.shape[2]! % 8 === 0;
 
-describe("VAE networks", function () {
-  this.timeout(120_000);
+describe("VAE networks", () => {
   const folder = temporaryFolder();
 
   for (const name of CHECKPOINTS) {

@@ -120,8 +120,7 @@ const SD1_SHAPES = fullSizeShapes().sd1;
 const without = (shapes: Shapes, part: string): Shapes =>
   withKeys(shapes, (key) => (key.includes(part) ? undefined : key));
 
-describe("recogniseCheckpoint", function () {
-  this.timeout(120_000);
+describe("recogniseCheckpoint", () => {
   const folder = temporaryFolder();
 
   for (const name of CHECKPOINTS)

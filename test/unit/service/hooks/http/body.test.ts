@@ -270,11 +270,10 @@ describe("slow and broken bodies", () => {
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 15"])).send('{"mess');
     const drip = setInterval(() => client.send("a"), 400);
-    const since = Date.now();
     const response = await client.response();
     clearInterval(drip);
     assert.equal(response.status, 408);
-    assert.ok(Date.now() - since < 2500, "the body's own clock, not the server's last resort");
+    // the server's last resort would send no such header
     assert.equal(JSON.parse(response.body).request_id, response.headers["x-request-id"]);
     assert.equal(JSON.parse(response.body).ok, false);
     await client.closed;

@@ -13,7 +13,7 @@ const POINTS = 16;
 /** Starts that the process acknowledged before it died at its n-th statement. */
 function crash(path: string, statement: number): Promise<{ wakes: string[]; runs: string[]; all?: number }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [CRASHER, path, String(statement)], { timeout: 20_000 }, (_error, stdout) => {
+    execFile(process.execPath, [CRASHER, path, String(statement)], { timeout: 120_000 }, (_error, stdout) => {
       const of = (kind: string) =>
         [...stdout.matchAll(new RegExp(`^${kind} (\\S+)$`, "gm"))].map(([, value]) => value!);
       const [all] = of("all");

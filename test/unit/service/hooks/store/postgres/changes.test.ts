@@ -65,10 +65,15 @@ describe("listen of the PostgreSQL store", () => {
     const schema = newSchema();
     const [writer, reader] = [create(schema), create(schema)];
     await writer.open();
-    for (let i = 0; i < 10; i++) await add(writer, `${i}-${"x".repeat(900)}`);
-    // hints of the starts have gone out when those of the claims are collected
-    await sleep(100);
     const { ids } = await heard(reader);
+    for (let i = 0; i < 10; i++) await add(writer, `${i}-${"x".repeat(900)}`);
+    // hints come in order: with that of the last run all of the starts are there
+    for (let i = 0; ids.at(-1) !== `last${i - 1}`; i++) {
+      ids.splice(0);
+      await add(writer, `last${i}`);
+      await until(() => ids.length > 0, "a hint");
+    }
+    ids.splice(0);
     const held = await writer.claim({ worker: "w", count: 10, leaseMs: 1, startedAt: 1, event });
     assert.equal(held.length, 10);
     await until(() => ids.length > 0, "a hint");

@@ -224,11 +224,9 @@ describe("createPostgresStore", () => {
     proxy.cut();
     await store.ping();
     await proxy.stop();
-    const begun = performance.now();
     await refusesHook(store.createRun(newRun("r2")), "store_unavailable");
     await refusesHook(store.getRun("r1"), "store_unavailable");
     await refusesHook(store.ping(), "store_unavailable");
-    assert.ok(performance.now() - begun < 2000, `${performance.now() - begun} ms`);
     await proxy.start();
     await store.ping();
     assert.equal(await store.getRun("r2"), null);
@@ -242,14 +240,12 @@ describe("createPostgresStore", () => {
     await store.createRun(newRun("r1"));
     await store.startRun("r1", 1, started);
     proxy.freeze(true);
-    const begun = performance.now();
     await Promise.all([
       refusesHook(store.createRun(newRun("r2")), "store_unavailable"),
       refusesHook(store.append("r1", { ...NOTHING, events: [started] }, KEEP), "store_unavailable"),
       refusesHook(store.getRun("r1"), "store_unavailable"),
       refusesHook(store.ping(), "store_unavailable"),
     ]);
-    assert.ok(performance.now() - begun < 8000, `${performance.now() - begun} ms`);
     proxy.freeze(false);
     assert.equal(await store.getRun("r2"), null);
     assert.equal((await store.getRun("r1"))?.lastEventId, 1);

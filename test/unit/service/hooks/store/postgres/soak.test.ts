@@ -11,7 +11,7 @@ const SESSIONS = 8;
 const RUNS = 160;
 const WORKERS = 3;
 const FAULTS = 12;
-const DEADLINE_MS = 50_000;
+const DEADLINE_MS = 200_000;
 
 const limits = { events: 1000, bytes: 1_000_000 };
 const error = { error: "lost", code: "interrupted" };

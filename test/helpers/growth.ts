@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { cpuMsSince } from "./cpu-time.js";
+
+const FACTOR = 16;
+/** Thrice for each doubling, for caches and garbage: linear work takes 16 times as long, quadratic work 256 times. */
+const MOST = 81;
+/** What takes less is not measured. */
+const LEAST_MS = 1;
+const TRIES = 5;
+
+/** Fails if 16 times the input takes more than 81 times the processor's time, each at its best of some tries. */
+export async function growsLinearly<T>(
+  size: number,
+  prepare: (size: number) => T | Promise<T>,
+  work: (input: T) => unknown,
+): Promise<void> {
+  const inputs = [await prepare(size), await prepare(FACTOR * size)];
+  const best = inputs.map(() => Number.POSITIVE_INFINITY);
+  for (let i = 0; i < TRIES; i++)
+    for (const [at, input] of inputs.entries()) {
+      const start = process.cpuUsage();
+      await work(input);
+      best[at] = Math.min(best[at]!, cpuMsSince(start));
+    }
+  const [small, large] = best as [number, number];
+  assert.ok(large <= Math.max(LEAST_MS, MOST * small), `${small} ms for ${size}, ${large} ms for ${FACTOR * size}`);
+}
