@@ -100,7 +100,7 @@ async function begin(
   const nodeIds = graph.ids.filter((id) => nodes.has(id));
   const runId = job.runId ?? randomUUID();
   emit({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
-  for (const warning of warnings) emit({ type: "warning", ...warning });
+  setting.warnings.begin(warnings);
   if (cycles.length > 0) {
     emit(cycleHappening(cycles[0]!));
     emit({ type: "run-done", status: "failed", outputs: {}, ui: {} });

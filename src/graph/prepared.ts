@@ -1,8 +1,9 @@
 import { type LatentkitError, suggest } from "../base/errors.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json/lossless.js";
+import { bendOf } from "../nodes/bends.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";
-import { plain, tryConvert } from "../nodes/values.js";
+import { CONVERTED, plain, tryConvert } from "../nodes/values.js";
 
 // decision 175
 export interface PreparedLink {
@@ -22,8 +23,30 @@ export interface PreparedNode {
   readonly links: readonly PreparedLink[];
   /** Converted values of the declared inputs that are no links. */
   readonly values: Readonly<Record<string, unknown>>;
+  /** Values that the graph itself holds and the node does not compute with. */
+  readonly bends: readonly InputBend[];
   /** Inputs that the class does not declare: not passed to the node, yet part of its signature. */
   readonly unknown: readonly (readonly [string, unknown])[];
+}
+
+/** A value that a node computes with in place of the one that its input received: both, as `bendOf` says. */
+export interface InputBend {
+  readonly input: string;
+  readonly bend: string;
+}
+
+/** Bends of a node's values that the graph itself holds, by its declared inputs. */
+export function bendsOf(
+  specs: Readonly<Record<string, InputSpec>>,
+  inputs: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
+): InputBend[] {
+  return Object.keys(values).flatMap((input) => {
+    const spec = specs[input]!;
+    const received = Object.hasOwn(inputs, input) ? unwrap(inputs[input]) : undefined;
+    const bend = CONVERTED.has(spec.type) ? bendOf(spec, received, values[input]) : undefined;
+    return bend === undefined ? [] : [{ input, bend }];
+  });
 }
 
 /** Returns x of `{ "__value__": x }`, the form in which a graph holds a list that is no link. */
@@ -83,7 +106,8 @@ export function prepareUnchecked(
       values[input] = looseValue(spec, unwrap(raw), context);
     }
   }
-  return { id, displayId, definition, links, values, unknown: unknownInputs(definition, inputs) };
+  const bends = bendsOf(definition.inputs, inputs, values);
+  return { id, displayId, definition, links, values, bends, unknown: unknownInputs(definition, inputs) };
 }
 
 function looseValue(spec: InputSpec, value: unknown, context: ChoiceContext): unknown {

@@ -83,7 +83,7 @@ const EDITOR_LEFTOVERS: ReadonlySet<string> = new Set([
   "speak_and_recognation",
 ]);
 /** Suggestions cost time, and more unknown inputs than this are no typing errors. */
-const MAX_WARNINGS = 200;
+export const MAX_WARNINGS = 200;
 
 export interface CheckedGraph {
   readonly validation: Validation;
@@ -148,7 +148,13 @@ export function checkGraph(
       const at = { nodeId: id, node: raw.class_type as string };
       if (lack !== undefined) warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${lack}.`) });
     }
-    prepared.set(id, { id, displayId: id, definition, links, values: checked.values, unknown });
+    for (const { input, bend } of checked.bends) {
+      if (warnings.length >= MAX_WARNINGS) break;
+      const at = { nodeId: id, node: raw.class_type as string };
+      warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
+    }
+    const { values, bends } = checked;
+    prepared.set(id, { id, displayId: id, definition, links, values, bends, unknown });
     for (const link of links) {
       if (seen.has(link.source)) continue;
       seen.add(link.source);

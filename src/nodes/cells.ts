@@ -2,9 +2,16 @@ import { inputError } from "../base/errors.js";
 import { firstChannels } from "../tensor/channels.js";
 import { cropped } from "../tensor/parts.js";
 import type { Tensor } from "../tensor/tensor.js";
+import type { InputSpec } from "./inputs.js";
 
 /** Side of a latent cell in pixels. */
 export const CELL = 8;
+
+/** An INT input in pixels, of which the node takes whole cells. */
+export const inCells = <Spec extends InputSpec<number>>(spec: Spec, cell: number = CELL): Spec => ({
+  ...spec,
+  used: (pixels: number) => pixels - (pixels % cell),
+});
 
 /** Cuts an axis and the one after it down to whole cells, as much on either side. */
 export function wholeCells(x: Tensor, axis: number): Tensor {

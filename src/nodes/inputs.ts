@@ -39,6 +39,8 @@ export interface InputSpec<Value = unknown> {
   readonly renamed?: ReadonlyMap<unknown, Choice>;
   /** COMBO: the kind of the host's files that the choices are; other names of a file stand for it. */
   readonly files?: FileKind;
+  /** INT: the value that the node computes with, where it rounds or clamps; a run warns where it is another one. */
+  readonly used?: (value: number) => number;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */

@@ -20,12 +20,13 @@ import { InputFiles } from "../io/files/input-files.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import { parseJson } from "../io/json/lossless.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
+import { bendOf } from "./bends.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoiceContext, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
-import { convertInput, expectedOf } from "./values.js";
+import { CONVERTED, convertInput, expectedOf } from "./values.js";
 
 // decision 30
 /** Options of `invokeNode`: the surroundings that a graph would give the node. */
@@ -47,7 +48,7 @@ export interface InvokeOptions {
   config?: NodeConfig;
   /** Device that computes: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
   device?: DeviceChoice;
-  /** Receives warnings: an input that the node does not have. */
+  /** Receives warnings: an input that the node does not have, a value that it does not compute with. */
   log?: (message: string) => void;
 }
 
@@ -71,9 +72,6 @@ const HIDDEN_RULES: OptionRules<NonNullable<InvokeOptions["hidden"]>> = {
   extra_pnginfo: CHECKED_LATER,
   unique_id: CHECKED_LATER,
 };
-
-/** Types whose values are converted; all others are objects of the application. */
-const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
 
 /** Results of one node, in the order of its outputs. */
 export interface Invoked<Result extends readonly unknown[] = unknown[]> {
@@ -119,6 +117,7 @@ export async function invokeNode(
   warnOfUnknownInputs(definition, inputs, context.log);
   const choices = new InvokeChoices(context, options.files);
   const received = readInputs(definition, inputs, choices);
+  warnOfBends(definition, inputs, received, context.log);
   validateInputs(definition, received, choices);
   refuseAborted(options.signal);
   let returned: unknown;
@@ -221,6 +220,20 @@ function warnOfUnknownInputs(definition: NodeDefinition, inputs: object, log: (m
     if (Object.hasOwn(definition.inputs, name)) continue;
     const { hint } = suggest(name, Object.keys(definition.inputs));
     log(`${definition.key} has no input ${describe(name)}; its value is not used.${hint}`);
+  }
+}
+
+function warnOfBends(
+  { key, inputs: specs }: NodeDefinition,
+  given: Readonly<Record<string, unknown>>,
+  received: Readonly<Record<string, unknown>>,
+  log: (message: string) => void,
+): void {
+  for (const [input, spec] of Object.entries(specs)) {
+    if (!CONVERTED.has(spec.type) || !Object.hasOwn(given, input)) continue;
+    const [values, used] = [given[input], received[input]].map((value) => (Array.isArray(value) ? value : [value]));
+    const bend = values!.map((value, i) => bendOf(spec, value, used![i])).find((sentence) => sentence !== undefined);
+    if (bend !== undefined) log(`${key}, input "${input}": ${bend}.`);
   }
 }
 

@@ -4,6 +4,9 @@ import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { pythonText } from "../io/python-text.js";
 import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";
 
+/** Types whose values are converted; all others are objects of the application. */
+export const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
+
 const WIDGETS: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO", "LIST", "*"]);
 
 /** Lists of choices beyond this length are counted, not listed, in messages. */

@@ -58,13 +58,23 @@ export class RunResults {
     return undefined;
   }
 
-  /** Begins to write the result of a node that ran for `ms`, unless it has more than outputs. */
-  async store(node: PreparedNode, { outputs, ui, skipped }: Entry, ms: number): Promise<void> {
+  /**
+   * Begins to write the result of a node that ran for `ms`, unless it has more than outputs: one with warnings is computed
+   * again, so that every run warns.
+   */
+  async store(node: PreparedNode, { outputs, ui, skipped, warnings }: Entry, ms: number): Promise<void> {
     const { id, definition } = node;
     // a file that the node read may have changed since it was signed
     if (definition.isChanged !== undefined) this.signer.confirm(id, await readChange(node, this.choiceContext));
     const signature = this.signer.storable(id);
-    if (signature === undefined || ui !== undefined || skipped === true || !fits(definition, outputs)) return;
+    if (
+      signature === undefined ||
+      ui !== undefined ||
+      skipped === true ||
+      warnings !== undefined ||
+      !fits(definition, outputs)
+    )
+      return;
     this.disk.write(signature, outputs, ms);
   }
 

@@ -1,4 +1,4 @@
-import { atNode, LatentkitError } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { Host } from "../../host/types.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import type { Folders, NodeConfig, NodeContext } from "../../nodes/define.js";
@@ -80,8 +80,7 @@ export class RunningNode implements NodeContext {
 
   get log(): (message: string) => void {
     return (message) => {
-      const { nodeId, node } = this;
-      if (!this.isOver) this.setting.warn(nodeId, atNode({ nodeId, node: node.definition.key }, message));
+      if (!this.isOver) this.setting.warnings.add(this.node, message);
     };
   }
 

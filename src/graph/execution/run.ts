@@ -1,4 +1,4 @@
-import { atNode, inputError, LatentkitError } from "../../base/errors.js";
+import { inputError, LatentkitError } from "../../base/errors.js";
 import { withDevice } from "../../tensor/device/choice.js";
 import type { RunResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
@@ -141,14 +141,13 @@ export class Run {
     const { definition, id } = node;
     const input = gathered.empty;
     if (input === undefined) return false;
-    const at = { nodeId: id, node: definition.key };
     if (gathered.calls > 0) {
       if (!this.setting.isChecked || definition.inputs[input]!.optional) return false;
-      throw inputError("input.missing", { ...at, input }, "a value and not an empty list", undefined);
+      const at = { nodeId: id, node: definition.key, input };
+      throw inputError("input.missing", at, "a value and not an empty list", undefined);
     }
-    const message = atNode(at, `input "${input}": the list is empty; the node does not run.`);
-    this.emit({ type: "warning", nodeId: id, message });
-    this.finish(node, { outputs: definition.outputs.map(() => []), skipped: true }, 0);
+    this.setting.warnings.add(node, `input "${input}": the list is empty; the node does not run.`);
+    this.finish(node, this.kept(node, { outputs: definition.outputs.map(() => []), skipped: true }), 0);
     return true;
   }
 
@@ -164,7 +163,7 @@ export class Run {
       if (called.results.some(({ expand }) => expand !== undefined)) {
         return this.expand(node, called.results, called.ui, started);
       }
-      const entry: Entry = { outputs: mergeOutputs(definition, called.results), ui: called.ui };
+      const entry = this.kept(node, { outputs: mergeOutputs(definition, called.results), ui: called.ui });
       if (called.ran > 0) {
         const ms = performance.now() - started;
         if (this.stored !== undefined) await this.stored.store(node, entry, ms);
@@ -185,6 +184,7 @@ export class Run {
     if (isOffline) refuseNetwork(expansion.nodes, choiceContext.files);
     for (const inner of expansion.nodes) {
       this.nodes.set(inner.id, inner);
+      for (const { input, bend } of inner.bends) this.setting.warnings.addBend(inner, input, () => bend);
       this.memory.addReader(inner);
     }
     this.expanded.set(node.id, { ...expansion, ui, started });
@@ -198,7 +198,7 @@ export class Run {
 
   private finishExpanded(node: PreparedNode, { outputs: slots, ui, started }: Expanded): void {
     const outputs = expandedOutputs(node, slots, (source) => this.memory.find(source)!);
-    this.finish(node, { outputs, ui }, performance.now() - started);
+    this.finish(node, this.kept(node, { outputs, ui }), performance.now() - started);
   }
 
   private finish(node: PreparedNode, entry: Entry, ms: number): void {
@@ -212,7 +212,12 @@ export class Run {
     }
   }
 
+  private kept(node: PreparedNode, entry: Entry): Entry {
+    return this.setting.warnings.keep(node, entry, this.sourcesOf(node));
+  }
+
   private store(node: PreparedNode, entry: Entry): void {
+    this.setting.warnings.repeat(node, entry);
     const released = this.memory.store(node, entry, this.sourcesOf(node));
     this.plan.done(node.id);
     for (const id of released) {

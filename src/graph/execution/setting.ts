@@ -1,10 +1,11 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
 import { InputFiles } from "../../io/files/input-files.js";
 import { cloneJson } from "../../io/json/lossless.js";
+import { bendOf } from "../../nodes/bends.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { checkSocket } from "../../nodes/sockets.js";
-import { convertInput, expectedOf } from "../../nodes/values.js";
+import { CONVERTED, convertInput, expectedOf } from "../../nodes/values.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import type { Happening } from "../events.js";
 import type { GraphRun } from "../job.js";
@@ -14,6 +15,7 @@ import type { PreparedNode } from "../prepared.js";
 import type { RunSurroundings } from "../surroundings.js";
 import type { CheckValue } from "./gather.js";
 import { refusedFetch, withoutKeys } from "./offline.js";
+import { RunWarnings } from "./run-warnings.js";
 
 // decision 207
 /** Time from one preview to the next at least. */
@@ -33,6 +35,7 @@ export class RunSetting {
   readonly choiceContext: ChoiceContext;
   readonly folders: Folders;
   readonly inputs: InputFiles;
+  readonly warnings: RunWarnings;
   readonly clock: () => Date;
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
@@ -52,6 +55,7 @@ export class RunSetting {
   ) {
     this.choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
     this.folders = foldersOf(job);
+    this.warnings = new RunWarnings(scope.memory, emit);
     this.isChecked = job.validate !== false;
     this.isOffline = job.allowNetwork === false;
     const { inputDir: folder, files, config = {} } = job;
@@ -84,10 +88,6 @@ export class RunSetting {
     return true;
   }
 
-  warn(nodeId: string, message: string): void {
-    this.emit({ type: "warning", nodeId, message });
-  }
-
   /** Hidden inputs under the node's own names for them. */
   hiddenOf({ id, definition }: PreparedNode): Record<string, unknown> {
     const hidden: Record<string, unknown> = {};
@@ -107,16 +107,21 @@ export class RunSetting {
   }
 
   /** Checks of the values a node gets through links; undefined where the run takes them as they come. */
-  checkOf({ id, definition }: PreparedNode): CheckValue | undefined {
+  checkOf(node: PreparedNode): CheckValue | undefined {
     if (!this.isChecked) return undefined;
-    return (spec, value, input) => this.check(spec, value, { nodeId: id, node: definition.key, input });
+    return (spec, value, input) => this.check(node, spec, value, input);
   }
 
-  private check(spec: InputSpec, value: unknown, at: { nodeId: string; node: string; input: string }): unknown {
+  private check(node: PreparedNode, spec: InputSpec, value: unknown, input: string): unknown {
     if (spec.type === "*") return value;
+    const at = { nodeId: node.id, node: node.definition.key, input };
     const isAbsent = value === undefined || value === null;
     if (isAbsent && spec.optional) return spec.options.default;
-    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { context: this.choiceContext });
+    if (CONVERTED.has(spec.type)) {
+      const converted = convertInput(spec, value, at, { context: this.choiceContext });
+      this.warnings.addBend(node, input, () => bendOf(spec, value, converted));
+      return converted;
+    }
     if (isAbsent) throw inputError("input.missing", at, expectedOf(spec), value);
     return checkSocket(spec.type, value, at);
   }
@@ -137,5 +142,3 @@ function foldersOf({ outputDir, inputDir }: GraphRun): Folders {
     },
   };
 }
-
-const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);

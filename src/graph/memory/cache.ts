@@ -3,12 +3,23 @@ import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/option
 import type { NodeUi } from "../events.js";
 import { type Footprint, type Memory, measure } from "./footprint.js";
 
+/** A warning that belongs to a result: of its node, or of one that it was computed from. */
+export interface KeptWarning {
+  /** Id and class of the node that warned, in the run that computed it. */
+  readonly nodeId: string;
+  readonly node: string;
+  /** Signature of that node, by which a later run finds its own; undefined for a node of an expansion. */
+  readonly signature: number | undefined;
+  readonly message: string;
+}
+
 /** Result of a node: the list of values of each output, and its UI result. */
 export interface Entry {
   readonly outputs: readonly (readonly unknown[])[];
   readonly ui?: NodeUi;
   /** The node did not run because an input was an empty list; nodes that run once for each of its values do not either. */
   readonly skipped?: boolean;
+  readonly warnings?: readonly KeptWarning[];
 }
 
 /** @internal */

@@ -96,6 +96,17 @@ export class RunMemory {
     return entry;
   }
 
+  signatureOf(id: string): number | undefined {
+    return this.signatures.get(id);
+  }
+
+  /** Id of the node of a signature in this run; the given id where it is that node, or where there is none. */
+  nodeOf(signature: number | undefined, id: string): string {
+    if (signature === undefined || this.signatures.get(id) === signature) return id;
+    for (const [other, own] of this.signatures) if (own === signature) return other;
+    return id;
+  }
+
   /** Counts a node as a reader of all that it links to, lazy links included. */
   addReader({ links }: PreparedNode): void {
     for (const { source } of links) this.addRead(source);

@@ -4,7 +4,7 @@ import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
-import { type GraphFault, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
+import { bendsOf, type GraphFault, type InputBend, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
 import type { CheckedInput } from "./checked-input.js";
 import { validateCustom } from "./custom-validation.js";
 import { badLink, type GraphError, linkError, typeMismatch, valueError } from "./graph-error.js";
@@ -13,6 +13,7 @@ export interface CheckedNode {
   readonly errors: GraphError[];
   readonly links: PreparedLink[];
   readonly values: Record<string, unknown>;
+  readonly bends: readonly InputBend[];
   /** Error that ended the validation; the other fields then hold nothing of use. */
   readonly fault?: GraphFault;
 }
@@ -26,7 +27,7 @@ export function checkNode(
 ): CheckedNode {
   const definition = definitions.get(id)!;
   const node = raw.class_type as string;
-  const checked: CheckedNode = { errors: [], links: [], values: {} };
+  const checked: CheckedNode = { errors: [], links: [], values: {}, bends: [] };
   if (!isPlainObject(raw.inputs)) return { ...checked, fault: noInputs(id, node) };
   const inputs = raw.inputs;
   const types: Record<string, string> = {};
@@ -57,9 +58,11 @@ export function checkNode(
       checked.errors.push(valueError(needsLink(spec, value), at, value));
     }
   }
-  return definition.validate === undefined
-    ? addMismatches(checked, mismatches, false)
-    : checkCustom(checked, mismatches, { id, node, definition, inputs, types, context });
+  const whole =
+    definition.validate === undefined
+      ? addMismatches(checked, mismatches, false)
+      : checkCustom(checked, mismatches, { id, node, definition, inputs, types, context });
+  return { ...whole, bends: bendsOf(definition.inputs, inputs, whole.values) };
 }
 
 interface CustomNode {

@@ -4,6 +4,7 @@ import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOr
 import type { NodeDefinition } from "../../nodes/define.js";
 import { readDottedKey } from "./dotted-key.js";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
+import { lackOfDigits, takesSeeds } from "./seed-digits.js";
 import { nodesTitled, PRIMITIVE_INPUT, titledPrimitives } from "./titled.js";
 
 // decisions 9, 10
@@ -19,9 +20,10 @@ type Graph = Record<string, unknown>;
  * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node
  * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, or sets the primitive of that title. A
  * string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid for a key that names no
- * node, no input, no placeholder and no title.
+ * node, no input, no placeholder and no title, and for a seed that a program has written as a float.
  */
 export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Graph {
+  refuseShortenedSeeds(graph, values, definitionOf);
   const marks = placeholders(graph);
   const fills = new Map<string, unknown>();
   const sets: { nodeId: string; input: string; value: unknown }[] = [];
@@ -73,6 +75,8 @@ export interface KeyInput {
   readonly nodeId: string;
   readonly input: string;
   readonly type: string;
+  /** Whether it takes whole numbers beyond 2^53. */
+  readonly isSeed?: boolean;
 }
 
 /** Why a key names nothing in a graph. */
@@ -90,7 +94,7 @@ export function inputsOfKey(graph: Graph, key: string, definitionOf: DefinitionO
   if (marks.has(key)) return wholeInputs(graph, key, definitionOf);
   const match = target(graph, key, marks, definitionOf);
   if ("reason" in match) return match;
-  return [{ ...match, type: typeOf(graph[match.nodeId], match.input, definitionOf) }];
+  return [keyInput(graph[match.nodeId] as Graph, match.nodeId, match.input, definitionOf)];
 }
 
 function wholeInputs(graph: Graph, key: string, definitionOf: DefinitionOf): KeyInput[] {
@@ -99,15 +103,28 @@ function wholeInputs(graph: Graph, key: string, definitionOf: DefinitionOf): Key
     if (!isObject(node) || !isObject(node.inputs)) continue;
     for (const [input, value] of Object.entries(node.inputs)) {
       if (typeof value === "string" && wholePlaceholder(value) === key)
-        inputs.push({ nodeId, input, type: typeOf(node, input, definitionOf) });
+        inputs.push(keyInput(node, nodeId, input, definitionOf));
     }
   }
   return inputs;
 }
 
-function typeOf(node: unknown, input: string, definitionOf: DefinitionOf): string {
-  const declared = definitionOf(String((node as Graph).class_type))?.inputs ?? {};
-  return Object.hasOwn(declared, input) ? declared[input]!.type : "";
+function keyInput(node: Graph, nodeId: string, input: string, definitionOf: DefinitionOf): KeyInput {
+  const declared = definitionOf(String(node.class_type))?.inputs ?? {};
+  const spec = Object.hasOwn(declared, input) ? declared[input] : undefined;
+  return { nodeId, input, type: spec?.type ?? "", isSeed: spec !== undefined && takesSeeds(spec) };
+}
+
+/** Fails with usage.invalid for a value that lacks digits of a seed. */
+function refuseShortenedSeeds(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf) {
+  for (const [key, value] of Object.entries(values)) {
+    const lack = lackOfDigits(value);
+    const inputs = lack === undefined ? [] : inputsOfKey(graph, key, definitionOf);
+    const seed = "reason" in inputs ? undefined : inputs.find(({ isSeed }) => isSeed);
+    if (seed === undefined) continue;
+    const { nodeId, input } = seed;
+    throw new LatentkitError("usage.invalid", `set ${key}: ${lack}.`, { nodeId, input, received: describe(value) });
+  }
 }
 
 /** Node and input that a key names by the node's id or, where none has it, by the title of a primitive. */

@@ -1,6 +1,7 @@
 import { type CsvError, Parser } from "csv-parse";
 import { describe, type LatentkitError } from "../../base/errors.js";
-import { type GraphKeys, takesText } from "./graph-keys.js";
+import { lackOfDigits } from "../fill/seed-digits.js";
+import { type GraphKeys, takesSeed, takesText } from "./graph-keys.js";
 import { type BatchItem, type FilePosition, type ItemParser, itemError } from "./item.js";
 
 /** A row of more bytes is a quote that was never closed, or no CSV. */
@@ -20,13 +21,14 @@ interface Row {
 interface Column {
   readonly key: string;
   readonly takesText: boolean;
+  readonly takesSeed: boolean;
 }
 
 // decisions 41, 42
 /**
  * Items of a CSV file: the first row has keys as in `set`, each further one is an item, its values texts; blank rows
  * are left out. Fails with items.invalid where a column names nothing in the graph or comes twice, and at broken
- * quoting; a row whose fields are too few, too many or empty for a number is an item with a fault.
+ * quoting; a row whose fields are too few, too many, empty for a number or shortened for a seed is an item with a fault.
  */
 export class CsvParser implements ItemParser {
   private columns: readonly Column[] | undefined;
@@ -117,7 +119,7 @@ function readHeader({ fields, line }: Row, file: string, keys: GraphKeys): Colum
     if (before !== undefined) throw itemError({ ...at, key }, `the key is in column ${before} already`);
     seen.set(key, i + 1);
     const inputs = keys.find(key);
-    if (!("reason" in inputs)) return { key, takesText: takesText(inputs) };
+    if (!("reason" in inputs)) return { key, takesText: takesText(inputs), takesSeed: takesSeed(inputs) };
     const other = names.length === 1 ? otherSeparator(key) : undefined;
     if (other === undefined) throw itemError({ ...at, key }, inputs.reason, inputs.suggestion);
     throw itemError({ file, line }, `expected commas between the columns, received ${other}`);
@@ -138,6 +140,8 @@ function faultOf(fields: readonly string[], row: FilePosition, columns: readonly
   for (const [i, field] of fields.entries()) {
     if (field === "" && !columns[i]!.takesText) return itemError(at(i), "expected a value, received an empty field");
     if (field.includes(REPLACEMENT)) return itemError(at(i), "expected text in UTF-8, received other bytes");
+    const lack = columns[i]!.takesSeed ? lackOfDigits(field) : undefined;
+    if (lack !== undefined) return itemError(at(i), `${lack}; save the column as text`);
   }
   return undefined;
 }

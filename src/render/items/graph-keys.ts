@@ -66,5 +66,8 @@ export function requireKey(keys: GraphKeys, key: string, option: string): readon
   throw new LatentkitError("usage.invalid", `--${option}: ${inputs.reason}`, { suggestion: inputs.suggestion });
 }
 
+/** Whether a value may lack digits: one of the inputs takes seeds. */
+export const takesSeed = (inputs: readonly KeyInput[]): boolean => inputs.some(({ isSeed }) => isSeed);
+
 /** Whether an empty text can be what is meant. */
 export const takesText = (inputs: readonly KeyInput[]): boolean => inputs.every(({ type }) => TEXT_TYPES.has(type));

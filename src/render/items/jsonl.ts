@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder, parseJson } from "../../io/json/lossless.js";
-import type { GraphKeys } from "./graph-keys.js";
+import { lackOfDigits } from "../fill/seed-digits.js";
+import { type GraphKeys, takesSeed } from "./graph-keys.js";
 import { type BatchItem, type ItemOrigin, type ItemParser, itemError } from "./item.js";
 
 const MAX_LINE_BYTES = 1 << 20;
@@ -82,6 +83,8 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: GraphKeys): Record<st
   for (const key of keysInOrder(values)) {
     const inputs = keys.find(key);
     if ("reason" in inputs) throw itemError(origin, inputs.reason, inputs.suggestion);
+    const lack = takesSeed(inputs) ? lackOfDigits(values[key]) : undefined;
+    if (lack !== undefined) throw itemError({ ...origin, key }, lack);
   }
   return values;
 }

@@ -1,13 +1,14 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { NumberLiteral, parseJson } from "../../io/json/lossless.js";
+import { lackOfDigits } from "../fill/seed-digits.js";
 import { type Axis, rangeLength, rangeValues } from "./axis.js";
-import { type GraphKeys, requireKey } from "./graph-keys.js";
+import { type GraphKeys, requireKey, takesSeed } from "./graph-keys.js";
 
 const RANGE = /^(-?\d{1,20})\s*\.\.\s*(-?\d{1,20})$/;
 
 /**
  * Reads "3.steps=10,20,30", "5.seed=0..3" (whole numbers, both ends included) or a JSON list for values that hold commas,
- * `6.text=["a fox, asleep", "a hare"]`. Values keep every digit. Fails with usage.invalid.
+ * `6.text=["a fox, asleep", "a hare"]`. Values keep every digit. Fails with usage.invalid, for seeds that lack digits too.
  */
 export function sweepAxis(text: string, keys: GraphKeys): Axis {
   const equals = text.indexOf("=");
@@ -16,11 +17,11 @@ export function sweepAxis(text: string, keys: GraphKeys): Axis {
   }
   const key = text.slice(0, equals).trim();
   const option = `sweep ${key}`;
-  requireKey(keys, key, option);
-  return { option: `--${option}`, keys: [key], ...valuesOf(text.slice(equals + 1).trim(), option) };
+  const inputs = requireKey(keys, key, option);
+  return { option: `--${option}`, keys: [key], ...valuesOf(text.slice(equals + 1).trim(), option, takesSeed(inputs)) };
 }
 
-function valuesOf(text: string, option: string): Pick<Axis, "count" | "values"> {
+function valuesOf(text: string, option: string, areSeeds: boolean): Pick<Axis, "count" | "values"> {
   const refused = (expected: string, received: string, cause?: unknown) =>
     new LatentkitError("usage.invalid", `--${option}: expected ${expected}, received ${received}.`, {}, { cause });
   const [, first, last] = RANGE.exec(text) ?? [];
@@ -35,6 +36,8 @@ function valuesOf(text: string, option: string): Pick<Axis, "count" | "values"> 
     if (value === "" && !text.startsWith("["))
       throw refused('values with commas between ([""] for an empty text)', describe(text));
     if (!isScalar(value)) throw refused("texts, numbers, true or false", describe(value));
+    const lack = areSeeds ? lackOfDigits(value) : undefined;
+    if (lack !== undefined) throw new LatentkitError("usage.invalid", `--${option}: ${lack}.`);
   }
   return { count: BigInt(values.length), values: () => values };
 }

@@ -1,6 +1,7 @@
 import { describe, suggest } from "../../base/errors.js";
 import { asciiDigits } from "../../io/ascii-digits.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
+import { lackOfDigits } from "../fill/seed-digits.js";
 import type { Exact, Limits } from "./property.js";
 
 /** Lists of choices beyond this length are counted, not listed. */
@@ -30,6 +31,9 @@ export function mismatchOf(limits: Limits<Exact>, value: unknown): Mismatch | un
     return isRight ? undefined : { expected: expectedOf(limits) };
   }
   if (limits.type !== "integer" && limits.type !== "number") return undefined;
+  const isSeed = limits.maximum !== undefined && limits.maximum > Number.MAX_SAFE_INTEGER;
+  if (isSeed && limits.type === "integer" && lackOfDigits(value) !== undefined)
+    return { expected: `${expectedOf(limits)} with all its digits` };
   const number = readNumber(value);
   return number !== undefined && isInside(limits, number) ? undefined : { expected: expectedOf(limits) };
 }

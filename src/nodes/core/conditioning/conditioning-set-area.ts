@@ -1,9 +1,10 @@
+import { inCells } from "../../cells.js";
 import { withOptions } from "../../conditioning.js";
 import { defineNode } from "../../define.js";
 import { conditioning, float, int } from "../../inputs.js";
 
-const side = () => int({ default: 64, min: 64, max: 16384, step: 8 });
-const offset = () => int({ default: 0, min: 0, max: 16384, step: 8 });
+const side = () => inCells(int({ default: 64, min: 64, max: 16384, step: 8 }));
+const offset = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
 /** Input for the weight of entries where several cover a cell. */
 export const areaStrength = () => float({ default: 1, min: 0, max: 10, step: 0.01 });
 

@@ -1,12 +1,11 @@
 import { inputError } from "../../../base/errors.js";
 import { encodePlain } from "../../../host/prompt/index.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { CELL, inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { clip, conditioning, int, socket, text } from "../../inputs.js";
 
-/** Pixels along a side of a cell of a latent. */
-const CELL = 8;
-const side = (value: number, min: number) => int({ default: value, min, max: 16384, step: CELL });
+const side = (value: number, min: number) => inCells(int({ default: value, min, max: 16384, step: CELL }));
 
 export const gligenTextBoxApply = defineNode({
   key: "GLIGENTextBoxApply",

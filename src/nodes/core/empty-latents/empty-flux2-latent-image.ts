@@ -1,4 +1,5 @@
 import { Tensor } from "../../../tensor/tensor.js";
+import { inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { int } from "../../inputs.js";
 import { latentBatch } from "./empty-latent-image.js";
@@ -6,7 +7,7 @@ import { latentBatch } from "./empty-latent-image.js";
 /** Pixels along a side of a cell of Flux.2's latents, and their channels. */
 const CELL = 16;
 const CHANNELS = 128;
-const side = () => int({ default: 1024, min: 16, max: 16384, step: CELL });
+const side = () => inCells(int({ default: 1024, min: 16, max: 16384, step: CELL }), CELL);
 
 export const emptyFlux2LatentImage = defineNode({
   key: "EmptyFlux2LatentImage",

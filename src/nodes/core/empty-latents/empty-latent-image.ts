@@ -1,9 +1,10 @@
 import { Tensor } from "../../../tensor/tensor.js";
+import { inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { int } from "../../inputs.js";
 
 /** Input for a side of an image in pixels, in ComfyUI's limits; a latent cell has eight pixels. */
-export const latentSide = () => int({ default: 512, min: 16, max: 16384, step: 8 });
+export const latentSide = () => inCells(int({ default: 512, min: 16, max: 16384, step: 8 }));
 export const latentBatch = () => int({ default: 1, min: 1, max: 4096 });
 
 /** Zeros [batch, channels, height / 8, width / 8], rounded down; sizes in pixels. */

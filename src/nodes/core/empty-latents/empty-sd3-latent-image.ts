@@ -1,8 +1,9 @@
+import { inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { int } from "../../inputs.js";
 import { emptyLatent, latentBatch } from "./empty-latent-image.js";
 
-const side = () => int({ default: 1024, min: 16, max: 16384, step: 16 });
+const side = () => inCells(int({ default: 1024, min: 16, max: 16384, step: 16 }));
 
 export const emptySd3LatentImage = defineNode({
   key: "EmptySD3LatentImage",

@@ -6,6 +6,8 @@ import { boolean, choice, image, int } from "../../inputs.js";
 
 const COLORS = { white: [1, 1, 1], black: [0, 0, 0], red: [1, 0, 0], green: [0, 1, 0], blue: [0, 0, 1] } as const;
 
+const evenWidth = (pixels: number): number => pixels + (pixels % 2);
+
 export const imageStitch = defineNode({
   key: "ImageStitch",
   displayName: "Image Stitch",
@@ -16,7 +18,7 @@ export const imageStitch = defineNode({
     image1: image(),
     direction: choice(["right", "down", "left", "up"], { default: "right" }),
     match_image_size: boolean({ default: true }),
-    spacing_width: int({ default: 0, min: 0, max: 1024, step: 2 }),
+    spacing_width: { ...int({ default: 0, min: 0, max: 1024, step: 2 }), used: evenWidth },
     spacing_color: choice(["white", "black", "red", "green", "blue"], { default: "white" }),
     image2: image({ optional: true }),
   },
@@ -28,7 +30,7 @@ export const imageStitch = defineNode({
     const [batch, across, channels] = [0, 3 - along, 3].map((axis) => Math.max(...pair.map((x) => x.shape[axis]!)));
     const parts = pair.map((x) => opaque(centred(repeated(x, batch!), 3 - along, across!), channels!));
     if (direction === "left" || direction === "up") parts.reverse();
-    const width = spacing_width + (spacing_width % 2);
+    const width = evenWidth(spacing_width);
     const gap = parts[0]!.shape.with(along, width);
     if (width > 0) parts.splice(1, 0, filled(gap, [...COLORS[spacing_color], 1].slice(0, channels)));
     return { IMAGE: joined(parts, along) };

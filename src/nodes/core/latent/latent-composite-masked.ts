@@ -2,11 +2,12 @@ import { inputError } from "../../../base/errors.js";
 import { composite, resizeBilinear } from "../../../tensor/ops.js";
 import { maskSides } from "../../../tensor/shape.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import { inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { boolean, int, latent, mask } from "../../inputs.js";
 import { planes } from "../../latents.js";
 
-const offset = () => int({ default: 0, min: 0, max: 16384, step: 8 });
+const offset = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
 
 export const latentCompositeMasked = defineNode({
   key: "LatentCompositeMasked",

@@ -2,11 +2,12 @@ import { inputError } from "../../../base/errors.js";
 import { composite } from "../../../tensor/ops.js";
 import { cropped } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
 import { planes } from "../../latents.js";
 
-const pixels = () => int({ default: 0, min: 0, max: 16384, step: 8 });
+const pixels = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
 
 export const latentComposite = defineNode({
   key: "LatentComposite",

@@ -1,9 +1,10 @@
 import { cropped } from "../../../tensor/parts.js";
+import { inCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
 
-const side = () => int({ default: 512, min: 64, max: 16384, step: 8 });
-const offset = () => int({ default: 0, min: 0, max: 16384, step: 8 });
+const side = () => inCells(int({ default: 512, min: 64, max: 16384, step: 8 }));
+const offset = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
 
 /** Smallest side of a result, in cells. */
 const SMALLEST = 8;

@@ -1,13 +1,16 @@
 import { LATENT_METHODS, resizeLatent } from "../../../tensor/resize.js";
 import { roundHalfEven } from "../../../tensor/rounding.js";
+import { CELL } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { choice, int, latent } from "../../inputs.js";
 
-const side = () => int({ default: 512, min: 0, max: 16384, step: 8 });
-
 /** Smallest side in pixels that the node makes. */
 const LEAST = 64;
-const CELL = 8;
+
+const side = () => ({
+  ...int({ default: 512, min: 0, max: 16384, step: CELL }),
+  used: (pixels: number) => (pixels === 0 ? 0 : Math.floor(Math.max(LEAST, pixels) / CELL) * CELL),
+});
 
 /** Sides in pixels; of two, a side of 0 follows the proportions. */
 function sidesOf(rows: number, columns: number, height: number, width: number): [number, number] {

@@ -1,13 +1,13 @@
 import { inputError } from "../../../base/errors.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import { CELL } from "../../cells.js";
+import { CELL, inCells } from "../../cells.js";
 import { int } from "../../inputs.js";
 import { type Tile, tilesOf } from "../../tiles.js";
 
 /** Inputs of both tiled nodes; the temporal ones belong to vaes of video and change nothing here. */
 export const tileInputs = (step: number) => ({
-  tile_size: int({ default: 512, min: 64, max: 4096, step }),
-  overlap: int({ default: 64, min: 0, max: 4096, step: 32 }),
+  tile_size: inCells(int({ default: 512, min: 64, max: 4096, step })),
+  overlap: inCells(int({ default: 64, min: 0, max: 4096, step: 32 })),
   temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
   temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
 });

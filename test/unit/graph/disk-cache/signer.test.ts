@@ -64,7 +64,7 @@ describe("signatures on a disk", () => {
     const sign = (id: string, key: string, links: [string, string, number][], values: Record<string, unknown>) => {
       const definition = registry.get(key)!;
       const linked = links.map(([input, source, slot]) => ({ input, spec: definition.inputs[input]!, source, slot }));
-      signer.sign({ id, displayId: id, definition, links: linked, values, unknown: [] }, undefined);
+      signer.sign({ id, displayId: id, definition, links: linked, values, bends: [], unknown: [] }, undefined);
     };
     sign("c", "CheckpointLoaderSimple", [], { ckpt_name: "preview-sd15.safetensors" });
     sign("e", "EmptyLatentImage", [], { width: 64, height: 64, batch_size: 1 });

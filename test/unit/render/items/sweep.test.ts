@@ -40,6 +40,10 @@ describe("--sweep", () => {
       "5.steps=10,,20",
       '--sweep 5.steps: expected values with commas between ([""] for an empty text), received "10,,20".',
     );
+    refused(
+      "5.seed=7,1.84467E+19",
+      '--sweep 5.seed: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.',
+    );
     refused("5.steps=3..1", '--sweep 5.steps: expected a range that goes up, received "3..1".');
     refused("5.steps=[]", "--sweep 5.steps: expected at least one value, received none.");
     refused('scene=[["5", 0]]', "--sweep scene: expected texts, numbers, true or false, received a list of 2.");

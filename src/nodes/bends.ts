@@ -1,0 +1,68 @@
+import { describe } from "../base/errors.js";
+import { asciiDigits } from "../io/ascii-digits.js";
+import { NumberLiteral } from "../io/json/lossless.js";
+import type { InputSpec } from "./inputs.js";
+
+/** Numbers are as long as Python reads them; messages are shorter. */
+const LONGEST_NUMBER = 80;
+const DECIMAL = /^([+-]?)([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]+))?$/i;
+/** Exponents beyond those of a float. */
+const MOST_SHIFTED = 5000;
+
+/**
+ * Both values, in words, where a node computes with another one than its input received: "20.5 becomes 20". Undefined where
+ * both mean the same, as 7 and 7.0 or the text "7" do. `converted` is what `tryConvert` made of `received`.
+ */
+export function bendOf(spec: InputSpec, received: unknown, converted: unknown): string | undefined {
+  if (received === undefined) return undefined;
+  const used = spec.used !== undefined && typeof converted === "number" ? spec.used(converted) : converted;
+  if (meansSame(spec, received, used)) return undefined;
+  return `${inWords(received)} becomes ${inWords(used)}`;
+}
+
+function meansSame({ type }: InputSpec, received: unknown, used: unknown): boolean {
+  if (received === used) return true;
+  if (typeof received === "boolean") return false;
+  if (typeof received === "string" && typeof used !== "number") return true;
+  if (typeof used === "boolean") return Number(received) === 0 || Number(received) === 1;
+  const text = textOf(received);
+  if (text === undefined) return false;
+  if (typeof used === "string") return Number(text) === Number(used) && wholeOf(text) === wholeOf(used);
+  if (type === "FLOAT") return isKept(text, Number(used));
+  return type === "INT" ? wholeOf(text) === BigInt(used as number | bigint) : Number(text) === Number(used);
+}
+
+/** Whether a float is as near to a number's text as floats are, and to a whole number equal. */
+function isKept(text: string, used: number): boolean {
+  const parts = DECIMAL.exec(text);
+  // inf and nan
+  if (parts === null) return true;
+  if (!Number.isFinite(used)) return false;
+  const isWhole = parts[3] === "" && parts[4] === undefined;
+  return isWhole ? wholeOf(text) === BigInt(used) : used !== 0 || !/[1-9]/.test(`${parts[2]}${parts[3]}`);
+}
+
+/** A number as it was written; undefined for anything else. */
+function textOf(value: unknown): string | undefined {
+  if (value instanceof NumberLiteral) return value.text;
+  if (typeof value === "string") return asciiDigits(value.trim());
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : undefined;
+}
+
+/** The whole number that a decimal means, exactly; undefined for one with a fraction. */
+function wholeOf(text: string): bigint | undefined {
+  const [, sign, whole, fraction = "", exponent = "0"] = DECIMAL.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const digits = BigInt(`${whole}${fraction}` || "0") * (sign === "-" ? -1n : 1n);
+  const shift = Number(exponent) - fraction.length;
+  if (digits === 0n) return 0n;
+  if (Math.abs(shift) > MOST_SHIFTED) return undefined;
+  const unit = BigInt(`1${"0".repeat(Math.abs(shift))}`);
+  if (shift >= 0) return digits * unit;
+  return digits % unit === 0n ? digits / unit : undefined;
+}
+
+function inWords(value: unknown): string {
+  const text = describe(value);
+  return typeof value === "string" || text.length <= LONGEST_NUMBER ? text : `${text.slice(0, LONGEST_NUMBER - 3)}...`;
+}
