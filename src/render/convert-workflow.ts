@@ -46,6 +46,7 @@ export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Gra
   const aliases = { classOf: aliasesOf(classAliases) };
   return toApiGraph(workflow, {
     classes: (type) => findDefinition(aliases, type, registry),
+    registry,
     now: clock?.() ?? new Date(),
     onWarning,
   });
