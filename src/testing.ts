@@ -10,6 +10,7 @@ import { SURROUNDINGS_RULES } from "./graph/surroundings.js";
 import { JOB_OPTION_RULES } from "./render/job.js";
 import { checkSnapshot, type SnapshotVerdict, type SnapshotWrites } from "./render/snapshot/check-snapshot.js";
 import { renderOutputs, type SnapshotRenderOptions } from "./render/snapshot/outputs.js";
+import { GRAPH } from "./render/source.js";
 
 /** Options of a comparison: those of the render that change its pixels, and how much they may differ. */
 export interface MatchRenderOptions extends SnapshotRenderOptions {
@@ -72,7 +73,7 @@ const EXPECT_RULES: OptionRules<ExpectRenderOptions> = {
 };
 
 /**
- * Renders a graph (a path, JSON text or an object) and compares its pixels, texts and files with a snapshot. A missing one
+ * Renders a graph, whatever `render` takes, and compares its pixels, texts and files with a snapshot. A missing one
  * is written, but for CI in the environment. Rejects with an AssertionError that names each difference and the picture
  * that shows it, and as `render` where the graph cannot be rendered.
  */
@@ -93,8 +94,8 @@ export const matchers = {
    */
   async toMatchRender(this: MatcherContext, graph: unknown, options: MatchRenderOptions = {}): Promise<MatcherResult> {
     checkOptions("toMatchRender", options, RULES);
-    if (typeof graph !== "string" && (typeof graph !== "object" || graph === null)) {
-      const message = `toMatchRender: expected a graph (a path, JSON text or an object), received ${describe(graph)}.`;
+    if (!isGraph(graph)) {
+      const message = `toMatchRender: expected a graph (${GRAPH[0]}), received ${describe(graph)}.`;
       throw new LatentkitError("usage.invalid", message);
     }
     const stem = stemOf(this, options.name);
@@ -105,6 +106,8 @@ export const matchers = {
     return { pass, message };
   },
 };
+
+const isGraph = (value: unknown): value is string | object => GRAPH[1](value);
 
 async function compare(
   graph: string | object,

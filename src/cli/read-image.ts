@@ -7,7 +7,7 @@ const MAX_FILE_BYTES = 2 ** 30;
 export async function readImage(path: string): Promise<Buffer> {
   try {
     if ((await stat(path)).size > MAX_FILE_BYTES) {
-      throw new LatentkitError("png.too-large", `${path}: expected at most 1 GiB.`);
+      throw new LatentkitError("png.too-large", `${path}: expected a picture of at most 1 GiB.`);
     }
     return await readFile(path);
   } catch (error) {

@@ -1,15 +1,8 @@
 import { describe, LatentkitError } from "../base/errors.js";
-import {
-  HOSTILE_KEYS,
-  isFrozenJson,
-  isPlainObject,
-  keysInOrder,
-  MAX_DEPTH,
-  mayLackDigits,
-  parseJson,
-} from "../io/json/lossless.js";
+import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { refuseLostDigits, refuseNonFinite } from "./numbers.js";
 import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
 import { ignoredNote, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
@@ -34,10 +27,11 @@ export interface Graph {
 /**
  * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed; a request body that holds
  * one is unwrapped. Fails with graph.empty, graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256
- * levels, an editor's workflow file, a node that is no object, a number of an object whose last digits may be lost.
+ * levels, an editor's workflow file, a node that is no object, a number of an object whose last digits may be lost, NaN
+ * or an infinity of a text.
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
-  const parsed = typeof input === "string" ? parseJson(input) : input;
+  const parsed = typeof input === "string" ? parseJson(input, { nonFinite: true }) : input;
   if (parsed === undefined || parsed === null)
     throw new LatentkitError("graph.empty", `Graph: expected an object of nodes by id, received ${describe(parsed)}.`);
   if (!isPlainObject(parsed)) {
@@ -50,7 +44,8 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
   // the parser has checked text already
   if (typeof input !== "string") refuseHostile(graph, 0);
   const { prompt, ignored } = nodesOnly(graph);
-  if (typeof input !== "string") refuseLostDigits(prompt);
+  if (typeof input === "string") refuseNonFinite(prompt);
+  else refuseLostDigits(prompt);
   const ids = keysInOrder(prompt);
   for (const id of ids) {
     if (!isPlainObject(prompt[id])) {
@@ -84,31 +79,6 @@ function refuseHostile(value: unknown, depth: number): void {
   }
 }
 
-/** JSON.parse, and with it the import of a JSON file, silently rounds whole numbers beyond 2^53. */
-function refuseLostDigits(prompt: Readonly<Record<string, unknown>>): void {
-  for (const [nodeId, node] of Object.entries(prompt)) {
-    // frozen JSON came from text, which keeps every digit
-    if (!isPlainObject(node) || isFrozenJson(node) || !isPlainObject(node.inputs)) continue;
-    for (const [input, value] of Object.entries(node.inputs)) {
-      const lacking = numberLackingDigits(value);
-      if (lacking === undefined) continue;
-      const expected = "a whole number with all its digits";
-      const message = `Node ${nodeId}, input "${input}": expected ${expected}, received ${lacking}, which JavaScript rounds beyond 2^53; give the number as text or bigint, or the graph as text, a path or what parseGraphText returns.`;
-      throw new LatentkitError("graph.invalid", message, { nodeId, input, expected, received: String(lacking) });
-    }
-  }
-}
-
-function numberLackingDigits(value: unknown): number | undefined {
-  if (typeof value === "number") return mayLackDigits(value) ? value : undefined;
-  if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
-  for (const inner of Object.values(value)) {
-    const number = numberLackingDigits(inner);
-    if (number !== undefined) return number;
-  }
-  return undefined;
-}
-
 /**
  * Parses a graph's JSON text as an object that keeps every digit, which JSON.parse does not: whole numbers beyond 2^53
  * are bigints. A workflow as the editor saves it stays one. Fails as `render` does where the text is no graph.
@@ -117,8 +87,9 @@ export function parseGraphText(text: string): Record<string, unknown> {
   if (typeof text !== "string") {
     throw new LatentkitError("usage.invalid", `parseGraphText: expected a JSON text, received ${describe(text)}.`);
   }
-  const graph = parseJson(text, { what: "Graph" }) as Record<string, unknown>;
-  if (!isPlainObject(graph) || !isEditorFile(unwrapGraph(graph))) parseGraph(graph);
+  const graph = parseJson(text, { what: "Graph", nonFinite: true }) as Record<string, unknown>;
+  if (isPlainObject(graph) && isEditorFile(unwrapGraph(graph))) return graph;
+  refuseNonFinite(parseGraph(graph).prompt);
   return graph;
 }
 

@@ -25,8 +25,15 @@ export function titleOf(node: Readonly<Record<string, unknown>>): string | undef
   return typeof title === "string" && title.trim() !== "" ? title : undefined;
 }
 
-/** Makes one error for all nodes of unknown classes, in the order of the graph; the list must not be empty. */
-export function unknownClassesError(nodes: readonly UnknownNode[], registry: Registry): LatentkitError {
+/**
+ * Makes one error for all nodes of unknown classes, in the order of the graph; the list must not be empty. `unnamed`: ids
+ * of nodes of a workflow that cannot be converted, since its file does not name their widgets.
+ */
+export function unknownClassesError(
+  nodes: readonly UnknownNode[],
+  registry: Registry,
+  unnamed: readonly string[] = [],
+): LatentkitError {
   const first = nodes[0]!;
   const byClass = new Map<string, UnknownNode[]>();
   for (const node of nodes) {
@@ -45,7 +52,8 @@ export function unknownClassesError(nodes: readonly UnknownNode[], registry: Reg
   }
   const { suggestion } = unknownClasses[0]!;
   const details = { nodeId: first.id, received: nameOf(first.classType), suggestion, unknownClasses };
-  const message = nodes.length === 1 ? oneSentence(first, registry) : listOf(nodes.length, byClass, unknownClasses);
+  const list = nodes.length === 1 ? oneSentence(first, registry) : listOf(nodes.length, byClass, unknownClasses);
+  const message = unnamed.length === 0 ? list : `Workflow: ${list} ${unconverted(unnamed)}`;
   return new LatentkitError("graph.unknown-class", message, details);
 }
 
@@ -67,7 +75,7 @@ function listOf(
   for (const [name, nodes] of byClass) {
     const suggestion = classes[listed]?.suggestion;
     const hint = suggestion === undefined ? "" : `, did you mean ${suggestion}?`;
-    const part = `${listed === 0 ? "" : "; "}${name} (${nodeList(nodes)}${hint})`;
+    const part = `${listed === 0 ? "" : "; "}${name} (${nodeList(nodes.map(labelOf))}${hint})`;
     if (listed === classes.length || message.length + part.length > MAX_CHARACTERS) break;
     message += part;
     listed++;
@@ -76,10 +84,15 @@ function listOf(
   return more === 0 ? `${message}.` : `${message}; and ${more} more.`;
 }
 
-function nodeList(nodes: readonly UnknownNode[]): string {
-  const named = nodes.slice(0, MAX_NODES_NAMED).map(labelOf);
-  const more = nodes.length - named.length;
-  return `${nodes.length === 1 ? "node" : "nodes"} ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+function unconverted(ids: readonly string[]): string {
+  const list = nodeList(ids.map(short));
+  return `The file does not name the widgets of ${list}: define these classes, save the workflow again in an editor that has them, or export it in API format.`;
+}
+
+function nodeList(labels: readonly string[]): string {
+  const named = labels.slice(0, MAX_NODES_NAMED);
+  const more = labels.length - named.length;
+  return `${labels.length === 1 ? "node" : "nodes"} ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 const labelOf = ({ id, title }: UnknownNode): string =>

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, type OptionRules, REGISTRY, VALUES } from "../base/options.js";
+import { refuseNonFinite } from "../graph/numbers.js";
 import { aliasesOf, type ClassAliases, findDefinition } from "../graph/parse.js";
 import { isEditorFile, unwrapGraph } from "../graph/unwrap-graph.js";
 import { type ApiNode, toApiGraph } from "../graph/workflow/convert.js";
@@ -32,8 +33,12 @@ const RULES: OptionRules<ConvertOptions> = {
  */
 export function convertWorkflow(workflow: string | object, options: ConvertOptions = {}): Record<string, unknown> {
   checkOptions("convertWorkflow", options, RULES);
-  const object = typeof workflow === "string" ? parseJson(workflow, { what: "Workflow" }) : workflow;
-  if (isPlainObject(object)) return unwrapGraph(apiGraph(object, options));
+  const object = typeof workflow === "string" ? parseJson(workflow, { what: "Workflow", nonFinite: true }) : workflow;
+  if (isPlainObject(object)) {
+    const graph = unwrapGraph(apiGraph(object, options));
+    refuseNonFinite(graph);
+    return graph;
+  }
   throw new LatentkitError("graph.invalid", `Workflow: expected an object, received ${describe(object)}.`);
 }
 
@@ -46,6 +51,7 @@ export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Gra
   const aliases = { classOf: aliasesOf(classAliases) };
   return toApiGraph(workflow, {
     classes: (type) => findDefinition(aliases, type, registry),
+    registry,
     now: clock?.() ?? new Date(),
     onWarning,
   });

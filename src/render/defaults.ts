@@ -1,15 +1,17 @@
 import { resolve } from "node:path";
+import { LatentkitError } from "../base/errors.js";
 import { checkOptions, HOST, hasMethods, type OptionRules, pickOptions, REGISTRY } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { executeGraph as execute } from "../graph/execute.js";
 import { EXECUTE_JOB_RULES, type ExecuteJob } from "../graph/job.js";
 import { type RunSurroundings, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type ValidateOptions, type Validation, validateGraph as validate } from "../graph/validate.js";
+import { promptError } from "../graph/validation/graph-error.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
-import { apiGraph } from "./convert-workflow.js";
+import { readPrompt } from "./source.js";
 
 // decisions 2, 20
 /** Every node of the package. */
@@ -44,13 +46,20 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
 };
 
 /**
- * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing.
- * All nodes, the preview host and ./input where absent.
+ * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing. The graph
+ * is an object, JSON text in API format, or the bytes or file: URL of a file that `render` reads. All nodes, the preview host and ./input where absent.
  */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
   const { registry, classAliases } = options;
-  return validate(apiGraph(prompt, { registry, classAliases }), {
+  let graph: unknown;
+  try {
+    graph = readPrompt(prompt, { registry, classAliases });
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };
+  }
+  return validate(graph, {
     ...options,
     registry: options.registry ?? defaultRegistry,
     host: options.host ?? defaultHost,
@@ -65,7 +74,8 @@ const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = { ...EXECUTE_JOB_RULES, 
 
 /**
  * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run. One that `signal`
- * interrupts yields `run-done` with that status, then throws the signal's reason. All nodes, the preview host, ./out and ./input where absent.
+ * interrupts yields `run-done` with that status, then throws the signal's reason. The graph is what `validateGraph` takes.
+ * All nodes, the preview host, ./out and ./input where absent.
  */
 export function executeGraph(
   prompt: unknown,
@@ -77,6 +87,6 @@ export function executeGraph(
   const folders = { outputDir: resolve(outputDir), inputDir: resolve(inputDir) };
   const surroundings = withDefaults(pickOptions<Surroundings>(options, SURROUNDINGS_RULES));
   const { registry, clock } = surroundings;
-  const graph = apiGraph(prompt, { registry, clock, classAliases: job.classAliases });
+  const graph = readPrompt(prompt, { registry, clock, classAliases: job.classAliases });
   return execute(graph, { ...job, ...folders }, surroundings);
 }

@@ -28,10 +28,10 @@ export interface RenderOptions extends JobOptions, Surroundings {}
 const RENDER_RULES: OptionRules<RenderOptions> = { ...JOB_OPTION_RULES, ...SURROUNDINGS_RULES };
 
 /**
- * Renders one graph: an object, JSON text, the bytes or the path of a JSON file or of a picture that carries a graph; in API
- * format or as the editor saves it. Rejects with a LatentkitError where the graph or an option is
+ * Renders one graph: an object, JSON text, or the bytes, the path or the file: URL of a JSON file or of a picture that
+ * carries a graph; in API format or as the editor saves it. Rejects with a LatentkitError where the graph or an option is
  * wrong, before anything is written, and with the reason of `signal` where that aborts; a node that fails later shows in
- * `status`. A node that does not listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
+ * `status`. A node that does not listen to an abort has 2 s, then it is abandoned: what it writes afterwards is refused.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
   checkOptions("render", options, RENDER_RULES);

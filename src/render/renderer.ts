@@ -5,7 +5,6 @@ import {
   checkedLater,
   checkOptions,
   FUNCTION,
-  isObject,
   OBJECT,
   type OptionRules,
   pickOptions,
@@ -18,6 +17,7 @@ import { chooseDevice } from "../tensor/device/choice.js";
 import { EventQueue } from "./event-queue.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
 import { type RenderResult, type RunOutcome, resultOf } from "./result.js";
+import { GRAPH } from "./source.js";
 import type { RunListener } from "./threads/render-thread.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "./threads/thread-pool.js";
 
@@ -28,7 +28,7 @@ export interface RendererOptions extends Omit<JobOptions, "passing">, ThreadOpti
 
 /** Options of one render in a renderer's threads: those of `render` that are plain data, and its graph. */
 export interface RendererJob extends Omit<JobOptions, "setup" | "cacheDir"> {
-  /** A path, JSON text or an object. */
+  /** An object, JSON text, or the path, the file: URL or the bytes of a file, as `render` takes them. */
   graph: string | object;
   /** Interrupts the render, or takes it out of the queue. */
   signal?: AbortSignal;
@@ -69,7 +69,7 @@ const RENDERER_RULES: OptionRules<RendererOptions> = {
 
 const RENDERER_JOB_RULES: OptionRules<RendererJob> = {
   ...rulesWithout(JOB_OPTION_RULES, "setup", "cacheDir"),
-  graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
+  graph: GRAPH,
   signal: SIGNAL,
   onEvent: FUNCTION,
 };

@@ -1,14 +1,25 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../base/errors.js";
+import { isObject, type Rule } from "../base/options.js";
+import { refuseNonFinite } from "../graph/numbers.js";
+import { unwrapGraph } from "../graph/unwrap-graph.js";
 import { freezeJson, isPlainObject, parseJson } from "../io/json/lossless.js";
 import { HEAD_BYTES, pictureKind } from "../io/pictures/kind.js";
 import { pictureTexts } from "../io/pictures/texts.js";
+import { decodeText } from "../io/text-encoding.js";
 import { apiGraph, type ConvertOptions } from "./convert-workflow.js";
 
 /** Far above any graph; a file passed by mistake is refused before it is read. */
 const MAX_GRAPH_MIB = 64;
 const MAX_PICTURE_MIB = 1024;
+
+/** Rule of an option that `readGraph` reads. */
+export const GRAPH: Rule = [
+  "an object, JSON text, or the path, URL or bytes of a file",
+  (value) => typeof value === "string" || isObject(value),
+];
 
 /** A graph in API format as JSON text or as an object, with the folder that its images are read from. */
 export interface GraphSource {
@@ -19,19 +30,42 @@ export interface GraphSource {
 }
 
 /**
- * Reads a graph that is an object, JSON text (it starts with "{"), the bytes of a file or its path. The file is JSON in
- * API format or as the editor saves it, or a picture that carries either. The folder for input images is `input` beside
- * the graph's file where that exists, else ./input. Fails with file.not-found, file.read-failed, graph.invalid-json and
- * graph.invalid, which name the file.
+ * Reads a graph that is an object, JSON text (it starts with "{"), the bytes of a file, its path or its file: URL. The file
+ * is JSON in UTF-8 or UTF-16, in API format or as the editor saves it, or a picture that carries either. The folder for
+ * input images is `input` beside the graph's file where that exists, else ./input. Fails with file.not-found,
+ * file.read-failed, graph.invalid-json and graph.invalid, which name the file.
  */
 export function readGraph(source: string | object, options: ConvertOptions = {}): GraphSource {
   const here = resolve("input");
   if (source instanceof Uint8Array) return { ...readBytes(source, "the bytes", options), inputDir: here };
+  if (source instanceof URL) return readPath(pathOf(source), options);
   if (typeof source !== "string") return { ...inApiFormat(source, options), inputDir: here };
   if (/^\ufeff?\s*\{/.test(source)) return { ...readText(withoutMark(source), options), inputDir: here };
-  const beside = join(dirname(resolve(source)), "input");
-  const read = readBytes(readFile(source), source, options);
-  return { ...read, inputDir: existsSync(beside) ? beside : here };
+  return readPath(source, options);
+}
+
+/** A graph that is an object or JSON text in API format, an object as the editor saves it, or what is read from a file. */
+export const readPrompt = (prompt: unknown, options: ConvertOptions): unknown =>
+  prompt instanceof Uint8Array || prompt instanceof URL ? readGraph(prompt, options).graph : apiGraph(prompt, options);
+
+/** Path of a file: URL. Throws graph.invalid for any other, whose address may hold a secret. */
+export function pathOf(url: URL): string {
+  if (url.protocol !== "file:") {
+    const message = `Graph: expected a file: URL, received one that begins with ${url.protocol}; download the graph and pass its bytes.`;
+    throw new LatentkitError("graph.invalid", message);
+  }
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    const message = `Graph ${url.href}: expected the URL of a file on this machine (pathToFileURL makes one).`;
+    throw new LatentkitError("graph.invalid", message, {}, { cause: error });
+  }
+}
+
+function readPath(path: string, options: ConvertOptions): GraphSource {
+  const beside = join(dirname(resolve(path)), "input");
+  const read = readBytes(readFile(path), path, options);
+  return { ...read, inputDir: existsSync(beside) ? beside : resolve("input") };
 }
 
 /** Freezes the nodes of a graph: what runs find out about them they find out once. */
@@ -44,19 +78,27 @@ type Read = Omit<GraphSource, "inputDir">;
 
 function inApiFormat(graph: object, options: ConvertOptions): Read {
   const converted = apiGraph(graph, options);
+  if (isPlainObject(converted)) refuseNonFinite(unwrapGraph(converted));
   return converted === graph ? { graph } : { graph: converted, workflow: graph };
 }
 
 /** Text in API format is parsed by who validates it, once. */
 function readText(text: string, options: ConvertOptions): Read {
   const isWorkflow = text.includes('"nodes"') && text.includes('"links"');
-  const graph = isWorkflow ? parseJson(text, { what: "Graph" }) : text;
+  const graph = isWorkflow ? parseJson(text, { what: "Graph", nonFinite: true }) : text;
   return typeof graph === "object" && graph !== null ? inApiFormat(graph, options) : { graph: text };
 }
 
 function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
   if (pictureKind(bytes) !== undefined) return readPicture(bytes, name, options);
-  const graph = parseJson(withoutMark(Buffer.from(bytes).toString("utf8")), { what: `Graph ${name}` });
+  const text = decodeText(bytes);
+  if (text === undefined) {
+    throw new LatentkitError(
+      "graph.invalid-json",
+      `Graph ${name}: expected text in UTF-8 or UTF-16, received other bytes.`,
+    );
+  }
+  const graph = parseJson(text, { what: `Graph ${name}`, nonFinite: true });
   if (typeof graph !== "object" || graph === null) {
     throw new LatentkitError("graph.invalid", `Graph ${name}: expected an object of nodes by id.`);
   }
@@ -65,7 +107,7 @@ function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Re
 
 /** Reads the graph that a picture carries: as it ran, else as the editor saved it. */
 function readPicture(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
-  const texts = pictureTexts(bytes);
+  const texts = textsOf(bytes, name);
   const workflow = jsonObject(texts.workflow);
   const prompt = jsonObject(texts.prompt);
   if (prompt !== undefined) return { workflow, ...inApiFormat(prompt, options) };
@@ -77,6 +119,15 @@ function readPicture(bytes: Uint8Array, name: string, options: ConvertOptions): 
     "graph.invalid",
     `Graph ${name}: expected a picture with a graph in its text "prompt" or "workflow", received one with ${received}.${hint}`,
   );
+}
+
+function textsOf(bytes: Uint8Array, name: string): Record<string, string> {
+  try {
+    return pictureTexts(bytes);
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    throw new LatentkitError(error.code, `Graph ${name}: ${error.message}`, error.details, { cause: error });
+  }
 }
 
 /** Parses a text of a picture; Python writes NaN into some. */

@@ -22,7 +22,7 @@ export interface AgentGraph {
   readonly parameters: readonly Parameter[];
 }
 
-/** Sources of an agent's graphs: paths, JSON texts or objects. */
+/** Sources of an agent's graphs, as `readGraph` reads them. */
 export interface GraphSources {
   /** Graph of runs that name none, by the name "default"; absent: the first of `graphs`. */
   readonly graph?: string | object;

@@ -1,15 +1,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { LatentkitError } from "../base/errors.js";
-import {
-  COUNT,
-  checkedLater,
-  checkOptions,
-  isObject,
-  OBJECT,
-  type OptionRules,
-  rulesWithout,
-} from "../base/options.js";
+import { COUNT, checkedLater, checkOptions, OBJECT, type OptionRules, rulesWithout } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { createCache } from "../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
@@ -22,6 +14,7 @@ import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } 
 import { renderJob } from "../render/render.js";
 import { type RunOutcome, resultOf } from "../render/result.js";
 import { withSmallPreview } from "../render/small-preview.js";
+import { GRAPH } from "../render/source.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
@@ -38,7 +31,7 @@ import { createReporter } from "./run-reporter.js";
 export interface GraphAgentOptions
   extends Readonly<Omit<JobOptions, "set" | "passing" | "output">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
-  /** A path, JSON text or an object; read once. Its placeholders are what messages fill. Absent: the first of `graphs`. */
+  /** A graph as `render` takes it; read once. Its placeholders are what messages fill. Absent: the first of `graphs`. */
   readonly graph?: string | object;
   /** Further graphs by the names that requests choose them by. */
   readonly graphs?: Readonly<Record<string, string | object>>;
@@ -53,7 +46,7 @@ const AGENT_RULES: OptionRules<GraphAgentOptions> = {
   ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output"),
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,
-  graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
+  graph: GRAPH,
   graphs: OBJECT,
   threads: checkedLater("a whole number"),
   cacheBytes: ["a number of bytes", (value) => typeof value === "number" && value >= 0],

@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
+import { decodeText } from "../../io/text-encoding.js";
 import { createGraphKeys } from "../../render/items/graph-keys.js";
 import { checkSnapshot, type SnapshotVerdict } from "../../render/snapshot/check-snapshot.js";
 import { renderOutputs } from "../../render/snapshot/outputs.js";
@@ -100,7 +101,7 @@ async function findGraphs(path: string): Promise<{ graphs: string[]; folder?: st
 /** Whether a file is meant as a graph, also where it is a wrong one; package.json and the like are not. */
 async function isGraph(path: string): Promise<boolean> {
   const { size } = await stat(path);
-  const text = size > MAX_READ_BYTES ? "" : await readFile(path, "utf8");
+  const text = (size > MAX_READ_BYTES ? undefined : decodeText(await readFile(path))) ?? "";
   return (
     size > MAX_READ_BYTES || text.includes('"class_type"') || (text.includes('"nodes"') && text.includes('"links"'))
   );

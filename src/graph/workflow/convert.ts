@@ -1,4 +1,6 @@
 import type { NodeDefinition } from "../../nodes/define.js";
+import type { Registry } from "../../nodes/registry.js";
+import { type UnknownNode, unknownClassesError } from "../unknown-classes.js";
 import { type Classes, readDefinitions } from "./definitions.js";
 import {
   BYPASSED,
@@ -10,15 +12,18 @@ import {
   readEditorGraph,
 } from "./document.js";
 import { firstAlternatives } from "./dynamic-prompts.js";
+import { completeInstances } from "./instances.js";
 import { sourceFinder } from "./links.js";
 import { openScopes, type Scope } from "./scopes.js";
 import { filledPrefix } from "./texts.js";
 import { isVirtual, linksInvisibly } from "./virtual-nodes.js";
-import { widgetValues } from "./widgets.js";
+import { hasWidget, namesValues, widgetValues } from "./widgets.js";
 
 /** Surroundings of a conversion. */
 export interface Conversion {
   readonly classes: Classes;
+  /** Keys of all classes, for suggestions. */
+  readonly registry: Registry;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly now: Date;
   readonly onWarning?: (message: string) => void;
@@ -33,17 +38,24 @@ export interface ApiNode {
 // decision 15
 /**
  * Converts a workflow as the editor saves it to a graph in API format, as the editor does when it queues one. Throws
- * graph.invalid, which names the node, its type and the reason.
+ * graph.invalid, which names the node, its type and the reason, and graph.unknown-class, which names all unknown classes
+ * where the widgets of one are not known.
  */
 export function toApiGraph(
   workflow: Readonly<Record<string, unknown>>,
-  { classes, now, onWarning }: Conversion,
+  { classes, registry, now, onWarning }: Conversion,
 ): Record<string, ApiNode> {
-  const definitions = readDefinitions(workflow, classes);
-  const scopes = openScopes(readEditorGraph(workflow), definitions, classes);
+  const { graph: root, definitions } = completeInstances(
+    readEditorGraph(workflow),
+    readDefinitions(workflow, classes),
+    classes,
+  );
+  const scopes = openScopes(root, definitions, classes);
   const findSource = sourceFinder();
   const [names, linked] = [once(namesOf), once(linkedNodes)];
   const entries: [string, ApiNode, links: [input: string, id: string][]][] = [];
+  const unknown: UnknownNode[] = [];
+  const unnamed: string[] = [];
   for (const scope of scopes) {
     for (const node of scope.graph.nodes.values()) {
       const id = scope.prefix + node.id;
@@ -60,6 +72,8 @@ export function toApiGraph(
         );
         continue;
       }
+      if (definition === undefined) unknown.push({ id, classType: node.type, title: node.title });
+      if (!namesValues(node, definition)) unnamed.push(id);
       const inputs: Record<string, unknown> = {};
       const links: [string, string][] = [];
       const lookup = lookupIn(scope, scopes[0]!, classes, names);
@@ -83,6 +97,7 @@ export function toApiGraph(
       entries.push([id, { inputs, class_type: node.type, _meta: { title } }, links]);
     }
   }
+  if (unnamed.length > 0) throw unknownClassesError(unknown, registry, unnamed);
   const graph: Record<string, ApiNode> = Object.fromEntries(entries.map(([id, node]) => [id, node]));
   for (const [, { inputs }, links] of entries)
     for (const [name, id] of links) if (!Object.hasOwn(graph, id)) delete inputs[name];
@@ -102,9 +117,11 @@ const isPrompt = (type: string, name: string, definition: NodeDefinition | undef
     : Object.hasOwn(definition.inputs, name) && definition.inputs[name]!.options.dynamicPrompts === true;
 
 /** Values of a node's widgets, those that a subgraph's node holds for it in their place. */
-function valuesIn({ shown, prefix }: Scope, node: EditorNode, classes: Classes): Map<string, unknown> {
-  const values = widgetValues(prefix === "" ? node : { ...node, id: prefix + node.id }, classes(node.type));
-  for (const [name, value] of shown.get(node.id) ?? []) if (values.has(name)) values.set(name, value);
+function valuesIn({ shown }: Scope, node: EditorNode, classes: Classes): Map<string, unknown> {
+  const definition = classes(node.type);
+  const values = widgetValues(node, definition);
+  for (const [name, value] of shown.get(node.id) ?? [])
+    if (values.has(name) || hasWidget(definition, name)) values.set(name, value);
   return values;
 }
 

@@ -18,7 +18,7 @@ import {
   readNode,
   textOf,
 } from "./document.js";
-import { namedWidgets, widgetsOf } from "./widgets.js";
+import { listsWidgets, namedWidgets } from "./widgets.js";
 
 export type Classes = (type: string) => NodeDefinition | undefined;
 
@@ -99,8 +99,5 @@ function readGroup(group: Readonly<Record<string, unknown>>, name: string, class
 }
 
 /** Widgets that were made inputs: in older files those among the inputs, unless the file lists all widgets there. */
-function convertedWidgets(node: EditorNode, definition: NodeDefinition | undefined): Set<string> {
-  const names = new Set(namedWidgets(node).map(({ name }) => name));
-  const listsAll = definition !== undefined && widgetsOf(node, definition).every(({ name }) => names.has(name));
-  return listsAll ? new Set() : names;
-}
+const convertedWidgets = (node: EditorNode, definition: NodeDefinition | undefined): Set<string> =>
+  new Set(listsWidgets(node, definition) ? [] : namedWidgets(node).map(({ name }) => name));

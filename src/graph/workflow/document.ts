@@ -20,8 +20,10 @@ export interface EditorNode {
   readonly inputs: readonly EditorInput[];
   /** Types of the outputs. */
   readonly outputs: readonly string[];
-  /** Values of the widgets, in their order or by name. */
-  readonly values: readonly unknown[] | Readonly<Record<string, unknown>>;
+  /** Values of the widgets in their order; a hole is undefined or null. */
+  readonly values: readonly unknown[];
+  /** Values of the widgets by name, where the file has these: they count rather than the order. */
+  readonly named?: Readonly<Record<string, unknown>>;
   /** Widgets of nodes inside a subgraph that its node shows: [id of the inner node, name]; -1 is the node itself. */
   readonly promoted: readonly (readonly [id: string, name: string])[];
 }
@@ -38,8 +40,8 @@ export interface EditorLink {
 export interface EditorGraph {
   readonly nodes: ReadonlyMap<string, EditorNode>;
   readonly links: ReadonlyMap<string, EditorLink>;
-  /** Names of a subgraph's inputs, whose links come from the node INPUT_NODE. */
-  readonly inputs: readonly string[];
+  /** Inputs of a subgraph, whose links come from the node INPUT_NODE. */
+  readonly inputs: readonly Pick<EditorInput, "name" | "type">[];
   /** Links into the node OUTPUT_NODE, by the number of the subgraph's output. */
   readonly outputLinks: ReadonlyMap<number, string>;
   /** Inner nodes of a group node, in their order: the values of their widgets stand on the group node. */
@@ -62,6 +64,8 @@ export const BYPASSED = 4;
 
 /** More than any real workflow has. */
 const MOST_ENTRIES = 200_000;
+/** Inputs and values of all nodes together: a definition with many may stand behind many nodes. */
+const MOST_INPUTS = 4_000_000;
 
 type Entries = Readonly<Record<string, unknown>>;
 
@@ -76,7 +80,10 @@ export function readEditorGraph(source: Entries, name = "the workflow"): EditorG
   }
   const links = new Map<string, EditorLink>();
   for (const entry of listOf(source.links ?? [], `links of ${name}`)) readLink(entry, links, name);
-  const inputs = listOf(source.inputs ?? [], `inputs of ${name}`).map((input) => textOf(objectOf(input).name) ?? "");
+  const inputs = listOf(source.inputs ?? [], `inputs of ${name}`).map((entry) => {
+    const input = objectOf(entry);
+    return { name: nameOf(input.name), type: textOf(input.type) ?? "*" };
+  });
   return { nodes, links, inputs, outputLinks: outputLinksOf(links) };
 }
 
@@ -84,6 +91,11 @@ export function outputLinksOf(links: ReadonlyMap<string, EditorLink>): Map<numbe
   const byOutput = new Map<number, string>();
   for (const [id, { target, targetSlot }] of links) if (target === OUTPUT_NODE) byOutput.set(targetSlot, id);
   return byOutput;
+}
+
+/** Throws graph.invalid for more inputs than all nodes together may have. */
+export function refuseMoreInputs(count: number): void {
+  if (count > MOST_INPUTS) throw invalid(`expected at most ${MOST_INPUTS} inputs of all nodes, received more.`);
 }
 
 /** A node in a message, however long or odd its id and type are. */
@@ -107,8 +119,10 @@ export function readNode(entry: unknown, name: string, place?: string): EditorNo
   if (id === undefined) throw invalid(`expected an id for each node of ${name}, received ${describe(entry.id)}.`);
   if (type === undefined) throw invalid(`node ${shown(id)}: expected a type, received ${describe(entry.type)}.`);
   const properties = objectOf(entry.properties);
-  const values = Array.isArray(entry.widgets_values) ? entry.widgets_values : objectOf(entry.widgets_values);
-  for (const key of Object.keys(values)) nameOf(key);
+  const named = [entry.widgets_values_named, entry.widgets_values].find(
+    (values) => isPlainObject(values) && Object.keys(values).length > 0,
+  ) as Entries | undefined;
+  for (const key of Object.keys(named ?? {})) nameOf(key);
   return {
     id,
     type,
@@ -117,7 +131,8 @@ export function readNode(entry: unknown, name: string, place?: string): EditorNo
     searchName: textOf(properties["Node name for S&R"]),
     inputs: inputsOf(entry.inputs),
     outputs: listed(entry.outputs).map((output) => textOf(objectOf(output).type) ?? "*"),
-    values,
+    values: listed(entry.widgets_values),
+    named,
     promoted: listed(properties.proxyWidgets).flatMap((pair) => {
       const [inner, widget] = Array.isArray(pair) ? [idOf(pair[0]), textOf(pair[1])] : [];
       return inner === undefined || widget === undefined ? [] : [[inner, widget] as const];

@@ -1,5 +1,14 @@
 import { describe } from "../../base/errors.js";
-import { BYPASSED, type EditorGraph, type EditorNode, INPUT_NODE, invalid, MUTED, nameOfNode } from "./document.js";
+import {
+  BYPASSED,
+  type EditorGraph,
+  type EditorLink,
+  type EditorNode,
+  INPUT_NODE,
+  invalid,
+  MUTED,
+  nameOfNode,
+} from "./document.js";
 import type { Scope } from "./scopes.js";
 import { carrierOf } from "./virtual-nodes.js";
 
@@ -62,7 +71,9 @@ function setNodesByName(): SetNodes {
   };
 }
 
-const firstValue = ({ values }: EditorNode): unknown => (Array.isArray(values) ? values[0] : undefined);
+/** The value of a node that has one: of a primitive, the name of a Set or Get node. */
+const firstValue = ({ values, named }: EditorNode): unknown =>
+  named === undefined ? values[0] : Object.hasOwn(named, "value") ? named.value : Object.values(named)[0];
 
 function stepBack(
   { scope, link }: Place,
@@ -88,13 +99,33 @@ function stepBack(
 
 function throughInput({ graph, outer, own }: Scope, slot: number): Place | Source | undefined {
   if (outer === undefined) return undefined;
-  const { node, scope, inputs } = outer;
-  const name = graph.inputs[slot];
-  // the file may list them in another order than the subgraph
-  const input = node.inputs[slot]?.name === name || name === undefined ? node.inputs[slot] : inputs.get(name);
-  if (input?.link !== undefined) return { scope, link: input.link };
-  const widget = input?.widget ?? name;
-  return widget !== undefined && own.has(widget) ? { kind: "value", value: own.get(widget) } : undefined;
+  const { scope } = outer;
+  const input = outerInput(outer, graph, slot);
+  const widget = input?.widget ?? graph.inputs[slot]?.name;
+  const value = widget === undefined ? undefined : own.get(widget);
+  if (input?.link !== undefined && (value === undefined || !isOpen(scope, input.link)))
+    return { scope, link: input.link };
+  return value === undefined ? undefined : { kind: "value", value };
+}
+
+/** The input of the node around a subgraph: the file may list them in another order than the subgraph. */
+function outerInput({ node, inputs }: NonNullable<Scope["outer"]>, graph: EditorGraph, slot: number) {
+  const name = graph.inputs[slot]?.name;
+  return node.inputs[slot]?.name === name || name === undefined ? node.inputs[slot] : inputs.get(name);
+}
+
+/** Whether a link comes from an input of the subgraph around it that nothing is linked to and that has no value. */
+function isOpen(scope: Scope, link: string): boolean {
+  for (let at: Place | undefined = { scope, link }; at !== undefined; ) {
+    const found: EditorLink | undefined = at.scope.graph.links.get(at.link);
+    const { outer, own, graph }: Scope = at.scope;
+    if (found?.origin !== INPUT_NODE || outer === undefined) return false;
+    const input = outerInput(outer, graph, found.originSlot);
+    const name = input?.widget ?? graph.inputs[found.originSlot]?.name;
+    if (name !== undefined && own.has(name)) return false;
+    at = input?.link === undefined ? undefined : { scope: outer.scope, link: input.link };
+  }
+  return true;
 }
 
 function throughCarrier(
@@ -105,7 +136,7 @@ function throughCarrier(
 ): Place | Source | undefined {
   if (carrier === "primitive") {
     const value = firstValue(node);
-    return value === undefined ? undefined : { kind: "value", value };
+    return value === undefined || value === null ? undefined : { kind: "value", value };
   }
   if (carrier !== "get") return through(scope, node, 0);
   // a Get node inside a subgraph reads names of the graphs around it too

@@ -7,14 +7,13 @@ import {
   invalid,
   MUTED,
   nameOfNode,
+  refuseMoreInputs,
 } from "./document.js";
-import { assignValues, namedWidgets, widgetsOf } from "./widgets.js";
+import { assignValues, namedWidgets, savedWidgets } from "./widgets.js";
 
 /** Deeper than people nest subgraphs. */
 const MAX_DEPTH = 32;
 const MAX_NODES = 200_000;
-/** Inputs and values of all nodes together: a definition with many may stand behind many nodes. */
-const MAX_ENTRIES = 4_000_000;
 
 type Values = Map<string, unknown>;
 type InputsByName = ReadonlyMap<string, EditorInput>;
@@ -77,14 +76,13 @@ function createCounter(): (graph: EditorGraph) => void {
     nodes += graph.nodes.size;
     entries += size;
     if (nodes > MAX_NODES) throw invalid(`expected at most ${MAX_NODES} nodes with all subgraphs, received more.`);
-    if (entries > MAX_ENTRIES) throw invalid(`expected at most ${MAX_ENTRIES} inputs of all nodes, received more.`);
+    refuseMoreInputs(entries);
   };
 }
 
 function entriesOf({ nodes }: EditorGraph): number {
   let entries = 0;
-  for (const { inputs, values } of nodes.values())
-    entries += inputs.length + (Array.isArray(values) ? values.length : 0);
+  for (const { inputs, values } of nodes.values()) entries += inputs.length + values.length;
   return entries;
 }
 
@@ -94,19 +92,32 @@ type Held = Pick<Scope, "own" | "shown">;
 function valuesOf(scope: Scope, node: EditorNode): Held {
   const own: Values = new Map();
   const shown = new Map<string, Values>();
-  const { values, promoted } = node;
-  const list = Array.isArray(values) ? values : [];
-  if (promoted.length > 0 && promoted.length === list.length) {
-    for (const [index, [id, name]] of promoted.entries()) give(own, shown, id, name, list[index]);
+  const { values, named = {} } = node;
+  const widgets = namedWidgets(node);
+  // pictures that it shows may have no value
+  const promoted = [node.promoted, node.promoted.filter(([, name]) => !name.startsWith("$$"))].find(
+    ({ length }) => length > 0 && length === values.length,
+  );
+  const inner = node.promoted.filter(([id]) => id !== SELF);
+  if (promoted !== undefined) {
+    for (const [index, [id, name]] of promoted.entries()) give(own, shown, id, name, values[index]);
   } else {
-    for (const [name, value] of assignValues(namedWidgets(node), list).byName) own.set(name, value);
+    const { byName, next } = assignValues(widgets, values);
+    for (const [name, value] of byName) give(own, shown, SELF, name, value);
+    if (values.length - next === inner.length)
+      for (const [index, [id, name]] of inner.entries()) give(own, shown, id, name, values[next + index]);
   }
+  const owners = new Map<string, string>();
+  const shared = new Set<string>();
+  for (const [id, name] of [...inner, ...widgets.map((widget) => [SELF, widget.name] as const)]) {
+    if (owners.has(name)) shared.add(name);
+    owners.set(name, id);
+  }
+  // a name that several widgets have does not say whose value it is
+  for (const [name, id] of owners)
+    if (!shared.has(name) && Object.hasOwn(named, name)) give(own, shown, id, name, named[name]);
   // the node around this one may show a widget that this one shows
-  const around = scope.shown.get(node.id);
-  if (around === undefined) return { own, shown };
-  const owners = new Map(promoted.filter(([inner]) => inner !== SELF).map(([inner, widget]) => [widget, inner]));
-  for (const { widget } of node.inputs) if (widget !== undefined) owners.set(widget, SELF);
-  for (const [name, value] of around) give(own, shown, owners.get(name) ?? SELF, name, value);
+  for (const [name, value] of scope.shown.get(node.id) ?? []) give(own, shown, owners.get(name) ?? SELF, name, value);
   return { own, shown };
 }
 
@@ -122,11 +133,10 @@ function give(own: Values, shown: Map<string, Values>, id: string, name: string,
 /** Values of a group node belong to the visible widgets of its inner nodes, in order. */
 function groupValues({ values }: EditorNode, { groupWidgets = [] }: EditorGraph, classes: Classes): Held {
   const shown = new Map<string, Values>();
-  const list = Array.isArray(values) ? values : [];
   let at = 0;
   for (const { node, hidden } of groupWidgets) {
-    const widgets = widgetsOf(node, classes(node.type)).filter(({ name }) => !hidden.has(name));
-    const { byName, next } = assignValues(widgets, list, at);
+    const widgets = savedWidgets(node, classes(node.type)).filter(({ name }) => !hidden.has(name));
+    const { byName, next } = assignValues(widgets, values, at);
     shown.set(node.id, byName);
     at = next;
   }

@@ -1,13 +1,13 @@
-import { LatentkitError } from "../../base/errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { coreWidgets } from "./core-widgets.js";
-import { type EditorNode, nameOfNode } from "./document.js";
+import type { EditorNode } from "./document.js";
 
 /** Types whose inputs are widgets in the editor; all others are sockets. */
 const WIDGET_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
 /** Seeds have a second widget behind them, which is no input: what happens to the seed after each run. */
 const SEEDS: ReadonlySet<string> = new Set(["seed", "noise_seed"]);
+const AFTER_RUN_WIDGET = "control_after_generate";
 const AFTER_RUN: ReadonlySet<unknown> = new Set(["fixed", "increment", "decrement", "randomize"]);
 
 export interface Widget {
@@ -23,10 +23,22 @@ const isWidget = ({ type, options }: InputSpec): boolean => WIDGET_TYPES.has(typ
  * Widgets of a node in the editor's order: its class's, required inputs first, unless the file names them all, as newer
  * editors do; of a class that nobody here knows, those that the file names.
  */
-export function widgetsOf(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
-  const named = namedWidgets(node);
-  const known = definition === undefined ? coreWidgets(node.type)?.map(plainWidget) : classWidgets(definition);
-  return known === undefined || namesAll(node, named, known) ? named : known;
+function widgetsOf(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
+  const known = knownWidgets(node, definition);
+  // an older file lists those alone that take a link
+  const isNewer =
+    known === undefined || node.inputs.some(({ widget, link }) => widget !== undefined && link === undefined);
+  return isNewer && listsWidgets(node, definition) ? namedWidgets(node) : (known ?? namedWidgets(node));
+}
+
+/** Widgets of a node that its class had when the file was saved, as far as its own values tell. */
+export function savedWidgets(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
+  const widgets = widgetsOf(node, definition);
+  return node.values.length === 0 ? widgets : widgets.slice(0, assignValues(widgets, node.values).byName.size);
+}
+
+function knownWidgets({ type }: EditorNode, definition: NodeDefinition | undefined): Widget[] | undefined {
+  return definition === undefined ? coreWidgets(type)?.map(plainWidget) : classWidgets(definition);
 }
 
 const plainWidget = (name: string): Widget => ({ name, type: "*", isSeed: SEEDS.has(name) });
@@ -41,12 +53,19 @@ function classWidgets({ inputs }: NodeDefinition): Widget[] {
   }));
 }
 
-/** Whether a newer editor wrote the file: it lists each widget, where older ones list those alone that take a link. */
-function namesAll({ inputs }: EditorNode, named: readonly Widget[], known: readonly Widget[]): boolean {
-  if (!inputs.some(({ widget, link }) => widget !== undefined && link === undefined)) return false;
+/** Whether the inputs of a node list all widgets that its class had when the file was saved. */
+export function listsWidgets(node: EditorNode, definition: NodeDefinition | undefined): boolean {
+  const named = namedWidgets(node);
   const names = new Set(named.map(({ name }) => name));
-  return known.every(({ name }) => names.has(name));
+  if (knownWidgets(node, definition)?.every(({ name }) => names.has(name))) return true;
+  // a class that has gained a widget since: the widgets listed are as many as the values
+  const { values } = node;
+  return values.length > 0 && values.slice(assignValues(named, values).next).every(isOfButton);
 }
+
+/** Whether a name is that of a widget of a class. */
+export const hasWidget = (definition: NodeDefinition | undefined, name: string): boolean =>
+  definition !== undefined && Object.hasOwn(definition.inputs, name) && isWidget(definition.inputs[name]!);
 
 /** Widgets that the file names among a node's inputs: all of them in files of newer editors. */
 export const namedWidgets = ({ inputs }: EditorNode): Widget[] =>
@@ -56,10 +75,12 @@ export const namedWidgets = ({ inputs }: EditorNode): Widget[] =>
 
 /**
  * Values of a node's widgets by name, the defaults of those that its class had not yet when the file was saved, as the
- * editor shows them. Throws graph.invalid where nothing says which value is whose.
+ * editor shows them.
  */
 export function widgetValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
   const values = storedValues(node, definition);
+  for (const [name, value] of values)
+    if (value === undefined || (value === null && definition !== undefined)) values.delete(name);
   for (const [name, spec] of Object.entries(definition?.inputs ?? {})) {
     if (values.has(name) || spec.optional || !isWidget(spec)) continue;
     const [first] = Array.isArray(spec.choices) ? spec.choices : [];
@@ -70,18 +91,17 @@ export function widgetValues(node: EditorNode, definition: NodeDefinition | unde
 }
 
 function storedValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
-  const { values } = node;
-  const widgets = widgetsOf(node, definition);
-  if (!Array.isArray(values)) return namedValues(values as Readonly<Record<string, unknown>>, definition && widgets);
-  const { byName, next } = assignValues(widgets, values);
-  const isKnown = definition !== undefined || coreWidgets(node.type) !== undefined;
-  if (!isKnown && values.slice(next).some(isInputValue)) throw unnamed(node);
-  return byName;
+  const { values, named } = node;
+  if (named === undefined) return assignValues(widgetsOf(node, definition), values).byName;
+  const names = definition && new Set([...classWidgets(definition), ...namedWidgets(node)].map(({ name }) => name));
+  return new Map(Object.entries(named).filter(([name]) => names?.has(name) ?? name !== AFTER_RUN_WIDGET));
 }
 
-function namedValues(values: Readonly<Record<string, unknown>>, widgets?: readonly Widget[]): Map<string, unknown> {
-  const names = new Set(widgets?.map(({ name }) => name));
-  return new Map(Object.entries(values).filter(([name]) => widgets === undefined || names.has(name)));
+/** Whether the file, or a class that is known, says which value of a node is whose. */
+export function namesValues(node: EditorNode, definition: NodeDefinition | undefined): boolean {
+  const { values, named, type } = node;
+  if (named !== undefined || definition !== undefined || coreWidgets(type) !== undefined) return true;
+  return !values.slice(assignValues(namedWidgets(node), values).next).some(isInputValue);
 }
 
 /** Gives values to widgets in order, from the value `start`; `next` is the first that is left. */
@@ -109,19 +129,15 @@ function afterRun(
 ): number {
   const value = values[at];
   const following = widgets[index]?.type;
+  const hasMore = values.length - at > widgets.length - index;
   if (AFTER_RUN.has(value)) return isSeed || (following !== "STRING" && following !== "COMBO") ? 1 : 0;
   // files of 2023 have true or false there
-  const isFlag = isSeed && typeof value === "boolean";
-  return isFlag && (following !== "BOOLEAN" || values.length - at > widgets.length - index) ? 1 : 0;
+  if (isSeed && typeof value === "boolean") return following !== "BOOLEAN" || hasMore ? 1 : 0;
+  const isHole = isSeed && at < values.length && (value === undefined || value === null);
+  return isHole && hasMore ? 1 : 0;
 }
 
 /** Values behind the last widget belong to buttons, such as the one that uploads a file. */
 const isInputValue = (value: unknown): boolean =>
   value !== null && value !== "" && value !== "image" && typeof value !== "object" && !AFTER_RUN.has(value);
-
-const unnamed = (node: EditorNode): LatentkitError =>
-  new LatentkitError(
-    "graph.invalid",
-    `Workflow: ${nameOfNode(node)} cannot be converted: its class is not known here, and the file does not name its widgets. Save the workflow in a newer editor, or export it in API format.`,
-    { nodeId: node.id },
-  );
+const isOfButton = (value: unknown): boolean => value === undefined || value === null || value === "image";

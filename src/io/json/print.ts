@@ -32,10 +32,15 @@ export function printJsonPretty(value: unknown): string {
   return print(value, { indent: "    ", special: /[\u0000-\u001f"\\]/g }, "\n", 0) ?? "null";
 }
 
+/** Prints JSON like `printJson`, but NaN and infinities as Python does: NaN, Infinity, -Infinity. */
+export const printNonFinite = (value: unknown): string =>
+  print(value, { ...ON_ONE_LINE, nonFinite: true }, "", 0) ?? "null";
+
 interface Layout {
   /** Indent of one level; "" prints on one line. */
   readonly indent: string;
   readonly special: RegExp;
+  readonly nonFinite?: boolean;
 }
 
 const ON_ONE_LINE: Layout = { indent: "", special: /[^ -~]|["\\]/g };
@@ -45,7 +50,8 @@ const PRINTED = Symbol("printed");
 /** Prints a value; undefined where JSON has none for it. `newline` is the line break and indent of the current level. */
 function print(value: unknown, layout: Layout, newline: string, depth: number): string | undefined {
   if (typeof value === "string") return quote(value, layout.special);
-  if (typeof value === "number") return printNumber(value);
+  if (typeof value === "number")
+    return layout.nonFinite && !Number.isFinite(value) ? String(value) : printNumber(value);
   if (typeof value === "bigint" || typeof value === "boolean" || value === null) return String(value);
   if (value instanceof NumberLiteral) return value.text;
   if (typeof value !== "object") return undefined;

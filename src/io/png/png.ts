@@ -10,6 +10,7 @@ import { Tensor } from "../../tensor/tensor.js";
 import type { RawImage } from "../raw-image.js";
 import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
 import { isInternational, withInternationalTexts } from "./international-text.js";
+import { readPngTexts } from "./read-texts.js";
 import { checkTexts } from "./text-chunks.js";
 
 export type { EncodePngOptions } from "../../tensor/picture-codec.js";
@@ -134,7 +135,7 @@ function checkLevel(level = 4): number {
 /**
  * Reads a PNG file of any colour type and depth; decoded off the event loop. Of an animation it reads the picture that
  * readers of still pictures show; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
- * allocated, for more than 2^27 pixels.
+ * allocated, for more than 2^27 pixels, a text of more than 2^24 bytes, or 2^26 bytes of texts.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
   const { text, ...image } = await decoded(bytes, (native) => native.decodePng(bytes, MAX_PIXELS));
@@ -166,7 +167,7 @@ export function decodePngFramesHere(bytes: Uint8Array, limit = MAX_PIXELS): Deco
     return framesOf(frames, data);
   } catch (error) {
     if (data !== undefined) returnMemory(data.buffer);
-    throw decodingFailed(error);
+    throw decodingFailed(error, bytes);
   }
 }
 
@@ -180,7 +181,7 @@ async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) =>
   try {
     return await decode(loadNative());
   } catch (error) {
-    throw decodingFailed(error);
+    throw decodingFailed(error, bytes);
   }
 }
 
@@ -191,16 +192,23 @@ function checkFile(bytes: Uint8Array): void {
   refuseLarge(bytes);
 }
 
-function decodingFailed(error: unknown): LatentkitError {
+function decodingFailed(error: unknown, bytes: Uint8Array): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const { message, status } = error as Error & { status?: string };
-  if (status === "too-large") {
+  // without the name of the native function
+  const reason = message.replace(/^\w+: /, "").replace(/(?<!\.)\.+$/, "");
+  if (status !== "too-large") return new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
+  if (/pixels/.test(reason)) {
     const expected = `at most ${MAX_PIXELS} pixels in all frames of an animation`;
     return new LatentkitError("png.too-large", `PNG: expected ${expected}, received more.`, {}, { cause: error });
   }
-  // without the name of the native function
-  const reason = message.replace(/^\w+: /, "").replace(/(?<!\.)\.+$/, "");
-  return new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
+  try {
+    // names the text that is too long
+    readPngTexts(bytes);
+  } catch (longer) {
+    if (longer instanceof LatentkitError) return longer;
+  }
+  return new LatentkitError("png.too-large", `PNG: ${reason}.`, {}, { cause: error });
 }
 
 /** Converts decoded images to an IMAGE [frames, H, W, 3 or 4] in 0…1; grey becomes RGB. */

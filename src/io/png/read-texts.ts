@@ -1,5 +1,5 @@
 import { crc32, inflateSync } from "node:zlib";
-import { LatentkitError } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 
 const SIGNATURE_BYTES = 8;
 const LENGTH_BYTES = 4;
@@ -24,9 +24,9 @@ export function readPngTexts(file: Uint8Array): Record<string, string> {
     if (type === "IEND" || end + LENGTH_BYTES > bytes.length) break;
     const parts = PARTS[type]?.(bytes.subarray(at + 8, end));
     if (parts !== undefined && crc32(bytes.subarray(at + LENGTH_BYTES, end)) === bytes.readUInt32BE(end)) {
-      const value = parts.isDeflated ? inflated(parts.value, left) : parts.value;
+      const value = parts.isDeflated ? inflated(parts, left) : parts.value;
       if (value !== undefined) {
-        if (value.length > Math.min(left, MAX_TEXT_BYTES)) throw tooLong();
+        if (value.length > Math.min(left, MAX_TEXT_BYTES)) throw tooLong(parts.key, left, value.length);
         left -= value.length;
         texts.push([parts.key, value.toString(parts.encoding)]);
       }
@@ -64,13 +64,20 @@ function keyed(data: Buffer, take: (rest: Buffer) => Omit<Parts, "key"> | undefi
   return parts && { key: data.toString("latin1", 0, end), ...parts };
 }
 
-function inflated(value: Buffer, left: number): Buffer | undefined {
+function inflated({ key, value }: Parts, left: number): Buffer | undefined {
   try {
     return inflateSync(value, { maxOutputLength: Math.max(1, Math.min(left, MAX_TEXT_BYTES)) });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLong();
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLong(key, left);
     return undefined;
   }
 }
 
-const tooLong = () => new LatentkitError("png.too-large", "PNG: its text is longer than allowed.");
+function tooLong(key: string, left: number, length?: number): LatentkitError {
+  const isAlone = left >= MAX_TEXT_BYTES;
+  const expected = isAlone
+    ? `at most ${MAX_TEXT_BYTES} bytes`
+    : `at most ${MAX_TEXTS_BYTES} bytes in all texts together`;
+  const received = isAlone && length !== undefined ? String(length) : "more";
+  return new LatentkitError("png.too-large", `PNG, text ${describe(key)}: expected ${expected}, received ${received}.`);
+}

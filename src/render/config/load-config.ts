@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { parse as parseYaml, YAMLParseError } from "yaml";
 import { z } from "zod";
 import { LatentkitError, suggest } from "../../base/errors.js";
+import { decodeText } from "../../io/text-encoding.js";
 import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -48,9 +49,9 @@ export function loadConfig(options: {
 }
 
 function readConfigFile(file: string): Tree {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileSync(file, "utf8");
+    bytes = readFileSync(file);
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? "unreadable";
     throw new LatentkitError(
@@ -60,8 +61,13 @@ function readConfigFile(file: string): Tree {
       { cause: error },
     );
   }
-  if (text.length > MAX_FILE_BYTES) {
+  if (bytes.length > MAX_FILE_BYTES) {
     throw new LatentkitError("config.invalid", `Configuration file ${file}: expected at most 1 MiB.`);
+  }
+  const text = decodeText(bytes);
+  if (text === undefined) {
+    const expected = "expected text in UTF-8 or UTF-16, received other bytes";
+    throw new LatentkitError("config.invalid", `Configuration file ${file}: ${expected}.`);
   }
   let value: unknown;
   try {

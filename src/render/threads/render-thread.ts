@@ -29,7 +29,7 @@ const PROGRAM = new URL("./thread.js", import.meta.url);
 /** One run as its owner asks for it; `outputDir` is the job's, absolute. */
 export interface PooledRun extends Omit<ThreadRun, "isQuiet" | "mark"> {
   readonly type: "run" | "check";
-  readonly graph: string;
+  readonly graph: string | Uint8Array;
   readonly job: string;
   readonly outputDir: string;
 }
@@ -58,7 +58,7 @@ export class RenderThread {
   /** Marks of runs that are over. */
   private readonly marks: SharedArrayBuffer[] = [];
   /** Graph, job and files that were sent last: those of a batch are sent once. */
-  private graph: string | undefined;
+  private graph: string | Uint8Array | undefined;
   private job: string | undefined;
   private files: PooledRun["files"];
   private nextId = 0;

@@ -6,11 +6,12 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import type { ItemNames } from "../../io/files/item-files.js";
-import { printJson } from "../../io/json/lossless.js";
+import { printJson, printNonFinite } from "../../io/json/lossless.js";
 import { loadNative } from "../../native/load.js";
 import { GRACE_MS } from "../give-up.js";
 import { type Job, printJob } from "../job.js";
 import { createFold } from "../result.js";
+import { pathOf } from "../source.js";
 import {
   type PooledRun,
   RenderThread,
@@ -125,9 +126,15 @@ class Pool implements ThreadPool {
     more: Pick<PooledRun, "item" | "keys"> = {},
   ): Promise<ThreadResult> {
     const outputDir = resolve(job.outputDir ?? "out");
-    // both travel as JSON text, which keeps every digit and the order of the keys
-    const text = typeof graph === "string" ? graph : printJson(graph);
-    const run: PooledRun = { ...more, type, graph: text, job: this.textOf(job), files: this.filesOf(job), outputDir };
+    // job and graph travel as JSON text, which keeps every digit and the order of the keys
+    const run: PooledRun = {
+      ...more,
+      type,
+      graph: sendableGraph(graph),
+      job: this.textOf(job),
+      files: this.filesOf(job),
+      outputDir,
+    };
     if (!(await this.turn(listener.signal))) return { ...createFold(outputDir).end(), status: "interrupted" };
     let thread: RenderThread | undefined;
     try {
@@ -208,6 +215,13 @@ class Pool implements ThreadPool {
     if (next === undefined) this.free++;
     else next(true);
   }
+}
+
+/** Objects travel as text with their NaN, which readGraph refuses by node and input. */
+function sendableGraph(graph: string | object): string | Uint8Array {
+  if (graph instanceof Uint8Array) return Uint8Array.from(graph);
+  if (graph instanceof URL) return pathOf(graph);
+  return typeof graph === "string" ? graph : printNonFinite(graph);
 }
 
 const alone = (bytes: Uint8Array): Uint8Array =>

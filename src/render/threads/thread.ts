@@ -4,7 +4,7 @@ import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../base/er
 import { lastOf } from "../../base/last-of.js";
 import type { RunEvent } from "../../graph/events.js";
 import { createCache } from "../../graph/memory/cache.js";
-import { parseGraph } from "../../graph/parse.js";
+import { parseGraph, parseGraphText } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/files/blocking-disk.js";
 import { CollectedFiles, type CollectedWrite } from "../../io/files/collected-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
@@ -31,7 +31,7 @@ export interface ThreadData extends Readonly<Pick<Job, "setup" | "cacheDir">> {
 /** One run, as data that can be sent. */
 export interface ThreadRun {
   /** A path or JSON text; that of the message before where absent. */
-  readonly graph?: string;
+  readonly graph?: string | Uint8Array;
   /** Text of `printJob`; that of the message before where absent. */
   readonly job?: string;
   /** Files of the job; those of the message before where absent, null for none. */
@@ -104,7 +104,7 @@ type ReplyMessage = { readonly id: number } & (
 
 /** Graph, job and files of the newest message; later ones leave out what is the same. */
 interface Sent {
-  readonly graph: string;
+  readonly graph: string | Uint8Array;
   readonly job: string;
   readonly files: FilesByName | undefined;
 }
@@ -120,7 +120,7 @@ function serve(port: MessagePort, data: ThreadData): void {
   const jobOf = lastOf(parseJob);
   const withFiles = (text: string, files: FilesByName | undefined): Job =>
     files === undefined ? jobOf(text) : { ...jobOf(text), files };
-  let graph = "";
+  let graph: string | Uint8Array = "";
   let job = "";
   let given: FilesByName | undefined;
   const running = new Map<number, AbortController>();
@@ -205,8 +205,8 @@ function sentResult({ error, ...result }: RunOutcome, isItem: boolean): SentResu
   return { ...values, error: error && sent(error) };
 }
 
-const readGraphText = (graph: string): string | object =>
-  graph.startsWith("{") ? frozenGraph(parseJson(graph, { what: "Graph" }) as object) : graph;
+const readGraphText = (graph: string | Uint8Array): string | object =>
+  typeof graph === "string" && graph.startsWith("{") ? frozenGraph(parseGraphText(graph)) : graph;
 
 /** Why an item's texts cannot be written; undefined where they are. */
 async function commit(files: ItemFiles | undefined): Promise<SentError | undefined> {

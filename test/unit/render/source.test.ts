@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { batch, decodePng, encodePng, executeGraph, render, validateGraph } from "latentkit";
+import { pathToFileURL } from "node:url";
+import {
+  batch,
+  convertWorkflow,
+  createRenderer,
+  decodePng,
+  encodePng,
+  executeGraph,
+  graphSchema,
+  parseGraphText,
+  render,
+  validateGraph,
+} from "latentkit";
+import { expectRender } from "latentkit/testing";
 import { readGraph } from "#src/render/source.js";
 import { refuses } from "../../helpers/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
@@ -66,6 +79,109 @@ describe("render/source", () => {
       const bytes = await encodePng(pixel, { text: { prompt: bad, workflow } });
       assert.deepEqual(inputsOf(readGraph(bytes).graph), inputsOf(API));
     }
+  });
+
+  it("reads NaN in JSON files and texts as in pictures, and refuses it in inputs", async () => {
+    const aside = prompt.replace('"class_type":"SaveImage"', '"class_type":"SaveImage","is_changed":[NaN, -Infinity]');
+    const inside = prompt.replace('"color":255', '"color":NaN');
+    const editor = workflow.replace("[8,8,1,255]", "[8,8,1,Infinity]");
+    assert.ok(![prompt, workflow].some((text) => [aside, inside, editor].includes(text)));
+    const options = { outputDir: folder() };
+    for (const graph of [aside, file("aside.json", aside), Buffer.from(aside), parseGraphText(aside)]) {
+      assert.equal((await render(graph, options)).status, "success");
+    }
+    assert.equal(validateGraph(aside).ok, true);
+    await using renderer = createRenderer({ threads: 1, ...options });
+    assert.equal((await renderer.render({ graph: aside })).status, "success");
+    const finite = (received: string) =>
+      new RegExp(`^Node 1, input "color": expected a finite number, received ${received}\\.$`);
+    const picture = await encodePng(pixel, { text: { prompt: inside } });
+    const object = structuredClone(API);
+    object["1"].inputs.color = Number.NaN;
+    for (const graph of [inside, file("inside.json", inside), Buffer.from(inside), picture, object]) {
+      await refuses(() => render(graph, options), "graph.invalid", finite("NaN"));
+      await refuses(() => batch(graph, [{}], options).next(), "graph.invalid", finite("NaN"));
+      await refuses(() => renderer.render({ graph }), "graph.invalid", finite("NaN"));
+    }
+    for (const graph of [editor, Buffer.from(editor)])
+      await refuses(() => render(graph, options), "graph.invalid", finite("Infinity"));
+    await refuses(() => parseGraphText(inside), "graph.invalid", finite("NaN"));
+    await refuses(() => convertWorkflow(editor), "graph.invalid", finite("Infinity"));
+    const verdict = validateGraph(inside);
+    assert.match(verdict.ok ? "" : verdict.error.sentence, finite("NaN"));
+  });
+
+  it("reads files in UTF-16, and refuses bytes that are no text", async () => {
+    const marked = Buffer.from(`\ufeff${prompt}`, "utf16le");
+    const texts = {
+      little: marked,
+      big: Buffer.from(marked).swap16(),
+      unmarked: marked.subarray(2),
+      editor: Buffer.from(`\ufeff${workflow}`, "utf16le"),
+    };
+    for (const [name, bytes] of Object.entries(texts)) {
+      assert.deepEqual(inputsOf(readGraph(file(`${name}.json`, bytes)).graph), inputsOf(API), name);
+      assert.deepEqual(inputsOf(readGraph(bytes).graph), inputsOf(API), name);
+    }
+    const latin = file("latin.json", Buffer.from(prompt.replace("blue", "grün"), "latin1"));
+    const expected = /^Graph .*latin\.json: expected text in UTF-8 or UTF-16, received other bytes\.$/;
+    await refuses(() => readGraph(latin), "graph.invalid-json", expected);
+  });
+
+  it("reads the file: URL of a graph, and names the folder beside it", async () => {
+    const path = file("für dich 100%.json", prompt);
+    mkdirSync(join(folder(), "input"), { recursive: true });
+    const url = pathToFileURL(path);
+    assert.match(url.href, /f%C3%BCr%20dich%20100%25\.json$/);
+    assert.deepEqual(readGraph(url), { ...readGraph(path), inputDir: join(folder(), "input") });
+    await refuses(
+      () => readGraph(pathToFileURL(join(folder(), "none.json"))),
+      "file.not-found",
+      /none\.json does not exist/,
+    );
+    const other =
+      /^Graph: expected a file: URL, received one that begins with https:; download the graph and pass its bytes\.$/;
+    await refuses(() => readGraph(new URL("https://user:secret@example.com/a.json")), "graph.invalid", other);
+    const elsewhere = /^Graph file:\/\/\/a%2Fb\.json: expected the URL of a file on this machine/;
+    await refuses(() => readGraph(new URL("file:///a%2Fb.json")), "graph.invalid", elsewhere);
+  });
+
+  it("takes a URL and bytes at every door", async () => {
+    const url = pathToFileURL(file("door.json", workflow));
+    const bytes = Buffer.from(workflow);
+    await using renderer = createRenderer({ threads: 1 });
+    for (const graph of [url, bytes, new Uint8Array(bytes)]) {
+      const options = { outputDir: join(folder(), "doors") };
+      assert.equal((await render(graph, options)).status, "success");
+      const [first, second] = [renderer.render({ graph, ...options }), renderer.render({ graph, ...options })];
+      if (graph instanceof Uint8Array) graph.fill(0);
+      assert.deepEqual([(await first).status, (await second).status], ["success", "success"]);
+      if (graph instanceof Uint8Array) graph.set(Buffer.from(workflow));
+      const events: string[] = [];
+      for await (const { type } of batch(graph, [{ "1.color": 1 }], options)) events.push(type);
+      assert.ok(events.includes("item-done"));
+      assert.equal(validateGraph(graph).ok, true);
+      const types: string[] = [];
+      for await (const { type } of executeGraph(graph, options)) types.push(type);
+      assert.equal(types.at(-1), "run-done");
+      assert.ok("2.filename_prefix" in graphSchema(graph).properties);
+      await expectRender(graph, { snapshot: join(folder(), "snapshot"), update: true });
+    }
+  });
+
+  it("is an error as data where validation cannot read it", () => {
+    const verdict = validateGraph(Buffer.from("{"));
+    assert.equal(verdict.ok ? "" : verdict.error.code, "graph.invalid-json");
+    const unknown = validateGraph({
+      nodes: [
+        { id: 1, type: "A", widgets_values: [3] },
+        { id: 2, type: "PreviewImage", inputs: [{ name: "images", link: 1 }] },
+      ],
+      links: [[1, 1, 0, 2, 0, "IMAGE"]],
+    });
+    assert.deepEqual(unknown.ok ? [] : unknown.error.extra_info.unknown_classes, [
+      { class_type: "A", count: 1, node_ids: ["1"], suggestion: undefined },
+    ]);
   });
 
   it("refuses a folder", () =>

@@ -30,13 +30,41 @@ describe("graph/workflow/convert", () => {
     });
   }
 
-  it("refuses a class that is not known where the file does not name its widgets, by node, type and reason", async () => {
+  it("refuses a file that leaves widgets unnamed, and lists all unknown classes", async () => {
     const linked = { inputs: [open("images", 1)], widgets_values: [3, "fast"] };
-    const workflow = { nodes: [node(4, "Far Away", linked), node(5, "EmptyImage")], links: [[1, 5, 0, 4, 0, "IMAGE"]] };
-    const reason =
-      /^Workflow: node 4 \(Far Away\) cannot be converted: its class is not known here, and the file does not/;
-    const { details } = await refuses(() => convertWorkflow(workflow), "graph.invalid", reason);
+    const widget = { name: "strength", type: "FLOAT", link: null, widget: { name: "strength" } };
+    const grain = node(8, "Film Grain", { inputs: [open("image", 1), widget], widgets_values: [0.3] });
+    const inside = { id: "S", inputs: [], nodes: [node(2, "Far Away", linked)], links: [[1, 2, 0, 2, 0, "IMAGE"]] };
+    const links = [
+      [1, 5, 0, 4, 0, "IMAGE"],
+      [2, 8, 0, 9, 0, "IMAGE"],
+    ];
+    const hint =
+      "define these classes, save the workflow again in an editor that has them, or export it in API format.";
+    const one = { nodes: [node(4, "Far Away", linked), node(5, "EmptyImage")], links };
+    const { details } = await refuses(
+      () => convertWorkflow(one),
+      "graph.unknown-class",
+      new RegExp(
+        `^Workflow: Node 4: expected a known class_type, received "Far Away"\\. The file does not name the widgets of node 4: ${hint}$`,
+      ),
+    );
     assert.equal(details.nodeId, "4");
+    const nodes = [...one.nodes, node(6, "S", { title: "Inside" }), grain, preview];
+    const all = await refuses(
+      () => convertWorkflow({ nodes, links, definitions: { subgraphs: [inside] } }),
+      "graph.unknown-class",
+      new RegExp(
+        `^Workflow: 3 nodes have 2 unknown classes: "Far Away" \\(nodes 4, 6:2\\); "Film Grain" \\(node 8\\)\\. The file does not name the widgets of nodes 4, 6:2: ${hint}$`,
+      ),
+    );
+    assert.deepEqual(
+      all.details.unknownClasses?.map(({ classType, nodeIds }) => [classType, nodeIds]),
+      [
+        ["Far Away", ["4", "6:2"]],
+        ["Film Grain", ["8"]],
+      ],
+    );
   });
 
   it("knows the widgets of ComfyUI's core classes that are no nodes here", () => {
@@ -80,6 +108,93 @@ describe("graph/workflow/convert", () => {
     // of an older file, inputs that take links: their order is that in which they were made
     const older = [widget("height", 7), widget("width", 8), widget("color", 9), widget("batch_size", 10)];
     assert.deepEqual(inputsOf(older, [16, 8, 1, 0]), { width: 16, height: 8, batch_size: 1, color: 0 });
+  });
+
+  it("reads values by their names first, of each kind of node", () => {
+    const named = (values: object, list: unknown[] = []) => ({ widgets_values: list, widgets_values_named: values });
+    const graph = convert(
+      [
+        node(1, "EmptyImage", named({ height: 16, width: 32, batch_size: 1, color: 5 }, [5, 1, 16, 32])),
+        node(2, "KSampler", named({ seed: 7, control_after_generate: "fixed", steps: 3 }, [7, "fixed"])),
+        node(3, "Film Grain", {
+          inputs: [open("image", 1, "IMAGE")],
+          ...named({ strength: 0.3, mode: "fixed", control_after_generate: "fixed" }, [0.3, "fixed", "fixed"]),
+        }),
+        node(4, "PrimitiveNode", named({ value: 48, control_after_generate: "fixed" }, [47, "fixed"])),
+        node(5, "EmptyImage", {
+          inputs: [{ ...open("width", 4), widget: { name: "width" } }],
+          ...named({}, [1, 2, 3, 4]),
+        }),
+        node(6, "SetNode", { inputs: [open("IMAGE", 5)], ...named({ Constant: "picture" }) }),
+        node(7, "GetNode", named({ Constant: "picture" })),
+        node(9, "PreviewImage", { inputs: [open("images", 6, "IMAGE")] }),
+        node(10, "PreviewImage", { inputs: [open("images", 7, "IMAGE")] }),
+      ],
+      [
+        [1, 1, 0, 3, 0, "IMAGE"],
+        [4, 4, 0, 5, 0, "INT"],
+        [5, 1, 0, 6, 0, "IMAGE"],
+        [6, 7, 0, 9, 0, "IMAGE"],
+        [7, 3, 0, 10, 0, "IMAGE"],
+      ],
+    );
+    assert.deepEqual(graph["1"]!.inputs, { height: 16, width: 32, batch_size: 1, color: 5 });
+    const { seed, steps, cfg } = graph["2"]!.inputs;
+    assert.deepEqual([seed, steps, cfg], [7, 3, 8]);
+    assert.deepEqual(graph["3"]!.inputs, { strength: 0.3, mode: "fixed", image: ["1", 0] });
+    assert.deepEqual(graph["5"]!.inputs, { width: 48, height: 2, batch_size: 3, color: 4 });
+    assert.deepEqual(graph["9"]!.inputs, { images: ["1", 0] });
+  });
+
+  it("leaves a hole among the values where it is", () => {
+    const sparse: unknown[] = [16];
+    sparse[2] = 2;
+    sparse[3] = 9;
+    for (const values of [sparse, [16, null, 2, 9]]) {
+      const graph = convert([node(1, "EmptyImage", { widgets_values: values })]);
+      assert.deepEqual(graph["1"]!.inputs, { width: 16, height: 512, batch_size: 2, color: 9 });
+    }
+    const sampler = (...values: unknown[]) => {
+      const { seed, steps, cfg, denoise } = convert([node(1, "KSampler", { widgets_values: values })])["1"]!.inputs;
+      return [seed, steps, cfg, denoise];
+    };
+    assert.deepEqual(sampler(7, null, 30, 6, "euler", "normal", 0.5), [7, 30, 6, 0.5]);
+    assert.deepEqual(sampler(7, null, 6, "euler", "normal", 0.5), [7, 20, 6, 0.5]);
+    assert.deepEqual(sampler(null, "fixed", 30, 6, "euler", "normal", 0.5), [0, 30, 6, 0.5]);
+    const reversed = convert([node(1, "PrimitiveNode", { widgets_values: [null] }), preview]);
+    assert.deepEqual(reversed["9"]!.inputs, {});
+  });
+
+  it("follows a newer editor's file whose class has gained a widget since", () => {
+    const widget = (name: string) => ({ ...open(name), widget: { name } });
+    const inputs = ["height", "batch_size", "color"].map(widget);
+    const graph = convert([node(1, "EmptyImage", { inputs, widgets_values: [8, 2, 7] })]);
+    assert.deepEqual(graph["1"]!.inputs, { width: 512, height: 8, batch_size: 2, color: 7 });
+  });
+
+  it("converts a group node whose inner class has gained a widget since", () => {
+    const widget = (name: string) => ({ ...open(name), widget: { name } });
+    const save = node(2, "SaveImage", { index: 1, inputs: [open("images")], widgets_values: ["inner"] });
+    const grouped = (inner: object, values: unknown[], inputs: object[] = []) => {
+      const group = { nodes: [inner, save], links: [[0, 0, 1, 0, 0, "IMAGE"]], external: [] };
+      const nodes = [
+        node(7, "workflow>Made", { inputs, widgets_values: values }),
+        node(8, "PrimitiveInt", { widgets_values: [64, "fixed"] }),
+      ];
+      const graph = convert(nodes, [[5, 8, 0, 7, 0, "INT"]], { extra: { groupNodes: { Made: group } } });
+      return [graph["7:0"]!.inputs, graph["7:1"]!.inputs];
+    };
+    const saved = { filename_prefix: "x", images: ["7:0", 0] };
+    // the last widget came later
+    const older = node(1, "EmptyImage", { index: 0, widgets_values: [1, 2, 3] });
+    assert.deepEqual(grouped(older, [16, 8, 2, "x"]), [{ width: 16, height: 8, batch_size: 2, color: 0 }, saved]);
+    // the first one came later, and the file lists the others
+    const newer = { ...older, inputs: ["height", "batch_size", "color"].map(widget) };
+    assert.deepEqual(grouped(newer, [8, 2, 5, "x"]), [{ width: 512, height: 8, batch_size: 2, color: 5 }, saved]);
+    // one of them is a socket of the group node
+    const converted = node(1, "EmptyImage", { index: 0, inputs: [widget("height")], widgets_values: [1, 2, 3] });
+    const [inputs, rest] = grouped(converted, [16, 2, "x"], [{ ...open("height", 5), type: "INT" }]);
+    assert.deepEqual([inputs, rest], [{ width: 16, height: ["8", 0], batch_size: 2, color: 0 }, saved]);
   });
 
   it("leaves out a node of such a class that nothing is linked to, and says so", () => {

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { deflateSync } from "node:zlib";
 import { Tensor } from "latentkit";
 import { PNG } from "pngjs";
 import { decodePng, encodeHere, encodePng, imageTensor } from "#src/io/png/png.js";
+import { readPngTexts } from "#src/io/png/read-texts.js";
 import { clearPool, pooledBytes, returnMemory } from "#src/tensor/memory.js";
 import { refuses } from "../../../helpers/errors.js";
 import { pngChunks, pngText } from "../../../helpers/png/png-chunks.js";
+import { assemble } from "../../../helpers/png/png-file.js";
 
 describe("io/png/png", () => {
   it("encodes tensors: times 255, clipped, truncated", async () => {
@@ -160,6 +163,28 @@ describe("io/png/png", () => {
     huge.writeUInt32BE(100_000, 20);
     await refuses(decodePng(huge), "png.too-large", /100000 x 100000/);
     await refuses(decodePng("x" as never), "png.invalid");
+  });
+
+  it("names a text that is too long, its length and the bound", async () => {
+    const chunks = pngChunks(await encodePng(Tensor.zeros([4, 2, 3]))).map(({ type, data }) => [type, data] as const);
+    const withTexts = (...texts: (readonly [string, Buffer])[]) => assemble([chunks[0]!, ...texts, ...chunks.slice(1)]);
+    const long = Buffer.concat([Buffer.from("workflow\0"), Buffer.alloc(2e7, 97)]);
+    const deflated = (length: number) =>
+      ["zTXt", Buffer.concat([Buffer.from("workflow\0\0"), deflateSync(Buffer.alloc(length, 97))])] as const;
+    const whole = deflated(2 ** 24);
+    const cases: [Buffer, RegExp][] = [
+      [withTexts(["tEXt", long]), /^PNG, text "workflow": expected at most 16777216 bytes, received 20000000\.$/],
+      [withTexts(deflated(2 ** 24 + 1)), /^PNG, text "workflow": expected at most 16777216 bytes, received more\.$/],
+      [
+        withTexts(whole, whole, whole, whole, whole),
+        /^PNG, text "workflow": expected at most 67108864 bytes in all texts together, received more\.$/,
+      ],
+    ];
+    for (const [file, expected] of cases) {
+      await refuses(decodePng(file), "png.too-large", expected);
+      await refuses(() => readPngTexts(file), "png.too-large", expected);
+    }
+    assert.equal((await decodePng(withTexts(whole))).text.workflow?.length, 2 ** 24);
   });
 
   it("makes tensors of pictures: grey in colour, 16 bits as they are", async () => {

@@ -1,4 +1,5 @@
 import { LatentkitError } from "../../../../base/errors.js";
+import { refuseNonFinite } from "../../../../graph/numbers.js";
 import type { GraphError, NodeErrors } from "../../../../graph/validation/graph-error.js";
 import { refuseReservedKeys } from "../../../../io/files/save-images.js";
 import { isPlainObject, parseJson } from "../../../../io/json/lossless.js";
@@ -50,7 +51,8 @@ export const readClientId = (value: unknown): string | undefined =>
 
 function parse(text: string): unknown {
   try {
-    return parseJson(text, { what: "The body" });
+    // Python writes NaN
+    return parseJson(text, { what: "The body", nonFinite: true });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     throw refusal("invalid_prompt", error.message);
@@ -59,7 +61,9 @@ function parse(text: string): unknown {
 
 function toApi(prompt: Record<string, unknown>, graphs: AgentGraphs): Record<string, unknown> {
   try {
-    return graphs.toApi(prompt) as Record<string, unknown>;
+    const graph = graphs.toApi(prompt) as Record<string, unknown>;
+    refuseNonFinite(graph);
+    return graph;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     throw refusal("invalid_prompt", error.message);
