@@ -182,7 +182,11 @@ describe("createRenderer", () => {
     await refuses(() => createRenderer({ thread: 1 } as never), "usage.invalid", /"thread"\. Did you mean threads\?/);
     await refuses(() => createRenderer({ threads: 0 }), "value.out-of-range", /1 to 256/);
     const renderer = open();
-    await refuses(renderer.render({} as never), "usage.invalid", /graph: expected an object, JSON text, or the path, URL or bytes of a file/);
+    await refuses(
+      renderer.render({} as never),
+      "usage.invalid",
+      /graph: expected an object, JSON text, or the path, URL or bytes of a file/,
+    );
     await refuses(renderer.render({ graph: {}, setup: "x" } as never), "usage.invalid", /unknown option "setup"/);
     await refuses(async () => renderer.stream({ graph: {}, targets: 5 } as never), "usage.invalid", /targets/);
     const set = { a: Number.NaN };
