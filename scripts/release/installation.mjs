@@ -35,7 +35,7 @@ export function checkInstallation({ folder, tarballs, platform }) {
     process.stderr.write(`The package of ${platform} was not run: nothing here runs it.\n`);
     return;
   }
-  // as users call folders; an emulator need not know every letter
+  // a name that a folder may have; an emulator may not know the umlaut
   const scratch = mkdtempSync(join(tmpdir(), emulate === undefined ? "latentkit pack, ü-" : "latentkit-pack-"));
   try {
     const names = ["latentkit", `@latentkit/${platform}`, `@latentkit/${platform}-cuda`];
