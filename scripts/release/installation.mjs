@@ -35,7 +35,8 @@ export function checkInstallation({ folder, tarballs, platform }) {
     process.stderr.write(`The package of ${platform} was not run: nothing here runs it.\n`);
     return;
   }
-  const scratch = mkdtempSync(join(tmpdir(), "latentkit-pack-"));
+  // a name that a folder may have; an emulator may not know the umlaut
+  const scratch = mkdtempSync(join(tmpdir(), emulate === undefined ? "latentkit pack, ü-" : "latentkit-pack-"));
   try {
     const names = ["latentkit", `@latentkit/${platform}`, `@latentkit/${platform}-cuda`];
     const files = tarballs.filter(({ name }) => names.includes(name)).map(({ file }) => join(folder, file));

@@ -13,7 +13,7 @@ export const packageVersion = (): string => version;
 
 function locate(): { packageRoot: string; version: string } {
   try {
-    // from dist/native
+    // from dist/base
     const packageRoot = fileURLToPath(new URL("../..", import.meta.url));
     const { name, version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
     if (name === NAME) return { packageRoot, version };

@@ -25,6 +25,7 @@ const NOISY = defineNode({
   outputNode: true,
   run: () => [],
 });
+type Inputs = Record<string, { inputs: Record<string, unknown> }>;
 const good = { seed: 1, strength: 0.5, mode: "add" };
 
 const check = (graph: unknown, options: Partial<ValidateOptions> = {}): Validation =>
@@ -241,9 +242,15 @@ describe("validateGraph", () => {
     assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must return at once/);
   });
 
-  describe("takes linear time for", () => {
-    type Inputs = Record<string, { inputs: Record<string, unknown> }>;
+  it("cuts the list of outputs where each of many depends on a long chain", () => {
+    const bad = chain(5000) as Inputs;
+    for (let i = 1; i <= 5000; i++) bad[`o${i}`] = node("Show", { x: [`n${i}`, 0] }) as Inputs[string];
+    bad.n0!.inputs.value = 5000;
+    const { length } = check(bad).nodeErrors.n0!.dependent_outputs;
+    assert.ok(length > 500 && length < 2000, `${length} of 5001`);
+  });
 
+  describe("takes linear time for", () => {
     it("a long chain", async () => {
       await growsLinearly(625, chain, check);
       assert.deepEqual(outputsOf(check(chain(10_000))), ["out"]);
@@ -263,14 +270,6 @@ describe("validateGraph", () => {
       };
       await growsLinearly(625, hub, check);
       assert.equal(check(hub(20_000)).nodeErrors.hub!.dependent_outputs.length, 20_000);
-    });
-
-    it("many bad outputs", () => {
-      // each names all that lie behind it: not linear, but bounded
-      const bad = chain(5000) as Inputs;
-      for (let i = 1; i <= 5000; i++) bad[`o${i}`] = node("Show", { x: [`n${i}`, 0] }) as never;
-      bad.n0!.inputs.value = 5000;
-      assert.equal(check(bad).ok, false);
     });
 
     it("a ring", async () => {

@@ -1,6 +1,43 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { root, temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
+
+describe("CMakeLists.txt", () => {
+  const folder = temporaryFolder();
+
+  it("links its modules in a folder with blanks, a comma and an umlaut", function () {
+    if (process.platform !== "linux") skip(this, "the linker's flags hold paths on Linux");
+    const place = join(folder(), "a folder, with Ümlaut");
+    const [source, build] = [join(place, "latentkit"), join(place, "build")];
+    mkdirSync(place);
+    symlinkSync(root, source);
+    const options = ["-DCMAKE_BUILD_TYPE=Release", "-DLATENTKIT_CUDA=OFF"];
+    execFileSync("cmake", ["-S", source, "-B", build, "-G", "Unix Makefiles", ...options], { stdio: "pipe" });
+    // the real commands, with nothing in what they link
+    const empty = join(place, "empty.o");
+    execFileSync("c++", ["-c", "-fPIC", "-x", "c++", "/dev/null", "-o", empty]);
+    for (const [at, target] of [
+      ["native/addon", "latentkit"],
+      ["test/native/cuda/fake", "latentkit_cuda_for_tests"],
+    ] as const) {
+      const cwd = join(build, at);
+      const command = readFileSync(join(cwd, `CMakeFiles/${target}.dir/link.txt`), "utf8");
+      assert.ok(command.includes(place), command);
+      for (const [input] of command.matchAll(/\S+\.o\b/g)) {
+        mkdirSync(dirname(join(cwd, input)), { recursive: true });
+        copyFileSync(empty, join(cwd, input));
+      }
+      for (const [archive] of command.matchAll(/\S+\.a\b/g)) execFileSync("ar", ["rcs", archive], { cwd });
+      for (const [, output] of command.matchAll(/ -o (\S+)/g))
+        mkdirSync(dirname(join(cwd, output!)), { recursive: true });
+      const linked = spawnSync("sh", ["-c", command], { cwd, encoding: "utf8" });
+      assert.equal(linked.status, 0, `${command}${linked.stderr}`);
+    }
+  });
+});
 
 describe("bindings.gyp", () => {
   it("describes the targets of CMakeLists.txt", function () {

@@ -190,7 +190,7 @@ describe("createRuntime", () => {
     assert.equal(runtime.describe().processId, processId);
   });
 
-  it("kills the process where an aborted run keeps the next one waiting @long", async () => {
+  it("kills the process where an aborted run keeps the next one waiting @alone @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();

