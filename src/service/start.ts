@@ -4,7 +4,7 @@ import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/optio
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { defaultHost } from "../render/defaults.js";
 import { createTokens } from "./hooks/http/access/token.js";
-import { warnOfMessages } from "./hooks/message-warnings.js";
+import { takesText, warnOfMessages } from "./hooks/message-warnings.js";
 import { createServiceWithRoutes } from "./hooks/service-with-routes.js";
 import { createLogger } from "./log.js";
 import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
@@ -20,6 +20,8 @@ export interface RunningService {
   readonly url: string;
   /** Without a token every hook endpoint responds 503. */
   readonly hasToken: boolean;
+  /** Whether runs of the default graph take a text as their message; else an object alone. */
+  readonly takesText: boolean;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
   /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
@@ -87,6 +89,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     return {
       url,
       hasToken,
+      takesText: takesText(agent.run.graphs),
       fault: (what, error) => logger.error(factsOf(error, hooks.runs.current), what),
       crash(error) {
         const { current } = hooks.runs;

@@ -16,6 +16,7 @@ export type StartService = (config: Config, options: { log: (line: string) => vo
 interface Service extends Stoppable {
   readonly url: string;
   readonly hasToken: boolean;
+  readonly takesText: boolean;
   reload(config: Config): void;
 }
 
@@ -136,8 +137,7 @@ function openBrowser(url: string, { env }: Terminal, print: (text: string) => vo
 }
 
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
-function greeting(service: { url: string; hasToken: boolean }, config: Config, { env }: Terminal): string {
-  const { url, hasToken } = service;
+function greeting({ url, hasToken, takesText }: Service, config: Config, { env }: Terminal): string {
   const lines = [`latentkit serves hooks on ${url}`];
   if (!hasToken) {
     lines.push(
@@ -151,7 +151,7 @@ function greeting(service: { url: string; hasToken: boolean }, config: Config, {
     const watch = `sed -E 's|.*"stream_url":"([^"]*)".*|${url}\\1|' | xargs curl -sN`;
     lines.push(
       "To start a run and watch it:",
-      `  ${post} -d '{"message":"a quiet lake"}' ${url}/hooks/agent | ${watch}`,
+      `  ${post} -d '{"message":"${takesText ? "a quiet lake" : "{}"}"}' ${url}/hooks/agent | ${watch}`,
     );
   }
   if (hasToken && config.page) lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);

@@ -4,6 +4,10 @@ import type { HookLog } from "./hook-log.js";
 
 type Senders = Config["channels"]["web"]["incoming"];
 
+/** Whether runs of the default graph take a text as their message. */
+export const takesText = (graphs: AgentGraphs | undefined): boolean =>
+  graphs === undefined || keysOf(graphs, graphs.default.name)?.has("message") !== false;
+
 /** Warns of graphs that take no message, and of senders whose messages the default graph refuses. */
 export function warnOfMessages(graphs: AgentGraphs | undefined, senders: Senders, log: HookLog): void {
   if (graphs === undefined) return;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -20,7 +21,7 @@ describe("startService", () => {
   it("without a token it listens on loopback addresses only", async () => {
     for (const host of ["127.0.0.1", "127.0.0.2", "::1", "localhost"]) {
       const service = await start({ host });
-      assert.equal(service.hasToken, false);
+      assert.deepEqual([service.hasToken, service.takesText], [false, true]);
       assert.equal((await fetch(`${service.url}/health`)).status, 200);
       await service.close();
       await assert.rejects(fetch(`${service.url}/health`));
@@ -33,6 +34,20 @@ describe("startService", () => {
     const open = await start({ host: "0.0.0.0", channels: { web: { hooks_token } } });
     assert.equal(open.hasToken, true);
     await open.close();
+  });
+
+  it("tells that its graph takes no message, at the start and after a reload", async () => {
+    lines.splice(0);
+    const image = { class_type: "EmptyImage", inputs: { width: 8, height: 8, batch_size: 1, color: 0 } };
+    const save = { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "x" } };
+    const graph = join(folder(), "fixed.json");
+    writeFileSync(graph, JSON.stringify({ 1: image, 2: save }));
+    const service = await start({ agent: { graph } });
+    const warnings = () => lines.filter((line) => line.includes('the graph \\"default\\" takes no message')).length;
+    assert.deepEqual([service.takesText, warnings()], [false, 1]);
+    service.reload(parseConfig({ agent: { graph } }, "test"));
+    assert.equal(warnings(), 2);
+    await service.close();
   });
 
   it("warns where an earlier process has paused the queue", async () => {

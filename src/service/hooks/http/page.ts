@@ -1,3 +1,4 @@
+import { describe, suggest } from "../../../base/errors.js";
 import { HookError } from "../hook-error.js";
 
 const DEFAULT_PAGE = 50;
@@ -8,6 +9,15 @@ export function onlyValue(query: URLSearchParams, name: string): string | undefi
   const values = query.getAll(name);
   if (values.length > 1) throw new HookError("invalid_request", `${name}: expected at most one`);
   return values[0] === "" ? undefined : values[0];
+}
+
+/** Throws invalid_request for a parameter of another name: a misspelt filter would list what was not asked for. */
+export function refuseUnknown(query: URLSearchParams, known: readonly string[]): void {
+  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const expected = `expected parameters of the names ${known.join(", ")}`;
+  const { hint } = suggest(unknown, known);
+  throw new HookError("invalid_request", `${expected}, received ${describe(unknown)}.${hint}`);
 }
 
 /** Number of entries of a page. Throws invalid_request. */

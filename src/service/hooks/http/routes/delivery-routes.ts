@@ -2,7 +2,7 @@ import { HookError } from "../../hook-error.js";
 import { DELIVERY_STATES, type Delivery } from "../../store/deliveries.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
-import { onlyValue, pageSize } from "../page.js";
+import { onlyValue, pageSize, refuseUnknown } from "../page.js";
 import { sendJson } from "../responses.js";
 import { deliveryItem } from "./payloads.js";
 
@@ -16,6 +16,7 @@ export function deliveryRoutes({ outbox, runs, wakeDeliverer }: HookContext): Ro
   };
 
   const list = async ({ req, res, query }: Call) => {
+    refuseUnknown(query, ["cursor", "limit", "webhook", "state", "run_id"]);
     await runs.open();
     const limit = pageSize(onlyValue(query, "limit"));
     const filter = {

@@ -5,7 +5,7 @@ import { HookError } from "../../hook-error.js";
 import { RUN_STATES, type RunState } from "../../run.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
-import { onlyValue, pageSize } from "../page.js";
+import { onlyValue, pageSize, refuseUnknown } from "../page.js";
 import { sendJson } from "../responses.js";
 import { runItem, runStatus } from "./payloads.js";
 import { sendRunFile } from "./run-file.js";
@@ -19,6 +19,7 @@ export function runRoutes(context: HookContext): Route[] {
   };
 
   const list = async ({ req, res, query }: Call) => {
+    refuseUnknown(query, ["cursor", "limit", "state", "session_key", "tag"]);
     const cursor = onlyValue(query, "cursor");
     const limit = pageSize(onlyValue(query, "limit"));
     const state = readState(onlyValue(query, "state"));

@@ -173,6 +173,19 @@ describe("run list", () => {
     assert.match(String(error), /^state: expected one of queued, running, .*\. Did you mean running\?$/);
   });
 
+  it("refuses a filter that does not exist, of runs and of deliveries", async () => {
+    const { get } = await startService();
+    const errorOf = async (path: string) => (await json(await get(path))).error;
+    assert.equal(
+      await errorOf("/api/runs?limit=1&sesion_key=a"),
+      'expected parameters of the names cursor, limit, state, session_key, tag, received "sesion_key". Did you mean session_key?',
+    );
+    assert.equal(
+      await errorOf("/api/webhooks/deliveries?status=dead"),
+      'expected parameters of the names cursor, limit, webhook, state, run_id, received "status". Did you mean state?',
+    );
+  });
+
   for (const query of [
     "state=done",
     "state=RUNNING",
