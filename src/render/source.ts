@@ -31,7 +31,16 @@ export function readGraph(source: string | object, options: ConvertOptions = {})
   if (/^\ufeff?\s*\{/.test(source)) return { ...readText(withoutMark(source), options), inputDir: here };
   const beside = join(dirname(resolve(source)), "input");
   const read = readBytes(readFile(source), source, options);
-  return { ...read, inputDir: existsSync(beside) ? beside : here };
+  return { ...read, inputDir: mayExist(beside) ? beside : here };
+}
+
+/** Whether a path exists; true where node's permission model denies the answer, so that reading it says which flag is missing. */
+function mayExist(path: string): boolean {
+  try {
+    return existsSync(path);
+  } catch {
+    return true;
+  }
 }
 
 /** Freezes the nodes of a graph: what runs find out about them they find out once. */
