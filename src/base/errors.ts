@@ -163,7 +163,7 @@ export class LatentkitError extends Error {
 
   /** Where `cause` is a denial of node's permission model, the flag that allows it is appended to the message. */
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: { cause?: unknown }) {
-    const hint = options?.cause && permissionHint(options.cause);
+    const hint = permissionHint(options?.cause);
     super(hint === undefined ? message : `${message} ${hint}`, options);
     this.code = code;
     this.details = details;

@@ -89,8 +89,8 @@ type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Re
 
 /**
  * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
- * output is an array. Every input is checked before the node runs. Fails with a LatentkitError that names the node, and with the
- * reason of `signal`.
+ * output is an array; an absent input is its default. Every input is checked before the node runs. Fails with a
+ * LatentkitError that names the node, and with the reason of `signal`.
  */
 export function invokeNode<Key extends BuiltInNode["key"]>(
   key: Key,
