@@ -1,3 +1,5 @@
+import { permissionHint } from "./permission.js";
+
 /** The meaning of a failure to a ComfyUI client and to a shell script. */
 export interface ErrorMeaning {
   /** ComfyUI's error type for the failure. */
@@ -83,7 +85,7 @@ export const ERROR_CODES = {
   "file.read-failed": RUN_FAILED,
   /** A file or folder cannot be written. */
   "file.write-failed": RUN_FAILED,
-  /** A node threw while it ran; `cause` is what it threw. */
+  /** A node threw while it ran, where `cause` is what it threw; or it returned something else than its outputs. */
   "node.failed": RUN_FAILED,
   /** The remote image service needs a key, and none is configured. */
   "remote.no-key": { comfyType: "execution_error", exit: 3 },
@@ -159,8 +161,10 @@ export class LatentkitError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
+  /** Where `cause` is a denial of node's permission model, the flag that allows it is appended to the message. */
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: { cause?: unknown }) {
-    super(message, options);
+    const hint = permissionHint(options?.cause);
+    super(hint === undefined ? message : `${message} ${hint}`, options);
     this.code = code;
     this.details = details;
   }

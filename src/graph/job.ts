@@ -19,6 +19,8 @@ import type { ClassAliases } from "./parse.js";
 export interface GraphJob {
   /** Nodes to compute; the graph's output nodes where absent. */
   targets?: readonly string[];
+  /** Restricts the graph's output nodes to these, as ComfyUI's clients ask; null: all of them. */
+  partialExecutionTargets?: readonly string[] | null;
   /** ./out where absent. */
   outputDir?: string;
   /** Where images are read; ./input where absent, for a graph's file `input` beside it where that exists. */
@@ -54,6 +56,7 @@ const IDS: Rule = ["a list of node ids", TEXTS[1]];
 /** Ranges, and what depends on the graph, are checked where they are used. */
 export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
   targets: IDS,
+  partialExecutionTargets: [IDS[0], (value) => value === null || IDS[1](value)],
   outputDir: FOLDER,
   inputDir: FOLDER,
   files: FILES,
@@ -68,8 +71,6 @@ export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
 
 /** A job of `executeGraph`. */
 export interface ExecuteJob extends GraphJob {
-  /** Restricts the graph's output nodes to these, as ComfyUI's clients ask. */
-  partialExecutionTargets?: readonly string[] | null;
   /** false: the graph was validated before; values are taken as they are. */
   validate?: boolean;
   /** A random one where absent. */
@@ -78,7 +79,6 @@ export interface ExecuteJob extends GraphJob {
 
 export const EXECUTE_JOB_RULES: OptionRules<ExecuteJob> = {
   ...GRAPH_JOB_RULES,
-  partialExecutionTargets: [IDS[0], (value) => value === null || IDS[1](value)],
   validate: FLAG,
   runId: TEXT,
 };

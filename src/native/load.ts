@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import { packageRoot, version } from "../base/package.js";
+import { permissionHint } from "../base/permission.js";
 import type { NativeBindings } from "./bindings.js";
 import { checkEnvironment } from "./environment.js";
 import { packageFile, platformPackage } from "./platform-package.js";
@@ -55,8 +56,8 @@ export function loadFirst(files: readonly string[]): LoadedCore {
   const require = createRequire(import.meta.url);
   const failures: { file: string; cause: unknown }[] = [];
   for (const file of files) {
-    if (!existsSync(file)) continue;
     try {
+      if (!existsSync(file)) continue;
       return { native: require(file) as NativeBindings, file };
     } catch (cause) {
       failures.push({ file, cause });
@@ -71,7 +72,9 @@ function explain(files: readonly string[], failures: readonly { file: string; ca
     failures.length === 0
       ? `none of these files exists: ${files.join(", ")}; package ${platformPackage()} is not installed`
       : failures.map(({ file, cause }) => `${file}: ${cause instanceof Error ? cause.message : cause}`).join("; ");
-  return `The native core could not be loaded on ${machine} (${reason}). ${remedy()}`;
+  const sentence = `The native core could not be loaded on ${machine} (${reason}).`;
+  // what the permission model denies, no installation mends
+  return permissionHint(failures[0]?.cause) === undefined ? `${sentence} ${remedy()}` : sentence;
 }
 
 /** Sentence that says how to get a core for this machine: its package, if this version has one, or a build. */

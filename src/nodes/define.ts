@@ -1,5 +1,15 @@
-import { describe, LatentkitError } from "../base/errors.js";
-import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../base/options.js";
+import { describe, LatentkitError, suggest } from "../base/errors.js";
+import {
+  checkOptions,
+  FLAG,
+  FUNCTION,
+  isKeyed,
+  isObject,
+  type OptionRules,
+  type Rule,
+  TEXT,
+  VALUES,
+} from "../base/options.js";
 import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
@@ -81,28 +91,60 @@ export class Blocker {
 /** An output value that stops the nodes that read it: silently, or with a message as an event at each direct reader. */
 export const block = (message?: string): Blocker => new Blocker(message);
 
-/** Brings the return value of `run`, in any of its forms, into output order. A blocker alone blocks every output. */
+const RESULT_KEYS: readonly string[] = ["result", "ui", "expand"] satisfies (keyof NodeResult)[];
+
+/**
+ * Brings the return value of `run`, in any of its forms, into output order. A blocker alone blocks every output. Throws
+ * node.failed where it is not one value for each declared output.
+ */
 export function toResult(
-  definition: NodeDefinition,
+  { outputs }: NodeDefinition,
   returned: unknown,
 ): { result: unknown[]; ui?: Record<string, unknown[]>; expand?: Record<string, unknown> } {
-  const { outputs } = definition;
-  if (returned === undefined || returned === null) return { result: outputs.map(() => undefined) };
-  if (returned instanceof Blocker) return { result: outputs.map(() => returned) };
-  if (Array.isArray(returned)) return { result: returned };
-  const object = returned as Record<string, unknown>;
   const isNodeResult =
-    ["result", "ui", "expand"].some((key) => Object.hasOwn(object, key)) &&
-    !outputs.some(({ name }) => name === "result" || name === "ui" || name === "expand");
-  if (!isNodeResult) return { result: outputs.map(({ name }) => object[name]) };
-  const { result, ui, expand } = object as NodeResult;
-  const values =
-    result instanceof Blocker
-      ? outputs.map(() => result)
-      : Array.isArray(result)
-        ? result
-        : outputs.map(({ name }) => (result as Record<string, unknown> | undefined)?.[name]);
-  return { result: values, ui: ui as Record<string, unknown[]> | undefined, expand };
+    isObject(returned) &&
+    RESULT_KEYS.some((key) => Object.hasOwn(returned, key)) &&
+    !outputs.some(({ name }) => RESULT_KEYS.includes(name));
+  if (!isNodeResult) return { result: valuesOf(outputs, returned) };
+  const other = Object.keys(returned).find((key) => !RESULT_KEYS.includes(key));
+  if (other !== undefined) {
+    const first = RESULT_KEYS.find((key) => Object.hasOwn(returned, key));
+    throw misreturned(`${describe(other)} beside "${first}"; values of outputs go into "result"`, outputs);
+  }
+  const { result, ui, expand } = returned as NodeResult;
+  return { result: valuesOf(outputs, result), ui: ui as Record<string, unknown[]> | undefined, expand };
+}
+
+type Outputs = NodeDefinition["outputs"];
+
+/** One value for each output, in their order. Throws node.failed. */
+function valuesOf(outputs: Outputs, returned: unknown): unknown[] {
+  if (returned instanceof Blocker) return outputs.map(() => returned);
+  // as in ComfyUI, a node may return an empty list: its readers get nothing
+  if (Array.isArray(returned) && returned.length === 0) return returned;
+  const values = Array.isArray(returned) ? returned : namedValues(outputs, returned ?? {});
+  if (values.length !== outputs.length) throw misreturned(describe(values), outputs);
+  const missing = outputs.find((_, slot) => values[slot] === undefined);
+  if (missing !== undefined) throw misreturned(`nothing for its output ${describe(missing.name)}`, outputs);
+  return values;
+}
+
+function namedValues(outputs: Outputs, returned: object): unknown[] {
+  const isOutput = (key: string) => outputs.some(({ name }) => name === key);
+  const isByName = isObject(returned) && (isPlain(returned) || outputs.some(({ name }) => name in returned));
+  if (!isByName) throw misreturned(describe(returned), outputs);
+  const unknown = Object.keys(returned).find((key) => !isOutput(key));
+  if (unknown === undefined) return outputs.map(({ name }) => returned[name]);
+  const names = outputs.map(({ name }) => name);
+  throw misreturned(`${describe(unknown)}, which is not an output`, outputs, suggest(unknown, names).hint);
+}
+
+const isPlain = (value: object): boolean => [Object.prototype, null].includes(Object.getPrototypeOf(value));
+
+function misreturned(what: string, outputs: Outputs, hint = ""): LatentkitError {
+  const names = outputs.map(({ name }) => name).join(", ");
+  const declared = names === "" ? "it declares no outputs" : `it declares ${names}`;
+  return new LatentkitError("node.failed", `The node returned ${what}; ${declared}.${hint}`);
 }
 
 const FLAGS: Rule = [

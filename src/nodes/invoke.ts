@@ -46,7 +46,7 @@ export interface InvokeOptions {
   clock?: () => Date;
   fetch?: typeof fetch;
   config?: NodeConfig;
-  /** Device that computes: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  /** Device that computes: "auto", "cpu" or "cuda:N"; see docs/cuda.md. LATENTKIT_DEVICE where absent, else auto. */
   device?: DeviceChoice;
   /** Receives warnings: an input that the node does not have, a value that it does not compute with. */
   log?: (message: string) => void;
@@ -87,7 +87,8 @@ type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Re
 
 /**
  * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
- * output is an array. Every input is checked before the node runs. Fails with a LatentkitError that names the node.
+ * output is an array; an absent input is its default. Every input is checked before the node runs. Fails with a
+ * LatentkitError that names the node, and with the reason of `signal`.
  */
 export function invokeNode<Key extends BuiltInNode["key"]>(
   key: Key,
@@ -119,19 +120,19 @@ export async function invokeNode(
   const received = readInputs(definition, inputs, choices);
   warnOfBends(definition, inputs, received, context.log);
   validateInputs(definition, received, choices);
-  refuseAborted(options.signal);
-  let returned: unknown;
+  options.signal?.throwIfAborted();
+  let returned: ReturnType<typeof toResult>;
   try {
     const all = { ...received, ...readHidden(definition, options.hidden ?? {}) };
-    returned = await withDevice(device, () => definition.run(all, context));
+    returned = toResult(definition, await withDevice(device, () => definition.run(all, context)));
   } catch (error) {
-    refuseAborted(options.signal);
+    options.signal?.throwIfAborted();
     throw withNode(error, key);
   } finally {
     span.end();
   }
-  refuseAborted(options.signal);
-  const { result, ui, expand } = toResult(definition, returned);
+  options.signal?.throwIfAborted();
+  const { result, ui, expand } = returned;
   if (expand !== undefined) {
     const message = `${key}: expected values, received a graph to run; executeGraph runs it.`;
     throw new LatentkitError("node.failed", message, { node: key });
@@ -244,7 +245,8 @@ function readInputs(
 ): Record<string, unknown> {
   const received: Record<string, unknown> = {};
   for (const [name, spec] of Object.entries(definition.inputs)) {
-    const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
+    const given = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
+    const value = given === undefined ? spec.options.default : given;
     const at = { node: definition.key, input: name };
     if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), undefined);
     if (!definition.inputIsList) received[name] = readValue(spec, value, at, context);
@@ -301,16 +303,12 @@ function readHidden(definition: NodeDefinition, hidden: NonNullable<InvokeOption
 const readJson = (value: unknown): unknown =>
   typeof value === "string" ? parseJson(value, { nonFinite: true }) : (value ?? undefined);
 
-function refuseAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-}
-
 /** Adds the node's name to an error; a foreign error becomes a LatentkitError. */
 function withNode(error: unknown, node: string): LatentkitError {
   if (!(error instanceof LatentkitError)) {
     const reason = error instanceof Error ? error.message : String(error);
     return new LatentkitError("node.failed", `${node}: ${reason}`, { node }, { cause: error });
   }
-  if (error.details.node !== undefined || error.code === "run.interrupted") return error;
+  if (error.details.node !== undefined) return error;
   return new LatentkitError(error.code, atNode({ node }, error.message), { ...error.details, node }, { cause: error });
 }

@@ -130,6 +130,10 @@ export interface NodeSource<
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
   /** Returns the noise stream that the node's seed starts, for receipts. Links are not resolved. */
   noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
+  /**
+   * Returns a value for each output, by name or in order; null is a value, undefined is none. The node fails with
+   * node.failed where one is missing, or a key or value beyond them is returned.
+   */
   run(
     inputs: RunInputs<I, H, L>,
     context: NodeContext,

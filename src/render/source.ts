@@ -65,7 +65,16 @@ export function pathOf(url: URL): string {
 function readPath(path: string, options: ConvertOptions): GraphSource {
   const beside = join(dirname(resolve(path)), "input");
   const read = readBytes(readFile(path), path, options);
-  return { ...read, inputDir: existsSync(beside) ? beside : resolve("input") };
+  return { ...read, inputDir: mayExist(beside) ? beside : resolve("input") };
+}
+
+/** Whether a path exists; true where node's permission model denies the answer, so that reading it says which flag is missing. */
+function mayExist(path: string): boolean {
+  try {
+    return existsSync(path);
+  } catch {
+    return true;
+  }
 }
 
 /** Freezes the nodes of a graph: what runs find out about them they find out once. */

@@ -29,7 +29,7 @@ import { createReporter } from "./run-reporter.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
-  extends Readonly<Omit<JobOptions, "set" | "passing" | "output">>,
+  extends Readonly<Omit<JobOptions, "set" | "passing" | "output" | "partialExecutionTargets">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
   /** A graph as `render` takes it; read once. Its placeholders are what messages fill. Absent: the first of `graphs`. */
   readonly graph?: string | object;
@@ -43,7 +43,7 @@ export interface GraphAgentOptions
 }
 
 const AGENT_RULES: OptionRules<GraphAgentOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output"),
+  ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output", "partialExecutionTargets"),
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,
   graph: GRAPH,
@@ -105,16 +105,17 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     const reporter = createReporter(graph.prompt, { outputDir, folder, isForComfy: facts !== undefined }, context);
     const set = run.graph?.name === null ? {} : fillsOf(run.message, graph.parameters);
     const { signal } = context;
+    const asked: Job | undefined = facts && {
+      partial: true,
+      partialExecutionTargets: facts.targets,
+      extraPnginfo: { ...job.extraPnginfo, ...facts.extraPnginfo },
+    };
     // the next message is another one: results that follow from this one would only fill the cache
-    const own = {
+    const own: Job = {
       ...{ ...job, set, passing: Object.keys(set), outputDir: folder },
       // the nodes that are wanted, and the files at hand, are those of the agent's graphs
       ...(run.graph?.name === null && { targets: undefined, files }),
-      ...(facts !== undefined && {
-        partial: true,
-        partialExecutionTargets: facts.targets ?? undefined,
-        extraPnginfo: { ...job.extraPnginfo, ...facts.extraPnginfo },
-      }),
+      ...asked,
     };
     const outcome = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
     if (outcome.status !== "success") await removeUnfinished(folder);

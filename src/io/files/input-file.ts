@@ -42,8 +42,8 @@ const SUBJECT = "Input file";
 
 /**
  * Reads a file at hand, of a data: text, or of the input folder, into memory of `takeMemory`. `name` is relative to the
- * folder, with folders, and may end in " [input]" as ComfyUI writes it. Fails with path.outside where it would leave the
- * folder, by a symbolic link too, with file.not-found and file.read-failed.
+ * folder, with folders, and may end in " [input]" as ComfyUI writes it. Fails with input.invalid for an empty name, with
+ * path.outside where it would leave the folder, by a symbolic link too, with file.not-found and file.read-failed.
  *
  * @internal
  */
@@ -161,13 +161,16 @@ function inlineBytes({ name, files, subject = SUBJECT }: InputFile): Buffer | un
 
 function resolveInput(file: InputFile): string {
   const plain = withoutType(file.name);
+  if (plain.trim() === "")
+    throw fault("input.invalid", file, "the name of a file in the input folder", ", which is empty");
   const isForeign =
     isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
   // refused on every system alike: a graph is equally safe everywhere
   if (isForeign || win32.normalize(plain).split(win32.sep)[0] === "..") throw outside(file);
   const root = resolve(file.folder);
   const path = resolve(root, plain);
-  if (path === root || !isInside(root, path)) throw outside(file);
+  if (path === root) throw fault("file.read-failed", file, "a file", ", which is a folder");
+  if (!isInside(root, path)) throw outside(file);
   return path;
 }
 

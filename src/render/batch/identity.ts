@@ -9,6 +9,7 @@ import type { Job } from "../job.js";
 const IS_HASHED = {
   set: true,
   targets: true,
+  partialExecutionTargets: true,
   classAliases: true,
   metadata: true,
   redact: true,

@@ -69,7 +69,7 @@ export class RenderThread {
 
   constructor(private readonly settings: ThreadSettings) {
     const { data: workerData, resourceLimits } = settings;
-    this.worker = new LoadedWorker(PROGRAM, { workerData, resourceLimits });
+    this.worker = startWorker({ workerData, resourceLimits });
     this.worker.on("message", (message: FromThread) => this.receive(message));
     this.worker.on("error", (error) => {
       this.crash = error;
@@ -188,6 +188,15 @@ export class RenderThread {
     this.marks.push(running.mark);
     if (this.running.size === 0) this.worker.unref();
     how();
+  }
+}
+
+function startWorker(options: ConstructorParameters<typeof LoadedWorker>[1]): LoadedWorker {
+  try {
+    return new LoadedWorker(PROGRAM, options);
+  } catch (cause) {
+    const message = `A rendering thread cannot be started (${(cause as Error).message}).`;
+    throw new LatentkitError("thread.lost", message, {}, { cause });
   }
 }
 

@@ -27,6 +27,7 @@ const run = {
   registry: true,
   host: true,
   targets: true,
+  partialExecutionTargets: "takes null",
   outputDir: true,
   inputDir: true,
   files: true,
@@ -69,7 +70,7 @@ const CASES: Cases = {
     options: {
       ...picture,
       ...{ targets: true, outputDir: true, inputDir: true, files: true, classAliases: true, config: true },
-      partial: true,
+      ...{ partialExecutionTargets: "takes null", partial: true },
       ...{ allowNetwork: true, device: true, previews: true, cacheDir: true, output: true },
       ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
     },
@@ -85,7 +86,6 @@ const CASES: Cases = {
     call: (options) => drained(api.executeGraph(graph, options)),
     options: {
       ...{ ...run, ...shared, extraPnginfo: "takes any value", validate: true, runId: true },
-      partialExecutionTargets: "takes null",
     },
   },
   validateGraph: {

@@ -2,6 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import sharp from "sharp";
+import { batchOptions } from "#src/cli/batch/batch-options.js";
+import { type Arguments, readArguments } from "#src/cli/command.js";
+import { renderCommand } from "#src/cli/commands/render.js";
+import { renderOptions } from "#src/cli/render-options.js";
 import { pictureKind } from "#src/io/pictures/kind.js";
 import { pictureTexts } from "#src/io/pictures/texts.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
@@ -12,6 +16,31 @@ const graph = {
   "1": node("EmptyImage", { width: 8, height: 8, batch_size: 1, color: 255 }),
   "2": node("SaveImage", { images: ["1", 0], filename_prefix: "a" }),
 };
+
+describe("renderOptions", () => {
+  it("reads every option of the command, and those alone", async () => {
+    const command = renderCommand(() => assert.fail("there is no store"));
+    const args = readArguments(command, ["graph.json"]);
+    const names = new Set<string>();
+    const read =
+      <Value>(of: (name: string) => Value) =>
+      (name: string) => {
+        names.add(name);
+        return of(name);
+      };
+    const spied: Arguments = {
+      ...args,
+      has: read(args.has),
+      flag: read(args.flag),
+      value: read(args.value),
+      values: read(args.values),
+    };
+    const terminal = { out: () => {}, err: () => {}, isTerminal: false, columns: 80, color: false, env: {} };
+    await renderOptions(spied, terminal);
+    const own = Object.keys(command.options).filter((name) => !Object.hasOwn(batchOptions, name));
+    assert.deepEqual([...names].filter((name) => !Object.hasOwn(batchOptions, name)).sort(), own.sort());
+  });
+});
 
 describe("options of saved pictures", () => {
   const folder = temporaryFolder();

@@ -56,7 +56,8 @@ function badValues(spec: Spec): Bad[] {
   const { type, optional, choices } = spec;
   const { min, max } = spec.options;
   const bad: Bad[] = [];
-  if (!optional) bad.push({ what: "missing", value: undefined, code: "input.missing" });
+  if (!optional && spec.options.default === undefined)
+    bad.push({ what: "missing", value: undefined, code: "input.missing" });
   if (!optional && type !== "*") bad.push({ what: "null", value: null, code: "input.missing" });
   // a choice that this host has no list for takes any text
   const isOpen = typeof choices === "function" && choices({ host: createPreviewHost() }) === undefined;

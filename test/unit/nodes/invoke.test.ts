@@ -36,7 +36,7 @@ const probe = defineNode({
   hidden: { graph: "PROMPT", info: "EXTRA_PNGINFO", me: "UNIQUE_ID" },
   run: (inputs, context) => {
     seen = { inputs, context };
-    return { twice: inputs.count * 2 };
+    return { twice: inputs.count * 2, none: null };
   },
 });
 const lists = defineNode({
@@ -55,7 +55,7 @@ const broken = defineNode({
     if (how === "throw") throw new TypeError("oops");
     if (how === "too large") Tensor.zeros([1e9, 1e9]);
     if (how === "typed") throw new LatentkitError("value.invalid", "broken: own words.", { node: "broken" });
-    if (how === "expand") return { result: {}, expand: {} };
+    if (how === "expand") return { result: { out: 1 }, expand: {} };
     if (how === "block") return { out: block("stop") };
     return undefined;
   },
@@ -66,7 +66,7 @@ const run = (inputs: Record<string, unknown>, options: Parameters<typeof invokeN
 
 describe("nodes/invoke", () => {
   it("converts values, fills defaults and answers in output order", async () => {
-    assert.deepEqual(await run({ count: "4" }), { result: [8, undefined] });
+    assert.deepEqual(await run({ count: "4" }), { result: [8, null] });
     assert.deepEqual(seen.inputs, {
       count: 4,
       factor: 0.5,

@@ -1,7 +1,36 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseJson } from "#src/io/json/lossless.js";
-import { type Job, jobOf, parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
+import { JOB_RULES, type Job, jobOf, parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
 import { refuses } from "../../helpers/errors.js";
+import { filesIn, root } from "../../helpers/folders.js";
+
+/** A job of all options but `files`, which travel beside it. */
+const WHOLE: Required<Omit<Job, "files">> = {
+  targets: ["2"],
+  partialExecutionTargets: null,
+  outputDir: "/out",
+  inputDir: "/in",
+  classAliases: { Old: "New" },
+  extraPnginfo: { workflow: { nodes: [] } },
+  config: { remote_image_api: { base_url: "https://example.com" } },
+  partial: true,
+  allowNetwork: false,
+  device: "cpu",
+  previews: true,
+  set: { "1.seed": 7n },
+  passing: ["1.seed"],
+  metadata: "prompt",
+  format: { type: "webp", quality: 80 },
+  parameters: true,
+  redact: ["1.text"],
+  output: "memory",
+  cacheDir: "/cache",
+  setup: "file:///setup.mjs",
+};
+/** Tests that name every option, whatever it does. */
+const TABLES: readonly string[] = ["base/options.test.ts", "render/job.test.ts"];
 
 describe("a job as text", () => {
   it("keeps every digit of set and extraPnginfo, and the order of keys", () => {
@@ -11,6 +40,19 @@ describe("a job as text", () => {
     };
     assert.deepEqual(parseJob(printJob(job)), job);
     assert.match(printJob(job), /18446744073709551615.*7\.0.*"10": 1e-07, "2": 0\.10/);
+  });
+
+  it("has every option, as a thread reads it", () => {
+    assert.deepEqual(parseJob(printJob(WHOLE)), { ...WHOLE, set: parseJson('{"1.seed":7}') });
+  });
+
+  it("has no option but those whose effect a test shows", () => {
+    const tests = filesIn(join(root, "test/unit")).filter(
+      (name) => name.endsWith(".test.ts") && !TABLES.includes(name),
+    );
+    const code = tests.map((name) => readFileSync(join(root, "test/unit", name), "utf8")).join("\n");
+    const untested = Object.keys(JOB_RULES).filter((option) => !new RegExp(`\\b${option}\\b`).test(code));
+    assert.deepEqual(untested, []);
   });
 
   it("keeps the numbers of a configuration as numbers, and drops undefined values alone", () => {

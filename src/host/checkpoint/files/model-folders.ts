@@ -150,6 +150,21 @@ function isUsable(cached: Cached, now: number): boolean {
 }
 
 function foldersOf(root: string): ExtraFolder[] {
+  try {
+    return foldersBelow(root);
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new LatentkitError(
+      "file.read-failed",
+      `Models: ${describe(root)} cannot be read (${code}).`,
+      {},
+      { cause: error },
+    );
+  }
+}
+
+function foldersBelow(root: string): ExtraFolder[] {
   const stats = statSync(root, { throwIfNoEntry: false });
   if (stats?.isFile() && /\.ya?ml$/i.test(root)) return readExtraModelPaths(root);
   if (!stats?.isDirectory()) {

@@ -50,12 +50,7 @@ export class RuntimeProcess {
   constructor() {
     // preloads and inspectors of this process are none of the child's business
     const { NODE_OPTIONS: _, ...env } = process.env;
-    this.#child = spawn(process.execPath, [CHILD, String(process.pid)], {
-      env,
-      stdio: ["ignore", "ignore", "pipe", "ipc"],
-      serialization: "advanced",
-      windowsHide: true,
-    });
+    this.#child = startChild(env);
     const kill = () => this.kill();
     process.once("exit", kill);
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -197,6 +192,20 @@ export class RuntimeProcess {
     const last = this.#errorOutput.trim().split("\n").at(-1)!.slice(0, MAX_LAST_LINE);
     const output = last === "" ? "" : `; its last words were ${JSON.stringify(last)}`;
     return new LatentkitError("runtime.failed", `${this.#task}: the process of ONNX Runtime ${this.#end}${output}.`);
+  }
+}
+
+function startChild(env: NodeJS.ProcessEnv): ChildProcess {
+  try {
+    return spawn(process.execPath, [CHILD, String(process.pid)], {
+      env,
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+      serialization: "advanced",
+      windowsHide: true,
+    });
+  } catch (cause) {
+    const message = `ONNX Runtime: its process cannot be started (${(cause as Error).message}).`;
+    throw new LatentkitError("runtime.failed", message, {}, { cause });
   }
 }
 

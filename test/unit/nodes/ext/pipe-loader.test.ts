@@ -56,7 +56,7 @@ describe("ext pipeLoader", () => {
     const bad: [string, unknown][] = [
       ["ckpt_name", "other.safetensors"],
       ["ckpt_name", undefined],
-      ["positive", undefined],
+      ["positive", null],
       ["negative", ["x"]],
       ["batch_size", 0],
       ["batch_size", 4097],

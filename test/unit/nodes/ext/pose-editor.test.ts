@@ -14,7 +14,7 @@ describe("ext poseEditor", () => {
     assert.deepEqual(await invokeNode(KEY, { image: 5 }), { result: [] });
     await refuses(invokeNode(KEY, { image: ["a"] }), "input.wrong-type", /"image"/);
     await refuses(invokeNode(KEY, { image: {} }), "input.wrong-type", /"image"/);
-    await refuses(invokeNode(KEY, {}), "input.missing", /"image"/);
+    await refuses(invokeNode(KEY, { image: null }), "input.missing", /"image"/);
   });
 
   it("refuses lists and objects in a graph too, where other nodes' texts take them", () => {

@@ -82,20 +82,26 @@ describe("LoadImage and LoadImageMask", () => {
     const root = join(folder(), "inside");
     await write("secret.png", 1, [255]);
     symlinkSync(join(folder(), "secret.png"), join(root, "link.png"));
-    const names = [
-      "../secret.png",
-      "..",
-      "a/../../secret.png",
-      "..\\secret.png",
-      "C:\\x.png",
-      "link.png",
-      "",
-      ".",
-      "\0",
-    ];
+    const names = ["../secret.png", "..", "a/../../secret.png", "..\\secret.png", "C:\\x.png", "link.png", "\0"];
     for (const image of [...names, join(folder(), "secret.png")]) {
       await refuses(invokeNode("LoadImage", { image }, { inputDir: root }), "path.outside", /LoadImage/);
     }
+  });
+
+  it("says that a name is empty, or means the input folder itself", async () => {
+    for (const [node, input] of [
+      ["LoadImage", "image"],
+      ["LoadImageMask", "image"],
+      ["LoadLatent", "latent"],
+    ] as const) {
+      for (const name of ["", "  ", " [input]"]) {
+        const inputs = node === "LoadImageMask" ? { image: name, channel: "red" } : { [input]: name };
+        const received = `expected the name of a file in the input folder, received ${JSON.stringify(name)}, which is empty`;
+        const sentence = new RegExp(`^${node}, input "${input}": ${received.replaceAll("[", "\\[")}\\.$`);
+        await refuses(invokeNode(node, inputs, { inputDir: folder() }), "input.invalid", sentence);
+      }
+    }
+    for (const name of [".", "a/.."]) await refuses(load(name), "file.read-failed", /, which is a folder\.$/);
   });
 
   it("names what is missing, and suggests", async () => {
