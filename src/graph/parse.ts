@@ -10,7 +10,7 @@ import {
 } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
-import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
+import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
 import { ignoredNote, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 // decisions 16, 22
@@ -162,7 +162,7 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
     const definition =
       cached ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
     if (definition === undefined) {
-      unknown.push({ id, classType, title: titleOf(node) });
+      unknown.push({ id, classType, title: titleOf(node), gguf: ggufOf(node) });
       continue;
     }
     byClass.set(classType as string, definition);
