@@ -34,7 +34,6 @@ export async function openHost(
   return createCheckpointHost({
     models,
     onLoad: (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`)),
-    warn: (message) => print(`Warning: ${message}`),
   });
 }
 

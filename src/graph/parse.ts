@@ -3,7 +3,7 @@ import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, pars
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { refuseLostDigits, refuseNonFinite } from "./numbers.js";
-import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
+import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
 import { ignoredNote, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 // decisions 16, 22
@@ -133,7 +133,12 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
     const definition =
       cached ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
     if (definition === undefined) {
-      unknown.push({ id, classType, title: titleOf(node) });
+      unknown.push({
+        id,
+        classType,
+        title: titleOf(node),
+        gguf: ggufOf(isPlainObject(node.inputs) ? Object.values(node.inputs) : []),
+      });
       continue;
     }
     byClass.set(classType as string, definition);

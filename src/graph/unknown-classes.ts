@@ -1,4 +1,5 @@
 import { describe, LatentkitError, suggest, type UnknownClass } from "../base/errors.js";
+import { ggufFamily, isGguf } from "../host/foreign-families.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";
 
@@ -16,6 +17,8 @@ export interface UnknownNode {
   /** Value in the graph, which need not be text. */
   readonly classType: unknown;
   readonly title: string | undefined;
+  /** Name of a GGUF file among its inputs. */
+  readonly gguf: string | undefined;
 }
 
 /** Title of the node in the editor, where the graph has it. */
@@ -24,6 +27,10 @@ export function titleOf(node: Readonly<Record<string, unknown>>): string | undef
   const title = isPlainObject(meta) ? meta.title : undefined;
   return typeof title === "string" && title.trim() !== "" ? title : undefined;
 }
+
+/** Name of a GGUF file among a node's values; undefined if there is none. */
+export const ggufOf = (values: readonly unknown[]): string | undefined =>
+  values.find((value): value is string => typeof value === "string" && isGguf(value));
 
 /**
  * Makes one error for all nodes of unknown classes, in the order of the graph; the list must not be empty. `unnamed`: ids
@@ -52,8 +59,11 @@ export function unknownClassesError(
   }
   const { suggestion } = unknownClasses[0]!;
   const details = { nodeId: first.id, received: nameOf(first.classType), suggestion, unknownClasses };
+  const foreign = nodes.filter(({ gguf }) => gguf !== undefined).slice(0, MAX_NODES_NAMED);
+  const files = foreign.map(({ id, gguf }) => `${ggufFamily(gguf!)} (node ${short(id)}, ${short(gguf!)}: GGUF)`);
+  const cannot = files.length === 0 ? "" : `The graph cannot run here: ${files.join(", ")}. `;
   const list = nodes.length === 1 ? oneSentence(first, registry) : listOf(nodes.length, byClass, unknownClasses);
-  const message = unnamed.length === 0 ? list : `Workflow: ${list} ${unconverted(unnamed)}`;
+  const message = unnamed.length === 0 ? cannot + list : `Workflow: ${cannot}${list} ${unconverted(unnamed)}`;
   return new LatentkitError("graph.unknown-class", message, details);
 }
 

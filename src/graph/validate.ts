@@ -1,7 +1,6 @@
 import { atNode, LatentkitError } from "../base/errors.js";
 import { recall } from "../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
-import { lackOf } from "../nodes/file-kinds.js";
 import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
@@ -20,6 +19,7 @@ import {
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
+import { hostRefusals } from "./validation/host-refusals.js";
 
 /** The part of a job that decides what of a graph is checked, and how. */
 export interface CheckJob
@@ -108,6 +108,7 @@ export function checkGraph(
   const context: ChoiceContext = { host, inputDir: job.inputDir, files: job.files, hints: { left: MAX_WARNINGS } };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
+  const refused = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
   const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
@@ -140,19 +141,18 @@ export function checkGraph(
       const at = { nodeId: id, node: raw.class_type as string };
       warnings.push(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     }
-    for (const [input, { files, options }] of Object.entries(definition.inputs)) {
-      if (files === undefined || host === undefined || warnings.length >= MAX_WARNINGS) continue;
-      // a default means none
-      if (!Object.hasOwn(inputs, input) || inputs[input] === options.default) continue;
-      const lack = lackOf(host, files);
-      const at = { nodeId: id, node: raw.class_type as string };
-      if (lack !== undefined) warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${lack}.`) });
-    }
     for (const { input, bend } of checked.bends) {
       if (warnings.length >= MAX_WARNINGS) break;
       const at = { nodeId: id, node: raw.class_type as string };
       warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
     }
+    for (const { input, message } of promptWarnings(definition, checked.values, host)) {
+      if (warnings.length >= MAX_WARNINGS) break;
+      const at = { nodeId: id, node: raw.class_type as string };
+      warnings.push({ nodeId: id, input, message: atNode(at, message) });
+    }
+    const refusals = hostRefusals(definition, id, checked.values, host);
+    if (refusals.length > 0) refused.set(id, refusals);
     const { values, bends } = checked;
     prepared.set(id, { id, displayId: id, definition, links, values, bends, unknown });
     for (const link of links) {
@@ -161,6 +161,12 @@ export function checkGraph(
       via.set(link.source, { consumer: id, link });
       queue.push(link.source);
     }
+  }
+  const certain = refused.size === 0 ? refused : eager(roots, prepared);
+  for (const [id, refusals] of refused) {
+    // a node behind lazy inputs may never run
+    if (certain.has(id)) errors.set(id, [...refusals, ...(errors.get(id) ?? [])]);
+    else warnings.push(...refusals.map(({ sentence, input }) => ({ nodeId: id, input, message: sentence })));
   }
   const { stuck, order, cycles } = findCycles(linkedNodes(prepared));
   for (const cycle of cycles) errors.set(cycle[0]!, [...(errors.get(cycle[0]!) ?? []), cycleError(cycle)]);
@@ -171,6 +177,34 @@ export function checkGraph(
   if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, ...nodes };
   const error = outputsFailed(roots.flatMap((id) => errors.get(id) ?? []));
   return { validation: { ok: false, error, nodeErrors, warnings }, ...nodes };
+}
+
+/** Types of what encodes prompts: a node without any of them does not read its texts as prompts. */
+const ENCODERS: ReadonlySet<string> = new Set(["CLIP", "PIPE_LINE"]);
+
+/** Sentences on what the host would leave out of a node's prompts. */
+function promptWarnings(
+  { inputs }: NodeDefinition,
+  values: Readonly<Record<string, unknown>>,
+  host: ChoiceContext["host"],
+): { input: string; message: string }[] {
+  if (host?.promptWarnings === undefined) return [];
+  const specs = Object.entries(inputs);
+  if (!specs.some(([, { type, files }]) => ENCODERS.has(type) || files === "checkpoints")) return [];
+  return specs.flatMap(([input, { type }]) => {
+    const text = type === "STRING" ? values[input] : undefined;
+    const messages = typeof text === "string" ? host.promptWarnings!(text) : [];
+    return messages.map((message) => ({ input, message }));
+  });
+}
+
+/** Nodes that the roots need in any case: those behind lazy inputs are not among them. */
+function eager(roots: readonly string[], prepared: ReadonlyMap<string, PreparedNode>): ReadonlyMap<string, unknown> {
+  const found = new Map<string, true>(roots.map((id) => [id, true]));
+  for (const id of found.keys()) {
+    for (const { source, spec } of prepared.get(id)!.links) if (!spec.lazy) found.set(source, true);
+  }
+  return found;
 }
 
 /** Adds all nodes that depend on these. */

@@ -1,5 +1,6 @@
 import { LatentkitError } from "../base/errors.js";
 import type { Validation } from "./validate.js";
+import { isOfHost } from "./validation/graph-error.js";
 
 /** Errors beyond these limits are counted, not quoted. */
 const NAMED_ERRORS = 5;
@@ -10,6 +11,8 @@ export function validationError(validation: Validation): LatentkitError {
   const errors = Object.entries(validation.nodeErrors).flatMap(([nodeId, { class_type, errors }]) =>
     errors.map((error) => ({ nodeId, node: class_type, error })),
   );
+  // other values would not help where the graph cannot run at all
+  errors.sort((a, b) => Number(isOfHost(b.error)) - Number(isOfHost(a.error)));
   if (errors.length === 0 && !validation.ok) {
     const { code, sentence, input, received, expected, suggestion } = validation.error;
     return new LatentkitError(code, sentence, { input, received, expected, suggestion }, { cause: validation });

@@ -77,10 +77,13 @@ export interface ModelPatch {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
+/** Receives a sentence on what a host leaves out or does otherwise than asked: a warning of the node that called it. */
+export type Warn = (message: string) => void;
+
 /** The bridge between pictures and latents; both functions return new tensors. */
 export interface Vae {
   /** Encodes an image [B, H, W, 3] in 0…1 to a latent [B, C, H/8, W/8]. */
-  encode(image: Tensor): Promise<Tensor>;
+  encode(image: Tensor, warn?: Warn): Promise<Tensor>;
   /** Decodes a latent [B, C, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
   decode(latent: Tensor): Promise<Tensor>;
 }
@@ -109,12 +112,21 @@ export interface ClipEncoder {
   /** Splits plain text into ids, without weights, start or end. */
   tokenize(text: string): number[];
   /**
-   * Looks up a textual inversion by the word after "embedding:". `ids` stand for its rows, none where there is no such
-   * file; `rest` are the commas at the word's end that are no part of its name. Absent: such words are plain text.
+   * Looks up a textual inversion by the word after "embedding:". Absent: such words are plain text.
    */
-  embedding?(word: string): { readonly ids: readonly number[]; readonly rest: string };
+  embedding?(word: string): FoundEmbedding;
   /** Encodes chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]: new tensors, which a conditioning takes over. */
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
+}
+
+/** A textual inversion that a prompt names. */
+export interface FoundEmbedding {
+  /** They stand for its rows; none where it is left out. */
+  readonly ids: readonly number[];
+  /** Commas at the word's end that are no part of its name. */
+  readonly rest: string;
+  /** One sentence on why it is left out. */
+  readonly warning?: string;
 }
 
 /** Settings of the loader that made a pipe, under the names of the `ext` nodes' inputs. */
@@ -244,6 +256,17 @@ export interface RuntimeRecord {
   readonly plans: Readonly<Record<string, string>>;
 }
 
+/** Something that the models of some hosts can do beside sampling, encoding and decoding. */
+export type HostAbility = "patches" | "texts" | "clip-vision";
+
+/** A model file that a host cannot load. */
+export interface FileRefusal {
+  /** Kind of model, or of file: "Flux", "pickle". */
+  readonly what: string;
+  /** Format of the file, where it is another one than the host reads: "GGUF". */
+  readonly format?: string;
+}
+
 /** Source of models for nodes. */
 export interface Host {
   readonly name: string;
@@ -257,7 +280,7 @@ export interface Host {
    */
   readonly retainsNoTensors?: boolean;
   checkpoints(): readonly string[];
-  loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
+  loadCheckpoint(name: string, signal?: AbortSignal, warn?: Warn): Promise<Checkpoint>;
   /**
    * Name among `files`, or `checkpoints`, of the file that a graph means: without its folder, say. Absent: names are exact.
    */
@@ -270,7 +293,20 @@ export interface Host {
     name: string,
     signal?: AbortSignal,
     settings?: Readonly<Record<string, string>>,
+    warn?: Warn,
   ): Promise<HostFiles[Kind]>;
+  /**
+   * Why a file cannot be loaded, as far as its name and its header say; undefined where nothing speaks against it. Such
+   * files are not among `files` and `checkpoints`. Absent: it shows when the file is loaded.
+   */
+  refusal?(kind: keyof HostFiles | "checkpoints", name: string): FileRefusal | undefined;
+  /**
+   * Abilities of its models. Absent: a graph is not refused for want of one. Counts only as the host's own, non-enumerable
+   * property: a host made from another one's has to declare it again.
+   */
+  readonly abilities?: readonly HostAbility[];
+  /** Sentences on what of a prompt would be left out, as far as names say. Absent: they show when it is encoded. */
+  promptWarnings?(text: string): readonly string[];
   /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
   /** Ends what it has started. Absent: there is nothing to end. */

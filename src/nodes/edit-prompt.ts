@@ -1,4 +1,4 @@
-import type { Clip, Conditioning, Host, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Host, Vae, Warn } from "../host/types.js";
 import { firstChannels } from "../tensor/channels.js";
 import { resizeImage } from "../tensor/resize.js";
 import { roundHalfEven } from "../tensor/rounding.js";
@@ -30,12 +30,12 @@ interface EditPrompt {
 /** Encodes a prompt with pictures for Qwen-Image-Edit; where there is a vae, their latents are references too. */
 export async function encodeEdit(
   { clip, prompt, vae, pictures, seenPixels, unit }: EditPrompt,
-  host: Host,
+  { host, log }: { readonly host: Host; readonly log: Warn },
 ): Promise<Conditioning> {
   const seen = pictures.map((picture) => ofPixels(picture, seenPixels, 1));
   const entries = await encodeTexts(clip, { qwen25_7b: prompt }, host, seen);
   if (vae === undefined || pictures.length === 0) return entries;
   const latents: Tensor[] = [];
-  for (const picture of pictures) latents.push(await vae.encode(ofPixels(picture, 1024 * 1024, unit)));
+  for (const picture of pictures) latents.push(await vae.encode(ofPixels(picture, 1024 * 1024, unit), log));
   return withReferences(entries, latents);
 }

@@ -19,7 +19,7 @@ export const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
 /** Sentence on a host that has no files of a kind, for a graph that names one; undefined where it has some. */
 export function lackOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind): string | undefined {
   if (kind === "checkpoints" || host.files?.(kind) !== undefined) return undefined;
-  return `${hostName(host)} has no ${PLURALS[kind]}, so the run fails at this node`;
+  return `${hostName(host)} has no ${PLURALS[kind]}`;
 }
 
 /** A host in a message. */

@@ -3,7 +3,7 @@ import { hostModel } from "../host/derived-model.js";
 import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
 import { hostName, PLURALS } from "./file-kinds.js";
-import { choice } from "./inputs.js";
+import { choice, clip, model } from "./inputs.js";
 
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
@@ -12,7 +12,7 @@ export const fileName = (kind: keyof HostFiles) => ({
 });
 
 /** Everything of a node's context that loading a file needs. */
-export type Loading = Pick<NodeContext, "host" | "signal">;
+export type Loading = Pick<NodeContext, "host" | "signal" | "log">;
 
 /**
  * Loads a file of a kind. Fails with host.missing where the host has none, and with input.not-in-list for a name that it
@@ -21,14 +21,14 @@ export type Loading = Pick<NodeContext, "host" | "signal">;
 export async function loadHostFile<Kind extends keyof HostFiles>(
   kind: Kind,
   name: string,
-  { host, signal }: Loading,
+  { host, signal, log }: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<HostFiles[Kind]> {
   const names = host.files?.(kind);
   if (names === undefined || host.loadFile === undefined) throw lacking(host, `no ${PLURALS[kind]}`);
   // a name that came through a link was not validated
-  const file = names.includes(name) ? name : host.fileOf?.(kind, name);
-  if (file !== undefined) return host.loadFile(kind, file, signal, settings);
+  const file = host.fileOf?.(kind, name) ?? (names.includes(name) ? name : undefined);
+  if (file !== undefined) return host.loadFile(kind, file, signal, settings, log);
   const message = `${hostName(host)}: expected one of its ${PLURALS[kind]}, received ${describe(name)}.`;
   throw new LatentkitError("input.not-in-list", message, { received: describe(name) });
 }
@@ -42,6 +42,15 @@ export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: H
   if (model.patch === undefined) throw lacking(host, `no models that ${node} can change`);
   return model.patch({ node, inputs });
 }
+
+/** MODEL: one whose network the node changes, unless another input has a value with which it does not. */
+export const changedModel = (unless?: readonly [input: string, value: unknown]) => ({
+  ...model(),
+  needs: { ability: "patches", unless } as const,
+});
+
+/** CLIP: one with encoders beyond CLIP's. */
+export const textsClip = () => ({ ...clip(), needs: { ability: "texts" } as const });
 
 /** Inputs of a patch: models as their host made them. */
 export const ofHost = (models: Readonly<Record<string, Model>>): Record<string, Model> =>

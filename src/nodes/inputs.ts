@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, Host, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Host, HostAbility, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -12,7 +12,8 @@ export type Choice = string | number | boolean;
 export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[] | undefined);
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
-  readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf"> & Partial<Pick<Host, "name">>;
+  readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf"> &
+    Partial<Pick<Host, "name" | "promptWarnings" | "refusal" | "abilities">>;
   readonly inputDir?: string;
   /** Input files at hand, which precede those of the folder. */
   readonly files?: FilesByName;
@@ -39,6 +40,8 @@ export interface InputSpec<Value = unknown> {
   readonly renamed?: ReadonlyMap<unknown, Choice>;
   /** COMBO: the kind of the host's files that the choices are; other names of a file stand for it. */
   readonly files?: FileKind;
+  /** An ability of a host's models that the node needs, unless another input has a value. */
+  readonly needs?: { readonly ability: HostAbility; readonly unless?: readonly [input: string, value: unknown] };
   /** INT: the value that the node computes with, where it rounds or clamps; a run warns where it is another one. */
   readonly used?: (value: number) => number;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */

@@ -181,6 +181,9 @@ function toBoolean(spec: InputSpec, value: unknown, options: ConvertOptions): Co
 
 /** Returns the choice as the list holds it: 1.0 and true match a listed 1, as in Python. */
 function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
+  // a file that cannot be loaded is none of the choices, and refused by a better sentence
+  const file = options.skipRange ? undefined : fileMeant(spec, value, options.context);
+  if (file !== undefined) return { ok: true, value: file };
   const choices = choicesOf(spec, options.context);
   if (choices === undefined && spec.choices !== undefined && typeof value !== "string") {
     return misfit("input.wrong-type", "text", value);
@@ -189,8 +192,7 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
   const number = numeric(value);
   const match =
     choices.find((choice) => choice === value || (number !== undefined && numeric(choice) === number)) ??
-    spec.renamed?.get(value) ??
-    fileMeant(spec, value, options.context);
+    spec.renamed?.get(value);
   if (match !== undefined) return { ok: true, value: match };
   const texts = choices.filter((choice): choice is string => typeof choice === "string");
   const { suggestion } = suggest(value, texts);

@@ -12,6 +12,7 @@ import { networkOf } from "../render-options.js";
 import { harmless, oneLine } from "../terminal.js";
 
 const INVALID = 2;
+const HERE = "The graph cannot run here: ";
 
 // decision 13
 export const validateCommand: Command = {
@@ -70,12 +71,15 @@ function verdictOf(path: string, args: Arguments, host: Host | undefined): Valid
 function report(path: string, verdict: Validation, canRun: boolean): string[] {
   const faults = Object.values(verdict.nodeErrors).flatMap(({ errors }) => errors.map(sentenceOf));
   const warnings = verdict.warnings.map(({ message }) => `Warning: ${message}`);
-  if (!verdict.ok) {
-    return [`${path} cannot run.`, ...(faults.length === 0 ? [sentenceOf(verdict.error)] : faults), ...warnings];
-  }
+  const sentences = faults.length === 0 && !verdict.ok ? [sentenceOf(verdict.error)] : faults;
+  // what no change of the graph's values helps comes first
+  const here = sentences.filter((sentence) => sentence.startsWith(HERE));
+  const others = sentences.filter((sentence) => !sentence.startsWith(HERE));
+  const cannot = here.length === 0 ? [`${path} cannot run.`] : here.map((one) => one.replace("The graph", () => path));
+  if (!verdict.ok) return [...cannot, ...others, ...warnings];
   const { outputs } = verdict;
   const computes = `can run and computes ${outputs.length === 1 ? "node" : "nodes"} ${outputs.join(", ")}.`;
-  if (!canRun) return [`${path} cannot run.`, ...faults, `With --partial it ${computes}`, ...warnings];
+  if (!canRun) return [...cannot, ...others, `With --partial it ${computes}`, ...warnings];
   return [
     `${path} ${computes}${faults.length === 0 ? "" : " The other outputs are left out:"}`,
     ...faults,

@@ -1,9 +1,11 @@
-import { atNode, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../base/errors.js";
+import { atNode, describe, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../base/errors.js";
 import { pythonNumber } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import { choicesOf, expectedOf, isWidget, type Misfit, misfitError } from "../../nodes/values.js";
 import { type CheckedInput, comfyTypeOf, inputConfig, jsonValue, LISTED_CHOICES } from "./checked-input.js";
 
+/** ComfyUI's clients see it as the kind of an error. */
+const CANNOT_RUN = "Node cannot run here";
 /** Nodes of a cycle that its sentence names; `extra_info` lists all. */
 const MAX_CYCLE_NAMED = 20;
 
@@ -188,6 +190,25 @@ export function networkError(at: { nodeId: string; node: string }): GraphError {
     details: at.node,
   });
 }
+
+/** Error of a node that nothing can make run here: `what` cannot, for the reason or the file that `where` names. */
+export function hostError(
+  at: { nodeId: string; node: string; input?: string },
+  what: string,
+  where: string,
+  received?: string,
+  code: ErrorCode = "host.missing",
+): GraphError {
+  const message = `The graph cannot run here: ${what} (node ${at.nodeId}, ${where}).`;
+  return fromError(new LatentkitError(code, message, { ...at, received: received && describe(received) }), {
+    message: CANNOT_RUN,
+    details: at.input ?? at.node,
+    extra_info: at.input === undefined ? {} : { input_name: at.input },
+  });
+}
+
+/** Whether an error is one of `hostError`. */
+export const isOfHost = ({ message }: GraphError): boolean => message === CANNOT_RUN;
 
 export function cycleError(ids: readonly string[]): GraphError {
   const more = ids.length - MAX_CYCLE_NAMED;

@@ -1,6 +1,6 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
-import { type UnknownNode, unknownClassesError } from "../unknown-classes.js";
+import { ggufOf, type UnknownNode, unknownClassesError } from "../unknown-classes.js";
 import { type Classes, readDefinitions } from "./definitions.js";
 import {
   BYPASSED,
@@ -72,7 +72,10 @@ export function toApiGraph(
         );
         continue;
       }
-      if (definition === undefined) unknown.push({ id, classType: node.type, title: node.title });
+      if (definition === undefined) {
+        const gguf = ggufOf([...node.values, ...Object.values(node.named ?? {})]);
+        unknown.push({ id, classType: node.type, title: node.title, gguf });
+      }
       if (!namesValues(node, definition)) unnamed.push(id);
       const inputs: Record<string, unknown> = {};
       const links: [string, string][] = [];

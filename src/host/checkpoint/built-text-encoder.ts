@@ -1,4 +1,5 @@
 import type { Tensor } from "../../tensor/tensor.js";
+import type { FoundEmbedding } from "../types.js";
 import type { TextNetwork } from "./clip.js";
 import type { ModelPart } from "./model-part.js";
 import { buildTextEncoder, type TextEncoderConfig, type TextEncoderOptions } from "./networks/text-encoder.js";
@@ -17,7 +18,7 @@ export class BuiltTextEncoder implements TextNetwork {
     this.name = part.config.name;
   }
 
-  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
+  embedding(word: string): FoundEmbedding {
     return this.rows.lookUp(word);
   }
 

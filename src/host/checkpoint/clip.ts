@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
-import type { Clip, ClipEncoder } from "../types.js";
+import type { Clip, ClipEncoder, FoundEmbedding } from "../types.js";
 import type { TextEncoderConfig, TextEncoderOptions } from "./networks/text-encoder.js";
 import type { Family } from "./recognition/recognise.js";
 import { tokenizeClip } from "./tokenizer/tokenize.js";
@@ -10,7 +10,7 @@ import { END, START } from "./tokenizer/vocabulary.js";
 export interface TextNetwork {
   readonly name: TextEncoderConfig["name"];
   /** Looks up a textual inversion, as ClipEncoder does. */
-  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string };
+  embedding(word: string): FoundEmbedding;
   /** Encodes chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]. */
   encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
@@ -64,7 +64,7 @@ export class CheckpointEncoder implements ClipEncoder {
     return tokenizeClip(text);
   }
 
-  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
+  embedding(word: string): FoundEmbedding {
     return this.network.embedding(word);
   }
 

@@ -1,10 +1,12 @@
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
-import type { Host } from "../types.js";
+import type { Host, HostAbility } from "../types.js";
 import { FileHashes } from "./files/file-hashes.js";
 import { MODELS_RULE, ModelFolders } from "./files/model-folders.js";
 import { StoredHashes } from "./files/stored-hashes.js";
 import { LOADABLE, ModelLoader } from "./model-loader.js";
+import { promptWarnings } from "./reports/prompt-warnings.js";
 import { provenanceOf } from "./reports/provenance.js";
+import { FileRefusals } from "./reports/refusals.js";
 import { createRuntime, type RuntimeOptions } from "./runtime/client.js";
 
 /** Options of `createCheckpointHost`. */
@@ -24,9 +26,9 @@ export interface CheckpointHostOptions {
   readonly plan?: NonNullable<RuntimeOptions["plan"]>;
   /** Called when a network begins to load, has been loaded and has been released. */
   readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
-  /** Receives a sentence for what is left out, such as an embedding that does not exist. */
-  readonly warn?: (message: string) => void;
 }
+
+const NO_ABILITIES: readonly HostAbility[] = [];
 
 const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   models: MODELS_RULE,
@@ -35,7 +37,6 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   memory: CHECKED_LATER,
   plan: CHECKED_LATER,
   onLoad: FUNCTION,
-  warn: FUNCTION,
 };
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
@@ -51,21 +52,24 @@ export interface CheckpointHost extends Host {
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
-  const { models, device, threads, memory, plan, onLoad, warn = () => {} } = options;
+  const { models, device, threads, memory, plan, onLoad } = options;
   const folders = new ModelFolders(models);
   const runtime = createRuntime({ device, threads, memory, plan, onLoad });
-  const loader = new ModelLoader(folders, runtime, warn);
+  const loader = new ModelLoader(folders, runtime);
+  const refusals = new FileRefusals(folders);
   const hashes = new FileHashes(new StoredHashes());
   const host: CheckpointHost = {
     name: "checkpoint",
     preview: false,
-    checkpoints: () => folders.list("checkpoints"),
+    checkpoints: () => refusals.offered("checkpoints"),
     loadCheckpoint: (name) => loader.checkpoint(name),
-    files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? folders.list(kind) : undefined),
+    files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? refusals.offered(kind) : undefined),
     fileOf: (kind, name) => folders.find(kind, name)?.name,
-    loadFile: (kind, name, _signal, settings) => loader.file(kind, name, settings),
+    loadFile: (kind, name, _signal, settings, warn) => loader.file(kind, name, settings, warn),
+    refusal: (kind, name) => refusals.of(kind, name),
+    promptWarnings: (text) => promptWarnings(text, folders),
     provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
     close: () => runtime.close(),
   };
-  return Object.freeze(host);
+  return Object.freeze(Object.defineProperty(host, "abilities", { value: NO_ABILITIES }));
 }

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
-import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae } from "../types.js";
+import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae, Warn } from "../types.js";
 import { BuiltTextEncoder } from "./built-text-encoder.js";
 import { BuiltUnet } from "./built-unet.js";
 import { BuiltVae } from "./built-vae.js";
@@ -61,16 +61,13 @@ type EncoderSizes = Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">;
 export class ModelLoader {
   readonly #folders: ModelFolders;
   readonly #runtime: Runtime;
-  readonly #warn: (message: string) => void;
   readonly #files = new FileCache();
   /** Rows of textual inversions, by what makes encoders differ in them. */
   readonly #rows = new Map<string, EmbeddingRows>();
 
-  /** `warn` receives a sentence for whatever has no effect. */
-  constructor(folders: ModelFolders, runtime: Runtime, warn: (message: string) => void) {
+  constructor(folders: ModelFolders, runtime: Runtime) {
     this.#folders = folders;
     this.#runtime = runtime;
-    this.#warn = warn;
   }
 
   /** Loads a checkpoint, or a folder of diffusers with networks exported to ONNX. A part that the file lacks fails when it is used. Throws model.* and file.*. */
@@ -88,14 +85,15 @@ export class ModelLoader {
     });
   }
 
-  /** Loads a file of another kind; `settings` are the inputs of its loader. Throws model.* and file.*. */
+  /** Loads a file of another kind; `settings` are the inputs of its loader, `warn` learns of those without effect. Throws model.* and file.*. */
   async file<Kind extends keyof HostFiles>(
     kind: Kind,
     name: string,
     settings: Readonly<Record<string, string>> = {},
+    warn?: Warn,
   ): Promise<HostFiles[Kind]> {
     const loaders: { readonly [Each in keyof HostFiles]?: Loader<Each> } = {
-      diffusion_models: (model, file) => this.#diffusionModel(model, file, settings.weight_dtype),
+      diffusion_models: async (model, file) => this.#model(model, file, await recogniseCheckpoint(file, readValues)),
       text_encoders: async (model, file) => this.#textEncoder(model, file, settings.type),
       vae: (model, file) => this.#vaeFile(model, file),
       loras: async (_, file) => new CheckpointLora(file, await readLora(file, readValues)),
@@ -105,14 +103,12 @@ export class ModelLoader {
     const load = loaders[kind] as Loader<Kind> | undefined;
     if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it loads no ${kind}.`);
     const model = this.#folders.resolve(kind, name);
+    const { weight_dtype: dtype = "default" } = settings;
+    // every run is told, also of a file that is loaded already
+    if (dtype !== "default")
+      warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect, its weights keep their own type.`);
     const variant = JSON.stringify([kind, settings]);
     return this.#files.get(model.path, variant, async () => load(model, await openModelFile(model.path)));
-  }
-
-  async #diffusionModel(model: ModelFile, file: WeightFile, dtype = "default"): Promise<Model> {
-    if (dtype !== "default")
-      this.#warn(`${describe(model.name)}: weight_dtype ${dtype} has no effect, its weights keep their own type.`);
-    return this.#model(model, file, await recogniseCheckpoint(file, readValues));
   }
 
   #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
@@ -159,7 +155,6 @@ export class ModelLoader {
   #pipeline(model: ModelFile): Promise<Checkpoint> {
     const surroundings = {
       runtime: this.#runtime,
-      warn: this.#warn,
       rowsOf: (sizes: EncoderSizes) => this.#rowsOf(sizes),
     };
     return this.#files.get(model.path, "pipeline", () => loadPipeline(model, surroundings));
@@ -167,8 +162,7 @@ export class ModelLoader {
 
   #rowsOf({ name, hidden, vocabulary }: EncoderSizes): EmbeddingRows {
     const key = `${name} ${hidden} ${vocabulary}`;
-    const rows =
-      this.#rows.get(key) ?? new EmbeddingRows({ name, width: hidden, vocabulary }, this.#folders, this.#warn);
+    const rows = this.#rows.get(key) ?? new EmbeddingRows({ name, width: hidden, vocabulary }, this.#folders);
     this.#rows.set(key, rows);
     return rows;
   }

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { cropped } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
 import type { Tensor } from "../../tensor/tensor.js";
-import type { Vae } from "../types.js";
+import type { Vae, Warn } from "../types.js";
 
 /** Side of a latent cell in pixels. */
 const CELL = 8;
@@ -14,7 +14,7 @@ export interface VaeNetworks {
   readonly latentChannels: number;
   readonly hasEncoder: boolean;
   /** Encodes an image [B, 8h, 8w, 3] in 0…1 to a latent [B, latentChannels, h, w]. */
-  encode(image: Tensor): Promise<Tensor>;
+  encode(image: Tensor, warn?: Warn): Promise<Tensor>;
   /** Decodes a latent [B, latentChannels, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
   decode(latent: Tensor): Promise<Tensor>;
 }
@@ -27,7 +27,7 @@ export class CheckpointVae implements Vae {
     this.#networks = networks;
   }
 
-  async encode(image: Tensor): Promise<Tensor> {
+  async encode(image: Tensor, warn?: Warn): Promise<Tensor> {
     const { label, hasEncoder } = this.#networks;
     if (!hasEncoder) throw new LatentkitError("model.invalid", `${label} has no encoder.`);
     const [, height, width, channels] = fourSides("VAE encode", image, "[B, H, W, 3]");
@@ -42,7 +42,7 @@ export class CheckpointVae implements Vae {
       height: rows * CELL,
       width: columns * CELL,
     };
-    return this.#networks.encode(cropped(image, 1, middle));
+    return this.#networks.encode(cropped(image, 1, middle), warn);
   }
 
   async decode(latent: Tensor): Promise<Tensor> {

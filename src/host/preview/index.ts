@@ -57,7 +57,7 @@ export function createPreviewHost(options: PreviewHostOptions = {}): Host {
       return checkpoint;
     },
   };
-  return Object.freeze(Object.defineProperty(host, "retainsNoTensors", { value: true }));
+  return Object.freeze(Object.defineProperties(host, { retainsNoTensors: { value: true }, abilities: { value: [] } }));
 }
 
 function load(family: Family): Checkpoint {

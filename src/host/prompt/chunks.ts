@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { hasMethods } from "../../base/options.js";
-import type { ClipEncoder } from "../types.js";
+import type { ClipEncoder, Warn } from "../types.js";
 import type { Segment } from "./parse.js";
 import { tokenGroups } from "./token-groups.js";
 
@@ -23,7 +23,7 @@ export function requireEncoder(encoder: unknown): asserts encoder is ClipEncoder
 }
 
 /** Tokenizes segments into framed chunks. A segment is one group of tokens, or several with embeddings in it. A prompt without tokens is one chunk. */
-export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder): Token[][] {
+export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder, warn?: Warn): Token[][] {
   const start: Token = { id: encoder.start, weight: 1, word: 0 };
   const end: Token = { id: encoder.end, weight: 1, word: 0 };
   const pad: Token = { id: encoder.pad, weight: 1, word: 0 };
@@ -37,7 +37,7 @@ export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder
   };
   let word = 0;
   for (const [text, weight] of segments) {
-    for (const ids of tokenGroups(text, encoder)) {
+    for (const ids of tokenGroups(text, encoder, warn)) {
       const isLong = ids.length >= MAX_UNSPLIT;
       let taken = 0;
       word++;

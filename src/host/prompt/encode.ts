@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
-import type { Clip, ClipEncoder, Conditioning } from "../types.js";
+import type { Clip, ClipEncoder, Conditioning, Warn } from "../types.js";
 import { parseA1111 } from "./a1111.js";
 import { CHUNK_LENGTH, chunkSegments, requireEncoder, type Token } from "./chunks.js";
 import { Budget, ChunkEncoder } from "./encoding.js";
@@ -17,7 +17,7 @@ interface EncodeOptions extends CheckedOptions {
 }
 
 /** Encoding of ComfyUI's own nodes. */
-const plainOptions = (): EncodeOptions => ({ ...readPromptOptions(), emptyPad: "pad" });
+const plainOptions = (warn?: Warn): EncodeOptions => ({ ...readPromptOptions({ warn }), emptyPad: "pad" });
 
 /** One encoded text: cond [1, 77 * chunks, dim of all encoders], pooled [1, dim]. */
 interface Encoded {
@@ -43,18 +43,22 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
   return zeroed === undefined ? conditioning : zeroRange(conditioning, zeroed);
 }
 
-/** Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does. */
-export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
+/** Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does; `warn` receives what is left out. */
+export async function encodePlain(clip: Clip, text: string, warn?: Warn): Promise<Conditioning> {
   const encoders = encodersOf(clip);
   const segments = parsePrompt(text);
-  return [toEntry(await encodeSegments(encoders, () => segments, plainOptions(), new Budget()))];
+  return [toEntry(await encodeSegments(encoders, () => segments, plainOptions(warn), new Budget()))];
 }
 
 /**
  * Encodes a text of its own for each encoder, by the encoder's name, as ComfyUI's CLIPTextEncodeSDXL does; the shorter one
  * is filled with empty chunks. Fails with value.invalid for a clip without these encoders.
  */
-export async function encodeSides(clip: Clip, texts: Readonly<Record<"g" | "l", string>>): Promise<Conditioning> {
+export async function encodeSides(
+  clip: Clip,
+  texts: Readonly<Record<"g" | "l", string>>,
+  warn?: Warn,
+): Promise<Conditioning> {
   const encoders = encodersOf(clip);
   const segments = new Map(Object.entries(texts).map(([name, text]) => [name, parsePrompt(text)] as const));
   const names = encoders.map(({ name }) => name);
@@ -63,7 +67,7 @@ export async function encodeSides(clip: Clip, texts: Readonly<Record<"g" | "l", 
     throw new LatentkitError("value.invalid", message);
   }
   const own = ({ name }: ClipEncoder): readonly Segment[] => segments.get(name)!;
-  return [toEntry(await encodeSegments(encoders, own, plainOptions(), new Budget()))];
+  return [toEntry(await encodeSegments(encoders, own, plainOptions(warn), new Budget()))];
 }
 
 /** Splits a prompt at BREAK, inside words too; blank parts are dropped, unless all are blank. */
@@ -123,7 +127,7 @@ async function encodeSegments(
   options: EncodeOptions,
   budget: Budget,
 ): Promise<Encoded> {
-  const tokens = encoders.map((encoder) => chunkSegments(segmentsOf(encoder), encoder));
+  const tokens = encoders.map((encoder) => chunkSegments(segmentsOf(encoder), encoder, options.warn));
   const count = Math.max(...tokens.map((chunks) => chunks.length));
   budget.spendChunks(count);
   const outputs: Weighted[] = [];

@@ -1,5 +1,6 @@
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
-import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../../base/options.js";
+import { CHECKED_LATER, checkedLater, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
+import type { Warn } from "../types.js";
 
 /** Normalisations of the weights of a prompt before they are applied. */
 export const TOKEN_NORMALIZATIONS = ["none", "mean", "length", "length+mean"] as const;
@@ -23,9 +24,12 @@ export interface PromptOptions {
   a1111PromptStyle?: boolean;
   /** Sampling steps that schedules of the A1111 style refer to, 1 to 10000. Default 1. */
   steps?: number;
+  /** Receives why an embedding is left out. */
+  warn?: Warn;
 }
 
 export interface CheckedOptions {
+  warn: Warn | undefined;
   tokenNormalization: TokenNormalization;
   weightInterpretation: WeightInterpretation;
   wMax: number;
@@ -43,6 +47,7 @@ const PROMPT_RULES: OptionRules<PromptOptions> = {
   applyToPooled: CHECKED_LATER,
   a1111PromptStyle: CHECKED_LATER,
   steps: CHECKED_LATER,
+  warn: FUNCTION,
 };
 
 /** Fills in defaults. Throws where an option is unknown, names no weight interpretation or is a number out of range. */
@@ -57,6 +62,7 @@ export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
     throw new LatentkitError("value.out-of-range", message);
   }
   return {
+    warn: options.warn,
     tokenNormalization: checkTokenNormalization(options.tokenNormalization),
     weightInterpretation: oneOf(
       WEIGHT_INTERPRETATIONS,

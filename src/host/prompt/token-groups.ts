@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import type { ClipEncoder } from "../types.js";
+import type { ClipEncoder, FoundEmbedding, Warn } from "../types.js";
 
 /** The part of an encoder that splits a text. */
 type Splitter = Pick<ClipEncoder, "name" | "tokenize" | "embedding">;
@@ -10,8 +10,9 @@ const WORD = /\S*/y;
 /**
  * Tokenizes the text of a segment: one group of ids, or several where "embedding:NAME" stands at its beginning or after a
  * space or a line end and the encoder has embeddings. Each embedding is a group, and so is the text between two of them.
+ * `warn` receives why one is left out.
  */
-export function tokenGroups(text: string, encoder: Splitter): (readonly number[])[] {
+export function tokenGroups(text: string, encoder: Splitter, warn?: Warn): (readonly number[])[] {
   const groups: (readonly number[])[] = [];
   let plain = "";
   let at = 0;
@@ -23,7 +24,8 @@ export function tokenGroups(text: string, encoder: Splitter): (readonly number[]
       plain += MARK;
       continue;
     }
-    const { ids, rest } = lookUp(word, encoder);
+    const { ids, rest, warning } = lookUp(word, encoder);
+    if (warning !== undefined) warn?.(warning);
     groups.push(tokenIds(plain, encoder), ids);
     plain = rest;
   }
@@ -43,9 +45,10 @@ function wordAt(text: string, from: number): string {
   return WORD.exec(text)?.[0] ?? "";
 }
 
-function lookUp(word: string, encoder: Splitter): { ids: readonly number[]; rest: string } {
-  const { ids, rest } = encoder.embedding!(word);
-  return { ids: requireIds(ids, encoder, "embedding()"), rest };
+function lookUp(word: string, encoder: Splitter): FoundEmbedding {
+  const found = encoder.embedding!(word);
+  requireIds(found.ids, encoder, "embedding()");
+  return found;
 }
 
 function tokenIds(text: string, encoder: Splitter): readonly number[] {

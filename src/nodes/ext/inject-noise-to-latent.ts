@@ -1,5 +1,5 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
-import type { Latent, Pipe, Vae } from "../../host/types.js";
+import type { Latent, Pipe, Vae, Warn } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { injectNoise, maskedBlend } from "../../tensor/ops.js";
 import { repeated } from "../../tensor/parts.js";
@@ -35,11 +35,11 @@ export const injectNoiseToLatent = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs) => {
+  run: async (inputs, { log }) => {
     const { pipe_to_noise: pipe, mask, mix_randn_amount: mix } = inputs;
     if (pipe === undefined) throw missing("pipe_to_noise", "a pipe");
     const noise = noiseOf(inputs.noise, pipe).samples;
-    const base = await baseOf(inputs.image_to_latent, inputs.latent, pipe, noise);
+    const base = await baseOf(inputs.image_to_latent, inputs.latent, pipe, noise, log);
     refuseOtherShape(base.samples, noise);
     const masks = mask === undefined ? undefined : maskPlanes(mask, noise);
     const batch = noise.shape[0]!;
@@ -68,10 +68,11 @@ async function baseOf(
   latent: Latent | undefined,
   pipe: Pipe,
   noise: Tensor,
+  log: Warn,
 ): Promise<Latent> {
   if (image === undefined || pipe.vae === undefined || pipe.vae === null) return latent ?? { samples: noise };
   const vae = checkSocket("VAE", pipe.vae, { node: KEY, input: "pipe_to_noise.vae" }) as Vae;
-  const encoded: unknown = await vae.encode(firstThreeChannels(image));
+  const encoded: unknown = await vae.encode(firstThreeChannels(image), log);
   if (!(encoded instanceof Tensor) || encoded.shape.length < 3) {
     throw inputError(
       "input.wrong-type",

@@ -1,6 +1,6 @@
 import { inputError } from "../../base/errors.js";
 import { encodePrompt } from "../../host/prompt/index.js";
-import type { Clip, Conditioning, Latent, LoaderSettings, Pipe } from "../../host/types.js";
+import type { Clip, Conditioning, Latent, LoaderSettings, Pipe, Warn } from "../../host/types.js";
 import { composite } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
@@ -29,7 +29,7 @@ export const latentCompositeMaskedWithCond = defineNode({
     { name: "conditioning", type: "CONDITIONING", list: true },
   ],
   hidden: { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO", my_unique_id: "UNIQUE_ID" },
-  run: async (inputs, { signal }) => {
+  run: async (inputs, { signal, log }) => {
     const { pipe, source_mask, destination_mask } = inputs;
     const texts = textsOf(inputs.text_combine);
     const settings = pipe.loader_settings ?? {};
@@ -42,7 +42,7 @@ export const latentCompositeMaskedWithCond = defineNode({
       const before = restricted(fieldOf<Conditioning>(pipe, "positive", "CONDITIONING"), source_mask);
       for (const prompt of prompts) {
         signal.throwIfAborted();
-        conditioning.push([...before, ...restricted(await encode(clip, prompt, settings), destination_mask)]);
+        conditioning.push([...before, ...restricted(await encode(clip, prompt, settings, log), destination_mask)]);
       }
     }
     const latent: Latent = { ...destination, samples };
@@ -70,12 +70,13 @@ function promptOf(text: string, mode: string, replaced: string, settings: Loader
   return mode === "replace" && replaced !== "" ? positive.split(replaced).join(text) : `${positive},${text}`;
 }
 
-function encode(clip: Clip, prompt: string, settings: LoaderSettings): Promise<Conditioning> {
+function encode(clip: Clip, prompt: string, settings: LoaderSettings, warn: Warn): Promise<Conditioning> {
   return encodePrompt(clip, prompt, {
     tokenNormalization: settings.positive_token_normalization,
     weightInterpretation: settings.positive_weight_interpretation,
     a1111PromptStyle: settings.a1111_prompt_style,
     steps: settings.steps ?? 1,
+    warn,
   });
 }
 

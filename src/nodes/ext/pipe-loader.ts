@@ -75,6 +75,7 @@ export const pipeLoader = defineNode({
           weightInterpretation: settings[`${side}_weight_interpretation`],
           a1111PromptStyle: a1111_prompt_style,
           steps,
+          warn: log,
         }),
       ),
     );
@@ -95,8 +96,8 @@ interface Adapters {
 /** The checkpoint with the VAE, the LoRA and the last layer of the clip that the inputs name, in this order. */
 async function loaded(name: string, adapters: Adapters, loading: Parameters<typeof withLora>[4]): Promise<Checkpoint> {
   const { vae_name, clip_skip, lora_name, lora_model_strength, lora_clip_strength } = adapters;
-  const { host, signal } = loading;
-  const checkpoint = await host.loadCheckpoint(name, signal);
+  const { host, signal, log } = loading;
+  const checkpoint = await host.loadCheckpoint(name, signal, log);
   const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", vae_name, loading);
   const strengths = { model: lora_model_strength, clip: lora_clip_strength };
   const [model, ownClip] =

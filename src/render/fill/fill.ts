@@ -118,7 +118,8 @@ function keyInput(node: Graph, nodeId: string, input: string, definitionOf: Defi
 /** Fails with usage.invalid for a value that lacks digits of a seed. */
 function refuseShortenedSeeds(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf) {
   for (const [key, value] of Object.entries(values)) {
-    const lack = lackOfDigits(value);
+    // a program's numbers are refused wherever they are
+    const lack = typeof value === "number" ? undefined : lackOfDigits(value);
     const inputs = lack === undefined ? [] : inputsOfKey(graph, key, definitionOf);
     const seed = "reason" in inputs ? undefined : inputs.find(({ isSeed }) => isSeed);
     if (seed === undefined) continue;

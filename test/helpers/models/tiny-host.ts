@@ -31,13 +31,11 @@ export function tinyModels(): string {
   return folder;
 }
 
-/** A host of tiny models for all tests of the block, with its warnings; other folders come after. Call inside `describe`. */
-export function tinyHost(more: () => readonly string[] = () => []): () => CheckpointHost & { warnings: string[] } {
-  let host: CheckpointHost & { warnings: string[] };
+/** A host of tiny models for all tests of the block; other folders come after. Call inside `describe`. */
+export function tinyHost(more: () => readonly string[] = () => []): () => CheckpointHost {
+  let host: CheckpointHost;
   before(() => {
-    const warnings: string[] = [];
-    const own = createCheckpointHost({ models: [tinyModels(), ...more()], warn: (text) => warnings.push(text) });
-    host = { ...own, warnings };
+    host = createCheckpointHost({ models: [tinyModels(), ...more()] });
   });
   after(() => host.close());
   return () => host;

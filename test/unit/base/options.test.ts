@@ -156,7 +156,7 @@ const CASES: Cases = {
       return api.encodePrompt(clip, "a fox", options);
     },
     options: {
-      ...{ tokenNormalization: true, weightInterpretation: true, wMax: true, applyToPooled: true },
+      ...{ tokenNormalization: true, warn: true, weightInterpretation: true, wMax: true, applyToPooled: true },
       ...{ a1111PromptStyle: true, steps: true },
     },
   },
@@ -165,7 +165,7 @@ const CASES: Cases = {
       const { clip } = await api.createPreviewHost().loadCheckpoint("preview-sd15.safetensors");
       return api.tokenizePrompt("a fox", clip.encoders[0]!, options);
     },
-    options: { tokenNormalization: true },
+    options: { tokenNormalization: true, warn: true },
   },
   createGraphAgent: {
     call: (options) => hooks.createGraphAgent({ graph, outputDir: "never-made", ...(options as object) }).close(),

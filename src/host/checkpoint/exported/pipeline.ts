@@ -23,7 +23,6 @@ import { ExportedVae } from "./vae.js";
 /** Everything that a pipeline needs beside its folder. */
 export interface PipelineSurroundings {
   readonly runtime: Runtime;
-  readonly warn: (message: string) => void;
   /** Rows of textual inversions for an encoder of these sizes. */
   readonly rowsOf: (sizes: Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">) => EmbeddingRows;
 }
@@ -119,8 +118,7 @@ async function clipOf(folder: ModelFile, family: Family, surroundings: PipelineS
     const hidden = config.positive("hidden_size") ?? WIDTHS[name];
     const model = await open(folder, surroundings, `text encoder ${name}`, component);
     const rows = surroundings.rowsOf({ name, hidden, vocabulary: VOCABULARY });
-    const { warn } = surroundings;
-    encoders.push(new ExportedTextEncoder({ name, model, rows, ownLayer: ownLayer(family), warn }));
+    encoders.push(new ExportedTextEncoder({ name, model, rows, ownLayer: ownLayer(family) }));
   }
   return new CheckpointClip({ encoders, family });
 }
@@ -130,13 +128,11 @@ async function vaeOf(folder: ModelFile, config: Config, surroundings: PipelineSu
   const decoder = await open(folder, surroundings, "VAE decoder", "vae_decoder");
   const hasEncoder = existsSync(join(folder.path, "vae_encoder"));
   const encoder = hasEncoder ? await open(folder, surroundings, "VAE encoder", "vae_encoder") : undefined;
-  const { warn } = surroundings;
   const networks = new ExportedVae({
     label: `VAE of ${folder.name}`,
     decoder,
     encoder,
     latentChannels: LATENT_CHANNELS,
-    warn,
   });
   return new CheckpointVae(networks);
 }

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import type { FoundEmbedding } from "../../types.js";
 import type { TextNetwork } from "../clip.js";
 import type { TextEncoderConfig, TextEncoderOptions } from "../networks/text-encoder.js";
 import type { EmbeddingRows } from "../tokenizer/embedding-rows.js";
@@ -12,7 +13,6 @@ export interface ExportedTextEncoderSource {
   readonly rows: EmbeddingRows;
   /** Layer whose normalised output is `last_hidden_state`, as its family is trained. */
   readonly ownLayer: number;
-  readonly warn: (message: string) => void;
 }
 
 const LENGTH = 77;
@@ -27,13 +27,13 @@ export class ExportedTextEncoder implements TextNetwork {
     this.name = source.name;
   }
 
-  /** Leaves textual inversions out, with a warning: the model takes ids alone. */
-  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
-    const { model, rows, warn } = this.source;
-    const { ids, rest } = rows.lookUp(word);
+  /** Leaves textual inversions out: the model takes ids alone. */
+  embedding(word: string): FoundEmbedding {
+    const { model, rows } = this.source;
+    const { ids, rest, warning } = rows.lookUp(word);
     const name = word.slice(0, word.length - rest.length);
-    if (ids.length > 0) warn(`Embedding ${describe(name)} is left out: ${model.label} is a finished ONNX model.`);
-    return { ids: [], rest };
+    const isHere = `Embedding ${describe(name)} is left out: ${model.label} is a finished ONNX model.`;
+    return { ids: [], rest, warning: ids.length > 0 ? isHere : warning };
   }
 
   async encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }> {

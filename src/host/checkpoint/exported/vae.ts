@@ -1,6 +1,7 @@
 import { channelsFirst, channelsLast } from "../../../tensor/image/planes.js";
 import { narrowed } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import type { Warn } from "../../types.js";
 import type { VaeNetworks } from "../vae.js";
 import type { OnnxModel } from "./onnx-model.js";
 
@@ -10,7 +11,6 @@ export interface ExportedVaeSource {
   readonly decoder: OnnxModel;
   readonly encoder?: OnnxModel;
   readonly latentChannels: number;
-  readonly warn: (message: string) => void;
 }
 
 /** Means and logarithms of variances of latents. */
@@ -33,13 +33,13 @@ export class ExportedVae implements VaeNetworks {
     this.hasEncoder = source.encoder !== undefined;
   }
 
-  async encode(image: Tensor): Promise<Tensor> {
-    const { latentChannels, warn } = this.source;
+  async encode(image: Tensor, warn?: Warn): Promise<Tensor> {
+    const { latentChannels } = this.source;
     const encoder = this.source.encoder!;
     const { outputs } = await encoder.ports();
     const name = encoder.outputOf([PARAMETERS, DRAWN], outputs);
     if (name === DRAWN)
-      warn(`${encoder.label} draws noise without a seed: encoding the same picture again makes another latent.`);
+      warn?.(`${encoder.label} draws noise without a seed: encoding the same picture again makes another latent.`);
     const sample = channelsFirst(image);
     const { data } = sample;
     for (let i = 0; i < data.length; i++) data[i] = 2 * data[i]! - 1;

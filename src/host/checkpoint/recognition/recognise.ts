@@ -15,7 +15,7 @@ import {
   TOKEN_TABLES,
   textEncoderPart,
 } from "./text-encoder.js";
-import { findUnet, unetPart } from "./unet.js";
+import { type FoundUnet, findUnet, unetPart } from "./unet.js";
 import { vaeOfCheckpoint } from "./vae.js";
 
 export type Family = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
@@ -77,11 +77,7 @@ const RELATIVES = [".time_stack.", ".time_mixer.", ".noise_augmentor.", ".encode
  */
 export async function recogniseCheckpoint(file: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
   const timer = new YieldTimer();
-  const found = findUnet(file);
-  const relative = RELATIVES.some((part) => hasPart(file, part));
-  if (found === undefined || relative)
-    throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
-  checkChannels(file, found.weights.get("input_blocks.0.0.weight")?.shape[1]);
+  const found = requireUnet(file);
   const unet = unetPart(file, found, EXPECTED);
   if (timer.isDue) await timer.yield();
   const { config } = unet;
@@ -103,6 +99,16 @@ export async function recogniseCheckpoint(file: ModelFile, read: ReadValues): Pr
     inpaint: config.inChannels === INPAINT_CHANNELS,
     ignored: file.weights.size - used.reduce((sum, { weights }) => sum + weights.size, 0),
   };
+}
+
+/** The UNet of a file. Throws model.unsupported, by the name of the kind, for a file of another family. */
+export function requireUnet(file: ModelFile): FoundUnet {
+  const found = findUnet(file);
+  const relative = RELATIVES.some((part) => hasPart(file, part));
+  if (found === undefined || relative)
+    throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  checkChannels(file, found.weights.get("input_blocks.0.0.weight")?.shape[1]);
+  return found;
 }
 
 const hasPart = ({ weights }: ModelFile, part: string): boolean =>

@@ -1,12 +1,11 @@
 import { realpath } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
-import { parsePrompt } from "../../prompt/parse.js";
-import { tokenGroups } from "../../prompt/token-groups.js";
 import type { NamedModels, Provenance } from "../../types.js";
 import type { FileHashes } from "../files/file-hashes.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import type { Runtime } from "../runtime/client.js";
 import { findEmbedding } from "../tokenizer/find-embedding.js";
+import { embeddingsOf } from "./prompt-warnings.js";
 
 /** Everything from which a host knows how its pictures were made. */
 export interface ProvenanceSource {
@@ -48,17 +47,6 @@ export async function provenanceOf(
   const plans = new Map(own.map(({ label, plan }) => [label, plan]));
   const sorted = Object.fromEntries([...plans].sort(([a], [b]) => (a < b ? -1 : 1)));
   return { models, runtime: { name: "onnxruntime-node", version, provider, threads, plans: sorted } };
-}
-
-/** The words after "embedding:" in a prompt. */
-function embeddingsOf(prompt: string): string[] {
-  const words: string[] = [];
-  const embedding = (word: string) => {
-    words.push(word);
-    return { ids: [], rest: "" };
-  };
-  for (const [text] of parsePrompt(prompt)) tokenGroups(text, { name: "of words", tokenize: () => [], embedding });
-  return words;
 }
 
 /** A name that leads out of the folders, or that several files have, is none of a file. */

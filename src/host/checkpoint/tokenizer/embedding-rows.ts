@@ -1,9 +1,10 @@
 import { statSync } from "node:fs";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import type { FoundEmbedding } from "../../types.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { readEmbedding, subject } from "./embedding-file.js";
-import { findEmbedding } from "./find-embedding.js";
+import { findEmbedding, noSuchEmbedding } from "./find-embedding.js";
 
 /** Bytes of rows in memory: more than the longest prompt has. The files least recently used go first. */
 const MAX_BYTES = 2 ** 27;
@@ -33,18 +34,15 @@ interface Rows {
 export class EmbeddingRows {
   readonly #encoder: EmbeddingEncoder;
   readonly #folders: ModelFolders;
-  readonly #warn: (message: string) => void;
   /** By path and state of the file, the least recently used first. */
   readonly #files = new Map<string, Rows>();
   readonly #byId = new Map<number, Rows>();
   #bytes = 0;
   #nextId: number;
 
-  /** `warn` receives a sentence for each embedding that is left out. */
-  constructor(encoder: EmbeddingEncoder, folders: ModelFolders, warn: (message: string) => void) {
+  constructor(encoder: EmbeddingEncoder, folders: ModelFolders) {
     this.#encoder = encoder;
     this.#folders = folders;
-    this.#warn = warn;
     this.#nextId = encoder.vocabulary;
   }
 
@@ -53,11 +51,12 @@ export class EmbeddingRows {
    * without its ending; with commas that end it, else without them. Throws path.outside for a name that leads out of the
    * folders, model.unsupported for pickles, model.invalid for damaged files.
    */
-  lookUp(word: string): { readonly ids: readonly number[]; readonly rest: string } {
+  lookUp(word: string): FoundEmbedding {
     const { file, name } = findEmbedding(this.#folders, word);
-    if (file === undefined)
-      this.#warn(`Embedding ${describe(name)} is left out: there is no such file in the embeddings' folders.`);
-    return { ids: file === undefined ? [] : this.#idsOf(file), rest: word.slice(name.length) };
+    const rest = word.slice(name.length);
+    if (file === undefined) return { ids: [], rest, warning: noSuchEmbedding(this.#folders, name) };
+    const { ids, problem } = this.#rowsOf(file);
+    return { ids, rest, warning: problem && `${subject(file)} is left out: ${problem}.` };
   }
 
   /**
@@ -90,14 +89,13 @@ export class EmbeddingRows {
     return rows.values.subarray(from, from + this.#encoder.width);
   }
 
-  #idsOf(file: ModelFile): readonly number[] {
+  #rowsOf(file: ModelFile): Rows {
     const key = keyOf(file);
     const rows = this.#files.get(key) ?? this.#read(file);
     this.#files.delete(key);
     this.#files.set(key, rows);
     this.#evict();
-    if (rows.problem !== undefined) this.#warn(`${subject(file)} is left out: ${rows.problem}.`);
-    return rows.ids;
+    return rows;
   }
 
   #read(file: ModelFile): Rows {

@@ -1,4 +1,6 @@
+import { describe } from "../../../base/errors.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
+import { nearest } from "../files/nearest.js";
 
 /** Endings that a name may lack, in the order in which they are tried. */
 const ENDINGS = ["", ".safetensors", ".pt", ".bin"];
@@ -20,6 +22,13 @@ export function findEmbedding(
     }
   }
   return { file: undefined, name: bare };
+}
+
+/** Sentence on an embedding that no file has the name of. */
+export function noSuchEmbedding(folders: ModelFolders, name: string): string {
+  const [near] = nearest(name, folders.list("embeddings"));
+  const hint = near === undefined ? "" : ` Did you mean ${describe(near)}?`;
+  return `Embedding ${describe(name)} is left out: there is no such file in the embeddings' folders.${hint}`;
 }
 
 function withoutCommas(word: string): string {

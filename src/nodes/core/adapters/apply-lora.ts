@@ -2,7 +2,6 @@ import { withHostModel } from "../../../host/derived-model.js";
 import type { Clip, Model } from "../../../host/types.js";
 import { type Loading, loadHostFile } from "../../host-files.js";
 import { float } from "../../inputs.js";
-import type { NodeContext } from "../../types.js";
 
 /** Input with a strength of a LoRA; 0 leaves things as they are. */
 export const loraStrength = () => float({ default: 1, min: -100, max: 100, step: 0.01 });
@@ -13,14 +12,14 @@ export async function withLora(
   model: Model,
   clip: Clip | undefined,
   strengths: { model: number; clip: number },
-  { log, ...loading }: Loading & Pick<NodeContext, "log">,
+  loading: Loading,
 ): Promise<[Model, Clip | undefined]> {
   if (strengths.model === 0 && strengths.clip === 0) return [model, clip];
   const lora = await loadHostFile("loras", name, loading);
   let changed = clip;
   const changedModel = withHostModel(model, (own) => {
     const unmatched = lora.unmatched?.(own, clip);
-    if (unmatched !== undefined) log(unmatched);
+    if (unmatched !== undefined) loading.log(unmatched);
     const [result, ofClip] = lora.apply(own, clip, strengths);
     changed = ofClip ?? clip;
     return result;

@@ -19,7 +19,7 @@ export const clipLoader = defineNode({
     device: choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." }),
   },
   outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name, type }, { host, signal }) => ({
-    CLIP: await loadHostFile("text_encoders", clip_name, { host, signal }, { type }),
+  run: async ({ clip_name, type }, { host, signal, log }) => ({
+    CLIP: await loadHostFile("text_encoders", clip_name, { host, signal, log }, { type }),
   }),
 });

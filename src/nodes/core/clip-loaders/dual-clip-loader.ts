@@ -19,7 +19,7 @@ export const dualClipLoader = defineNode({
     device: choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." }),
   },
   outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name1, clip_name2, type }, { host, signal }) => ({
-    CLIP: await joinedClips([clip_name1, clip_name2], { host, signal }, { type }),
+  run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
+    CLIP: await joinedClips([clip_name1, clip_name2], { host, signal, log }, { type }),
   }),
 });

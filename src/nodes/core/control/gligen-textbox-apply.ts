@@ -22,8 +22,8 @@ export const gligenTextBoxApply = defineNode({
     y: side(0, 0),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ conditioning_to, clip, gligen_textbox_model: model, text, ...box }) => {
-    const pooled = (await encodePlain(clip, text))[0]?.[1].pooled_output;
+  run: async ({ conditioning_to, clip, gligen_textbox_model: model, text, ...box }, { log }) => {
+    const pooled = (await encodePlain(clip, text, log))[0]?.[1].pooled_output;
     if (!(pooled instanceof Tensor))
       throw inputError("value.invalid", { input: "clip" }, "a clip with a pooled output", clip);
     const cells = (pixels: number): number => Math.floor(pixels / CELL);

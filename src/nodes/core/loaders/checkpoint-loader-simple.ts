@@ -18,8 +18,8 @@ export const checkpointLoaderSimple = defineNode({
     { name: "CLIP", type: "CLIP" },
     { name: "VAE", type: "VAE" },
   ],
-  run: async ({ ckpt_name }, { host, signal }) => {
-    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
+  run: async ({ ckpt_name }, { host, signal, log }) => {
+    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal, log);
     return { MODEL: model, CLIP: clip, VAE: vae };
   },
 });

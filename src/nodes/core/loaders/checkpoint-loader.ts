@@ -23,8 +23,8 @@ export const checkpointLoader = defineNode({
     { name: "CLIP", type: "CLIP" },
     { name: "VAE", type: "VAE" },
   ],
-  run: async ({ config_name, ckpt_name }, { host, signal }) => {
-    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
+  run: async ({ config_name, ckpt_name }, { host, signal, log }) => {
+    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal, log);
     if (!SKIPS_LAYER.includes(config_name)) return { MODEL: model, CLIP: clip, VAE: vae };
     if (clip.atLayer === undefined) throw lacking(host, `no earlier layers of a clip, which ${config_name} asks for`);
     return { MODEL: model, CLIP: clip.atLayer(-2), VAE: vae };

@@ -8,7 +8,7 @@ export const clipVisionLoader = defineNode({
   description: "Loads a CLIP vision encoder of the host.",
   inputs: { clip_name: fileName("clip_vision") },
   outputs: { CLIP_VISION: "CLIP_VISION" },
-  run: async ({ clip_name }, { host, signal }) => ({
-    CLIP_VISION: await loadHostFile("clip_vision", clip_name, { host, signal }),
+  run: async ({ clip_name }, { host, signal, log }) => ({
+    CLIP_VISION: await loadHostFile("clip_vision", clip_name, { host, signal, log }),
   }),
 });

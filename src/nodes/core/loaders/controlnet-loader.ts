@@ -8,7 +8,7 @@ export const controlNetLoader = defineNode({
   description: "Loads a ControlNet or T2I adapter of the host.",
   inputs: { control_net_name: fileName("controlnet") },
   outputs: { CONTROL_NET: "CONTROL_NET" },
-  run: async ({ control_net_name }, { host, signal }) => ({
-    CONTROL_NET: await loadHostFile("controlnet", control_net_name, { host, signal }),
+  run: async ({ control_net_name }, { host, signal, log }) => ({
+    CONTROL_NET: await loadHostFile("controlnet", control_net_name, { host, signal, log }),
   }),
 });

@@ -9,7 +9,7 @@ export const diffControlNetLoader = defineNode({
   description: "Loads a ControlNet of the host; one of differences is added to the model that it guides.",
   inputs: { model: model(), control_net_name: fileName("controlnet") },
   outputs: { CONTROL_NET: "CONTROL_NET" },
-  run: async ({ control_net_name }, { host, signal }) => ({
-    CONTROL_NET: await loadHostFile("controlnet", control_net_name, { host, signal }),
+  run: async ({ control_net_name }, { host, signal, log }) => ({
+    CONTROL_NET: await loadHostFile("controlnet", control_net_name, { host, signal, log }),
   }),
 });

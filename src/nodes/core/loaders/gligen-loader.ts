@@ -7,7 +7,7 @@ export const gligenLoader = defineNode({
   description: "Loads a GLIGEN model of the host, which places prompts in boxes.",
   inputs: { gligen_name: fileName("gligen") },
   outputs: { GLIGEN: "GLIGEN" },
-  run: async ({ gligen_name }, { host, signal }) => ({
-    GLIGEN: await loadHostFile("gligen", gligen_name, { host, signal }),
+  run: async ({ gligen_name }, { host, signal, log }) => ({
+    GLIGEN: await loadHostFile("gligen", gligen_name, { host, signal, log }),
   }),
 });

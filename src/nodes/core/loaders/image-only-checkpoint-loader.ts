@@ -8,14 +8,14 @@ export const imageOnlyCheckpointLoader = defineNode({
   displayName: "Image Only Checkpoint Loader (img2vid model)",
   category: "loaders/video_models",
   description: "Loads one of the host's checkpoints that take pictures as prompts, without its CLIP.",
-  inputs: { ckpt_name: checkpointName() },
+  inputs: { ckpt_name: { ...checkpointName(), needs: { ability: "clip-vision" } as const } },
   outputs: [
     { name: "MODEL", type: "MODEL" },
     { name: "CLIP_VISION", type: "CLIP_VISION" },
     { name: "VAE", type: "VAE" },
   ],
-  run: async ({ ckpt_name }, { host, signal }) => {
-    const { model, vae, clipVision } = await host.loadCheckpoint(ckpt_name, signal);
+  run: async ({ ckpt_name }, { host, signal, log }) => {
+    const { model, vae, clipVision } = await host.loadCheckpoint(ckpt_name, signal, log);
     if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
     return { MODEL: model, CLIP_VISION: clipVision, VAE: vae };
   },

@@ -8,7 +8,7 @@ export const styleModelLoader = defineNode({
   description: "Loads a style model of the host, which turns pictures into tokens of a prompt.",
   inputs: { style_model_name: fileName("style_models") },
   outputs: { STYLE_MODEL: "STYLE_MODEL" },
-  run: async ({ style_model_name }, { host, signal }) => ({
-    STYLE_MODEL: await loadHostFile("style_models", style_model_name, { host, signal }),
+  run: async ({ style_model_name }, { host, signal, log }) => ({
+    STYLE_MODEL: await loadHostFile("style_models", style_model_name, { host, signal, log }),
   }),
 });

@@ -14,7 +14,7 @@ export const unetLoader = defineNode({
     }),
   },
   outputs: { MODEL: "MODEL" },
-  run: async ({ unet_name, weight_dtype }, { host, signal }) => ({
-    MODEL: await loadHostFile("diffusion_models", unet_name, { host, signal }, { weight_dtype }),
+  run: async ({ unet_name, weight_dtype }, { host, signal, log }) => ({
+    MODEL: await loadHostFile("diffusion_models", unet_name, { host, signal, log }, { weight_dtype }),
   }),
 });

@@ -8,7 +8,7 @@ export const upscaleModelLoader = defineNode({
   description: "Loads one of the host's models that enlarge images.",
   inputs: { model_name: fileName("upscale_models") },
   outputs: { UPSCALE_MODEL: "UPSCALE_MODEL" },
-  run: async ({ model_name }, { host, signal }) => ({
-    UPSCALE_MODEL: await loadHostFile("upscale_models", model_name, { host, signal }),
+  run: async ({ model_name }, { host, signal, log }) => ({
+    UPSCALE_MODEL: await loadHostFile("upscale_models", model_name, { host, signal, log }),
   }),
 });

@@ -1,5 +1,5 @@
 import { defineNode } from "../../define.js";
-import { merges } from "../../host-files.js";
+import { changedModel, merges } from "../../host-files.js";
 import { model } from "../../inputs.js";
 
 export const modelMergeAdd = defineNode({
@@ -7,7 +7,7 @@ export const modelMergeAdd = defineNode({
   category: "advanced/model_merging",
   description: "Adds the weights of two models.",
   inputs: {
-    model1: model(),
+    model1: changedModel(),
     model2: model(),
   },
   outputs: { MODEL: "MODEL" },

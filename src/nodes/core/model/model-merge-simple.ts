@@ -1,5 +1,5 @@
 import { defineNode } from "../../define.js";
-import { ofHost, patchedModel } from "../../host-files.js";
+import { changedModel, ofHost, patchedModel } from "../../host-files.js";
 import { float, model } from "../../inputs.js";
 
 export const modelMergeSimple = defineNode({
@@ -7,7 +7,7 @@ export const modelMergeSimple = defineNode({
   category: "advanced/model_merging",
   description: "Mixes the weights of two models; ratio is the share of the first.",
   inputs: {
-    model1: model(),
+    model1: changedModel(["ratio", 1]),
     model2: model(),
     ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }),
   },

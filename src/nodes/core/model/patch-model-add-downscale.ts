@@ -1,6 +1,6 @@
 import { defineNode } from "../../define.js";
-import { patches } from "../../host-files.js";
-import { boolean, choice, float, int, model } from "../../inputs.js";
+import { changedModel, patches } from "../../host-files.js";
+import { boolean, choice, float, int } from "../../inputs.js";
 
 const METHODS = ["bicubic", "nearest-exact", "bilinear", "area", "bislerp"] as const;
 
@@ -10,7 +10,7 @@ export const patchModelAddDownscale = defineNode({
   category: "model_patches/unet",
   description: "Makes a UNet work on smaller latents in a range of the schedule.",
   inputs: {
-    model: model(),
+    model: changedModel(),
     block_number: int({ default: 3, min: 1, max: 32, step: 1 }),
     downscale_factor: float({ default: 2, min: 0.1, max: 9, step: 0.001 }),
     start_percent: float({ default: 0, min: 0, max: 1, step: 0.001 }),

@@ -1,13 +1,13 @@
 import { defineNode } from "../../define.js";
-import { patches } from "../../host-files.js";
-import { float, model, text } from "../../inputs.js";
+import { changedModel, patches } from "../../host-files.js";
+import { float, text } from "../../inputs.js";
 
 export const skipLayerGuidanceDit = defineNode({
   key: "SkipLayerGuidanceDiT",
   category: "advanced/guidance",
   description: "Guides away from an estimate without some layers of the model.",
   inputs: {
-    model: model(),
+    model: changedModel(),
     double_layers: text({ default: "7, 8, 9" }),
     single_layers: text({ default: "7, 8, 9" }),
     scale: float({ default: 3, min: 0, max: 10, step: 0.1 }),

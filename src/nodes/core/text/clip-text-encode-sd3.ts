@@ -1,6 +1,7 @@
 import { encodeTexts } from "../../clips.js";
 import { defineNode } from "../../define.js";
-import { choice, clip, text } from "../../inputs.js";
+import { textsClip } from "../../host-files.js";
+import { choice, text } from "../../inputs.js";
 
 const prompt = () => text({ multiline: true, dynamicPrompts: true });
 
@@ -9,7 +10,7 @@ export const clipTextEncodeSd3 = defineNode({
   category: "advanced/conditioning",
   description: "Encodes a prompt for each of SD 3's encoders; an empty one can be left out.",
   inputs: {
-    clip: clip(),
+    clip: textsClip(),
     clip_l: prompt(),
     clip_g: prompt(),
     t5xxl: prompt(),

@@ -18,7 +18,7 @@ export const clipTextEncodeSdxlRefiner = defineNode({
     clip: clip(),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ ascore, width, height, text, clip }) => ({
-    CONDITIONING: withOptions(await encodePlain(clip, text), { aesthetic_score: ascore, width, height }),
+  run: async ({ ascore, width, height, text, clip }, { log }) => ({
+    CONDITIONING: withOptions(await encodePlain(clip, text, log), { aesthetic_score: ascore, width, height }),
   }),
 });

@@ -22,7 +22,7 @@ export const clipTextEncodeSdxl = defineNode({
     text_l: text({ multiline: true, dynamicPrompts: true }),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ clip, text_g, text_l, ...sizes }) => ({
-    CONDITIONING: withOptions(await encodeSides(clip, { g: text_g, l: text_l }), sizes),
+  run: async ({ clip, text_g, text_l, ...sizes }, { log }) => ({
+    CONDITIONING: withOptions(await encodeSides(clip, { g: text_g, l: text_l }, log), sizes),
   }),
 });

@@ -10,5 +10,5 @@ export const clipTextEncode = defineNode({
   description: "Encodes a prompt; (x:1.2) gives x a weight of 1.2.",
   inputs: { text: text({ multiline: true, dynamicPrompts: true }), clip: clip() },
   outputs: { CONDITIONING: "CONDITIONING" },
-  run: async ({ text, clip }) => ({ CONDITIONING: await encodePlain(clip, text) }),
+  run: async ({ text, clip }, { log }) => ({ CONDITIONING: await encodePlain(clip, text, log) }),
 });

@@ -21,10 +21,10 @@ export const inpaintModelConditioning = defineNode({
     { name: "negative", type: "CONDITIONING" },
     { name: "latent", type: "LATENT" },
   ],
-  run: async ({ positive, negative, vae, pixels, mask: received, noise_mask }) => {
+  run: async ({ positive, negative, vae, pixels, mask: received, noise_mask }, { log }) => {
     const { hidden, mask, pixels: whole } = inpaintImage(pixels, received);
-    const options = { concat_latent_image: await vae.encode(hidden), concat_mask: mask };
-    const samples = await vae.encode(whole);
+    const options = { concat_latent_image: await vae.encode(hidden, log), concat_mask: mask };
+    const samples = await vae.encode(whole, log);
     return {
       positive: withOptions(positive, options),
       negative: withOptions(negative, options),

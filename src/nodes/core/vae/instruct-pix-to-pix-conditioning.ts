@@ -14,8 +14,8 @@ export const instructPixToPixConditioning = defineNode({
     { name: "negative", type: "CONDITIONING" },
     { name: "latent", type: "LATENT" },
   ],
-  run: async ({ positive, negative, vae, pixels }) => {
-    const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels"), 1));
+  run: async ({ positive, negative, vae, pixels }, { log }) => {
+    const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels"), 1), log);
     return {
       positive: withOptions(positive, { concat_latent_image }),
       negative: withOptions(negative, { concat_latent_image }),

@@ -11,9 +11,9 @@ export const vaeEncodeForInpaint = defineNode({
   description: "Encodes images with the masked area greyed out; the noise mask covers it and a margin.",
   inputs: { pixels: image(), vae: vae(), mask: mask(), grow_mask_by: int({ default: 6, min: 0, max: 64, step: 1 }) },
   outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae, mask, grow_mask_by }) => {
+  run: async ({ pixels, vae, mask, grow_mask_by }, { log }) => {
     const image = inpaintImage(pixels, mask);
-    const samples = await vae.encode(image.hidden);
+    const samples = await vae.encode(image.hidden, log);
     return { LATENT: { samples, noise_mask: grown(rounded(image.mask), grow_mask_by) } };
   },
 });

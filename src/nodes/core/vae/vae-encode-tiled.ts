@@ -13,17 +13,17 @@ export const vaeEncodeTiled = defineNode({
   description: "Encodes images in overlapping tiles, which need less memory; sizes are in pixels.",
   inputs: { pixels: image(), vae: vae(), ...tileInputs(64) },
   outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae, ...sizes }, { signal, progress }) => {
+  run: async ({ pixels, vae, ...sizes }, { signal, progress, log }) => {
     const whole = wholeCells(coloursOf(pixels, "pixels"), 1);
     const [batch = 0, height = 0, width = 0] = whole.shape;
     const [rows, columns] = [height / CELL, width / CELL];
     const tiles = cellTiles([rows, columns], sizes, 1);
-    if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole) } };
+    if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole, log) } };
     let samples: Tensor | undefined;
     for (const [index, tile] of tiles.entries()) {
       signal.throwIfAborted();
       const { down, across } = tile;
-      const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)));
+      const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)), log);
       const channels = samples?.shape[1] ?? encoded.shape[1] ?? 0;
       requireTile(encoded, [batch, channels, down.count, across.count]);
       samples ??= Tensor.zeros([batch, channels, rows, columns]);

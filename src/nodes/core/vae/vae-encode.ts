@@ -9,5 +9,7 @@ export const vaeEncode = defineNode({
   description: "Encodes the colours of images to latents; alpha is left out.",
   inputs: { pixels: image(), vae: vae() },
   outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae }) => ({ LATENT: { samples: await vae.encode(firstChannels(pixels, 3)) } }),
+  run: async ({ pixels, vae }, { log }) => ({
+    LATENT: { samples: await vae.encode(firstChannels(pixels, 3), log) },
+  }),
 });

@@ -17,7 +17,7 @@ export interface Metrics {
   authFailed(reason: "refused" | "limited"): void;
   /** Counts one request to a webhook. */
   webhookAttempted(result: AttemptResult, seconds: number): void;
-  readonly observer: Required<Omit<RunObserver, "previewed">>;
+  readonly observer: Required<Omit<RunObserver, "previewed" | "warned">>;
 }
 
 /** Sources of what is measured when the metrics are read, and the limits beside which it is seen. */

@@ -2,7 +2,7 @@ import type { HookLog } from "../hook-log.js";
 import type { RunObserver } from "../runs/run-context.js";
 
 /** Counts and logs the events of runs. */
-export function observeRuns(counters: Required<Omit<RunObserver, "previewed">>, log: HookLog): RunObserver {
+export function observeRuns(counters: Required<Omit<RunObserver, "previewed" | "warned">>, log: HookLog): RunObserver {
   return {
     created(run) {
       counters.created(run);
@@ -19,6 +19,9 @@ export function observeRuns(counters: Required<Omit<RunObserver, "previewed">>, 
     retried(run) {
       counters.retried(run);
       log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
+    },
+    warned(id, message) {
+      log.warn({ run_id: id }, message);
     },
     fileStored(file) {
       counters.fileStored(file);

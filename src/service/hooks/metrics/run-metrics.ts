@@ -14,7 +14,7 @@ export interface RunMetricSources {
 /** Prometheus metrics of the runs of one process and of itself, in a registry of their own. */
 export interface RunMetrics {
   readonly registry: Registry;
-  readonly observer: Required<Omit<RunObserver, "previewed">>;
+  readonly observer: Required<Omit<RunObserver, "previewed" | "warned">>;
 }
 
 export function createRunMetrics({ running, runningLimit }: RunMetricSources): RunMetrics {

@@ -18,6 +18,8 @@ export interface RunObserver {
   retried?(run: { id: string; attempt: number }): void;
   /** Receives a picture of a moment of a run, a PNG file, and the node that it is of. */
   previewed?(id: string, png: Uint8Array, node?: string): void;
+  /** Reports a warning of a run's graph, of which a sentence may quote a value. */
+  warned?(id: string, message: string): void;
   /** Reports an attempt to store a file, successful or not. */
   fileStored?(file: { isStored: boolean; ms: number }): void;
   /** Reports a failure that no response shows: of the store, or an agent's misuse. */

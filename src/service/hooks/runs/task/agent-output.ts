@@ -15,15 +15,26 @@ const FILE_NAME = /^(?!\.{1,2}$)[^/\\\u0000-\u001f\u007f\ud800-\udfff]{1,255}$/u
 /** Longest partial text of a cancelled run, in UTF-16 units. */
 const LONGEST_TEXT = 1024 * 1024;
 
+/** Warnings of a run that are told to a log, and characters of each. */
+const MOST_WARNINGS = 100;
+const LONGEST_WARNING = 500;
+
+/** Listeners to an agent's output, beside the events that are stored. */
+export interface OutputListeners {
+  readonly onPreview?: AgentContext["preview"];
+  readonly onWarning?: (message: string) => void;
+}
+
 /** The events, files and text of one agent call. */
 export class AgentOutput {
   readonly #runId: string;
   readonly #buffer: EventBuffer;
   readonly #mostFiles: number;
   readonly #onOutput: () => void;
-  readonly #onPreview: AgentContext["preview"];
+  readonly #listeners: OutputListeners;
   readonly #paths = new Map<string, string>();
   #text = "";
+  #warnings = 0;
   #isClosed = false;
 
   constructor(
@@ -31,10 +42,10 @@ export class AgentOutput {
     buffer: EventBuffer,
     mostFiles: number,
     onOutput: () => void,
-    onPreview?: AgentContext["preview"],
+    listeners: OutputListeners = {},
   ) {
     this.#runId = runId;
-    this.#onPreview = onPreview;
+    this.#listeners = listeners;
     this.#buffer = buffer;
     this.#mostFiles = mostFiles;
     this.#onOutput = onOutput;
@@ -56,7 +67,7 @@ export class AgentOutput {
       emit: (event, data) => this.#emit(event, data),
       addFile: (file) => this.#addFile(file),
       preview: (png, node) => {
-        if (!this.#isClosed && png instanceof Uint8Array) this.#onPreview?.(png, node);
+        if (!this.#isClosed && png instanceof Uint8Array) this.#listeners.onPreview?.(png, node);
       },
     };
   }
@@ -72,7 +83,15 @@ export class AgentOutput {
     if (this.#isClosed) return;
     this.#buffer.add(event, line);
     if (event === "delta") this.#collect(line);
+    if (event === "warning") this.#warn(line);
     this.#onOutput();
+  }
+
+  #warn(line: string): void {
+    if (this.#warnings === MOST_WARNINGS) return;
+    this.#warnings++;
+    const message = (JSON.parse(line) as { message?: unknown } | null)?.message;
+    if (typeof message === "string") this.#listeners.onWarning?.(message.slice(0, LONGEST_WARNING));
   }
 
   #collect(line: string): void {

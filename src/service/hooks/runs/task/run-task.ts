@@ -52,9 +52,10 @@ export class RunTask {
       this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
     });
     const flush = () => this.#flushSoon();
-    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, flush, (png, node) =>
-      observer.previewed?.(id, png, node),
-    );
+    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, flush, {
+      onPreview: (png, node) => observer.previewed?.(id, png, node),
+      onWarning: (message) => observer.warned?.(id, message),
+    });
   }
 
   /**

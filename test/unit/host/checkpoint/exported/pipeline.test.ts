@@ -43,16 +43,14 @@ function largestDifference(a: Tensor, b: Tensor): number {
 describe("loadPipeline @long", () => {
   const folder = temporaryFolder();
   const hosts: CheckpointHost[] = [];
-  const warnings: string[] = [];
   const hostOf = (): CheckpointHost => {
-    const host = createCheckpointHost({ models: folder(), threads: 1, warn: (text) => warnings.push(text) });
+    const host = createCheckpointHost({ models: folder(), threads: 1 });
     hosts.push(host);
     return host;
   };
   const at = (name = "exported") => join(folder(), "checkpoints", name);
   beforeEach(() => {
     mkdirSync(join(folder(), "checkpoints"));
-    warnings.length = 0;
   });
   afterEach(async () => {
     for (const host of hosts.splice(0)) await host.close();
@@ -104,16 +102,16 @@ describe("loadPipeline @long", () => {
     await exported("tiny-sd1");
     const image = noiseTensor([1, 24, 19, 3]);
     const [own, other] = await both("tiny-sd1");
-    const [expected, received] = [await own.vae.encode(image), await other.vae.encode(image)];
+    const [expected, received] = [await own.vae.encode(image), await other.vae.encode(image, assert.fail)];
     assert.deepEqual([...received.shape], [1, 4, 3, 2]);
     assert.ok(largestDifference(expected, received) <= 1e-5);
-    assert.deepEqual(warnings, []);
   });
 
   it("warns of an encoder that draws noise", async () => {
     await exported("tiny-sd1", "script");
     const [, { vae }] = await both("tiny-sd1");
-    await vae.encode(noiseTensor([1, 16, 16, 3]));
+    const warnings: string[] = [];
+    await vae.encode(noiseTensor([1, 16, 16, 3]), (text) => warnings.push(text));
     assert.match(warnings.join(), /exported draws noise without a seed/);
   });
 

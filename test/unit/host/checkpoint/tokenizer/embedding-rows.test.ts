@@ -16,16 +16,12 @@ const VOCABULARY = 49408;
 
 describe("EmbeddingRows", () => {
   const folder = temporaryFolder();
-  let warnings: string[];
   beforeEach(() => {
-    warnings = [];
     mkdirSync(join(folder(), "embeddings/sub"), { recursive: true });
   });
   const path = (name: string) => join(folder(), "embeddings", name);
   const rowsOf = (name: string, width: number) =>
-    new EmbeddingRows({ name, width, vocabulary: VOCABULARY }, new ModelFolders([folder()]), (text) =>
-      warnings.push(text),
-    );
+    new EmbeddingRows({ name, width, vocabulary: VOCABULARY }, new ModelFolders([folder()]));
   const encoderOf = (rows: EmbeddingRows): ClipEncoder => ({
     name: "l",
     start: START,
@@ -42,7 +38,8 @@ describe("EmbeddingRows", () => {
     copyFileSync(join(goldenModels(), "embeddings/tiny-a.safetensors"), path("tiny-a.safetensors"));
     const rows = rowsOf("l", 64);
     const text = "a photo of embedding:tiny-a, (embedding:tiny-a:1.2) in the style of embedding:missing-one, cat";
-    const [chunk] = tokenizePrompt(text, encoderOf(rows));
+    const warnings: string[] = [];
+    const [chunk] = tokenizePrompt(text, encoderOf(rows), { warn: (message) => warnings.push(message) });
     const ids = [VOCABULARY, VOCABULARY + 1, VOCABULARY + 2];
     // with these ids and weights the conditioning is that of the golden graph sd1/embedding
     const expected = [START, 320, 1125, 539, ...ids, 267, ...ids, 530, 518, 1844, 539, 267, 2368, END];
@@ -72,11 +69,11 @@ describe("EmbeddingRows", () => {
       ["g", 128],
     ] as const) {
       const rows = rowsOf(name, width);
-      const { ids, rest } = rows.lookUp("tiny_xl,");
+      const { ids, rest, warning } = rows.lookUp("tiny_xl,");
+      assert.equal(warning, undefined);
       assert.equal(rest, ",");
       assert.deepEqual(valuesOf(rows, ids), [...toTensor(tensors.get(`clip_${name}`)!).data]);
     }
-    assert.deepEqual(warnings, []);
   });
 
   it("are found as given, with an ending, in a folder, and with commas in their names", () => {
@@ -113,7 +110,6 @@ describe("EmbeddingRows", () => {
     assert.deepEqual(valuesOf(rows, rows.lookUp("xl").ids), [5, 6]);
     const wide = rowsOf("g", 3);
     assert.deepEqual(valuesOf(wide, wide.lookUp("xl").ids), [7, 8, 9]);
-    assert.deepEqual(warnings, []);
   });
 
   it("are left out with a warning where they fit another encoder", () => {
@@ -121,15 +117,22 @@ describe("EmbeddingRows", () => {
     writeWeights(path("cube.safetensors"), { emb_params: f32([1, 1, 2]) });
     writeWeights(path("two.safetensors"), { clip_l: f32([1, 2]), clip_g: f32([1, 3]) });
     const rows = rowsOf("l", 2);
-    for (const name of ["wide", "wide", "cube"]) assert.deepEqual(rows.lookUp(name), { ids: [], rest: "" });
-    assert.deepEqual(rowsOf("h", 2).lookUp("two"), { ids: [], rest: "" });
-    const shape = (sides: string) => `its shape is [${sides}], and the encoder has 2 values a token.`;
-    assert.deepEqual(warnings, [
-      `Embedding "wide.safetensors" is left out: ${shape("1, 3")}`,
-      `Embedding "wide.safetensors" is left out: ${shape("1, 3")}`,
-      `Embedding "cube.safetensors" is left out: ${shape("1, 1, 2")}`,
-      'Embedding "two.safetensors" is left out: it has no tensor emb_params or clip_h.',
-    ]);
+    const isLeftOut = (rows: EmbeddingRows, name: string, why: string) => {
+      const warning = `Embedding "${name}.safetensors" is left out: ${why}.`;
+      assert.deepEqual(rows.lookUp(name), { ids: [], rest: "", warning });
+    };
+    const shape = (sides: string) => `its shape is [${sides}], and the encoder has 2 values a token`;
+    isLeftOut(rows, "wide", shape("1, 3"));
+    isLeftOut(rows, "wide", shape("1, 3"));
+    isLeftOut(rows, "cube", shape("1, 1, 2"));
+    isLeftOut(rowsOf("h", 2), "two", "it has no tensor emb_params or clip_h");
+  });
+
+  it("name the nearest file where none has the name, in other case say", () => {
+    writeWeights(path("easynegative.safetensors"), { emb_params: f32([1, 2]) });
+    const { warning } = rowsOf("l", 2).lookUp("EasyNegativ");
+    const why = 'there is no such file in the embeddings\' folders. Did you mean "easynegative.safetensors"?';
+    assert.equal(warning, `Embedding "EasyNegativ" is left out: ${why}`);
   });
 
   it("never run a pickle, and refuse what is damaged, large or elsewhere", async () => {

@@ -1,0 +1,69 @@
+import { describe } from "../../base/errors.js";
+import { ggufFamily, isGguf } from "../../host/foreign-families.js";
+import type { FileRefusal, HostAbility } from "../../host/types.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import { lackOf } from "../../nodes/file-kinds.js";
+import type { ChoiceContext, FileKind } from "../../nodes/inputs.js";
+import { type GraphError, hostError } from "./graph-error.js";
+
+/** Words for a host that lacks an ability. */
+const LACKS: Readonly<Record<HostAbility, string>> = {
+  patches: "has no models that nodes can change",
+  texts: "has no text encoders beyond CLIP's",
+  "clip-vision": "has no checkpoints with a CLIP vision model",
+};
+
+/** Errors of a node whose files the host cannot load, or whose work its models cannot do, whatever else the graph says. */
+export function hostRefusals(
+  definition: NodeDefinition,
+  nodeId: string,
+  values: Readonly<Record<string, unknown>>,
+  host: ChoiceContext["host"],
+): GraphError[] {
+  const errors: GraphError[] = [];
+  if (host === undefined) return errors;
+  const isOff = hasNoEffect(definition, values);
+  const at = { nodeId, node: definition.key };
+  for (const [input, { files, needs, options }] of Object.entries(definition.inputs)) {
+    const name = values[input];
+    const isLoaded = files !== undefined && !(isOff && OPTIONAL.has(files));
+    if (isLoaded && typeof name === "string" && name !== options.default) {
+      const refusal = refusalOf(host, files, name);
+      const lack = lackOf(host, files);
+      if (refusal !== undefined) errors.push(fileError(at, input, name, refusal));
+      else if (lack !== undefined) errors.push(hostError({ ...at, input }, definition.key, lack, name));
+    }
+    if (needs === undefined || host.abilities === undefined || host.abilities.includes(needs.ability)) continue;
+    const [other, off] = needs.unless ?? [];
+    // a value that comes through a link may be the one that needs nothing
+    if (other !== undefined && (values[other] === undefined || values[other] === off)) continue;
+    const lack = `host ${describe(host.name)} ${LACKS[needs.ability]}`;
+    errors.push(hostError(at, definition.key, lack));
+  }
+  return errors;
+}
+
+/** Kinds of which nodes load nothing where their strengths are 0. */
+const OPTIONAL: ReadonlySet<FileKind> = new Set(["loras", "hypernetworks"]);
+
+/** Whether all strengths of a node are 0. */
+function hasNoEffect({ inputs }: NodeDefinition, values: Readonly<Record<string, unknown>>): boolean {
+  const strengths = Object.keys(inputs).filter((input) => input.includes("strength"));
+  return strengths.length > 0 && strengths.every((input) => values[input] === 0);
+}
+
+function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): FileRefusal | undefined {
+  const refusal = host.refusal?.(kind, name);
+  return refusal ?? (isGguf(name) ? { what: ggufFamily(name), format: "GGUF" } : undefined);
+}
+
+const fileError = (at: { nodeId: string; node: string }, input: string, name: string, refusal: FileRefusal) => {
+  const { what, format } = refusal;
+  return hostError(
+    { ...at, input },
+    what,
+    format === undefined ? name : `${name}: ${format}`,
+    name,
+    "model.unsupported",
+  );
+};

@@ -1,0 +1,44 @@
+/** Families of models that run elsewhere, by what their architecture or their files' names hold; the more specific first. */
+const FAMILIES: readonly (readonly [name: string, pattern: RegExp])[] = [
+  ["Flux", /flux|chroma/],
+  ["Stable Diffusion 3", /sd3|sd_3|stable-diffusion-3/],
+  ["Qwen Image", /qwen.?image/],
+  ["Z-Image", /z.?image|lumina/],
+  ["HiDream", /hidream/],
+  ["Hunyuan", /hunyuan|hyvid/],
+  ["Wan", /(?:^|[^a-z])wan(?:[^a-z]|$)/],
+  ["LTX Video", /ltx/],
+  ["Cosmos", /cosmos/],
+  ["AuraFlow", /aura/],
+  ["T5", /t5|umt5/],
+  ["SDXL", /sd.?xl/],
+  ["Stable Diffusion 1", /sd1|v1-5/],
+  ["a language model", /llama|qwen|gemma|mistral/],
+];
+const ARCHITECTURE = "general.architecture";
+const LONGEST_NAME = 64;
+/** Bytes of a GGUF file before its first pair: magic, version, counts. */
+const HEAD_BYTES = 24;
+const TEXT = 8;
+
+/** Whether a name is that of a GGUF file. */
+export const isGguf = (name: string): boolean => /\.gguf$/i.test(name);
+
+/** Family of a GGUF file, by its architecture, else by its name; "GGUF file" where neither is known. */
+export function ggufFamily(name: string, architecture = ""): string {
+  const bare = name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1).toLowerCase();
+  for (const text of [architecture.toLowerCase(), bare]) {
+    const found = FAMILIES.find(([, pattern]) => pattern.test(text));
+    if (found !== undefined) return found[0];
+  }
+  return "GGUF file";
+}
+
+/** Value of `general.architecture` in the beginning of a GGUF file, where it is the first pair, as programs write it. */
+export function ggufArchitecture(start: Uint8Array): string | undefined {
+  const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
+  const at = bytes.indexOf(ARCHITECTURE, HEAD_BYTES, "latin1") + ARCHITECTURE.length;
+  if (at < ARCHITECTURE.length || at + 12 > bytes.length || bytes.readUInt32LE(at) !== TEXT) return undefined;
+  const length = bytes.readBigUInt64LE(at + 4);
+  return length <= LONGEST_NAME ? bytes.toString("utf8", at + 12, at + 12 + Number(length)) : undefined;
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { createCache, render, validateGraph } from "latentkit";
+import { createCheckpointHost } from "latentkit/models";
+import { temporaryFolder } from "../../../helpers/folders.js";
+import { tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
+import { f32, writeWeights } from "../../../helpers/models/weight-file.js";
+
+describe("warnings of a checkpoint host", () => {
+  const folder = temporaryFolder();
+  const host = tinyHost();
+  const CHECKPOINT = { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "tiny-sd1.safetensors" } };
+  const graphOf = (text: unknown) => ({
+    "1": CHECKPOINT,
+    "2": { class_type: "CLIPTextEncode", inputs: { clip: ["1", 1], text } },
+    "3": { class_type: "PrimitiveString", inputs: { value: "embedding:nothere a fox" } },
+  });
+  const rendered = async (graph: object, cache = createCache(), own = host()) => {
+    const { status, warnings, error } = await render(graph, { host: own, targets: ["2"], cache, output: "memory" });
+    assert.equal(status, "success", error?.message);
+    return warnings;
+  };
+  const lost = `Node 2 (CLIPTextEncode): Embedding "nothere" is left out: there is no such file in the embeddings' folders.`;
+
+  it("name the node whose prompt loses an embedding, once, in validate too", async () => {
+    const graph = graphOf("embedding:nothere a fox, embedding:nothere");
+    assert.deepEqual(await rendered(graph), [lost]);
+    const { warnings } = validateGraph(graph, { host: host(), targets: ["2"] });
+    assert.deepEqual(
+      warnings.map(({ nodeId, input, message }) => [nodeId, input, message]),
+      [["2", "text", lost]],
+    );
+  });
+
+  it("come for a prompt that a link brings, in a run that takes its encoding from the cache too", async () => {
+    const cache = createCache();
+    const graph = graphOf(["3", 0]);
+    assert.deepEqual(await rendered(graph, cache), [lost]);
+    assert.deepEqual(await rendered(graph, cache), [lost]);
+  });
+
+  it("say that an embedding has another width", async () => {
+    mkdirSync(join(folder(), "embeddings"), { recursive: true });
+    writeWeights(join(folder(), "embeddings/wide.safetensors"), { emb_params: f32([1, 3]) });
+    const own = createCheckpointHost({ models: [tinyModels(), folder()] });
+    const [warning] = await rendered(graphOf("embedding:wide"), undefined, own).finally(() => own.close());
+    assert.match(warning ?? "", /^Node 2 \(CLIPTextEncode\): Embedding "wide\.safetensors" is left out: its shape is/);
+  });
+});
