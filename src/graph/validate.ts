@@ -7,11 +7,20 @@ import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
 import type { ExecuteJob } from "./job.js";
 import { findDefinitions, type Graph, parseGraph } from "./parse.js";
-import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
+import { createFillPrefix, PREFIX } from "./prefixes.js";
+import {
+  defaultWarning,
+  linkedNodes,
+  type PreparedLink,
+  type PreparedNode,
+  unknownInputs,
+  unknownInputWarning,
+} from "./prepared.js";
 import { findRoots } from "./roots.js";
 import { checkCached } from "./validation/cached-check.js";
 import type { CheckedInput } from "./validation/checked-input.js";
 import {
+  customError,
   cycleError,
   type GraphError,
   type NodeErrors,
@@ -117,6 +126,7 @@ export function checkGraph(
     const node = (graph.prompt[first.consumer] as { class_type: string }).class_type;
     return { at: { nodeId: first.consumer, node, input, spec, context }, link: [source, slot] };
   };
+  const fillPrefix = createFillPrefix(graph);
   const queue = [...roots];
   const seen = new Set(roots);
   for (let next = 0; next < queue.length; next++) {
@@ -134,6 +144,10 @@ export function checkGraph(
     const links = fault === undefined ? checked.links : [];
     const inputs = fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
     const unknown = recall(raw, UNKNOWN, () => unknownInputs(definition, inputs), [definition, fault === undefined]);
+    for (const name of checked.defaults) {
+      if (warnings.length >= MAX_WARNINGS) break;
+      warnings.push(defaultWarning({ nodeId: id, node: raw.class_type as string }, name, checked.values[name]));
+    }
     for (const [name] of unknown) {
       if (warnings.length >= MAX_WARNINGS) break;
       if (EDITOR_LEFTOVERS.has(name)) continue;
@@ -148,7 +162,14 @@ export function checkGraph(
       const at = { nodeId: id, node: raw.class_type as string };
       if (lack !== undefined) warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${lack}.`) });
     }
-    prepared.set(id, { id, displayId: id, definition, links, values: checked.values, unknown });
+    const filled = fillPrefix(checked.values[PREFIX]);
+    if ("fault" in filled) {
+      const error = customError({ nodeId: id, node: raw.class_type as string }, PREFIX, filled.fault);
+      errors.set(id, [...(errors.get(id) ?? []), error]);
+    }
+    const isFilled = "prefix" in filled && filled.prefix !== checked.values[PREFIX];
+    const values = isFilled ? { ...checked.values, [PREFIX]: filled.prefix } : checked.values;
+    prepared.set(id, { id, displayId: id, definition, links, values, unknown });
     for (const link of links) {
       if (seen.has(link.source)) continue;
       seen.add(link.source);
