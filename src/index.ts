@@ -6,7 +6,7 @@ export { type ErrorCode, type ErrorDetails, LatentkitError } from "./base/errors
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";
 export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache.js";
-export { parseGraphText } from "./graph/parse.js";
+export { parseGraphText, printGraphText } from "./graph/parse.js";
 export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
 export {
   encodePrompt,

@@ -1,5 +1,13 @@
 import { describe, LatentkitError } from "../base/errors.js";
-import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json/lossless.js";
+import {
+  HOSTILE_KEYS,
+  isFrozenJson,
+  isPlainObject,
+  keysInOrder,
+  MAX_DEPTH,
+  parseJson,
+  printJsonPretty,
+} from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { refuseLostDigits, refuseNonFinite } from "./numbers.js";
@@ -81,7 +89,7 @@ function refuseHostile(value: unknown, depth: number): void {
 
 /**
  * Parses a graph's JSON text as an object that keeps every digit, which JSON.parse does not: whole numbers beyond 2^53
- * are bigints. A workflow as the editor saves it stays one. Fails as `render` does where the text is no graph.
+ * are bigints, and `printGraphText` writes them. A workflow as the editor saves it stays one. Fails as `render` does where the text is no graph.
  */
 export function parseGraphText(text: string): Record<string, unknown> {
   if (typeof text !== "string") {
@@ -91,6 +99,17 @@ export function parseGraphText(text: string): Record<string, unknown> {
   if (isPlainObject(graph) && isEditorFile(unwrapGraph(graph))) return graph;
   refuseNonFinite(parseGraph(graph).prompt);
   return graph;
+}
+
+/**
+ * Prints a graph as JSON text that keeps every digit, as `parseGraphText` and `convertWorkflow` return them. JSON.stringify
+ * throws for whole numbers beyond 2^53, which are bigints, and writes 7.0 as 7.
+ */
+export function printGraphText(graph: object): string {
+  if (!isPlainObject(graph)) {
+    throw new LatentkitError("usage.invalid", `printGraphText: expected a graph, received ${describe(graph)}.`);
+  }
+  return printJsonPretty(graph);
 }
 
 /** Returns the lookup of a class's name in a registry. */

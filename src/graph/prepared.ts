@@ -1,4 +1,4 @@
-import { type LatentkitError, suggest } from "../base/errors.js";
+import { atNode, describe, type LatentkitError, suggest } from "../base/errors.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json/lossless.js";
 import { bendOf } from "../nodes/bends.js";
 import type { NodeDefinition } from "../nodes/define.js";
@@ -79,6 +79,15 @@ export function unknownInputWarning(at: { nodeId: string; node: string }, name: 
   const { suggestion, hint } = suggest(name, declared);
   const message = `Node ${at.nodeId} (${at.node}), input "${name}": the node has no such input; it is ignored.${hint}`;
   return { nodeId: at.nodeId, input: name, message, suggestion };
+}
+
+/** Warning of an input that the graph lacks, as where its class has gained it since. */
+export function defaultWarning(at: { nodeId: string; node: string }, input: string, value: unknown) {
+  const message = atNode(
+    at,
+    `input "${input}": the graph has no value for it; its default ${describe(value)} is taken.`,
+  );
+  return { nodeId: at.nodeId, input, message };
 }
 
 /**

@@ -6,11 +6,20 @@ import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
 import type { ExecuteJob } from "./job.js";
 import { findDefinitions, type Graph, parseGraph } from "./parse.js";
-import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
+import { createFillPrefix, PREFIX } from "./prefixes.js";
+import {
+  defaultWarning,
+  linkedNodes,
+  type PreparedLink,
+  type PreparedNode,
+  unknownInputs,
+  unknownInputWarning,
+} from "./prepared.js";
 import { findRoots } from "./roots.js";
 import { checkCached } from "./validation/cached-check.js";
 import type { CheckedInput } from "./validation/checked-input.js";
 import {
+  customError,
   cycleError,
   type GraphError,
   type NodeErrors,
@@ -118,42 +127,39 @@ export function checkGraph(
     const node = (graph.prompt[first.consumer] as { class_type: string }).class_type;
     return { at: { nodeId: first.consumer, node, input, spec, context }, link: [source, slot] };
   };
+  const warn = (warning: GraphWarning) => {
+    if (warnings.length < MAX_WARNINGS) warnings.push(warning);
+  };
+  const fillPrefix = createFillPrefix(graph);
   const queue = [...roots];
   const seen = new Set(roots);
   for (let next = 0; next < queue.length; next++) {
     const id = queue[next]!;
     const raw = graph.prompt[id] as Record<string, unknown>;
     const definition = definitions.get(id)!;
+    const at = { nodeId: id, node: raw.class_type as string };
+    const fail = (list: readonly GraphError[]) => {
+      if (list.length > 0) errors.set(id, [...(errors.get(id) ?? []), ...list]);
+    };
     const checked = checkCached(id, raw, definitions, context, builtIns);
-    const { fault } = checked;
-    if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
-    else if (checked.errors.length > 0) errors.set(id, checked.errors);
-    const named = checked.fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
-    if (job.allowNetwork === false && needsNetwork(definition, named, job.files)) {
-      errors.set(id, [...(errors.get(id) ?? []), networkError({ nodeId: id, node: raw.class_type as string })]);
-    }
+    const { fault, bends } = checked;
+    fail(fault === undefined ? checked.errors : [validationFailure(fault.error, fault.kind, linkTo(id))]);
     const links = fault === undefined ? checked.links : [];
     const inputs = fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
+    if (job.allowNetwork === false && needsNetwork(definition, inputs, job.files)) fail([networkError(at)]);
     const unknown = recall(raw, UNKNOWN, () => unknownInputs(definition, inputs), [definition, fault === undefined]);
-    for (const [name] of unknown) {
-      if (warnings.length >= MAX_WARNINGS) break;
-      if (EDITOR_LEFTOVERS.has(name)) continue;
-      const at = { nodeId: id, node: raw.class_type as string };
-      warnings.push(unknownInputWarning(at, name, Object.keys(definition.inputs)));
-    }
-    for (const { input, bend } of checked.bends) {
-      if (warnings.length >= MAX_WARNINGS) break;
-      const at = { nodeId: id, node: raw.class_type as string };
-      warnings.push({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
-    }
-    for (const { input, message } of promptWarnings(definition, checked.values, host)) {
-      if (warnings.length >= MAX_WARNINGS) break;
-      const at = { nodeId: id, node: raw.class_type as string };
-      warnings.push({ nodeId: id, input, message: atNode(at, message) });
-    }
+    for (const name of checked.defaults) warn(defaultWarning(at, name, checked.values[name]));
+    for (const [name] of unknown)
+      if (!EDITOR_LEFTOVERS.has(name)) warn(unknownInputWarning(at, name, Object.keys(definition.inputs)));
+    for (const { input, bend } of bends) warn({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
+    for (const { input, message } of promptWarnings(definition, checked.values, host))
+      warn({ nodeId: id, input, message: atNode(at, message) });
     const refusals = hostRefusals(definition, id, checked.values, host);
     if (refusals.length > 0) refused.set(id, refusals);
-    const { values, bends } = checked;
+    const filled = fillPrefix(checked.values[PREFIX]);
+    if ("fault" in filled) fail([customError(at, PREFIX, filled.fault)]);
+    const isFilled = "prefix" in filled && filled.prefix !== checked.values[PREFIX];
+    const values = isFilled ? { ...checked.values, [PREFIX]: filled.prefix } : checked.values;
     prepared.set(id, { id, displayId: id, definition, links, values, bends, unknown });
     for (const link of links) {
       if (seen.has(link.source)) continue;

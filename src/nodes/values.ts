@@ -203,6 +203,10 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
 const fileMeant = ({ files }: InputSpec, name: unknown, context: ChoiceContext | undefined): string | undefined =>
   files === undefined || typeof name !== "string" ? undefined : context?.host?.fileOf?.(files, name);
 
+/** Default of an input, of a fixed list its first choice, as in ComfyUI; undefined where it has none. */
+export const defaultOf = ({ options, choices }: InputSpec): unknown =>
+  options.default ?? (Array.isArray(choices) ? choices[0] : undefined);
+
 /** Choices of an input, computed where they depend on the context. */
 export function choicesOf(spec: InputSpec, context: ChoiceContext | undefined): readonly Choice[] | undefined {
   return typeof spec.choices === "function" ? spec.choices(context ?? {}) : spec.choices;

@@ -28,8 +28,9 @@ const RULES: OptionRules<ConvertOptions> = {
 
 /**
  * Converts a workflow as the editor saves it, an object or JSON text, to a graph in API format, as the editor does when
- * it queues one; returns a graph that is in API format already as it is. Throws graph.invalid, which names node, type and
- * reason, and graph.invalid-json.
+ * it queues one; returns a graph that is in API format already as it is. `printGraphText` writes it with every digit;
+ * JSON.stringify throws for whole numbers beyond 2^53, which are bigints. Throws graph.invalid, which names node, type and
+ * reason, graph.unknown-class, which names all classes, and graph.invalid-json.
  */
 export function convertWorkflow(workflow: string | object, options: ConvertOptions = {}): Record<string, unknown> {
   checkOptions("convertWorkflow", options, RULES);

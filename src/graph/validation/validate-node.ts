@@ -3,7 +3,7 @@ import { isPlainObject } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
-import { expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
+import { defaultOf, expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
 import { bendsOf, type GraphFault, type InputBend, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
 import type { CheckedInput } from "./checked-input.js";
 import { validateCustom } from "./custom-validation.js";
@@ -14,6 +14,8 @@ export interface CheckedNode {
   readonly links: PreparedLink[];
   readonly values: Record<string, unknown>;
   readonly bends: readonly InputBend[];
+  /** Inputs that the graph lacks and that have a default, which is among the values. */
+  readonly defaults: string[];
   /** Error that ended the validation; the other fields then hold nothing of use. */
   readonly fault?: GraphFault;
 }
@@ -27,7 +29,7 @@ export function checkNode(
 ): CheckedNode {
   const definition = definitions.get(id)!;
   const node = raw.class_type as string;
-  const checked: CheckedNode = { errors: [], links: [], values: {}, bends: [] };
+  const checked: CheckedNode = { errors: [], links: [], values: {}, bends: [], defaults: [] };
   if (!isPlainObject(raw.inputs)) return { ...checked, fault: noInputs(id, node) };
   const inputs = raw.inputs;
   const types: Record<string, string> = {};
@@ -35,7 +37,9 @@ export function checkNode(
   for (const [input, spec] of Object.entries(definition.inputs)) {
     const at: CheckedInput = { nodeId: id, node, input, spec, context };
     const raw = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
-    const value = Array.isArray(raw) ? raw : unwrap(raw);
+    const fallback = raw === undefined && !spec.optional && isWidget(spec.type) ? defaultOf(spec) : undefined;
+    if (fallback !== undefined) checked.defaults.push(input);
+    const value = fallback ?? (Array.isArray(raw) ? raw : unwrap(raw));
     if (Array.isArray(raw)) {
       const link = readLink(raw, at, definitions);
       if ("fault" in link) return { ...checked, fault: link.fault };
@@ -80,6 +84,7 @@ function checkCustom(
   { id, node, definition, inputs, types, context }: CustomNode,
 ): CheckedNode {
   const values: Record<string, unknown> = {};
+  for (const input of checked.defaults) values[input] = checked.values[input];
   for (const input of Object.keys(definition.inputs)) {
     if (!Object.hasOwn(inputs, input)) continue;
     // a value that could not be converted is passed unconverted
@@ -89,7 +94,7 @@ function checkCustom(
   if ("fault" in custom) return { ...checked, fault: custom.fault };
   for (const [input, spec] of Object.entries(definition.inputs)) {
     if (!Object.hasOwn(checked.values, input) || custom.read.has(input)) continue;
-    const value = unwrap(inputs[input]);
+    const value = Object.hasOwn(inputs, input) ? unwrap(inputs[input]) : checked.values[input];
     const conversion = tryConvert(spec, value, { context, anyText: true });
     if (conversion.ok) checked.values[input] = conversion.value;
     else checked.errors.push(valueError(conversion.misfit, { nodeId: id, node, input, spec, context }, value));

@@ -1,5 +1,6 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
+import { filledPrefix } from "../prefixes.js";
 import { ggufOf, type UnknownNode, unknownClassesError } from "../unknown-classes.js";
 import { type Classes, readDefinitions } from "./definitions.js";
 import {
@@ -15,7 +16,6 @@ import { firstAlternatives } from "./dynamic-prompts.js";
 import { completeInstances } from "./instances.js";
 import { sourceFinder } from "./links.js";
 import { openScopes, type Scope } from "./scopes.js";
-import { filledPrefix } from "./texts.js";
 import { isVirtual, linksInvisibly } from "./virtual-nodes.js";
 import { hasWidget, namesValues, widgetValues } from "./widgets.js";
 

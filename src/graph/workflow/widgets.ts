@@ -1,5 +1,6 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
+import { defaultOf } from "../../nodes/values.js";
 import { coreWidgets } from "./core-widgets.js";
 import type { EditorNode } from "./document.js";
 
@@ -83,8 +84,7 @@ export function widgetValues(node: EditorNode, definition: NodeDefinition | unde
     if (value === undefined || (value === null && definition !== undefined)) values.delete(name);
   for (const [name, spec] of Object.entries(definition?.inputs ?? {})) {
     if (values.has(name) || spec.optional || !isWidget(spec)) continue;
-    const [first] = Array.isArray(spec.choices) ? spec.choices : [];
-    const value = spec.options.default ?? first;
+    const value = defaultOf(spec);
     if (value !== undefined) values.set(name, value);
   }
   return values;

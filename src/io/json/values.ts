@@ -11,6 +11,14 @@ export class NumberLiteral {
   valueOf(): number {
     return Number(this.text);
   }
+
+  /** The number that JSON.stringify writes, in JavaScript's form: 7 for 7.0. Throws value.invalid for one beyond 1.8e308. */
+  toJSON(): number {
+    const value = this.valueOf();
+    if (Number.isFinite(value)) return value;
+    const message = `JSON.stringify: expected a number that JavaScript can hold, received ${this.text.slice(0, 80)}; printGraphText writes it.`;
+    throw new LatentkitError("value.invalid", message);
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../base/errors.js";
 import { itemStem } from "../../io/files/item-files.js";
-import { nextCounter, resolvePrefix } from "../../io/files/output-path.js";
+import { nextCounter, resolvePrefix, withSlashes } from "../../io/files/output-path.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
 import { readDottedKey } from "../fill/dotted-key.js";
 import { replacePlaceholders } from "../fill/placeholders.js";
@@ -125,8 +125,9 @@ export function namesOf(
   for (const [id, own] of Object.entries(prefixes)) {
     const prefix = prefixIn(values, id, own);
     if (typeof prefix !== "string") continue;
-    const cut = prefix.lastIndexOf("/") + 1;
-    starts[id] = prefix.slice(0, cut) + itemStem(names, prefix.slice(cut));
+    const path = withSlashes(prefix);
+    const cut = path.lastIndexOf("/") + 1;
+    starts[id] = path.slice(0, cut) + itemStem(names, path.slice(cut));
   }
   return starts;
 }

@@ -216,6 +216,7 @@ const CASES: Cases = {
   startService: { call: (options) => service.startService({}, options), options: { log: true } },
   createLogger: { call: (options) => service.createLogger(options), options: { level: true, destination: true } },
   parseGraphText: INPUT,
+  printGraphText: INPUT,
   createMemoryStore: INPUT,
   createRegistry: INPUT,
   decodePng: INPUT,

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { batch, decodePng, executeGraph, parseGraphText, render, validateGraph } from "latentkit";
+import {
+  batch,
+  convertWorkflow,
+  decodePng,
+  executeGraph,
+  parseGraphText,
+  printGraphText,
+  render,
+  validateGraph,
+} from "latentkit";
 import { parseGraph } from "#src/graph/parse.js";
 import { refuses } from "../../helpers/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
@@ -82,5 +91,26 @@ describe("digits of a graph that is an object", () => {
     const shown = await decodePng(readFileSync(join(root, "docs/first-light/2-noise_00001_.png")));
     const picture = await decodePng(readFileSync(files.at(-1)!.path));
     assert.deepEqual(picture.data, shown.data);
+  });
+
+  it("are written by printGraphText, and by JSON.stringify as numbers or not at all", async () => {
+    const written = '{"1": {"class_type": "A", "inputs": {"a": 7.0, "b": 1e-07, "c": 0.10, "d": 5}}}';
+    const graph = parseGraphText(written);
+    assert.equal(JSON.stringify(graph), '{"1":{"class_type":"A","inputs":{"a":7,"b":1e-7,"c":0.1,"d":5}}}');
+    assert.equal(
+      printGraphText(graph).replace(/\s+/g, " "),
+      written
+        .replace(/([{}])/g, " $1 ")
+        .replace(/\s+/g, " ")
+        .trim(),
+    );
+    const values = `"widgets_values": [${SEED}, "fixed", 20, 7.0, "euler", "normal", 1.0]`;
+    const converted = convertWorkflow(`{"nodes": [{"id": 3, "type": "KSampler", ${values}}], "links": []}`);
+    assert.match(printGraphText(converted), /"seed": 18446744073709551615,.*"cfg": 7\.0,/s);
+    assert.throws(() => JSON.stringify(converted), TypeError);
+    const huge = parseGraphText('{"1": {"class_type": "A", "inputs": {"a": 1e999}}}');
+    const error = await refuses(() => JSON.stringify(huge), "value.invalid");
+    assert.match(error.message, /received 1e999; printGraphText writes it\.$/);
+    await refuses(() => printGraphText([]), "usage.invalid", /printGraphText: expected a graph, received a list of 0/);
   });
 });

@@ -1,0 +1,74 @@
+import { describe } from "../base/errors.js";
+import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
+import { dateOf, fillTexts, widgetTexts } from "../io/prefix-texts.js";
+import type { Graph } from "./parse.js";
+import { titleOf } from "./unknown-classes.js";
+
+/** Input of the nodes that save: the beginning of their files' names. */
+export const PREFIX = "filename_prefix";
+
+/** A prefix with its texts %Node.widget% filled, or why one cannot be. */
+export type FillPrefix = (prefix: unknown) => { readonly prefix: unknown } | { readonly fault: string };
+
+/**
+ * Returns what fills %KSampler.seed% in the prefixes of a graph, as the editor does: with the value of the first node of
+ * that class, else of that title.
+ */
+export function createFillPrefix({ prompt, ids }: Graph): FillPrefix {
+  let byName: ReadonlyMap<string, string> | undefined;
+  const lookup = (name: string, input: string): unknown => {
+    byName ??= namesOf({ prompt, ids });
+    const { inputs } = (prompt[byName.get(name) ?? ""] ?? {}) as { inputs?: unknown };
+    const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    return value instanceof NumberLiteral || typeof value !== "object" ? value : undefined;
+  };
+  return (text) => {
+    if (typeof text !== "string" || !text.includes("%")) return { prefix: text };
+    const prefix = filledPrefix(text, lookup);
+    const [open] = widgetTexts(prefix);
+    return open === undefined ? { prefix } : { fault: faultOf(open) };
+  };
+}
+
+/** The first node of each class, and of each title that is no class. */
+function namesOf({ prompt, ids }: Pick<Graph, "prompt" | "ids">): ReadonlyMap<string, string> {
+  const byClass = new Map<string, string>();
+  const byTitle = new Map<string, string>();
+  for (const id of [...ids].reverse()) {
+    const node = prompt[id] as Record<string, unknown>;
+    if (typeof node.class_type === "string") byClass.set(node.class_type, id);
+    const title = titleOf(node);
+    if (title !== undefined) byTitle.set(title, id);
+  }
+  return new Map([...byTitle, ...byClass]);
+}
+
+const faultOf = (text: string): string =>
+  `expected texts %Node.input% that name a class or title of the graph and an input with a value, received ${describe(text)}`;
+
+/** Looks up a widget of a node by the node's name and its own; undefined where there is none. */
+export type WidgetLookup = (node: string, widget: string) => unknown;
+
+/** Characters that file systems refuse, or read as folders. */
+const UNSAFE = new Set('/?<>\\:*|"');
+
+/**
+ * Fills a prefix of file names as the editor does before it queues a graph: %date:yyyy-MM-dd% with the local time,
+ * %KSampler.seed% with the value of a widget. Anything else between percent signs stays, dates too without `now`.
+ */
+export const filledPrefix = (text: string, lookup: WidgetLookup, now?: Date): string =>
+  fillTexts(text, (name) => (now && dateOf(name, now)) ?? widgetValue(name, lookup));
+
+function widgetValue(name: string, lookup: WidgetLookup): string | undefined {
+  const [node, widget, more] = name.split(".", 3);
+  if (widget === undefined || more !== undefined) return undefined;
+  const value = lookup(node!, widget);
+  return value === undefined ? undefined : safe(value instanceof NumberLiteral ? Number(value.text) : value);
+}
+
+const safe = (value: unknown): string =>
+  [...String(value ?? "")]
+    .map((character) => (UNSAFE.has(character) || isControl(character) ? "_" : character))
+    .join("");
+
+const isControl = (character: string): boolean => character < " " || character === "\x7f";

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { batch, executeGraph, type RenderOptions, render, validateGraph } from "latentkit";
+import { refuses } from "../../helpers/errors.js";
+import { temporaryFolder, tree } from "../../helpers/folders.js";
+
+const clock = () => new Date(2026, 10, 7, 8, 5, 2);
+
+const graphOf = (prefix: unknown, type = "SaveImage") => ({
+  "1": {
+    class_type: "EmptyImage",
+    inputs: { width: 16, height: 8, batch_size: 1, color: 5 },
+    _meta: { title: "My Sky" },
+  },
+  "2": { class_type: type, inputs: { images: ["1", 0], filename_prefix: prefix } },
+  "3": { class_type: "PrimitiveString", inputs: { value: "%date:yyyy%/linked" } },
+  "4": { class_type: "PrimitiveString", inputs: { value: "%EmptyImage.width%" }, _meta: { title: "a/b" } },
+});
+
+describe("texts in the prefix of an API graph", () => {
+  const folder = temporaryFolder();
+  const names = async (graph: object, options: RenderOptions = {}) => {
+    const { status, error, files } = await render(graph, { outputDir: folder(), clock, targets: ["2"], ...options });
+    assert.equal(status, "success", error?.message);
+    return files.map(({ subfolder, filename }) => `${subfolder}/${filename.replace(/_\d{5}_?\.png$/, "")}`);
+  };
+
+  it("are filled as the editor fills them", async () => {
+    for (const type of ["SaveImage", "ext saveImageLazy"]) {
+      assert.deepEqual(await names(graphOf("%date:yyyy-MM-dd%/img", type)), ["2026-11-07/img"]);
+      assert.deepEqual(await names(graphOf("%EmptyImage.color%_%My Sky.height%", type)), ["/5_8"]);
+    }
+    assert.deepEqual(await names(graphOf(["3", 0])), ["2026/linked"]);
+    assert.deepEqual(await names(graphOf("2024\\img")), ["2024/img"]);
+  });
+
+  it("take the values that are set", async () => {
+    assert.deepEqual(await names(graphOf("%EmptyImage.color%"), { set: { "1.color": 77 } }), ["/77"]);
+    const items = [{ "1.color": 8 }, { "1.color": 9 }];
+    const options = { outputDir: `${folder()}/batch`, targets: ["2"], clock, concurrency: 1 };
+    for await (const event of batch(graphOf("%date:yyyy%/%EmptyImage.color%"), items, options))
+      assert.notEqual(event.type, "item-failed");
+    assert.ok(Object.keys(tree(`${folder()}/batch`)).every((path) => !path.includes("%")));
+  });
+
+  it("are refused where they name nothing, before anything is written", async () => {
+    const expected =
+      /^Node 2 \(SaveImage\), input "filename_prefix": expected texts %Node\.input% that name a class or title of the graph and an input with a value, received "%KSampler\.seed%"\.$/;
+    for (const prefix of ["%KSampler.seed%", "x/%KSampler.seed%_%EmptyImage.width%"]) {
+      await refuses(() => render(graphOf(prefix), { outputDir: folder(), targets: ["2"] }), "input.invalid", expected);
+      const verdict = validateGraph(graphOf(prefix), { targets: ["2"] });
+      assert.match(verdict.nodeErrors["2"]!.errors[0]!.sentence, expected);
+    }
+    const { status, error } = await render(graphOf(["4", 0]), { outputDir: folder(), targets: ["2"] });
+    assert.equal(status, "failed");
+    assert.match(error!.message, /"%EmptyImage\.width%" stands for the value of a widget/);
+  });
+});
+
+describe("inputs that a graph lacks", () => {
+  const folder = temporaryFolder();
+  const lacking = (...left: string[]) => {
+    const graph: Record<string, { inputs: Record<string, unknown> }> = graphOf("a");
+    for (const key of left) delete graph[key.split(".")[0]!]!.inputs[key.split(".")[1]!];
+    return graph;
+  };
+
+  it("take their defaults, with a warning of the run", async () => {
+    const graph = lacking("1.color", "2.filename_prefix");
+    const expected = [
+      'Node 2 (SaveImage), input "filename_prefix": the graph has no value for it; its default "latentkit" is taken.',
+      'Node 1 (EmptyImage), input "color": the graph has no value for it; its default 0 is taken.',
+    ];
+    const { warnings, files } = await render(graph, { outputDir: folder(), targets: ["2"] });
+    assert.deepEqual(warnings, expected);
+    assert.match(files[0]!.filename, /^latentkit_/);
+    const messages: string[] = [];
+    for await (const event of executeGraph(graph, { outputDir: folder(), targets: ["2"] }))
+      if (event.type === "warning") messages.push(event.message);
+    assert.deepEqual(messages, expected);
+    const verdict = validateGraph(graph, { targets: ["2"] });
+    assert.deepEqual(
+      verdict.warnings.map(({ nodeId, input, message }) => [nodeId, input, message]),
+      [
+        ["2", "filename_prefix", expected[0]],
+        ["1", "color", expected[1]],
+      ],
+    );
+  });
+
+  it("are refused without a default, as links and as null", async () => {
+    const options = { outputDir: folder(), targets: ["2"] };
+    await refuses(() => render(lacking("2.images"), options), "input.missing", /^Node 2 \(SaveImage\), input "images"/);
+    const graph = lacking();
+    graph["1"]!.inputs.color = null;
+    await refuses(() => render(graph, options), "input.missing", /^Node 1 \(EmptyImage\), input "color"/);
+    const loader = { "1": { class_type: "CheckpointLoaderSimple", inputs: {} } };
+    const verdict = validateGraph(loader, { targets: ["1"] });
+    assert.equal(verdict.nodeErrors["1"]?.errors[0]?.code, "input.missing");
+  });
+});
