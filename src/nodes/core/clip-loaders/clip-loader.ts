@@ -20,6 +20,6 @@ export const clipLoader = defineNode({
   },
   outputs: { CLIP: "CLIP" },
   run: async ({ clip_name, type }, { host, signal }) => ({
-    CLIP: await loadHostFile("text_encoders", clip_name, { host, signal }, { type }),
+    CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal }, { type }),
   }),
 });

@@ -8,5 +8,5 @@ export const vaeLoader = defineNode({
   description: "Loads a separate VAE of the host.",
   inputs: { vae_name: fileName("vae") },
   outputs: { VAE: "VAE" },
-  run: async ({ vae_name }, { host, signal }) => ({ VAE: await loadHostFile("vae", vae_name, { host, signal }) }),
+  run: async ({ vae_name }, { host, signal }) => ({ VAE: await loadHostFile("vae", { vae_name }, { host, signal }) }),
 });
