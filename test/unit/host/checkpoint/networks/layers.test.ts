@@ -5,11 +5,11 @@ import { randn, Tensor } from "latentkit";
 import { groupNorm, linear, linearOfFew, resizedAs, timestepEmbedding } from "#src/host/checkpoint/networks/layers.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { writeSafetensors } from "#src/io/safetensors/write.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../helpers/models/session.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
 describe("layers of networks", () => {
@@ -19,7 +19,7 @@ describe("layers of networks", () => {
   async function networkWith(weights: Record<string, Tensor>) {
     const path = join(folder(), "weights.safetensors");
     writeFileSync(path, writeSafetensors(weights));
-    return networkOf(new OnnxGraph("layers"), (await openWeightFile(path)).weights);
+    return networkOf(new OnnxGraph("layers"), (await weightFile(path)).weights);
   }
 
   it("computes a linear layer on few rows with the same bits on any number of threads", async () => {
