@@ -1,18 +1,19 @@
 import type { Clip, Conditioning, Host } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { type Loading, lacking, loadHostFile } from "./host-files.js";
+import { type Loading, lacking, loadHostFile, type NamedInput } from "./host-files.js";
 
 /** Order in which the encoders' tokens stand side by side, whatever the order of the files. */
 const ORDER = ["l", "g"];
 
 /** Loads text encoders of the host as one clip; the same errors as `loadHostFile`. */
 export async function joinedClips(
-  files: readonly string[],
+  files: NamedInput,
   loading: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<Clip> {
   const clips: Clip[] = [];
-  for (const file of files) clips.push(await loadHostFile("text_encoders", file, loading, settings));
+  for (const [input, name] of Object.entries(files))
+    clips.push(await loadHostFile("text_encoders", { [input]: name }, loading, settings));
   return joined(clips);
 }
 

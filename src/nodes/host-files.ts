@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { hostModel } from "../host/derived-model.js";
-import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
+import type { Checkpoint, Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
 import { hostName, PLURALS } from "./file-kinds.js";
 import { choice, clip, model } from "./inputs.js";
@@ -14,23 +14,47 @@ export const fileName = (kind: keyof HostFiles) => ({
 /** Everything of a node's context that loading a file needs. */
 export type Loading = Pick<NodeContext, "host" | "signal" | "log">;
 
+/** A file's name in a graph, by the input that holds it. */
+export type NamedInput = Readonly<Record<string, string>>;
+
+/** Loads a checkpoint. Fails as its host does, with the input's name in front. */
+export async function loadHostCheckpoint(named: NamedInput, { host, signal, log }: Loading): Promise<Checkpoint> {
+  const [[input, name]] = Object.entries(named) as [[string, string]];
+  return atInput(input, () => host.loadCheckpoint(name, signal, log));
+}
+
 /**
- * Loads a file of a kind. Fails with host.missing where the host has none, and with input.not-in-list for a name that it
- * does not list.
+ * Loads a file of a kind. Fails with host.missing where the host has none, with input.not-in-list for a name that it does
+ * not list, and as its host does, with the input's name in front.
  */
 export async function loadHostFile<Kind extends keyof HostFiles>(
   kind: Kind,
-  name: string,
+  named: NamedInput,
   { host, signal, log }: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<HostFiles[Kind]> {
+  const [[input, name]] = Object.entries(named) as [[string, string]];
   const names = host.files?.(kind);
   if (names === undefined || host.loadFile === undefined) throw lacking(host, `no ${PLURALS[kind]}`);
   // a name that came through a link was not validated
-  const file = host.fileOf?.(kind, name) ?? (names.includes(name) ? name : undefined);
-  if (file !== undefined) return host.loadFile(kind, file, signal, settings, log);
+  const file = names.includes(name) ? name : host.fileOf?.(kind, name);
+  if (file !== undefined) return atInput(input, () => host.loadFile!(kind, file, signal, settings, log));
   const message = `${hostName(host)}: expected one of its ${PLURALS[kind]}, received ${describe(name)}.`;
   throw new LatentkitError("input.not-in-list", message, { received: describe(name) });
+}
+
+/** Codes of errors that a model file is the reason of. */
+const OF_FILES = /^(?:model|safetensors|file)\./;
+
+/** Runs the work on a model file; its errors get the name of the input that names the file. */
+export async function atInput<Result>(input: string, work: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof LatentkitError) || !OF_FILES.test(error.code)) throw error;
+    const message = `input "${input}": ${error.message}`;
+    throw new LatentkitError(error.code, message, { ...error.details, input }, { cause: error });
+  }
 }
 
 /** Error of a host without something that a node needs: "no LoRAs". */

@@ -13,7 +13,7 @@ import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
 import { buildControlNet } from "./networks/controlnet.js";
 import type { UnetConfig } from "./networks/unet.js";
 import type { Runtime } from "./runtime/client.js";
-import type { WeightChange } from "./weights/network.js";
+import { floatsOf, type WeightChange } from "./weights/network.js";
 
 /** Inputs that a network takes beside those of control nets. */
 export interface NetworkFeeds {
@@ -156,9 +156,7 @@ function requireOutput(outputs: Record<string, Tensor>, name: string): Tensor {
 function sumWith({ file, weights }: ModelPart<unknown>): Adapter {
   const changes = new Map<string, readonly WeightChange[]>();
   for (const [key, stored] of weights) {
-    changes.set(key, [
-      (graph, weight) => graph.node("Add", [weight, graph.node("Cast", [graph.stored(stored)], { to: { int: 1 } })]),
-    ]);
+    changes.set(key, [(graph, weight) => graph.node("Add", [weight, floatsOf(graph, stored)])]);
   }
   return { key: `sum with ${stateOf(file)}`, file, changes };
 }

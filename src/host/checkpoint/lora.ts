@@ -38,10 +38,10 @@ export class CheckpointLora implements Lora {
   unmatched(model: Model, clip: Clip | undefined): string | undefined {
     const texts =
       clip === undefined ? [] : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
-    return unmatchedWarning(
-      this.#lora,
-      unmatchedModules(this.#lora, [targetOf(requireUnet(requireOwn(model).source).part), ...texts]),
-    );
+    const targets = [targetOf(requireUnet(requireOwn(model).source).part), ...texts];
+    const unmatched = unmatchedWarning(this.#lora, unmatchedModules(this.#lora, targets));
+    const sentences = [this.#lora.note, unmatched].filter((sentence) => sentence !== undefined);
+    return sentences.length === 0 ? undefined : sentences.join(" ");
   }
 
   #adapted<Config>(part: ModelPart<Config>, target: LoraTarget, strength: number): ModelPart<Config> {

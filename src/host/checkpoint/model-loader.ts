@@ -16,10 +16,12 @@ import { CheckpointModel, type ModelSource } from "./model.js";
 import { ModelPart } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { controlNetPart } from "./recognition/controlnet.js";
+import { recogniseLora } from "./recognition/lora.js";
 import { openModelFile } from "./recognition/open.js";
 import type { Part } from "./recognition/part.js";
 import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "./recognition/recognise.js";
 import { unsupported } from "./recognition/refusal.js";
+import { taesdScale } from "./recognition/taesd.js";
 import { recogniseTextEncoders } from "./recognition/text-encoder.js";
 import { upscalerPart } from "./recognition/upscaler.js";
 import { recogniseVae } from "./recognition/vae.js";
@@ -28,8 +30,7 @@ import { readingOf, samplingOf } from "./sampling.js";
 import { EmbeddingRows } from "./tokenizer/embedding-rows.js";
 import { CheckpointUpscaler } from "./upscaler.js";
 import { CheckpointVae } from "./vae.js";
-import { readLora } from "./weights/lora/lora-file.js";
-import type { WeightFile } from "./weights/stored.js";
+import { quotedName, type WeightFile } from "./weights/stored.js";
 import { readValues } from "./weights/values.js";
 
 /** Folders from which the host loads models. */
@@ -75,7 +76,7 @@ export class ModelLoader {
     const model = this.#folders.resolve("checkpoints", name);
     if (statSync(model.path, { throwIfNoEntry: false })?.isDirectory()) return this.#pipeline(model);
     return this.#files.get(model.path, "checkpoint", async () => {
-      const file = await openModelFile(model.path);
+      const file = await openModelFile(model);
       const recognised = await recogniseCheckpoint(file, readValues);
       return {
         model: this.#model(model, file, recognised),
@@ -96,7 +97,7 @@ export class ModelLoader {
       diffusion_models: async (model, file) => this.#model(model, file, await recogniseCheckpoint(file, readValues)),
       text_encoders: async (model, file) => this.#textEncoder(model, file, settings.type),
       vae: (model, file) => this.#vaeFile(model, file),
-      loras: async (_, file) => new CheckpointLora(file, await readLora(file, readValues)),
+      loras: async (_, file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (model, file) => this.#controlNet(model, file),
       upscale_models: async (model, file) => this.#upscaler(model, file),
     };
@@ -108,7 +109,7 @@ export class ModelLoader {
     if (dtype !== "default")
       warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect, its weights keep their own type.`);
     const variant = JSON.stringify([kind, settings]);
-    return this.#files.get(model.path, variant, async () => load(model, await openModelFile(model.path)));
+    return this.#files.get(model.path, variant, async () => load(model, await openModelFile(model)));
   }
 
   #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
@@ -131,9 +132,9 @@ export class ModelLoader {
     const model = this.#folders.resolve("vae_approx", name);
     return () =>
       this.#files.get(model.path, "preview", async () => {
-        const file = await openModelFile(model.path);
+        const file = await openModelFile(model);
         const tiny = recogniseVae(file);
-        if (tiny.kind !== "taesd") throw unsupported(file.path, "a tiny decoder for previews", "a whole VAE");
+        if (tiny.kind !== "taesd") throw unsupported(file.name, "a tiny decoder for previews", "a whole VAE");
         const part = partOf("TAESD", model, file, tiny.part);
         return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor: 1 }));
       });
@@ -170,7 +171,7 @@ export class ModelLoader {
   #textEncoder(model: ModelFile, file: WeightFile, type = "stable_diffusion"): Clip {
     const expected = "a text encoder of Stable Diffusion 1, 2 or XL";
     const families = CLIP_TYPES[type];
-    if (families === undefined) throw unsupported(file.path, expected, `type ${describe(type)}`);
+    if (families === undefined) throw unsupported(file.name, expected, `type ${describe(type)}`);
     const encoders = recogniseTextEncoders(file);
     const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
     return this.#clipOf(model, file, families.includes(own) ? own : families[0]!, encoders);
@@ -185,8 +186,7 @@ export class ModelLoader {
   async #vaeFile(model: ModelFile, file: WeightFile): Promise<Vae> {
     const vae = recogniseVae(file);
     if (vae.kind === "vae") return this.#vae(model, file, vae.part);
-    const scale = file.weights.get("vae_scale");
-    const [scaleFactor = 1] = scale === undefined ? [] : await readValues(scale);
+    const scaleFactor = await taesdScale(file, readValues);
     const part = partOf("TAESD", model, file, vae.part);
     return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor }));
   }
@@ -211,7 +211,7 @@ const partOf = <Config>(
 ): ModelPart<Config> => new ModelPart(`${what} of ${name}`, file, config, weights);
 
 const absent = (name: string, part: string, loader: string): LatentkitError =>
-  new LatentkitError("model.invalid", `${describe(name)} holds no ${part}: load one with ${loader}.`);
+  new LatentkitError("model.invalid", `Model ${quotedName(name)} holds no ${part}: load one with ${loader}.`);
 
 /** Stands for the clip of a file without text encoders, or with one of two. */
 class AbsentClip implements Clip {

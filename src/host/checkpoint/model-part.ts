@@ -2,7 +2,7 @@ import { LatentkitError } from "../../base/errors.js";
 import { OnnxGraph } from "./onnx/graph.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
-import { type FileState, hasChanged, type WeightFile, type WeightMap } from "./weights/stored.js";
+import { type FileState, hasChanged, quotedName, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
 export interface Adapter {
@@ -74,6 +74,9 @@ function merged(adapters: readonly Adapter[]): WeightChanges {
 export async function requireUnchanged(files: readonly FileState[]): Promise<void> {
   for (const file of files) {
     if (!(await hasChanged(file))) continue;
-    throw new LatentkitError("model.invalid", `${file.path} has changed since it was loaded: run this again.`);
+    throw new LatentkitError(
+      "model.invalid",
+      `Model ${quotedName(file.name)} has changed since it was loaded: run this again.`,
+    );
   }
 }

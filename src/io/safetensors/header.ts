@@ -78,7 +78,10 @@ export function headerOf(root: Record<string, unknown>, headerBytes: number, fil
     if (from !== end) throw invalid(`tensor ${describe(name)} to begin at byte ${end}`, `${from}`);
     end = to;
   }
-  if (end !== fileBytes) throw invalid(`a file of ${end} bytes, as its tensors need`, `${fileBytes}`);
+  if (end !== fileBytes) {
+    const cut = fileBytes < end ? ", the beginning of it: download or copy it again" : "";
+    throw invalid(`a file of ${end} bytes, as its tensors need`, `${fileBytes}${cut}`);
+  }
   return { metadata: readMetadata(root[METADATA]), entries };
 }
 

@@ -4,7 +4,7 @@ import { loraStrength, withLora } from "../core/adapters/apply-lora.js";
 import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents/empty-latent-image.js";
 import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
 import { defineNode } from "../define.js";
-import { lacking, loadHostFile } from "../host-files.js";
+import { lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
 import { boolean, choice, int, text } from "../inputs.js";
 
 const prompt = () => text({ default: "", multiline: true, strict: true });
@@ -94,11 +94,15 @@ interface Adapters {
 }
 
 /** The checkpoint with the VAE, the LoRA and the last layer of the clip that the inputs name, in this order. */
-async function loaded(name: string, adapters: Adapters, loading: Parameters<typeof withLora>[4]): Promise<Checkpoint> {
+async function loaded(
+  ckpt_name: string,
+  adapters: Adapters,
+  loading: Parameters<typeof withLora>[4],
+): Promise<Checkpoint> {
   const { vae_name, clip_skip, lora_name, lora_model_strength, lora_clip_strength } = adapters;
-  const { host, signal, log } = loading;
-  const checkpoint = await host.loadCheckpoint(name, signal, log);
-  const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", vae_name, loading);
+  const { host } = loading;
+  const checkpoint = await loadHostCheckpoint({ ckpt_name }, loading);
+  const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", { vae_name }, loading);
   const strengths = { model: lora_model_strength, clip: lora_clip_strength };
   const [model, ownClip] =
     lora_name === NO_LORA

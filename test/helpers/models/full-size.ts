@@ -15,13 +15,13 @@ export const fullSizeShapes = (): Readonly<Record<FullSizeFamily, Shapes>> =>
   JSON.parse(goldenText(join(goldenModels(), "keys.json")));
 
 /** A model file that exists by its header alone. */
-export const headerOf = (shapes: Shapes, path = "/models/model.safetensors"): ModelFile => ({
-  path,
+export const headerOf = (shapes: Shapes, name = "model.safetensors"): ModelFile => ({
+  name,
   metadata: {},
   weights: new Map(
     Object.entries(shapes).map(([key, shape]): [string, StoredWeight] => [
       key,
-      { file: path, dtype: "F16", shape, from: 0, to: 0 },
+      { file: name, key, dtype: "F16", shape, from: 0, to: 0 },
     ]),
   ),
 });

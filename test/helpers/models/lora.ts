@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
@@ -7,18 +6,15 @@ import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
 import { type LoraFile, readLora } from "#src/host/checkpoint/weights/lora/lora-file.js";
 import type { LoraTarget } from "#src/host/checkpoint/weights/lora/names.js";
 import { networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile, type StoredWeight, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { toTensor } from "#src/io/safetensors/read.js";
 import { seededInts } from "../seeded.js";
 import { graphSession } from "./session.js";
-import { type RawTensor, writeWeights } from "./weight-file.js";
+import { type RawTensor, weightFile, writeWeights } from "./weight-file.js";
 
 /** Tensors of one file by key. */
 export type RawTensors = Readonly<Record<string, RawTensor>>;
-
-/** Values of a small tensor of a file. */
-export const readValues = async ({ file, dtype, shape, from, to }: StoredWeight): Promise<Float32Array> =>
-  toTensor({ dtype, shape, bytes: readFileSync(file).subarray(from, to) }).data as Float32Array;
 
 /** Random values in -1…1 with all bits of their type in use. */
 export function randomTensor(seed: number, shape: readonly number[], dtype: "F32" | "F16" | "BF16" = "F32"): RawTensor {
@@ -51,7 +47,7 @@ export function assertNear({ data }: Tensor, expected: readonly number[]): void 
 
 /** A LoRA file with these tensors. */
 export async function loraOf(folder: string, tensors: RawTensors, name = "lora"): Promise<LoraFile> {
-  return readLora(await openWeightFile(writeWeights(join(folder, `${name}.safetensors`), tensors)), readValues);
+  return readLora(await weightFile(writeWeights(join(folder, `${name}.safetensors`), tensors)), readValues);
 }
 
 /** Weights without a file, whose names and shapes alone count. */
@@ -59,7 +55,7 @@ export const weightsOf = (shapes: Readonly<Record<string, readonly number[]>>): 
   new Map(
     Object.entries(shapes).map(([key, shape]) => [
       key,
-      { file: "model", dtype: "F32", shape, from: 0, to: 4 * sizeOf(shape) },
+      { file: "model", key, dtype: "F32", shape, from: 0, to: 4 * sizeOf(shape) },
     ]),
   );
 
@@ -70,7 +66,7 @@ export async function weightsAfter(
   loras: readonly { readonly tensors: RawTensors; readonly strength: number }[],
   { target = unet, overridable = true }: { target?: (weights: WeightMap) => LoraTarget; overridable?: boolean } = {},
 ): Promise<Record<string, Tensor>> {
-  const file = await openWeightFile(writeWeights(join(folder, "model.safetensors"), weights));
+  const file = await weightFile(writeWeights(join(folder, "model.safetensors"), weights));
   const changes = new Map<string, WeightChange[]>();
   for (const [index, { tensors, strength }] of loras.entries()) {
     const lora = await loraOf(folder, tensors, `lora-${index}`);

@@ -4,8 +4,7 @@ import { type EncodedGraph, OnnxGraph } from "#src/host/checkpoint/onnx/graph.js
 import type { Plan } from "#src/host/checkpoint/runtime/session-options.js";
 import type { SessionSource } from "#src/host/checkpoint/runtime/sessions.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
-import { words, writeWeights } from "./weight-file.js";
+import { weightFile, words, writeWeights } from "./weight-file.js";
 
 /** A network whose graph is written for each plan. */
 export interface GraphSource extends SessionSource {
@@ -18,7 +17,7 @@ const HALVES = [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600];
 /** y = x · Wᵀ with W = [[1, 2, 3], [4, 5, 6]], stored as F16 in a file of the folder. */
 export async function linearSource(folder: string, name = "linear"): Promise<GraphSource> {
   const path = writeWeights(join(folder, `${name}.safetensors`), { w: words("F16", [2, 3], HALVES) });
-  const { weights, bytes } = await openWeightFile(path);
+  const { weights, bytes } = await weightFile(path);
   return {
     key: path,
     label: name,

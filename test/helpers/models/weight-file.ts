@@ -1,4 +1,7 @@
 import { writeFileSync } from "node:fs";
+import { basename } from "node:path";
+import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
+import type { WeightFile } from "#src/host/checkpoint/weights/stored.js";
 
 /** Values of a tensor as a file holds them. */
 export interface RawTensor {
@@ -21,10 +24,17 @@ export const words = (dtype: "F16" | "BF16", shape: readonly number[], values: r
   bytes: new Uint8Array(Uint16Array.from(values).buffer),
 });
 
+/** Opens a model file under its own name. */
+export const weightFile = (path: string): Promise<WeightFile> => openModelFile({ name: basename(path), path });
+
 /** Writes a .safetensors file, its values right after a header of any length. */
-export function writeWeights(path: string, tensors: Readonly<Record<string, RawTensor>>): string {
+export function writeWeights(
+  path: string,
+  tensors: Readonly<Record<string, RawTensor>>,
+  metadata?: Readonly<Record<string, string>>,
+): string {
   let end = 0;
-  const header: Record<string, unknown> = {};
+  const header: Record<string, unknown> = metadata === undefined ? {} : { __metadata__: metadata };
   for (const [key, { dtype, shape, bytes }] of Object.entries(tensors)) {
     header[key] = { dtype, shape, data_offsets: [end, end + bytes.length] };
     end += bytes.length;

@@ -1,5 +1,5 @@
 import { readdir, realpath, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { requireUnchanged, stateOf } from "../model-part.js";
@@ -7,7 +7,7 @@ import { invalid, unsupported } from "../recognition/refusal.js";
 import type { CallOptions, Runtime } from "../runtime/client.js";
 import type { Port, SessionPorts } from "../runtime/protocol.js";
 import type { Feed, SessionSource } from "../runtime/sessions.js";
-import type { FileState } from "../weights/stored.js";
+import type { FileState, NamedFile } from "../weights/stored.js";
 
 const FILE = "model.onnx";
 /** Weights of the same network in formats that need a graph of ours or PyTorch. */
@@ -37,19 +37,19 @@ export class OnnxModel {
    * model, and its weights beside it, never outside the sub-folder. Throws model.invalid where it is absent,
    * model.unsupported where it is there in another format.
    */
-  static async open(runtime: Runtime, label: string, folder: string, component: string): Promise<OnnxModel> {
-    const files = await filesOf(join(folder, component));
+  static async open(runtime: Runtime, label: string, folder: NamedFile, component: string): Promise<OnnxModel> {
+    const files = await filesOf(folder, component);
     const names = files.map(({ name }) => name);
     if (!names.includes(FILE)) {
       const other = names.find((name) => OTHER_FORMATS.some((ending) => name.endsWith(ending)));
       const expected = `${component}/${FILE}`;
       throw other === undefined
-        ? invalid(folder, expected, "a folder without it")
-        : unsupported(folder, `${expected}, as Optimum exports it`, `${component}/${other}`);
+        ? invalid(folder.name, expected, "a folder without it")
+        : unsupported(folder.name, `${expected}, as Optimum exports it`, `${component}/${other}`);
     }
     const states = files.map(({ state }) => state);
     const fileBytes = states.reduce((sum, { bytes }) => sum + bytes, 0);
-    const path = join(folder, component, FILE);
+    const path = join(folder.path, component, FILE);
     return new OnnxModel(runtime, {
       key: JSON.stringify([path, ...states.map(stateOf)]),
       label,
@@ -129,17 +129,30 @@ const listed = (names: readonly string[]): string => {
 const listedPorts = (ports: readonly Port[]): string => listed(ports.map(({ name }) => name)) || "none";
 
 /** Files of a folder in their states; none where it is absent. Throws model.invalid for thousands. */
-async function filesOf(folder: string): Promise<{ readonly name: string; readonly state: FileState }[]> {
+async function filesOf(
+  model: NamedFile,
+  component: string,
+): Promise<{ readonly name: string; readonly state: FileState }[]> {
+  const folder = join(model.path, component);
   const names = await orAbsent(readdir(folder));
   if (names === undefined) return [];
   if (names.length > MOST_FILES)
-    throw invalid(folder, `at most ${MOST_FILES} files in ${basename(folder)}`, `${names.length}`);
+    throw invalid(model.name, `at most ${MOST_FILES} files in ${component}`, `${names.length}`);
   const files: { name: string; state: FileState }[] = [];
   for (const name of names.sort()) {
     const path = await orAbsent(realpath(join(folder, name)));
     const stats = path === undefined ? undefined : await orAbsent(stat(path, { bigint: true }));
     if (path === undefined || !stats?.isFile()) continue;
-    files.push({ name, state: { path, bytes: Number(stats.size), modifiedNs: stats.mtimeNs, inode: stats.ino } });
+    files.push({
+      name,
+      state: {
+        name: `${model.name}/${component}/${name}`,
+        path,
+        bytes: Number(stats.size),
+        modifiedNs: stats.mtimeNs,
+        inode: stats.ino,
+      },
+    });
   }
   return files;
 }

@@ -56,14 +56,13 @@ const INPAINT_CHANNELS = 9;
  * networks, model.invalid for damaged folders, and file.read-failed.
  */
 export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurroundings): Promise<Checkpoint> {
-  const { path } = folder;
-  const className = Config.read(path, MODEL_INDEX).value("_class_name");
+  const className = Config.read(folder, MODEL_INDEX).value("_class_name");
   const match = typeof className === "string" ? CLASS.exec(className) : null;
-  if (match === null) throw unsupported(path, EXPECTED, describe(className));
-  const unet = Config.read(path, "unet/config.json");
-  const family = match[1] === undefined ? sdFamily(path, unet) : xlFamily(path);
-  const vae = Config.read(path, "vae_decoder/config.json");
-  const { sampling, reading } = scheduleOf(family, Config.read(path, "scheduler/scheduler_config.json"), vae);
+  if (match === null) throw unsupported(folder.name, EXPECTED, describe(className));
+  const unet = Config.read(folder, "unet/config.json");
+  const family = match[1] === undefined ? sdFamily(folder, unet) : xlFamily(folder);
+  const vae = Config.read(folder, "vae_decoder/config.json");
+  const { sampling, reading } = scheduleOf(family, Config.read(folder, "scheduler/scheduler_config.json"), vae);
   const network = await unetOf(folder, family, unet, surroundings);
   return {
     model: new CheckpointModel({ unet: network, family, sampling, reading }),
@@ -73,24 +72,24 @@ export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurr
 }
 
 /** The refiner has the second encoder alone. */
-const xlFamily = (path: string): Family => (existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner");
+const xlFamily = ({ path }: ModelFile): Family => (existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner");
 
 /** SD 1 or 2, which differ in their text encoders. Exports of the script have no sizes, but special tokens. */
-function sdFamily(path: string, unet: Config): Family {
-  const activation = Config.read(path, "text_encoder/config.json").value("hidden_act");
+function sdFamily(folder: ModelFile, unet: Config): Family {
+  const activation = Config.read(folder, "text_encoder/config.json").value("hidden_act");
   if (activation !== undefined) return activation === "gelu" ? "sd2" : "sd1";
   const width = unet.positive("cross_attention_dim");
   if (width !== undefined) return width === CONTEXT_OF_SD2 ? "sd2" : "sd1";
-  const pad = Config.read(path, "tokenizer/special_tokens_map.json").value("pad_token");
+  const pad = Config.read(folder, "tokenizer/special_tokens_map.json").value("pad_token");
   return (isObject(pad) ? pad.content : pad) === PAD_OF_SD2 ? "sd2" : "sd1";
 }
 
 const open = (
-  { path, name }: ModelFile,
+  folder: ModelFile,
   { runtime }: PipelineSurroundings,
   what: string,
   component: string,
-): Promise<OnnxModel> => OnnxModel.open(runtime, `${what} of ${name}`, path, component);
+): Promise<OnnxModel> => OnnxModel.open(runtime, `${what} of ${folder.name}`, folder, component);
 
 async function unetOf(
   folder: ModelFile,
@@ -113,7 +112,7 @@ async function unetOf(
 async function clipOf(folder: ModelFile, family: Family, surroundings: PipelineSurroundings): Promise<Clip> {
   const encoders: ExportedTextEncoder[] = [];
   for (const [component, name] of ENCODERS[family]) {
-    const config = Config.read(folder.path, `${component}/config.json`);
+    const config = Config.read(folder, `${component}/config.json`);
     if (config.has("vocab_size")) config.oneOf("vocab_size", [VOCABULARY]);
     const hidden = config.positive("hidden_size") ?? WIDTHS[name];
     const model = await open(folder, surroundings, `text encoder ${name}`, component);

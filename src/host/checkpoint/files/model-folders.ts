@@ -8,10 +8,13 @@ import { KIND_FOLDERS, KIND_WORDS, type ModelKind } from "./kinds.js";
 import { isCurrent, type Listing, listFolder } from "./listing.js";
 import { nearest } from "./nearest.js";
 
-/** Time in which a listing is not looked at again, in ms: one graph asks for it at each of its loaders. */
+/** Time in which a listing is not looked at again for the names that it has, in ms: a graph asks at each of its loaders. */
 const FRESH_MS = 100;
 /** Coarsest step of a file system's clock, in ms: a change in the same step as the listing does not show. */
 const CLOCK_MS = 2000;
+
+/** Looks at folders in a turn of the event loop for names that are there and not listed: not all become so. */
+const MOST_LOOKS = 16;
 
 const MOST_LISTED = 5;
 
@@ -48,6 +51,8 @@ interface Cached {
 export class ModelFolders {
   readonly #folders = new Map<ModelKind, string[]>();
   readonly #cached = new Map<ModelKind, Cached>();
+  /** How often folders were looked at again for a missing name in this turn of the event loop. */
+  readonly #looks = new Map<ModelKind, number>();
 
   /** Throws config.invalid for a root that is absent, and for a file that is not as ComfyUI reads it. */
   constructor(roots: string | readonly string[]) {
@@ -91,10 +96,24 @@ export class ModelFolders {
     const wanted = withSlashes(name);
     requireInside(kind, name, wanted);
     const found = this.#match(kind, wanted);
-    if (found !== undefined || Date.now() - this.#current(kind).listedAt < FRESH_MS) return found;
-    // a file that has just been added is found by looking again
+    return found === undefined && this.#lookAgain(kind, wanted) ? this.#match(kind, wanted) : found;
+  }
+
+  /**
+   * Forgets the listing of a kind for a name that it lacks; false where it cannot have come since. Many missing names are
+   * one look at the folders in each turn of the event loop, and one at the place that each of them means.
+   */
+  #lookAgain(kind: ModelKind, wanted: string): boolean {
+    const looks = this.#looks.get(kind) ?? 0;
+    const isThere = this.folders(kind).some((folder) => existsSync(join(folder, wanted)));
+    if (looks >= (isThere ? MOST_LOOKS : 1)) return false;
+    if (this.#looks.size === 0) setImmediate(() => this.#looks.clear()).unref();
+    this.#looks.set(kind, looks + 1);
+    const cached = this.#cached.get(kind);
+    if (cached !== undefined && !isThere && cached.listings.every((each) => isSettled(each, cached) && isCurrent(each)))
+      return false;
     this.#cached.delete(kind);
-    return this.#match(kind, wanted);
+    return true;
   }
 
   #match(kind: ModelKind, wanted: string): ModelFile | undefined {
@@ -142,12 +161,14 @@ export class ModelFolders {
 function isUsable(cached: Cached, now: number): boolean {
   const age = now - cached.checkedAt;
   if (age >= 0 && age < FRESH_MS) return true;
-  const isSettled = ({ folders }: Listing) =>
-    [...folders.values()].every((changed = 0n) => cached.listedAt - Number(changed / 1_000_000n) > CLOCK_MS);
-  if (!cached.listings.every((listing) => isSettled(listing) && isCurrent(listing))) return false;
+  if (!cached.listings.every((listing) => isSettled(listing, cached) && isCurrent(listing))) return false;
   cached.checkedAt = now;
   return true;
 }
+
+/** Whether a later change of a listing's folders would show in their times. */
+const isSettled = ({ folders }: Listing, { listedAt }: Cached): boolean =>
+  [...folders.values()].every((changed = 0n) => listedAt - Number(changed / 1_000_000n) > CLOCK_MS);
 
 function foldersOf(root: string): ExtraFolder[] {
   try {

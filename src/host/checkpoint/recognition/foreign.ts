@@ -17,6 +17,11 @@ const MARKS: readonly Mark[] = [
   ["a LoRA (LoHa)", ".hada_w1_a"],
   ["a LoRA (LoKr)", ".lokr_w1"],
   ["a LoRA (LoKr)", ".lokr_w1_a"],
+  ["an adapter of OFT", ".oft_blocks"],
+  ["an adapter of OFT", ".oft_diag"],
+  ["an adapter of OFT", ".oft_R"],
+  ["an adapter of GLoRA", ".a1.weight", ".a2.weight", ".b1.weight", ".b2.weight"],
+  ["an adapter of IA3", ".ia3_l"],
   ["a Control-LoRA", ".lora_controlnet"],
   ["an IP-Adapter", ".ip_adapter."],
   ["an IP-Adapter", ".image_proj."],
@@ -89,13 +94,24 @@ const MARKS: readonly Mark[] = [
   ["a textual inversion", ".clip_g"],
 ];
 
+/** Kinds that are loaded under keys as published: a file of the right kind has others, and a message names one. */
+const OWN_KINDS = /VAE|Stable Diffusion (?:checkpoint|UNet)|diffusers|a ControlNet$|text encoder$|tiny|upscale/;
+/** Longer keys are cut in messages. */
+const LONGEST_KEY = 160;
+
 /** Name of the kind of model that a file's keys belong to; undefined for an unknown one. */
 export function foreignKind(weights: WeightMap): string | undefined {
-  const missing = MARKS.map(([, ...parts]) => new Set(parts));
+  const marks = MARKS.map(([name, ...parts]) => ({ name, missing: new Set(parts), key: "" }));
   for (const key of weights.keys()) {
     const dotted = `.${key}`;
-    for (const parts of missing) for (const part of parts) if (dotted.includes(part)) parts.delete(part);
+    for (const mark of marks)
+      for (const part of mark.missing) {
+        if (!dotted.includes(part)) continue;
+        mark.missing.delete(part);
+        mark.key = key;
+      }
   }
-  const index = missing.findIndex((parts) => parts.size === 0);
-  return MARKS[index]?.[0];
+  const found = marks.find(({ missing }) => missing.size === 0);
+  if (found === undefined || !OWN_KINDS.test(found.name)) return found?.name;
+  return `${found.name} with the key ${JSON.stringify(found.key.slice(0, LONGEST_KEY))}`;
 }

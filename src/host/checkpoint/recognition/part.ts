@@ -1,10 +1,15 @@
 import type { LatentkitError } from "../../../base/errors.js";
-import { listedNetwork, type Network } from "../weights/network.js";
+import { hasFittingFactor, listedNetwork, type Network } from "../weights/network.js";
 import type { StoredWeight, WeightFile, WeightMap } from "../weights/stored.js";
+import type { ReadValues } from "../weights/values.js";
+import { beginnings, unwrapped } from "../weights/wrapped-keys.js";
 import { invalid, unsupported } from "./refusal.js";
 
 /** A model file as recognition sees it: keys and shapes. */
-export type ModelFile = Pick<WeightFile, "path" | "metadata" | "weights">;
+export interface ModelFile extends Pick<WeightFile, "name" | "metadata" | "weights"> {
+  /** Prefix of all keys in the file, which is absent here. */
+  readonly wrapper?: string;
+}
 
 /** One network of a checkpoint: its sizes, and its weights by the keys of its builder. */
 export interface Part<Config> {
@@ -21,10 +26,6 @@ const MOST_DIGITS = 4;
 
 const FLOATS: ReadonlySet<string> = new Set(["F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"]);
 
-const WEIGHT = ".weight";
-/** A factor that a network takes beside an 8-bit weight. */
-const FACTOR = ".scale_weight";
-
 /** Gives a key of a part its name in the file. */
 export type NameInFile = (key: string) => string;
 
@@ -35,13 +36,18 @@ export function below(weights: WeightMap, prefix: string): Map<string, StoredWei
   return found;
 }
 
+/** The file without what stands before all its keys, where it is known without: see unwrapped. */
+export function unwrappedFile(file: ModelFile, isKnown: (weights: WeightMap) => boolean): ModelFile {
+  return { ...file, ...unwrapped(file.weights, isKnown) };
+}
+
 /** Reads the sizes of one network from the shapes of its weights. Its errors name the file and the key. */
 export class PartShapes {
-  readonly file: string;
+  readonly file: ModelFile;
   readonly weights: WeightMap;
   readonly #nameInFile: NameInFile;
 
-  constructor(file: string, weights: WeightMap, nameInFile: NameInFile) {
+  constructor(file: ModelFile, weights: WeightMap, nameInFile: NameInFile) {
     this.file = file;
     this.weights = weights;
     this.#nameInFile = nameInFile;
@@ -51,10 +57,14 @@ export class PartShapes {
     return this.weights.has(key);
   }
 
-  /** Sides of a weight of that rank. Throws model.invalid where it is absent or has an empty or overlong side. */
+  /**
+   * Sides of a weight of that rank. Throws model.invalid where it is absent or has an empty or overlong side,
+   * model.unsupported for a packed one.
+   */
   sides(key: string, rank: number): readonly number[] {
     const shape = this.weights.get(key)?.shape;
     if (shape?.length === rank && shape.every((side) => side > 0 && side <= LONGEST_SIDE)) return shape;
+    if (shape === undefined) this.#refusePacked([key], `weight ${this.#name(key)}`);
     throw this.invalid(`weight ${this.#name(key)} of ${rank} sides`, sidesOf(shape));
   }
 
@@ -71,41 +81,67 @@ export class PartShapes {
   }
 
   /**
-   * The weights that a builder asks for. Throws model.invalid for an absent key, another shape and numbers that are no
-   * floats, model.unsupported for a further weight below one of `roots`.
+   * The weights that a builder asks for. Throws model.invalid for an absent key, another shape, numbers that are no
+   * floats and a factor that does not fit; model.unsupported for a further weight below one of `roots`, and for a tensor
+   * beside one of the builder's weights, as packed weights have them.
    */
   check(build: (network: Network) => void, roots: readonly string[], expected: string): WeightMap {
     const network = listedNetwork();
     build(network);
     const { listed } = network;
     const used = new Map<string, StoredWeight>();
+    this.#refusePacked(listed.keys(), expected, "one with ");
     for (const [key, shape] of listed) {
       const stored = this.weights.get(key);
       const matches = stored?.shape.length === shape.length && shape.every((side, axis) => stored.shape[axis] === side);
       if (!matches)
         throw this.invalid(`weight ${this.#name(key)} of shape [${shape.join(", ")}]`, sidesOf(stored?.shape));
       if (!FLOATS.has(stored.dtype)) throw this.invalid(`weight ${this.#name(key)} of floats`, stored.dtype);
+      this.#checkFactor(stored);
       used.set(key, stored);
     }
     for (const key of this.weights.keys()) {
       if (listed.has(key) || !isWeight(key) || !roots.some((root) => key.startsWith(root))) continue;
-      throw unsupported(this.file, expected, `one with a further weight ${this.#name(key)}`);
-    }
-    for (const key of listed.keys()) {
-      const factor = key.endsWith(WEIGHT) ? `${key.slice(0, -WEIGHT.length)}${FACTOR}` : undefined;
-      const stored = factor === undefined ? undefined : this.weights.get(factor);
-      if (factor !== undefined && stored !== undefined) used.set(factor, stored);
+      throw unsupported(this.file.name, expected, `one with a further weight ${this.#name(key)}`);
     }
     return used;
   }
 
   invalid(expected: string, received: string): LatentkitError {
-    return invalid(this.file, expected, received);
+    return invalid(this.file.name, expected, received);
+  }
+
+  /** Throws model.unsupported for a key beside a weight, which changes what its values mean: an offset, a table, packed bits. */
+  #refusePacked(keys: Iterable<string>, expected: string, article = ""): void {
+    const known = new Set(keys);
+    const layers = new Set([...known].map((key) => key.replace(/\.(?:weight|bias)$/, "")));
+    for (const key of this.weights.keys()) {
+      if (known.has(key) || isWeight(key) || !beginnings(key).some((beginning) => layers.has(beginning))) continue;
+      const received = `${article}${this.#name(key)}, which changes a weight in a way that latentkit does not know`;
+      throw unsupported(this.file.name, expected, received);
+    }
+  }
+
+  #checkFactor(stored: StoredWeight): void {
+    const { factor } = stored;
+    if (factor === undefined || (hasFittingFactor(stored) && FLOATS.has(factor.dtype))) return;
+    throw this.invalid(
+      `${quoted(factor.key)} of floats, one or one for each row`,
+      `${factor.dtype} ${sidesOf(factor.shape)} for a weight ${sidesOf(stored.shape)}`,
+    );
   }
 
   #name(key: string): string {
-    return quoted(this.#nameInFile(key));
+    return quoted((this.file.wrapper ?? "") + this.#nameInFile(key));
   }
+}
+
+/** The number of a file's mark. Throws model.invalid where it is none, and as `read`. */
+export async function numberOf(name: string, weight: StoredWeight, read: ReadValues): Promise<number> {
+  const size = weight.shape.reduce((product, side) => product * side, 1);
+  const value = size === 1 ? (await read(weight))[0]! : Number.NaN;
+  if (Number.isFinite(value)) return value;
+  throw invalid(name, `${quoted(weight.key)} of one finite number`, size === 1 ? `${value}` : `${size} of them`);
 }
 
 /** A key in quotes, whole where it is one of a network in use. */

@@ -5,8 +5,9 @@ import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import type { UnetConfig } from "../networks/unet.js";
 import type { VaeConfig } from "../networks/vae.js";
 import type { StoredWeight } from "../weights/stored.js";
+import type { ReadValues } from "../weights/values.js";
 import { foreignKind } from "./foreign.js";
-import type { ModelFile, Part } from "./part.js";
+import { type ModelFile, numberOf, type Part, unwrappedFile } from "./part.js";
 import { invalid, unsupported } from "./refusal.js";
 import {
   type FoundEncoder,
@@ -19,9 +20,6 @@ import { type FoundUnet, findUnet, unetPart } from "./unet.js";
 import { vaeOfCheckpoint } from "./vae.js";
 
 export type Family = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
-
-/** Reads the values of a weight of few numbers. */
-export type ReadValues = (weight: StoredWeight) => Promise<Float32Array>;
 
 /** Noise levels and latents of a checkpoint. */
 export interface CheckpointSampling {
@@ -75,14 +73,14 @@ const RELATIVES = [".time_stack.", ".time_mixer.", ".noise_augmentor.", ".encode
  * there afterwards, with that shape. Throws model.unsupported for other models, by name, and model.invalid for damaged
  * ones.
  */
-export async function recogniseCheckpoint(file: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
+export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
   const timer = new YieldTimer();
-  const found = requireUnet(file);
+  const { file, found } = requireUnet(whole);
   const unet = unetPart(file, found, EXPECTED);
   if (timer.isDue) await timer.yield();
   const { config } = unet;
   if (config.outChannels !== LATENT_CHANNELS)
-    throw unsupported(file.path, EXPECTED, `one with ${config.outChannels} output channels`);
+    throw unsupported(file.name, EXPECTED, `one with ${config.outChannels} output channels`);
   const encoders = findTextEncoders(file.weights);
   const family = familyOf(file, config, encoders);
   const textEncoders = textEncodersOf(file, family, config.contextDim, encoders);
@@ -101,14 +99,15 @@ export async function recogniseCheckpoint(file: ModelFile, read: ReadValues): Pr
   };
 }
 
-/** The UNet of a file. Throws model.unsupported, by the name of the kind, for a file of another family. */
-export function requireUnet(file: ModelFile): FoundUnet {
+/** The UNet of a file, and the file without a wrapper of its keys. Throws model.unsupported for another family, by its name. */
+export function requireUnet(whole: ModelFile): { readonly file: ModelFile; readonly found: FoundUnet } {
+  const file = unwrappedFile(whole, (weights) => findUnet({ weights }) !== undefined);
   const found = findUnet(file);
   const relative = RELATIVES.some((part) => hasPart(file, part));
   if (found === undefined || relative)
-    throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+    throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
   checkChannels(file, found.weights.get("input_blocks.0.0.weight")?.shape[1]);
-  return found;
+  return { file, found };
 }
 
 const hasPart = ({ weights }: ModelFile, part: string): boolean =>
@@ -118,7 +117,7 @@ function checkChannels(file: ModelFile, channels: number | undefined): void {
   if (channels === undefined || channels === LATENT_CHANNELS || channels === INPAINT_CHANNELS) return;
   const kind = OTHER_CHANNELS[channels];
   const name = kind === undefined ? "a model" : `${kind},`;
-  throw unsupported(file.path, `${EXPECTED} with 4 or 9 input channels`, `${name} with ${channels}`);
+  throw unsupported(file.name, `${EXPECTED} with 4 or 9 input channels`, `${name} with ${channels}`);
 }
 
 function familyOf(file: ModelFile, config: UnetConfig, encoders: readonly FoundEncoder[]): Family {
@@ -136,7 +135,7 @@ function familyOf(file: ModelFile, config: UnetConfig, encoders: readonly FoundE
 }
 
 const wrongLabel = (file: ModelFile, labelDim: number): Error =>
-  unsupported(file.path, EXPECTED, `one with a label of ${labelDim} numbers, as unCLIP models have`);
+  unsupported(file.name, EXPECTED, `one with a label of ${labelDim} numbers, as unCLIP models have`);
 
 const widthOf = ({ weights }: ModelFile, { layout, prefix }: FoundEncoder): number | undefined =>
   weights.get(`${prefix}${TOKEN_TABLES[layout]}`)?.shape[1];
@@ -170,10 +169,10 @@ function checkContext(
   if (encoders.length === 0) return;
   const width = encoders.reduce((sum, { config }) => sum + config.hidden, 0);
   if (width !== contextDim)
-    throw invalid(file.path, `text encoders of ${contextDim} channels, as its UNet takes`, `${width}`);
+    throw invalid(file.name, `text encoders of ${contextDim} channels, as its UNet takes`, `${width}`);
   if (labelDim === undefined || (family !== "sdxl" && family !== "sdxl-refiner")) return;
   const pooled = encoders.at(-1)!.config.projection?.size;
-  if (pooled === undefined) throw invalid(file.path, "a text encoder with text_projection", "one without");
+  if (pooled === undefined) throw invalid(file.name, "a text encoder with text_projection", "one without");
   if (pooled + SIZES[family] !== labelDim) throw wrongLabel(file, labelDim);
 }
 
@@ -198,7 +197,7 @@ async function samplingOf(
   }
   const number = async (key: string, absent: number): Promise<number> => {
     const weight = mark(key);
-    return weight === undefined ? absent : numberOf(file, key, weight, read);
+    return weight === undefined ? absent : numberOf(file.name, weight, read);
   };
   // the tensors repeat what is published for the format
   if (mark("edm_mean") !== undefined && mark("edm_std") !== undefined) {
@@ -215,7 +214,7 @@ async function samplingOf(
     const sigmaMin = await number("edm_vpred.sigma_min", EDM_SIGMAS.min);
     const sigmaMax = await number("edm_vpred.sigma_max", EDM_SIGMAS.max);
     if (!(sigmaMin > 0 && sigmaMin < sigmaMax))
-      throw invalid(file.path, "edm_vpred.sigma_max above edm_vpred.sigma_min above 0", `${sigmaMax} and ${sigmaMin}`);
+      throw invalid(file.name, "edm_vpred.sigma_max above edm_vpred.sigma_min above 0", `${sigmaMax} and ${sigmaMin}`);
     return { ...discrete, schedule: "edm", prediction: "edm-v", sigmaMin, sigmaMax, latentFormat: "SDXL" };
   }
   const isV = mark("v_pred") !== undefined;
@@ -224,15 +223,8 @@ async function samplingOf(
 }
 
 /** Standard deviation of all values. */
-function deviationOf(values: Float32Array): number {
+function deviationOf(numbers: ArrayLike<number>): number {
+  const values = Array.from(numbers);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   return Math.sqrt(values.reduce((sum, value) => sum + square(value - mean), 0) / values.length);
-}
-
-/** Values of a weight of so many numbers above `above`. */
-async function numberOf(file: ModelFile, key: string, weight: StoredWeight, read: ReadValues): Promise<number> {
-  const size = weight.shape.reduce((product, side) => product * side, 1);
-  const [value = Number.NaN] = size === 1 ? await read(weight) : [];
-  if (Number.isFinite(value)) return value;
-  throw invalid(file.path, `"${key}" of one finite number`, size === 1 ? `${value}` : `${size} of them`);
 }

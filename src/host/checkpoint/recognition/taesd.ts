@@ -6,7 +6,8 @@ import {
   type TaesdConfig,
 } from "../networks/taesd.js";
 import type { WeightMap } from "../weights/stored.js";
-import { type ModelFile, type Part, PartShapes } from "./part.js";
+import type { ReadValues } from "../weights/values.js";
+import { type ModelFile, numberOf, type Part, PartShapes } from "./part.js";
 import { unsupported } from "./refusal.js";
 import { type Rename, renamed } from "./rename.js";
 
@@ -26,18 +27,21 @@ const DIFFUSERS: readonly Rename[] = NUMBERS.flatMap((n): Rename[] => [
   [`encoder.layers.${n}.`, `${TAESD_ENCODER}.${n}.`],
 ]);
 
+/** Whether a file has the keys of a tiny autoencoder. */
+export const isTaesd = (weights: WeightMap): boolean => renamesOf(weights) !== undefined;
+
 /** Sizes and weights of a tiny autoencoder; undefined for another file. Throws model.invalid and model.unsupported. */
 export function taesdPart(file: ModelFile): Part<TaesdConfig> | undefined {
   const renames = renamesOf(file.weights);
   if (renames === undefined) return undefined;
   const { weights, nameInFile } = renamed(file.weights, renames, "");
-  const shapes = new PartShapes(file.path, weights, nameInFile);
+  const shapes = new PartShapes(file, weights, nameInFile);
   const has = (half: string): boolean => [...weights.keys()].some((key) => key.startsWith(`${half}.`));
   const [hasDecoder, hasEncoder] = [has(TAESD_DECODER), has(TAESD_ENCODER)];
   const [first, last] = hasDecoder
     ? [shapes.sides(`${TAESD_DECODER}.1.weight`, 4)[1]!, shapes.sides(`${TAESD_DECODER}.1.weight`, 4)[0]!]
     : [shapes.sides(`${TAESD_ENCODER}.14.weight`, 4)[0]!, shapes.sides(`${TAESD_ENCODER}.14.weight`, 4)[1]!];
-  if (first !== LATENT_CHANNELS) throw unsupported(file.path, EXPECTED, `one with ${first} latent channels`);
+  if (first !== LATENT_CHANNELS) throw unsupported(file.name, EXPECTED, `one with ${first} latent channels`);
   const config: TaesdConfig = { channels: last, latentChannels: first, hasDecoder, hasEncoder };
   const used = shapes.check(
     (network) => {
@@ -48,6 +52,17 @@ export function taesdPart(file: ModelFile): Part<TaesdConfig> | undefined {
     EXPECTED,
   );
   return { config, weights: used };
+}
+
+/**
+ * Factor between the latents of nodes and those of a tiny autoencoder's file. Throws model.unsupported where they differ in
+ * more, model.invalid.
+ */
+export async function taesdScale({ name, weights }: ModelFile, read: ReadValues): Promise<number> {
+  const [scale, shift] = ["vae_scale", "vae_shift"].map((key) => weights.get(key));
+  if (shift !== undefined && (await numberOf(name, shift, read)) !== 0)
+    throw unsupported(name, EXPECTED, 'one with a "vae_shift" other than 0');
+  return scale === undefined ? 1 : numberOf(name, scale, read);
 }
 
 function renamesOf(weights: WeightMap): readonly Rename[] | undefined {

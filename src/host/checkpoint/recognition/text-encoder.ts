@@ -2,7 +2,7 @@ import { buildTextEncoder, type TextEncoderConfig } from "../networks/text-encod
 import type { Network } from "../weights/network.js";
 import type { StoredWeight, WeightMap } from "../weights/stored.js";
 import { foreignKind } from "./foreign.js";
-import { type ModelFile, type Part, PartShapes } from "./part.js";
+import { below, type ModelFile, type Part, PartShapes } from "./part.js";
 import { unsupported } from "./refusal.js";
 
 export type TextEncoderName = TextEncoderConfig["name"];
@@ -77,7 +77,7 @@ export function findTextEncoders(weights: WeightMap): readonly FoundEncoder[] {
 export function recogniseTextEncoders(file: ModelFile): readonly Part<TextEncoderConfig>[] {
   const found = findTextEncoders(file.weights);
   if (found.length > 0) return found.map((encoder) => textEncoderPart(file, encoder));
-  throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
 }
 
 /** Sizes and weights of a text encoder. Throws model.invalid and model.unsupported. */
@@ -87,16 +87,16 @@ export function textEncoderPart(
   name?: TextEncoderName,
 ): Part<TextEncoderConfig> {
   const weights = weightsOf(file.weights, layout, prefix);
-  const shapes = new PartShapes(file.path, weights, (key) =>
-    key === HF_PROJECTION ? projectionKey(prefix) : prefix + key,
+  const shapes = new PartShapes(file, weights, (key) =>
+    key.startsWith(HF_PROJECTION_LAYER) ? projectionKey(prefix).slice(0, -HF_PROJECTION.length) + key : prefix + key,
   );
   const keys = LAYOUTS[layout];
   const [vocabulary, hidden] = shapes.sides(TOKEN_TABLES[layout], 2) as [number, number];
   if (vocabulary < FEWEST_TOKENS)
-    throw unsupported(file.path, `${EXPECTED} with ${FEWEST_TOKENS} tokens`, `one with ${vocabulary}`);
+    throw unsupported(file.name, `${EXPECTED} with ${FEWEST_TOKENS} tokens`, `one with ${vocabulary}`);
   const [positions] = shapes.sides(keys.positions, 2);
   if (positions !== POSITIONS)
-    throw unsupported(file.path, `${EXPECTED} with ${POSITIONS} positions`, `one with ${positions}`);
+    throw unsupported(file.name, `${EXPECTED} with ${POSITIONS} positions`, `one with ${positions}`);
   if (hidden % HEAD_SIZE !== 0)
     throw shapes.invalid(`a text encoder of a multiple of ${HEAD_SIZE} channels`, `${hidden}`);
   const layers = shapes.count(keys.layers, MOST_LAYERS);
@@ -121,6 +121,7 @@ export function textEncoderPart(
 }
 
 const HF_PROJECTION = "text_projection.weight";
+const HF_PROJECTION_LAYER = "text_projection.";
 
 /** HF's projection stands beside the network and not in it. */
 const projectionKey = (prefix: string): string =>
@@ -129,8 +130,9 @@ const projectionKey = (prefix: string): string =>
 function weightsOf(all: WeightMap, layout: Layout, prefix: string): WeightMap {
   const weights = new Map<string, StoredWeight>();
   for (const [key, weight] of all) if (key.startsWith(prefix)) weights.set(key.slice(prefix.length), weight);
-  const projection = layout === "hf" ? all.get(projectionKey(prefix)) : undefined;
-  if (projection !== undefined) weights.set(HF_PROJECTION, projection);
+  if (layout === "hf")
+    for (const [key, weight] of below(all, projectionKey(prefix).slice(0, -HF_PROJECTION.length)))
+      if (key.startsWith(HF_PROJECTION_LAYER)) weights.set(key, weight);
   return weights;
 }
 

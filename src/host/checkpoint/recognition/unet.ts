@@ -52,7 +52,7 @@ export const diffusersRenames = (weights: WeightMap): readonly Rename[] =>
  * model.unsupported for further layers.
  */
 export function unetPart(file: ModelFile, { weights, nameInFile }: FoundUnet, expected: string): Part<UnetConfig> {
-  const shapes = new PartShapes(file.path, weights, nameInFile);
+  const shapes = new PartShapes(file, weights, nameInFile);
   const config = unetConfig(shapes);
   return { config, weights: shapes.check((network) => buildUnet(network, config), ROOTS, expected) };
 }

@@ -1,7 +1,7 @@
 import { buildUpscaler, type UpscalerConfig } from "../networks/upscaler.js";
 import type { WeightMap } from "../weights/stored.js";
 import { foreignKind } from "./foreign.js";
-import { below, type ModelFile, type Part, PartShapes } from "./part.js";
+import { below, type ModelFile, type Part, PartShapes, unwrappedFile } from "./part.js";
 import { unsupported } from "./refusal.js";
 import { type Rename, renamed } from "./rename.js";
 
@@ -18,7 +18,7 @@ const LARGEST_SCALE = 16;
 const SQUARES = [1, 2, 4];
 
 /** Beginnings of keys that training programs leave. */
-const PREFIXES = ["", "params_ema.", "params.", "module."];
+const PREFIXES = ["", "params_ema.", "params."];
 const ROOTS = ["conv_", "body.", "model.", "RRDB_trunk."];
 /** Keys of the first block, by which each way of naming is known. */
 const OLD = "model.1.sub.0.RDB1.conv1.0.weight";
@@ -26,17 +26,20 @@ const ESRGAN = "RRDB_trunk.0.RDB1.conv1.weight";
 const BASICSR = "body.0.rdb1.conv1.weight";
 
 /** Sizes and weights of an upscaler under BasicSR's keys. Throws model.unsupported for other networks, model.invalid. */
-export function upscalerPart(file: ModelFile): Part<UpscalerConfig> {
+export function upscalerPart(whole: ModelFile): Part<UpscalerConfig> {
+  const isKnown = (weights: WeightMap): boolean =>
+    PREFIXES.some((prefix) => renamesOf(below(weights, prefix)) !== undefined);
+  const file = unwrappedFile(whole, isKnown);
   for (const prefix of PREFIXES) {
     const own = prefix === "" ? file.weights : below(file.weights, prefix);
     const renames = renamesOf(own);
     if (renames === undefined) continue;
     const { weights, nameInFile } = renamed(own, renames, prefix);
-    const shapes = new PartShapes(file.path, weights, nameInFile);
+    const shapes = new PartShapes(file, weights, nameInFile);
     const config = weights.has(BASICSR) ? rrdbConfig(shapes) : compactConfig(shapes);
     return { config, weights: shapes.check((network) => buildUpscaler(network, config), ROOTS, EXPECTED) };
   }
-  throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
 }
 
 function renamesOf(weights: WeightMap): readonly Rename[] | undefined {
@@ -55,7 +58,7 @@ function rrdbConfig(shapes: PartShapes): UpscalerConfig {
   const unshuffle = SQUARES.find((side) => COLOURS * side * side === inputs);
   const scale = 2 ** doublings / (unshuffle ?? 1);
   if (unshuffle === undefined || scale < 1)
-    throw unsupported(shapes.file, `${EXPECTED} for colour pictures`, `one with ${inputs} input channels`);
+    throw unsupported(shapes.file.name, `${EXPECTED} for colour pictures`, `one with ${inputs} input channels`);
   return { kind: "rrdb", channels, growth, blocks, doublings, unshuffle, scale };
 }
 

@@ -1,10 +1,11 @@
 import type { TaesdConfig } from "../networks/taesd.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "../networks/vae.js";
+import type { WeightMap } from "../weights/stored.js";
 import { foreignKind } from "./foreign.js";
-import { below, type ModelFile, type Part, PartShapes } from "./part.js";
+import { below, type ModelFile, type Part, PartShapes, unwrappedFile } from "./part.js";
 import { unsupported } from "./refusal.js";
 import { type Rename, renamed } from "./rename.js";
-import { taesdPart } from "./taesd.js";
+import { isTaesd, taesdPart } from "./taesd.js";
 
 /** Latents have an eighth of the picture's sides. */
 const LEVELS = 4;
@@ -31,21 +32,22 @@ export type RecognisedVae =
   | { readonly kind: "taesd"; readonly part: Part<TaesdConfig> };
 
 /** Recognises a file with a VAE or a tiny autoencoder. Throws model.unsupported for other files, model.invalid. */
-export function recogniseVae(file: ModelFile): RecognisedVae {
+export function recogniseVae(whole: ModelFile): RecognisedVae {
+  const file = unwrappedFile(whole, (weights) => isTaesd(weights) || findVae(weights, [...PREFIXES, ""]) !== undefined);
   const tiny = taesdPart(file);
   if (tiny !== undefined) return { kind: "taesd", part: tiny };
-  const prefix = findVae(file, [...PREFIXES, ""]);
-  if (prefix === undefined) throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  const prefix = findVae(file.weights, [...PREFIXES, ""]);
+  if (prefix === undefined) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
   return { kind: "vae", part: vaePart(file, prefix) };
 }
 
 /** The VAE of a checkpoint; undefined where there is none. Throws model.unsupported, model.invalid. */
 export function vaeOfCheckpoint(file: ModelFile): Part<VaeConfig> | undefined {
-  const prefix = findVae(file, PREFIXES);
+  const prefix = findVae(file.weights, PREFIXES);
   return prefix === undefined ? undefined : vaePart(file, prefix);
 }
 
-const findVae = ({ weights }: ModelFile, prefixes: readonly string[]): string | undefined =>
+const findVae = (weights: WeightMap, prefixes: readonly string[]): string | undefined =>
   prefixes.find((prefix) => MARKS.some((mark) => weights.has(prefix + mark)));
 
 /** Sizes and weights of a VAE, under LDM keys. */
@@ -53,7 +55,7 @@ function vaePart(file: ModelFile, prefix: string): Part<VaeConfig> {
   const own = below(file.weights, prefix);
   const isDiffusers = own.has("decoder.up_blocks.0.resnets.0.norm1.weight");
   const { weights, nameInFile } = renamed(own, isDiffusers ? RENAMES : [], prefix);
-  const shapes = new PartShapes(file.path, weights, nameInFile);
+  const shapes = new PartShapes(file, weights, nameInFile);
   const config = vaeConfig(shapes);
   const used = shapes.check(
     (network) => {
@@ -69,12 +71,16 @@ function vaePart(file: ModelFile, prefix: string): Part<VaeConfig> {
 
 function vaeConfig(shapes: PartShapes): VaeConfig {
   const first = shapes.weights.get("decoder.conv_in.weight")?.shape;
-  if (first?.length === 5) throw unsupported(shapes.file, EXPECTED, "one of videos");
+  if (first?.length === 5) throw unsupported(shapes.file.name, EXPECTED, "one of videos");
   const latentChannels = shapes.sides("decoder.conv_in.weight", 4)[1]!;
   if (latentChannels !== LATENT_CHANNELS)
-    throw unsupported(shapes.file, EXPECTED, `one with ${latentChannels} latent channels${familyOf(latentChannels)}`);
+    throw unsupported(
+      shapes.file.name,
+      EXPECTED,
+      `one with ${latentChannels} latent channels${familyOf(latentChannels)}`,
+    );
   const levels = shapes.count("decoder.up.", MOST_BLOCKS);
-  if (levels !== LEVELS) throw unsupported(shapes.file, `${EXPECTED} with ${LEVELS} levels`, `one with ${levels}`);
+  if (levels !== LEVELS) throw unsupported(shapes.file.name, `${EXPECTED} with ${LEVELS} levels`, `one with ${levels}`);
   const channels = shapes.sides("decoder.conv_out.weight", 4)[1]!;
   if (channels % GROUPS !== 0) throw shapes.invalid(`a VAE with a multiple of ${GROUPS} channels`, `${channels}`);
   const multipliers = Array.from({ length: levels }, (_, level) => {

@@ -2,12 +2,13 @@ import { describe, LatentkitError } from "../../../base/errors.js";
 import { KIND_WORDS, type ModelKind } from "../files/kinds.js";
 import { controlNetPart } from "../recognition/controlnet.js";
 import { foreignKind } from "../recognition/foreign.js";
+import { recogniseLora } from "../recognition/lora.js";
 import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "../recognition/recognise.js";
 import { unsupported } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
-import { readLora } from "../weights/lora/lora-file.js";
+import { refuseUnknown } from "../weights/lora/changes.js";
 import type { WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 
@@ -81,8 +82,9 @@ const FORMS = [
 ] as const;
 
 async function loraInWords(file: WeightFile): Promise<string> {
-  const { modules } = await readLora(file, readValues);
-  if (modules.size === 0) throw unsupported(file.path, "a LoRA", foreignKind(file.weights) ?? "unknown keys");
+  const lora = await recogniseLora(file, readValues);
+  const { modules } = lora;
+  refuseUnknown(lora, modules);
   const names = [...modules.keys()];
   const roles = new Set([...modules.values()].flatMap(({ tensors }) => [...tensors.keys()]));
   const has = (beginning: string) => [...roles].some((role) => role.startsWith(beginning));

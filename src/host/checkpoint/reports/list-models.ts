@@ -84,7 +84,7 @@ export async function listModels(options: ListModelsOptions): Promise<ListedMode
 async function describeFile({ kind, name, path }: ModelFile): Promise<ListedModel> {
   const bytes = (await stat(path).catch(() => undefined))?.size ?? 0;
   const unread = { kind, name, path, bytes, dtypes: [] };
-  const file = await orMessage(() => openModelFile(path));
+  const file = await orMessage(() => openModelFile({ name, path }));
   if ("message" in file) return { ...unread, refusal: file.message };
   const weights = [...file.weights.values()];
   const parameters = weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);

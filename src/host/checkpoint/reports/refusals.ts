@@ -11,6 +11,8 @@ import { requireUnet } from "../recognition/recognise.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
+import { joinFactors } from "../weights/factors.js";
+import type { NamedFile } from "../weights/stored.js";
 
 type Effort = "quick" | "whole";
 
@@ -53,7 +55,7 @@ export class FileRefusals {
   of(kind: ModelKind, name: string, effort: Effort = "whole"): FileRefusal | undefined {
     try {
       const file = this.folders.find(kind, name);
-      return file === undefined ? undefined : this.#ofPath(kind, file.path, effort);
+      return file === undefined ? undefined : this.#ofFile(kind, file, effort);
     } catch (error) {
       // a name that leads out of the folders, or that several files have, fails when the file is loaded
       if (error instanceof LatentkitError) return undefined;
@@ -69,25 +71,26 @@ export class FileRefusals {
     return known;
   }
 
-  #ofPath(kind: ModelKind, path: string, effort: Effort): FileRefusal | undefined {
+  #ofFile(kind: ModelKind, file: NamedFile, effort: Effort): FileRefusal | undefined {
+    const { path } = file;
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
     // a folder of diffusers is read when it is loaded
     if (!stats?.isFile()) return undefined;
     const key = [effort, kind, path, stats.size, stats.mtimeNs, stats.ino].map(String).join("\n");
     if (!this.#known.has(key)) {
-      this.#known.set(key, refusalOf(kind, path, effort));
+      this.#known.set(key, refusalOf(kind, file, effort));
       if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!);
     }
     return this.#known.get(key);
   }
 }
 
-function refusalOf(kind: ModelKind, path: string, effort: Effort): FileRefusal | undefined {
+function refusalOf(kind: ModelKind, file: NamedFile, effort: Effort): FileRefusal | undefined {
   try {
     // O_NONBLOCK: a pipe that has replaced the file does not wait for its writer
-    const descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const descriptor = openSync(file.path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
-      return readRefusal(kind, path, descriptor, effort);
+      return readRefusal(kind, file, descriptor, effort);
     } finally {
       closeSync(descriptor);
     }
@@ -99,7 +102,12 @@ function refusalOf(kind: ModelKind, path: string, effort: Effort): FileRefusal |
   }
 }
 
-function readRefusal(kind: ModelKind, path: string, descriptor: number, effort: Effort): FileRefusal | undefined {
+function readRefusal(
+  kind: ModelKind,
+  { name, path }: NamedFile,
+  descriptor: number,
+  effort: Effort,
+): FileRefusal | undefined {
   const { size } = fstatSync(descriptor);
   const start = readAt(descriptor, 0, Math.min(START_BYTES, size));
   const format = Buffer.from(start.subarray(0, 4)).toString("latin1");
@@ -113,8 +121,8 @@ function readRefusal(kind: ModelKind, path: string, descriptor: number, effort: 
   const header = readAt(descriptor, LENGTH_BYTES, length);
   if (effort === "quick" && USUAL[kind]?.some((mark) => Buffer.from(header.buffer).includes(mark))) return undefined;
   const { entries, metadata } = parseHeader(header, size);
-  const weights = new Map([...entries].map(([key, entry]) => [key, { ...entry, file: path }]));
-  recognise({ path, metadata, weights });
+  const weights = new Map([...entries].map(([key, entry]) => [key, { ...entry, key, file: path }]));
+  recognise({ name, metadata, weights: joinFactors({ name, weights }).weights });
   return undefined;
 }
 

@@ -3,6 +3,7 @@ import { describe, LatentkitError } from "../../../base/errors.js";
 import { headerLength, LENGTH_BYTES, parseHeader, type StoredEntry } from "../../../io/safetensors/header.js";
 import { toTensor } from "../../../io/safetensors/read.js";
 import type { ModelFile } from "../files/model-folders.js";
+import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
 
 /** Tensors with more are no embedding: 16 MiB hold a thousand rows of the widest encoder. */
 const MAX_BYTES = 2 ** 24;
@@ -45,7 +46,11 @@ export const subject = ({ name }: ModelFile): string => `Embedding ${describe(na
 function rowsOf(descriptor: number, encoder: { readonly name: string; readonly width: number }): Float32Array | string {
   const stats = fstatSync(descriptor);
   if (!stats.isFile()) throw new LatentkitError("model.invalid", "expected a regular file.");
-  const length = headerLength(readAt(descriptor, 0, Math.min(LENGTH_BYTES, stats.size)), stats.size);
+  const start = readAt(descriptor, 0, Math.min(START_BYTES, stats.size));
+  const other = damageOf(start, stats.size) ?? otherFormat(start);
+  if (other !== undefined)
+    throw new LatentkitError("model.invalid", `expected a .safetensors file, received ${other}.`);
+  const length = headerLength(start.subarray(0, LENGTH_BYTES), stats.size);
   const { entries } = parseHeader(readAt(descriptor, LENGTH_BYTES, length), stats.size);
   const tensors = tensorsOf(entries, encoder.name);
   if (tensors.length === 0) return `it has no tensor ${OWN_NAME} or clip_${encoder.name}`;
@@ -93,7 +98,12 @@ function tensorsOf(entries: ReadonlyMap<string, StoredEntry>, encoder: string): 
 
 function unreadable(file: ModelFile, error: unknown): LatentkitError {
   if (error instanceof LatentkitError)
-    return new LatentkitError("model.invalid", `${subject(file)}: ${error.message}`, {}, { cause: error });
+    return new LatentkitError(
+      "model.invalid",
+      `${subject(file)}: ${error.message.replace(/^Safetensors: /, "")}`,
+      {},
+      { cause: error },
+    );
   const { code } = error as NodeJS.ErrnoException;
   return new LatentkitError("file.read-failed", `${subject(file)} cannot be read (${code}).`, {}, { cause: error });
 }

@@ -24,8 +24,29 @@ export type WeightChanges = ReadonlyMap<string, readonly WeightChange[]>;
 
 /** TensorProto.DataType.FLOAT. */
 const FLOAT = { int: 1 };
-/** Key of a layer's factor beside its 8-bit weight. */
-const SCALE = "scale_weight";
+
+/** A weight as float32, times its factor: the whole of it, or the rows of these int64 ids. */
+export function floatsOf(graph: OnnxGraph, weight: StoredWeight, ids?: Value): Value {
+  const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
+  const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));
+  // of other types only the rows that are read are converted: Gather takes none of 8 bits
+  const isEightBits = weight.dtype.startsWith("F8");
+  const floats = isEightBits ? rowsOf(cast(graph.stored(weight))) : cast(rowsOf(graph.stored(weight)));
+  const { factor, shape } = weight;
+  if (factor === undefined) return floats;
+  const numbers = floatsOf(graph, factor);
+  const isOne = factor.shape.every((side) => side === 1);
+  const sides = graph.ints(isOne ? [1] : [shape[0]!, ...shape.slice(1).map(() => 1)]);
+  const factors = graph.node("Reshape", [numbers, sides]);
+  return graph.node("Mul", [floats, isOne ? factors : rowsOf(factors)]);
+}
+
+/** Whether a weight has no factor, or one number, or one for each of its rows: [], [1], [rows], [rows, 1] … */
+export function hasFittingFactor({ factor, shape }: StoredWeight): boolean {
+  if (factor === undefined) return true;
+  const [first = 1, ...others] = factor.shape;
+  return (first === 1 || first === shape[0]) && others.every((side) => side === 1);
+}
 
 /** A network that reads the weights of one part from their file. */
 export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightChanges = new Map()): Network {
@@ -42,18 +63,11 @@ export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightC
     const message = `Weight ${describe(key)}: expected shape ${expected}, received ${received}.`;
     throw new LatentkitError("model.invalid", message, { expected, received });
   };
-  const cast = (key: string, value: Value, { dtype }: StoredWeight): Value => {
-    const floats = dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT });
-    const scaleKey = scaleKeyOf(key);
-    const scale = scaleKey === undefined ? undefined : weights.get(scaleKey);
-    if (scaleKey === undefined || scale === undefined) return floats;
-    return graph.node("Mul", [floats, cast(scaleKey, graph.stored(scale), checked(scaleKey, scalarShape(scale)))]);
-  };
   const weight = (key: string, shape: readonly number[]): Value => {
     const entry = checked(key, shape);
     const known = values.get(key);
     if (known !== undefined) return known;
-    let value = cast(key, graph.stored(entry), entry);
+    let value = floatsOf(graph, entry);
     for (const change of changes.get(key) ?? []) value = change(graph, value, shape);
     values.set(key, value);
     return value;
@@ -67,16 +81,10 @@ export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightC
       const entry = checked(key, shape);
       // a changed table has to be whole; of others only the rows that are read are converted
       if (changes.has(key)) return graph.node("Gather", [weight(key, shape), ids]);
-      return cast(key, graph.node("Gather", [graph.stored(entry), ids]), entry);
+      return floatsOf(graph, entry, ids);
     },
   };
 }
-
-const scaleKeyOf = (key: string): string | undefined =>
-  key.endsWith(".weight") ? `${key.slice(0, -"weight".length)}${SCALE}` : undefined;
-
-/** The two shapes of a factor. */
-const scalarShape = ({ shape }: StoredWeight): readonly number[] => (shape.length === 0 ? [] : [1]);
 
 /** A network without a file, whose weights are inputs of the graph: `listed` has the shape of each by its key. */
 export function listedNetwork(

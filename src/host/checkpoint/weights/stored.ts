@@ -1,11 +1,15 @@
 import { type FileHandle, open, realpath, stat } from "node:fs/promises";
-import { describe, LatentkitError } from "../../../base/errors.js";
+import { LatentkitError } from "../../../base/errors.js";
 import { headerJson, headerLength, headerOf, LENGTH_BYTES, type StoredEntry } from "../../../io/safetensors/header.js";
 
 /** A tensor of a .safetensors file on disk. */
 export interface StoredWeight extends StoredEntry {
   /** Path without symbolic links. */
   readonly file: string;
+  /** The file's own key for it. */
+  readonly key: string;
+  /** Factor of the values of an 8-bit weight: one number, or one for each row. */
+  readonly factor?: StoredWeight;
 }
 
 /** Weights of one part of a checkpoint by key, without the part's prefix. */
@@ -13,6 +17,8 @@ export type WeightMap = ReadonlyMap<string, StoredWeight>;
 
 /** A file in the state in which it was opened. */
 export interface FileState {
+  /** Its name as graphs have it, below the folder of its kind: messages name it so. */
+  readonly name: string;
   /** Path without symbolic links. */
   readonly path: string;
   readonly bytes: number;
@@ -28,11 +34,25 @@ export interface WeightFile extends FileState {
   readonly weights: WeightMap;
 }
 
+/** A model file before it is opened. */
+export interface NamedFile {
+  /** As in FileState. */
+  readonly name: string;
+  readonly path: string;
+}
+
+/** Longer names are cut at their beginning, which is the folder. */
+const LONGEST_NAME = 160;
+
+/** A file's name in a message. */
+export const quotedName = (name: string): string =>
+  JSON.stringify(name.length > LONGEST_NAME ? `…${name.slice(-LONGEST_NAME)}` : name);
+
 /**
  * Reads the header of a .safetensors file. Throws file.not-found, file.read-failed and, for a damaged header, a file that
  * is longer or shorter than its tensors, or another kind of file, safetensors.invalid.
  */
-export async function openWeightFile(path: string): Promise<WeightFile> {
+export async function openWeightFile({ name, path }: NamedFile): Promise<WeightFile> {
   try {
     const file = await realpath(path);
     const handle = await open(file, "r");
@@ -45,24 +65,24 @@ export async function openWeightFile(path: string): Promise<WeightFile> {
       await new Promise((resolve) => setImmediate(resolve));
       const header = headerOf(root, length, bytes);
       const weights = new Map<string, StoredWeight>();
-      for (const [key, entry] of header.entries) weights.set(key, { ...entry, file });
-      return { path: file, bytes, modifiedNs: mtimeNs, inode: ino, metadata: header.metadata, weights };
+      for (const [key, entry] of header.entries) weights.set(key, { ...entry, file, key });
+      return { name, path: file, bytes, modifiedNs: mtimeNs, inode: ino, metadata: header.metadata, weights };
     } finally {
       await handle.close();
     }
   } catch (error) {
-    throw readError(path, error);
+    throw readError(name, error);
   }
 }
 
 /** Whether the file has another size, time of change or inode than when it was opened, or is gone. */
-export async function hasChanged({ path, bytes, modifiedNs, inode }: FileState): Promise<boolean> {
+export async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): Promise<boolean> {
   try {
     const { size, mtimeNs, ino } = await stat(path, { bigint: true });
     return Number(size) !== bytes || mtimeNs !== modifiedNs || ino !== inode;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
-    throw readError(path, error);
+    throw readError(name, error);
   }
 }
 
@@ -78,13 +98,15 @@ async function readAt(handle: FileHandle, position: number, length: number): Pro
   return bytes.subarray(0, filled);
 }
 
-function readError(path: string, error: unknown): LatentkitError {
+function readError(name: string, error: unknown): LatentkitError {
   const cause = { cause: error };
   if (error instanceof LatentkitError) {
     if (error.code !== "safetensors.invalid") return error;
-    return new LatentkitError(error.code, `${describe(path)}: ${error.message}`, {}, cause);
+    const reason = error.message.replace(/^Safetensors: /, "");
+    return new LatentkitError(error.code, `Model ${quotedName(name)}: ${reason}`, error.details, cause);
   }
   const { code } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT") return new LatentkitError("file.not-found", `File ${describe(path)} not found.`, {}, cause);
-  return new LatentkitError("file.read-failed", `File ${describe(path)} cannot be read: ${code}.`, {}, cause);
+  if (code === "ENOENT")
+    return new LatentkitError("file.not-found", `Model ${quotedName(name)} is not there any more.`, {}, cause);
+  return new LatentkitError("file.read-failed", `Model ${quotedName(name)} cannot be read: ${code}.`, {}, cause);
 }

@@ -1,61 +1,85 @@
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
+import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
+import type { StoredType } from "../../../io/safetensors/header.js";
 import { toTensor } from "../../../io/safetensors/read.js";
-import type { StoredWeight } from "./stored.js";
+import { quotedName, type StoredWeight } from "./stored.js";
 
 /** Weights of more bytes are read by the runtime alone. */
 const MOST_BYTES = 2 ** 20;
 
+/** Reads the values of a weight of few numbers. */
+export type ReadValues = (weight: StoredWeight) => Promise<ArrayLike<number>>;
+
 /**
- * Reads the values of a small weight. Throws model.invalid for more than 1 MiB, types that are no floats of at most 32
- * bits, and a file that has become shorter, file.read-failed where it cannot be read.
+ * Reads the values of a small weight of any type, without its factor. Throws model.invalid for more than 1 MiB and a file
+ * that has become shorter, file.read-failed where it cannot be read.
  */
-export async function readValues({ file, dtype, shape, from, to }: StoredWeight): Promise<Float32Array> {
-  if (to - from > MOST_BYTES) throw invalid(file, `at most ${MOST_BYTES} bytes`, `${to - from}`);
-  const bytes = await readBytes(file, from, to - from);
+export async function readValues(weight: StoredWeight): Promise<Float64Array> {
+  const { dtype, shape } = weight;
+  const bytes = await readStored(weight);
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
   switch (dtype) {
     case "F32":
     case "F16":
     case "BF16":
-      return toTensor({ dtype, shape, bytes }).data;
+      return Float64Array.from(toTensor({ dtype, shape, bytes }).data);
     case "F8_E4M3":
-      return Float32Array.from(bytes, valueOfE4m3);
+      return Float64Array.from(bytes, valueOfE4m3);
     case "F8_E5M2": {
       // the upper half of a 16-bit float
       const halves = new Uint8Array(2 * bytes.length);
       for (const [i, byte] of bytes.entries()) halves[2 * i + 1] = byte;
-      return toTensor({ dtype: "F16", shape, bytes: halves }).data;
+      return Float64Array.from(toTensor({ dtype: "F16", shape, bytes: halves }).data);
     }
-    default:
-      throw invalid(file, "floats", dtype);
+    default: {
+      const [size, valueAt] = OTHER_TYPES[dtype];
+      return Float64Array.from({ length: bytes.length / size }, (_, i) => valueAt(view, i * size));
+    }
   }
 }
 
-async function readBytes(file: string, from: number, length: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(length);
+type ValueAt = (view: DataView, at: number) => number;
+
+/** Bytes of a value and how it is read, by type. Whole numbers of 64 bits are rounded as a double rounds them. */
+const OTHER_TYPES: Readonly<
+  Record<Exclude<StoredType, "F32" | "F16" | "BF16" | "F8_E4M3" | "F8_E5M2">, readonly [size: number, at: ValueAt]>
+> = {
+  BOOL: [1, (view, at) => view.getUint8(at)],
+  U8: [1, (view, at) => view.getUint8(at)],
+  I8: [1, (view, at) => view.getInt8(at)],
+  U16: [2, (view, at) => view.getUint16(at, true)],
+  I16: [2, (view, at) => view.getInt16(at, true)],
+  U32: [4, (view, at) => view.getUint32(at, true)],
+  I32: [4, (view, at) => view.getInt32(at, true)],
+  U64: [8, (view, at) => Number(view.getBigUint64(at, true))],
+  I64: [8, (view, at) => Number(view.getBigInt64(at, true))],
+  F64: [8, (view, at) => view.getFloat64(at, true)],
+};
+
+/** Bytes of a small weight as the file has them. Throws as readValues. */
+export async function readStored(weight: StoredWeight): Promise<Uint8Array> {
+  const { file, from, to } = weight;
+  if (to - from > MOST_BYTES) throw invalid(weight, `at most ${MOST_BYTES} bytes`, `${to - from}`);
+  let handle: FileHandle | undefined;
   try {
-    const handle = await open(file, "r");
-    try {
-      let filled = 0;
-      while (filled < length) {
-        const { bytesRead } = await handle.read(bytes, filled, length - filled, from + filled);
-        if (bytesRead === 0) throw invalid(file, `${from + length} bytes`, `${from + filled}`);
-        filled += bytesRead;
-      }
-    } finally {
-      await handle.close();
+    handle = await open(file, "r");
+    const bytes = new Uint8Array(to - from);
+    let filled = 0;
+    while (filled < bytes.length) {
+      const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, from + filled);
+      if (bytesRead === 0) throw invalid(weight, `${to} bytes`, `${from + filled}`);
+      filled += bytesRead;
     }
+    return bytes;
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const { code } = error as NodeJS.ErrnoException;
-    throw new LatentkitError(
-      "file.read-failed",
-      `File ${describe(file)} cannot be read: ${code}.`,
-      {},
-      { cause: error },
-    );
+    const message = `Model ${quotedName(basename(file))} cannot be read: ${code}.`;
+    throw new LatentkitError("file.read-failed", message, {}, { cause: error });
+  } finally {
+    await handle?.close();
   }
-  return bytes;
 }
 
 /** The value of an 8-bit float: 1 bit of sign, 4 of exponent, 3 of fraction; all ones are NaN, and there is no infinity. */
@@ -66,5 +90,7 @@ function valueOfE4m3(byte: number): number {
   return exponent === 0 ? sign * fraction * 2 ** -9 : sign * (1 + fraction / 8) * 2 ** (exponent - 7);
 }
 
-const invalid = (file: string, expected: string, received: string): LatentkitError =>
-  new LatentkitError("model.invalid", `A weight of ${describe(file)}: expected ${expected}, received ${received}.`);
+function invalid({ file, key }: StoredWeight, expected: string, received: string): LatentkitError {
+  const message = `Model ${quotedName(basename(file))}: expected tensor ${describe(key)} of ${expected}, received ${received}.`;
+  return new LatentkitError("model.invalid", message, { expected, received });
+}

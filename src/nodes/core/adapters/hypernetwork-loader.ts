@@ -14,7 +14,7 @@ export const hypernetworkLoader = defineNode({
   outputs: { MODEL: "MODEL" },
   run: async ({ model, hypernetwork_name, strength }, { host, signal, log }) => {
     if (strength === 0) return { MODEL: model };
-    const hypernetwork = await loadHostFile("hypernetworks", hypernetwork_name, { host, signal, log });
+    const hypernetwork = await loadHostFile("hypernetworks", { hypernetwork_name }, { host, signal, log });
     const inputs = { hypernetwork, strength };
     return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, host) };
   },

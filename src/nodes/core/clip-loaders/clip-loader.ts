@@ -20,6 +20,6 @@ export const clipLoader = defineNode({
   },
   outputs: { CLIP: "CLIP" },
   run: async ({ clip_name, type }, { host, signal, log }) => ({
-    CLIP: await loadHostFile("text_encoders", clip_name, { host, signal, log }, { type }),
+    CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
   }),
 });

@@ -20,6 +20,6 @@ export const dualClipLoader = defineNode({
   },
   outputs: { CLIP: "CLIP" },
   run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
-    CLIP: await joinedClips([clip_name1, clip_name2], { host, signal, log }, { type }),
+    CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
   }),
 });

@@ -1,4 +1,5 @@
 import { defineNode } from "../../define.js";
+import { loadHostCheckpoint } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 
 /** Input with the choice of the host's checkpoints. */
@@ -19,7 +20,7 @@ export const checkpointLoaderSimple = defineNode({
     { name: "VAE", type: "VAE" },
   ],
   run: async ({ ckpt_name }, { host, signal, log }) => {
-    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal, log);
+    const { model, clip, vae } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
     return { MODEL: model, CLIP: clip, VAE: vae };
   },
 });

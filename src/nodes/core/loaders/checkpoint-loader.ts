@@ -1,5 +1,5 @@
 import { defineNode } from "../../define.js";
-import { lacking } from "../../host-files.js";
+import { lacking, loadHostCheckpoint } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 import { checkpointName } from "./checkpoint-loader-simple.js";
 
@@ -24,7 +24,7 @@ export const checkpointLoader = defineNode({
     { name: "VAE", type: "VAE" },
   ],
   run: async ({ config_name, ckpt_name }, { host, signal, log }) => {
-    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal, log);
+    const { model, clip, vae } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
     if (!SKIPS_LAYER.includes(config_name)) return { MODEL: model, CLIP: clip, VAE: vae };
     if (clip.atLayer === undefined) throw lacking(host, `no earlier layers of a clip, which ${config_name} asks for`);
     return { MODEL: model, CLIP: clip.atLayer(-2), VAE: vae };

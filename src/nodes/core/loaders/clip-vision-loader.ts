@@ -9,6 +9,6 @@ export const clipVisionLoader = defineNode({
   inputs: { clip_name: fileName("clip_vision") },
   outputs: { CLIP_VISION: "CLIP_VISION" },
   run: async ({ clip_name }, { host, signal, log }) => ({
-    CLIP_VISION: await loadHostFile("clip_vision", clip_name, { host, signal, log }),
+    CLIP_VISION: await loadHostFile("clip_vision", { clip_name }, { host, signal, log }),
   }),
 });

@@ -9,6 +9,6 @@ export const controlNetLoader = defineNode({
   inputs: { control_net_name: fileName("controlnet") },
   outputs: { CONTROL_NET: "CONTROL_NET" },
   run: async ({ control_net_name }, { host, signal, log }) => ({
-    CONTROL_NET: await loadHostFile("controlnet", control_net_name, { host, signal, log }),
+    CONTROL_NET: await loadHostFile("controlnet", { control_net_name }, { host, signal, log }),
   }),
 });

@@ -10,6 +10,6 @@ export const diffControlNetLoader = defineNode({
   inputs: { model: model(), control_net_name: fileName("controlnet") },
   outputs: { CONTROL_NET: "CONTROL_NET" },
   run: async ({ control_net_name }, { host, signal, log }) => ({
-    CONTROL_NET: await loadHostFile("controlnet", control_net_name, { host, signal, log }),
+    CONTROL_NET: await loadHostFile("controlnet", { control_net_name }, { host, signal, log }),
   }),
 });

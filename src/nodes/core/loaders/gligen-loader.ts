@@ -8,6 +8,6 @@ export const gligenLoader = defineNode({
   inputs: { gligen_name: fileName("gligen") },
   outputs: { GLIGEN: "GLIGEN" },
   run: async ({ gligen_name }, { host, signal, log }) => ({
-    GLIGEN: await loadHostFile("gligen", gligen_name, { host, signal, log }),
+    GLIGEN: await loadHostFile("gligen", { gligen_name }, { host, signal, log }),
   }),
 });

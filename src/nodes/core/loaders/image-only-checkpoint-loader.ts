@@ -1,6 +1,6 @@
 import { describe } from "../../../base/errors.js";
 import { defineNode } from "../../define.js";
-import { lacking } from "../../host-files.js";
+import { lacking, loadHostCheckpoint } from "../../host-files.js";
 import { checkpointName } from "./checkpoint-loader-simple.js";
 
 export const imageOnlyCheckpointLoader = defineNode({
@@ -15,7 +15,7 @@ export const imageOnlyCheckpointLoader = defineNode({
     { name: "VAE", type: "VAE" },
   ],
   run: async ({ ckpt_name }, { host, signal, log }) => {
-    const { model, vae, clipVision } = await host.loadCheckpoint(ckpt_name, signal, log);
+    const { model, vae, clipVision } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
     if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
     return { MODEL: model, CLIP_VISION: clipVision, VAE: vae };
   },

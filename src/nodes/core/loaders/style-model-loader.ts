@@ -9,6 +9,6 @@ export const styleModelLoader = defineNode({
   inputs: { style_model_name: fileName("style_models") },
   outputs: { STYLE_MODEL: "STYLE_MODEL" },
   run: async ({ style_model_name }, { host, signal, log }) => ({
-    STYLE_MODEL: await loadHostFile("style_models", style_model_name, { host, signal, log }),
+    STYLE_MODEL: await loadHostFile("style_models", { style_model_name }, { host, signal, log }),
   }),
 });

@@ -1,6 +1,6 @@
 import { describe } from "../../../base/errors.js";
 import { defineNode } from "../../define.js";
-import { lacking } from "../../host-files.js";
+import { lacking, loadHostCheckpoint } from "../../host-files.js";
 import { checkpointName } from "./checkpoint-loader-simple.js";
 
 export const unclipCheckpointLoader = defineNode({
@@ -15,7 +15,7 @@ export const unclipCheckpointLoader = defineNode({
     { name: "CLIP_VISION", type: "CLIP_VISION" },
   ],
   run: async ({ ckpt_name }, { host, signal, log }) => {
-    const { model, clip, vae, clipVision } = await host.loadCheckpoint(ckpt_name, signal, log);
+    const { model, clip, vae, clipVision } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
     if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
     return { MODEL: model, CLIP: clip, VAE: vae, CLIP_VISION: clipVision };
   },

@@ -15,6 +15,6 @@ export const unetLoader = defineNode({
   },
   outputs: { MODEL: "MODEL" },
   run: async ({ unet_name, weight_dtype }, { host, signal, log }) => ({
-    MODEL: await loadHostFile("diffusion_models", unet_name, { host, signal, log }, { weight_dtype }),
+    MODEL: await loadHostFile("diffusion_models", { unet_name }, { host, signal, log }, { weight_dtype }),
   }),
 });

@@ -9,6 +9,6 @@ export const upscaleModelLoader = defineNode({
   inputs: { model_name: fileName("upscale_models") },
   outputs: { UPSCALE_MODEL: "UPSCALE_MODEL" },
   run: async ({ model_name }, { host, signal, log }) => ({
-    UPSCALE_MODEL: await loadHostFile("upscale_models", model_name, { host, signal, log }),
+    UPSCALE_MODEL: await loadHostFile("upscale_models", { model_name }, { host, signal, log }),
   }),
 });

@@ -9,6 +9,6 @@ export const vaeLoader = defineNode({
   inputs: { vae_name: fileName("vae") },
   outputs: { VAE: "VAE" },
   run: async ({ vae_name }, { host, signal, log }) => ({
-    VAE: await loadHostFile("vae", vae_name, { host, signal, log }),
+    VAE: await loadHostFile("vae", { vae_name }, { host, signal, log }),
   }),
 });

@@ -1,10 +1,22 @@
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, utimesSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { executeGraph, randn, Tensor } from "latentkit";
+import { dirname, join } from "node:path";
+import { type Checkpoint, executeGraph, randn, render, Tensor } from "latentkit";
+import { CheckpointControlNet } from "#src/host/checkpoint/control-net.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
 import { refuses } from "../../../helpers/errors.js";
 import { copyWeights, someContext, tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
+import { f32, type RawTensor, writeWeights } from "../../../helpers/models/weight-file.js";
 
 const tiny = (name: string): string => join(tinyModels(), `${name}.safetensors`);
 
@@ -53,13 +65,86 @@ describe("ModelLoader", () => {
   it("says which loader has what a checkpoint lacks", async () => {
     const { clip, vae } = await host().loadCheckpoint("bare.safetensors");
     const sentence = (part: string, loader: string) =>
-      new RegExp(`^"sub/bare\\.safetensors" holds no ${part}: load one with ${loader}\\.$`);
+      new RegExp(`^Model "sub/bare\\.safetensors" holds no ${part}: load one with ${loader}\\.$`);
     await refuses(() => clip.encoders, "model.invalid", sentence("text encoder", "CLIPLoader or DualCLIPLoader"));
     const decoded = vae.decode!(Tensor.zeros([1, 4, 8, 8]));
     await refuses(decoded, "model.invalid", sentence("VAE", "VAELoader"));
     await refuses(vae.encode!(Tensor.zeros([1, 64, 64, 3])), "model.invalid", sentence("VAE", "VAELoader"));
     const one = host().loadCheckpoint("one-encoder.safetensors");
     await refuses(one, "model.invalid", /expected text encoders of 128 channels, as its UNet takes, received 64/);
+  });
+
+  it("computes the same from 8-bit weights with factors as from the products, in every part", async () => {
+    const file = readSafetensors(readFileSync(tiny("checkpoints/tiny-sd1")));
+    const wrapped: Record<string, RawTensor> = {};
+    for (const [key, { dtype, shape, bytes }] of file.tensors) {
+      wrapped[`module.${key}`] = { dtype, shape, bytes };
+      if (dtype !== "F16" || !key.endsWith(".weight")) continue;
+      // halves are exact: the exponent is one less, and no weight is that small
+      const values = toTensor({ dtype, shape, bytes }).data.map((value) => value / 2);
+      wrapped[`module.${key}`] = f32(shape, [...values]);
+      wrapped[`module.${key}_scale`] =
+        shape.length === 2 ? f32([shape[0]!, 1], new Array(shape[0]!).fill(2)) : f32([], [2]);
+    }
+    writeWeights(own("checkpoints/scaled"), wrapped);
+    const [plain, scaled] = [
+      await host().loadCheckpoint("tiny-sd1.safetensors"),
+      await host().loadCheckpoint("scaled.safetensors"),
+    ];
+    const x = randn([1, 4, 8, 8], { seed: 1 });
+    const cond = [[someContext(1), {}]] as never;
+    const chunk = [[49406, 320, 2368, ...new Array<number>(74).fill(49407)]];
+    const net = await host().loadFile!("controlnet", "tiny-sd1-control.safetensors");
+    const { part } = net as CheckpointControlNet;
+    const control = {
+      net: new CheckpointControlNet(part, true),
+      hint: Tensor.full([1, 64, 64, 3], 0.5),
+      strength: 1,
+      start: 0,
+      end: 1,
+    };
+    const guided = [[someContext(1), { control }]] as never;
+    const computed = async ({ model, clip, vae }: Checkpoint) => [
+      (await model.predict!(x, 1, cond)).data,
+      (await model.predict!(x, 1, guided)).data,
+      (await clip.encoders[0]!.encode(chunk)).cond.data,
+      (await vae.decode!(x)).data,
+    ];
+    assert.deepEqual(await computed(scaled), await computed(plain));
+  });
+
+  it("finds a file that was added after its folder was listed, in a graph at once", async () => {
+    const load = async (vae_name: string) =>
+      render(
+        { 1: { class_type: "VAELoader", inputs: { vae_name } } },
+        { host: host(), targets: ["1"], output: "memory" },
+      );
+    mkdirSync(join(more, "vae/sub"), { recursive: true });
+    await load("tiny-vae.safetensors");
+    for (const name of ["one.safetensors", "sub/two.safetensors", "sub/three.safetensors"]) {
+      copyFileSync(tiny("vae/tiny-vae"), join(more, "vae", name));
+      const { error, status } = await load(name.slice(name.lastIndexOf("/") + 1));
+      assert.deepEqual([status, error], ["success", undefined]);
+    }
+  });
+
+  it("names files as graphs do, with the input, in the errors of nodes", async () => {
+    const page = "<!DOCTYPE html><html><body>You have to sign in to download this file.</body></html>";
+    const name = `${"a-folder-with-a-long-name/".repeat(3)}page.safetensors`;
+    for (const [kind, class_type, input] of [
+      ["vae", "VAELoader", "vae_name"],
+      ["checkpoints", "CheckpointLoaderSimple", "ckpt_name"],
+    ] as const) {
+      const path = join(more, kind, name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, page);
+      const graph = { 7: { class_type, inputs: { [input]: name } } };
+      const { error } = await render(graph, { host: host(), targets: ["7"], output: "memory" });
+      const { message, details } = await refuses(Promise.reject(error), "model.unsupported");
+      const start = `Node 7 (${class_type}), input "${input}": Model "${name}": expected a .safetensors file, received a web page: `;
+      assert.ok(message.startsWith(start), message);
+      assert.deepEqual([details.nodeId, details.input], ["7", input]);
+    }
   });
 
   it("lists the nearest names where one is missing", async () => {
@@ -76,7 +161,11 @@ describe("ModelLoader", () => {
     utimesSync(own("checkpoints/changing"), new Date(), new Date(mtimeMs + 5000));
     const x = randn([1, 4, 8, 8], { seed: 1 });
     const cond = [[someContext(1), {}]] as never;
-    await refuses(first.model.predict!(x, 1, cond), "model.invalid", /changing\.safetensors has changed since it was/);
+    await refuses(
+      first.model.predict!(x, 1, cond),
+      "model.invalid",
+      /^Model "changing\.safetensors" has changed since it was/,
+    );
     const second = await host().loadCheckpoint(name);
     assert.notEqual(second, first);
     assert.deepEqual([...(await second.model.predict!(x, 1, cond)).shape], [1, 4, 8, 8]);

@@ -1,6 +1,8 @@
-import { describe } from "../../../../base/errors.js";
+import { describe, LatentkitError } from "../../../../base/errors.js";
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
 import type { WeightChange, WeightChanges } from "../network.js";
+import { quotedName } from "../stored.js";
+import { beginnings } from "../wrapped-keys.js";
 import type { LoraFile } from "./lora-file.js";
 import { type LoraTarget, type Place, placesByName } from "./names.js";
 import { biasChange, weightChange } from "./weight-change.js";
@@ -15,22 +17,32 @@ interface PlacedChange {
 /**
  * Changes that a LoRA makes to the weights of one network, none for strength 0. A layer that the network does not have is
  * left out: see unmatchedModules. Throws model.invalid where a tensor does not fit the weight it is for, or lacks another
- * that belongs to it.
+ * that belongs to it; model.unsupported for a tensor of a form that is not known: a layer is never changed by half.
  */
 export function changesOf(lora: LoraFile, target: LoraTarget, strength: number): WeightChanges {
   const placed = new Map<string, PlacedChange[]>();
   const add = (place: Place | undefined, changeOf: typeof weightChange, name: string) => {
     if (place === undefined) return;
     const shape = placeShape(place, target.weights.get(place.key)!.shape);
-    const change = changeOf(lora.path, lora.modules.get(name)!, shape, strength);
+    const change = changeOf(lora.name, lora.modules.get(name)!, shape, strength);
     if (change !== undefined) placed.set(place.key, [...(placed.get(place.key) ?? []), { place, change }]);
   };
   const places = strength === 0 ? undefined : placesByName(target);
+  if (places !== undefined) refuseUnknown(lora, places);
   for (const name of lora.modules.keys()) {
     add(places?.get(name)?.weight, weightChange, name);
     add(places?.get(name)?.bias, biasChange, name);
   }
   return new Map([...placed].map(([key, changes]) => [key, [combined(changes)]]));
+}
+
+/** Throws model.unsupported for a tensor of a form that is not known, where it is of one of these layers. */
+export function refuseUnknown({ name, unknown }: LoraFile, layers: ReadonlyMap<string, unknown>): void {
+  for (const key of unknown) {
+    if (!beginnings(key).some((beginning) => layers.has(beginning))) continue;
+    const message = `LoRA ${quotedName(name)}: its tensor ${describe(key)} changes a layer in a way that latentkit does not know.`;
+    throw new LatentkitError("model.unsupported", message, { received: describe(key) });
+  }
 }
 
 /** Layers and keys of a LoRA that none of these networks has. */
@@ -54,7 +66,7 @@ export function unmatchedWarning(lora: LoraFile, unmatched: readonly string[]): 
   if (unmatched.length === 0) return undefined;
   const names = unmatched.slice(0, SHOWN).map((name) => describe(name));
   const rest = unmatched.length > SHOWN ? ` and ${unmatched.length - SHOWN} more` : "";
-  return `LoRA ${describe(lora.path)}: the model has no layers for ${names.join(", ")}${rest}.`;
+  return `LoRA ${quotedName(lora.name)}: the model has no layers for ${names.join(", ")}${rest}.`;
 }
 
 /** Shape that a LoRA sees of a weight. */

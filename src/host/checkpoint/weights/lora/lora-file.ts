@@ -1,9 +1,9 @@
 import { describe, LatentkitError } from "../../../../base/errors.js";
-import type { StoredWeight, WeightFile, WeightMap } from "../stored.js";
+import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../stored.js";
+import type { ReadValues } from "../values.js";
+import { unwrapped } from "../wrapped-keys.js";
 import { readKey, type TensorRole } from "./keys.js";
-
-/** Reads the values of a weight of few numbers. */
-export type ReadValues = (weight: StoredWeight) => Promise<Float32Array>;
+import { type Alpha, alphaInMetadata, metadataNote } from "./metadata.js";
 
 /** A tensor of a LoRA file under its full key. */
 export interface LoraTensor {
@@ -12,45 +12,61 @@ export interface LoraTensor {
 }
 
 /** All that a LoRA file holds for one layer of a network. */
-export interface LoraModule {
+export interface LoraModule extends Alpha {
   readonly tensors: ReadonlyMap<TensorRole, LoraTensor>;
-  /** Numerator of the factor alpha / rank. Absent: the factor is 1. */
-  readonly alpha?: number;
 }
 
 /** A LoRA file by layers, in the names of its own style. */
 export interface LoraFile {
-  readonly path: string;
+  readonly name: string;
   readonly modules: ReadonlyMap<string, LoraModule>;
   /** Textual inversions that are bundled with it, by name: the tensors of each under the keys of an embedding's file. */
   readonly embeddings: ReadonlyMap<string, WeightMap>;
   /** Keys that belong to no known form of LoRA. */
   readonly unknown: readonly string[];
+  /** One sentence on what its metadata says and is not applied. */
+  readonly note?: string;
 }
 
 const BUNDLED = "bundle_emb.";
 const PARAMETERS = ".string_to_param.";
 
 /**
- * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. Throws model.invalid for an alpha that
- * is no finite number, and as `read`.
+ * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. An alpha that is no tensor is read from
+ * the metadata. Throws model.invalid for an alpha that is no finite number and for two tensors of one role, and as `read`.
  */
-export async function readLora({ path, weights }: WeightFile, read: ReadValues): Promise<LoraFile> {
+export async function readLora(file: WeightFile, read: ReadValues): Promise<LoraFile> {
+  const { name: fileName, metadata } = file;
+  const { weights } = unwrapped(file.weights, (inner) => [...inner.keys()].some((key) => STYLES.test(key)));
   const tensors = new Map<string, Map<TensorRole, LoraTensor>>();
   const embeddings = new Map<string, Map<string, StoredWeight>>();
   const unknown: string[] = [];
   for (const [key, weight] of weights) {
     const parts = key.startsWith(BUNDLED) ? bundledParts(key) : readKey(key);
     if (parts === undefined) unknown.push(key);
-    else if ("role" in parts) entryOf(tensors, parts.module).set(parts.role, { key, weight });
-    else entryOf(embeddings, parts.embedding).set(parts.key, weight);
+    else if ("role" in parts) {
+      const ofModule = entryOf(tensors, parts.module);
+      const other = ofModule.get(parts.role);
+      if (other !== undefined)
+        throw invalid(fileName, describe(other.key), `one tensor ${parts.role}`, `${describe(key)} too`);
+      ofModule.set(parts.role, { key, weight });
+    } else entryOf(embeddings, parts.embedding).set(parts.key, weight);
   }
   const modules = new Map<string, LoraModule>();
+  const inMetadata = alphaInMetadata(fileName, metadata);
   for (const [name, ofModule] of tensors) {
     const alpha = ofModule.get("alpha");
-    modules.set(name, { tensors: ofModule, ...(alpha !== undefined && { alpha: await readAlpha(path, alpha, read) }) });
+    if (alpha === undefined) modules.set(name, { tensors: ofModule, ...inMetadata(name) });
+    else modules.set(name, { tensors: ofModule, alpha: await readAlpha(fileName, alpha, read) });
   }
-  return { path, modules, embeddings, unknown };
+  const lacksAlpha = [...modules.values()].some(({ alpha, tensors }) => alpha === undefined && tensors.has("up"));
+  return {
+    name: fileName,
+    modules,
+    embeddings,
+    unknown,
+    note: lacksAlpha ? metadataNote(fileName, metadata) : undefined,
+  };
 }
 
 /** Name and key of a bundled embedding: `bundle_emb.NAME.string_to_param.*`, or `bundle_emb.NAME.clip_l`. */
@@ -61,14 +77,28 @@ function bundledParts(key: string): { embedding: string; key: string } | undefin
   return { embedding: key.slice(BUNDLED.length, end), key: key.slice(end + 1) };
 }
 
-async function readAlpha(path: string, { key, weight }: LoraTensor, read: ReadValues): Promise<number> {
-  const subject = `LoRA ${describe(path)}: alpha ${describe(key)}`;
+async function readAlpha(name: string, { key, weight }: LoraTensor, read: ReadValues): Promise<number> {
+  const subject = `alpha ${describe(key)}`;
   const count = weight.shape.reduce((product, side) => product * side, 1);
-  if (count !== 1) throw new LatentkitError("model.invalid", `${subject}: expected one number, received ${count}.`);
+  if (count !== 1) throw invalid(name, subject, "one number", `${count}`);
   const alpha = (await read(weight))[0]!;
   if (Number.isFinite(alpha)) return alpha;
-  throw new LatentkitError("model.invalid", `${subject}: expected a finite number, received ${alpha}.`);
+  throw invalid(name, subject, "a finite number", `${alpha}`);
 }
+
+/** Beginnings of the layers' names in all styles of LoRAs that are known. */
+const STYLES =
+  /^(?:lora_(?:unet|te\d?)_|lycoris_|bundle_emb\.|base_model\.|(?:unet|text_encoders?|text_encoder_2|model\.diffusion_model|diffusion_model|down_blocks|mid_block|up_blocks)\.)/;
+
+const invalid = (name: string, subject: string, expected: string, received: string): LatentkitError =>
+  new LatentkitError(
+    "model.invalid",
+    `LoRA ${quotedName(name)}: ${subject}: expected ${expected}, received ${received}.`,
+    {
+      expected,
+      received,
+    },
+  );
 
 function entryOf<Key, Value>(maps: Map<string, Map<Key, Value>>, name: string): Map<Key, Value> {
   const known = maps.get(name);

@@ -1,5 +1,7 @@
 import { describe, LatentkitError } from "../../../../base/errors.js";
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
+import { floatsOf, hasFittingFactor } from "../network.js";
+import { quotedName } from "../stored.js";
 import type { TensorRole } from "./keys.js";
 import type { LoraModule, LoraTensor } from "./lora-file.js";
 
@@ -10,8 +12,6 @@ export type Expression = (graph: OnnxGraph) => Value;
 const MOST_RANK = 8192;
 /** Sides that a message shows. */
 const MOST_SHOWN = 8;
-/** TensorProto.DataType.FLOAT. */
-const FLOAT = { int: 1 };
 
 /** The tensors of a LoRA for one weight, as matrices whose shapes are checked: a weight is one of its first side by all others. */
 export class ModuleTensors {
@@ -21,12 +21,12 @@ export class ModuleTensors {
   readonly channels: number;
   /** Sides of a convolution's kernel, none for other weights. */
   readonly kernel: readonly number[];
-  readonly #path: string;
+  readonly #name: string;
   readonly #module: LoraModule;
   readonly #shape: readonly number[];
 
-  constructor(path: string, module: LoraModule, shape: readonly number[]) {
-    this.#path = path;
+  constructor(name: string, module: LoraModule, shape: readonly number[]) {
+    this.#name = name;
     this.#module = module;
     this.#shape = shape;
     [this.rows, this.channels] = [shape[0] ?? 1, shape[1] ?? 1];
@@ -49,7 +49,7 @@ export class ModuleTensors {
     const [first] = this.#module.tensors.values();
     throw new LatentkitError(
       "model.invalid",
-      `LoRA ${describe(this.#path)}: expected a tensor ${role} beside ${describe(first?.key)}, received none.`,
+      `LoRA ${quotedName(this.#name)}: expected a tensor ${role} beside ${describe(first?.key)}, received none.`,
     );
   }
 
@@ -79,8 +79,10 @@ export class ModuleTensors {
   floats(tensor: LoraTensor): Expression {
     const { weight } = tensor;
     if (!weight.dtype.includes("F")) throw this.misfit(tensor, "a type of floats", weight.dtype);
-    if (weight.dtype === "F32") return (graph) => graph.stored(weight);
-    return (graph) => graph.node("Cast", [graph.stored(weight)], { to: FLOAT });
+    const { factor } = weight;
+    if (factor !== undefined && !(factor.dtype.includes("F") && hasFittingFactor(weight)))
+      throw this.misfit({ key: factor.key, weight: factor }, "floats, one or one for each row");
+    return (graph) => floatsOf(graph, weight);
   }
 
   /** First side of a tensor over whose rows a product sums. */
@@ -92,12 +94,14 @@ export class ModuleTensors {
 
   /** alpha / rank, or 1 where the file has no alpha. */
   factor(rank: number): number {
-    return this.#module.alpha === undefined ? 1 : this.#module.alpha / rank;
+    const { alpha, isRankStabilised } = this.#module;
+    if (alpha === undefined) return 1;
+    return alpha / (isRankStabilised ? Math.sqrt(rank) : rank);
   }
 
   /** The error for a tensor that does not fit the weight. */
   misfit({ key, weight }: LoraTensor, expected: string, received = list(weight.shape)): LatentkitError {
-    const subject = `LoRA ${describe(this.#path)} does not fit the model: tensor ${describe(key)}`;
+    const subject = `LoRA ${quotedName(this.#name)} does not fit the model: tensor ${describe(key)}`;
     const message = `${subject}, for a weight of ${list(this.#shape)}, expected ${expected}, received ${received}.`;
     return new LatentkitError("model.invalid", message, { expected, received });
   }

@@ -12,12 +12,12 @@ const EPSILON = 2 ** -23;
  * incomplete sets of tensors and for shapes that do not fit.
  */
 export function weightChange(
-  path: string,
+  name: string,
   module: LoraModule,
   shape: readonly number[],
   strength: number,
 ): WeightChange | undefined {
-  const tensors = new ModuleTensors(path, module, shape);
+  const tensors = new ModuleTensors(name, module, shape);
   const deltas = deltasOf(tensors);
   const decompose = decomposition(tensors);
   if (deltas.length === 0) return undefined;
@@ -39,12 +39,12 @@ export function weightChange(
 
 /** Change of a layer's bias of that shape, as weightChange. */
 export function biasChange(
-  path: string,
+  name: string,
   module: LoraModule,
   shape: readonly number[],
   strength: number,
 ): WeightChange | undefined {
-  const tensors = new ModuleTensors(path, module, shape);
+  const tensors = new ModuleTensors(name, module, shape);
   const deltas: Expression[] = [];
   for (const role of ["diff_b", "b_norm"] as const) {
     const whole = tensors.get(role);

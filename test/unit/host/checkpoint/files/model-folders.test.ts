@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
@@ -211,6 +211,22 @@ describe("ModelFolders", () => {
     rmSync(join(folder(), "m/loras/sub/a.safetensors"));
     await delay(150);
     assert.deepEqual(models.list("loras"), ["sub/b.safetensors"]);
+  });
+
+  it("finds a file that was added after the last look, by each of its names", async () => {
+    write("m/loras/sub/a.safetensors");
+    const models = roots("m");
+    assert.equal(models.find("loras", "b.safetensors"), undefined);
+    write("m/loras/b.safetensors");
+    assert.equal(models.find("loras", "b.safetensors")?.name, "b.safetensors");
+    write("m/loras/sub/c.safetensors");
+    assert.equal(models.find("loras", "sub/c.safetensors")?.name, "sub/c.safetensors");
+    for (const name of ["d", "e"]) {
+      await setImmediate();
+      write(`m/loras/new-${name}/${name}.safetensors`);
+      assert.equal(models.find("loras", `${name}.safetensors`)?.name, `new-${name}/${name}.safetensors`);
+    }
+    assert.deepEqual(models.list("loras").length, 5);
   });
 
   it("notices a folder that comes after the first look", async () => {

@@ -5,24 +5,24 @@ import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
 import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { listedNetwork, networkOf } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
 import { goldenLayers, layerError, unetFeeds } from "../../../../helpers/models/layers.js";
 import { randomWeights } from "../../../../helpers/models/random-weights.js";
 import { graphSession } from "../../../../helpers/models/session.js";
 import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
-import { writeWeights } from "../../../../helpers/models/weight-file.js";
+import { weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 describe("buildControlNet", () => {
   const folder = temporaryFolder();
   const unetWeights = async () =>
-    under("model.diffusion_model.", (await openWeightFile(unpackModel("checkpoints/sd1_fp8", folder()))).weights);
+    under("model.diffusion_model.", (await weightFile(unpackModel("checkpoints/sd1_fp8", folder()))).weights);
   /** A random net for the golden UNet. */
   const controlWeights = async () => {
     const config = configOf(await unetWeights());
     const tensors = randomWeights((network) => buildControlNet(network, config));
-    return (await openWeightFile(writeWeights(join(folder(), "control.safetensors"), tensors))).weights;
+    return (await weightFile(writeWeights(join(folder(), "control.safetensors"), tensors))).weights;
   };
   const configOf = (weights: WeightMap) =>
     unetConfigOf(new Map([...weights].map(([key, { shape }]) => [key, shape] as const)));
@@ -32,7 +32,7 @@ describe("buildControlNet", () => {
 
   for (const name of names)
     it(`asks for every weight of the golden ${name} and no other, each in its shape`, async () => {
-      const file = await openWeightFile(unpackModel(`controlnet/${name}`, folder()));
+      const file = await weightFile(unpackModel(`controlnet/${name}`, folder()));
       const weights = under("control_model.", file.weights);
       const network = listedNetwork();
       buildControlNet(network, configOf(weights));

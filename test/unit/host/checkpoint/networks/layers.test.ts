@@ -13,11 +13,11 @@ import {
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { writeSafetensors } from "#src/io/safetensors/write.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../helpers/models/session.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
 describe("layers of networks", () => {
@@ -27,7 +27,7 @@ describe("layers of networks", () => {
   async function networkWith(weights: Record<string, Tensor>, target = CPU_TARGET) {
     const path = join(folder(), "weights.safetensors");
     writeFileSync(path, writeSafetensors(weights));
-    return networkOf(new OnnxGraph("layers", target), (await openWeightFile(path)).weights);
+    return networkOf(new OnnxGraph("layers", target), (await weightFile(path)).weights);
   }
 
   it("computes a linear layer on few rows with the same bits on any number of threads", async () => {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "#src/host/checkpoint/networks/taesd.js";
 import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { runBuilt } from "../../../../helpers/models/built.js";
 import { layerError } from "../../../../helpers/models/layers.js";
@@ -19,7 +18,7 @@ import {
 } from "../../../../helpers/models/naive-layers.js";
 import { noiseTensor } from "../../../../helpers/models/noise.js";
 import { randomWeights, valuesOf } from "../../../../helpers/models/random-weights.js";
-import { writeWeights } from "../../../../helpers/models/weight-file.js";
+import { weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const CONFIG: TaesdConfig = { channels: 8, latentChannels: 4, hasDecoder: true, hasEncoder: true };
 const TOLERANCE = 1e-5;
@@ -53,7 +52,7 @@ describe("TAESD networks", () => {
   const weights: Weights = (key) => valuesOf(tensors[key]!);
 
   it("compute the published layers", async () => {
-    const file = await openWeightFile(writeWeights(join(folder(), "taesd.safetensors"), tensors));
+    const file = await weightFile(writeWeights(join(folder(), "taesd.safetensors"), tensors));
     const part = taesdPart(file)!;
     assert.deepEqual(part.config, CONFIG);
     const z = noiseTensor([1, 4, 5, 3]);

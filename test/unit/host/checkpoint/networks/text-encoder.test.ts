@@ -4,13 +4,13 @@ import { Tensor } from "latentkit";
 import { buildTextEncoder, type TextEncoderConfig } from "#src/host/checkpoint/networks/text-encoder.js";
 import type { Part } from "#src/host/checkpoint/recognition/part.js";
 import { findTextEncoders, textEncoderPart } from "#src/host/checkpoint/recognition/text-encoder.js";
-import { openWeightFile, type StoredWeight } from "#src/host/checkpoint/weights/stored.js";
+import type { StoredWeight } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { runBuilt } from "../../../../helpers/models/built.js";
 import { goldenLayers, layerError, type TextVector } from "../../../../helpers/models/layers.js";
 import { CHECKPOINTS, recognised } from "../../../../helpers/models/recognised.js";
-import { f32, writeWeights } from "../../../../helpers/models/weight-file.js";
+import { f32, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const TOLERANCE = 1e-5;
 
@@ -150,8 +150,8 @@ describe("buildTextEncoder", () => {
       "text_projection.weight": f32([hidden, hidden], values),
     });
     renamed.delete("text_projection");
-    for (const [key, weight] of (await openWeightFile(path)).weights) renamed.set(key, weight);
-    const file = { path: "h.safetensors", metadata: {}, weights: renamed };
+    for (const [key, weight] of (await weightFile(path)).weights) renamed.set(key, weight);
+    const file = { name: "h.safetensors", metadata: {}, weights: renamed };
     const part = textEncoderPart(file, findTextEncoders(renamed)[0]!, "g");
     assert.equal(part.config.layout, "hf");
     const outputs = await encoded(

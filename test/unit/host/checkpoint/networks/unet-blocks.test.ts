@@ -3,20 +3,20 @@ import { silu } from "#src/host/checkpoint/networks/layers.js";
 import { resBlock, transformer } from "#src/host/checkpoint/networks/unet-blocks.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { unpackModel } from "../../../../helpers/models/golden.js";
 import { goldenLayers, layerError } from "../../../../helpers/models/layers.js";
 import { CHECKPOINTS } from "../../../../helpers/models/recognised.js";
 import { graphSession } from "../../../../helpers/models/session.js";
 import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 
 describe("blocks of a UNet", () => {
   const folder = temporaryFolder();
 
   for (const name of CHECKPOINTS.filter((name) => goldenLayers(name).modules.length > 0))
     it(`computes a residual block and a transformer of ${name} as the reference does`, async () => {
-      const { weights } = await openWeightFile(unpackModel(`checkpoints/${name}`, folder()));
+      const { weights } = await weightFile(unpackModel(`checkpoints/${name}`, folder()));
       const own = under("model.diffusion_model.", weights);
       const config = unetConfigOf(new Map([...own].map(([key, { shape }]) => [key, shape])));
       const { modules, tensor } = goldenLayers(name);

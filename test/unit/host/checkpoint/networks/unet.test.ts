@@ -3,7 +3,7 @@ import { randn, Tensor } from "latentkit";
 import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { listedNetwork, networkOf } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes } from "../../../../helpers/models/full-size.js";
@@ -12,6 +12,7 @@ import { goldenLayers, layerError, unetFeeds } from "../../../../helpers/models/
 import { CHECKPOINTS } from "../../../../helpers/models/recognised.js";
 import { graphSession } from "../../../../helpers/models/session.js";
 import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
 const UNET = "model.diffusion_model.";
@@ -30,7 +31,7 @@ const sorted = (shapes: ReadonlyMap<string, readonly number[]>) => [...shapes].s
 describe("buildUnet", () => {
   const folder = temporaryFolder();
   const unetWeights = async (name: string) =>
-    under(UNET, (await openWeightFile(unpackModel(`checkpoints/${name}`, folder()))).weights);
+    under(UNET, (await weightFile(unpackModel(`checkpoints/${name}`, folder()))).weights);
 
   for (const name of CHECKPOINTS)
     for (const [mode, overridable] of [

@@ -7,7 +7,6 @@ import {
   type UpscalerConfig,
 } from "#src/host/checkpoint/networks/upscaler.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { runBuilt } from "../../../../helpers/models/built.js";
 import { layerError } from "../../../../helpers/models/layers.js";
@@ -25,7 +24,7 @@ import {
 } from "../../../../helpers/models/naive-layers.js";
 import { noiseTensor } from "../../../../helpers/models/noise.js";
 import { randomWeights, valuesOf } from "../../../../helpers/models/random-weights.js";
-import { writeWeights } from "../../../../helpers/models/weight-file.js";
+import { weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const TOLERANCE = 1e-5;
 
@@ -107,7 +106,7 @@ describe("buildUpscaler", () => {
     it(`computes the published layers of ${name}`, async () => {
       const tensors = randomWeights((network) => buildUpscaler(network, config));
       const weights: Weights = (key) => valuesOf(tensors[key]!);
-      const file = await openWeightFile(writeWeights(join(folder(), "u.safetensors"), tensors));
+      const file = await weightFile(writeWeights(join(folder(), "u.safetensors"), tensors));
       const part = upscalerPart(file);
       assert.deepEqual(part.config, config);
       // sides that are no multiple of a square, shorter than it too

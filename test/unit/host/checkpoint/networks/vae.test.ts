@@ -147,7 +147,8 @@ describe("VAE networks", () => {
   it("encoder equals double precision where a norm's variance is near its epsilon @long", async () => {
     const { weights, config } = (await recognised("sd1_fp8", folder())).vae!;
     const values = new Map<string, Float32Array>();
-    for (const [key, weight] of weights) if (!key.startsWith("decoder.")) values.set(key, await readValues(weight));
+    for (const [key, weight] of weights)
+      if (!key.startsWith("decoder.")) values.set(key, Float32Array.from(await readValues(weight)));
     const image = asInput(goldenLayers("sd1_fp8").tensor(QUIET));
     const [output] = await runBuilt(weights, (network) => buildVaeEncoder(network, config), { image });
     const expected = naiveLatent((key) => values.get(key)!, config, pictureOf(image));
@@ -171,7 +172,7 @@ describe("VAE networks", () => {
     const own = (await recognised("sd1_fp8", folder())).vae!.weights;
     const decoded = await Promise.all(
       [own, diffusersVae(own)].map(async (weights) => {
-        const vae = recogniseVae({ path: "vae.safetensors", metadata: {}, weights });
+        const vae = recogniseVae({ name: "vae.safetensors", metadata: {}, weights });
         assert.ok(vae.kind === "vae");
         const { config } = vae.part;
         const [output] = await runBuilt(vae.part.weights, (network) => buildVaeDecoder(network, config), { z });

@@ -3,11 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { graphSession } from "../../../../helpers/models/session.js";
-import { f32, words, writeWeights } from "../../../../helpers/models/weight-file.js";
+import { f32, weightFile, words, writeWeights } from "../../../../helpers/models/weight-file.js";
 import { skip } from "../../../../helpers/skip.js";
 
 const FLOAT = { to: { int: 1 } };
@@ -48,7 +47,7 @@ describe("OnnxGraph", () => {
         e4m3: { dtype: "F8_E4M3", shape: [2], bytes: Uint8Array.of(0x7e, 0x81) },
         e5m2: { dtype: "F8_E5M2", shape: [2], bytes: Uint8Array.of(0x3e, 0xfb) },
       });
-      const { weights } = await openWeightFile(path);
+      const { weights } = await weightFile(path);
       const graph = new OnnxGraph("types");
       for (const [key, weight] of weights) {
         const value = graph.stored(weight);
@@ -77,7 +76,7 @@ describe("OnnxGraph", () => {
     for (const [name, mode] of Object.entries({ fold: modes[0]!, stream: modes[1]! })) {
       const path = writeWeights(join(folder(), `${name}.safetensors`), { w: words("F16", [1], [0x3c00]) });
       const graph = new OnnxGraph(name);
-      const { weights } = await openWeightFile(path);
+      const { weights } = await weightFile(path);
       graph.output(graph.node("Cast", [graph.stored(weights.get("w")!)], FLOAT), "w", "float", [1]);
       const session = await graphSession(graph.encode(mode));
       const first = await session.run({});
@@ -97,7 +96,7 @@ describe("OnnxGraph", () => {
     const paths = folders.map((path, i) => writeWeights(join(path, "w.safetensors"), { w: f32([1], [10 ** i]) }));
     const graph = new OnnxGraph("files");
     const values = await Promise.all(
-      paths.map(async (path) => graph.stored((await openWeightFile(path)).weights.get("w")!)),
+      paths.map(async (path) => graph.stored((await weightFile(path)).weights.get("w")!)),
     );
     graph.output(graph.node("Sum", values), "sum", "float", [1]);
     const encoded = graph.encode({ overridable: true });
@@ -111,7 +110,7 @@ describe("OnnxGraph", () => {
     const path = writeWeights(join(folder(), "ids.safetensors"), {
       ids: { dtype: "I64", shape: [1], bytes: new Uint8Array(8) },
     });
-    const { weights } = await openWeightFile(path);
+    const { weights } = await weightFile(path);
     await refuses(
       () => new OnnxGraph("ids").stored(weights.get("ids")!),
       "model.invalid",

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
-import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
@@ -9,6 +8,7 @@ import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 
 /** Shapes of the ControlNet that belongs to a full-size checkpoint. */
 async function shapesFor(name: "sd1" | "sd2" | "sdxl"): Promise<Shapes> {
@@ -26,7 +26,7 @@ describe("controlNetPart", () => {
 
   for (const name of names)
     it(`reads the golden ${name}`, async () => {
-      const file = await openModelFile(unpackModel(`controlnet/${name}`, folder()));
+      const file = await weightFile(unpackModel(`controlnet/${name}`, folder()));
       const { config, weights, isDifference } = controlNetPart(file);
       assert.deepEqual([config.modelChannels, config.contextDim, config.input.length], [32, 64, 12]);
       assert.deepEqual([config.heads, config.middle!.depth], [{ count: 8 }, 1]);

@@ -76,6 +76,7 @@ describe("foreignKind", () => {
   });
 
   it("knows a checkpoint where another kind is expected", () => {
-    assert.equal(foreignKind(headerOf(fullSizeShapes().sd1).weights), "a Stable Diffusion checkpoint");
+    const kind = foreignKind(headerOf(fullSizeShapes().sd1).weights);
+    assert.match(kind!, /^a Stable Diffusion checkpoint with the key "model\.diffusion_model\.output_blocks\./);
   });
 });

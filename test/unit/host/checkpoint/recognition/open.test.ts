@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { f32, writeWeights } from "../../../../helpers/models/weight-file.js";
+import { f32, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 describe("openModelFile", () => {
   const folder = temporaryFolder();
@@ -16,32 +15,68 @@ describe("openModelFile", () => {
 
   it("opens a .safetensors file, also one whose header has 128 bytes", async () => {
     for (let length = 1; length < 120; length++) {
-      const file = await openModelFile(
-        writeWeights(join(folder(), "a.safetensors"), { ["k".repeat(length)]: f32([2]) }),
-      );
+      const file = await weightFile(writeWeights(join(folder(), "a.safetensors"), { ["k".repeat(length)]: f32([2]) }));
       assert.equal(file.weights.size, 1);
     }
   });
 
-  it("names other formats by their content, whatever the file's name", async () => {
-    const cases: [string, number[], RegExp][] = [
-      ["flux.gguf", [0x47, 0x47, 0x55, 0x46, 3, 0, 0, 0, 1, 0], /"flux\.gguf".*GGUF/],
-      ["sd.ckpt", [0x50, 0x4b, 0x03, 0x04, 0, 0, 8, 8, 0, 0], /pickle of PyTorch/],
-      ["sd.safetensors", [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20], /pickle of PyTorch/],
+  it("says what a file of another format is, whatever its name, and what to do", async () => {
+    const text = (content: string): Uint8Array => Buffer.from(content);
+    const cases: [name: string, bytes: Uint8Array, received: RegExp][] = [
+      ["flux.safetensors", Buffer.from("GGUF\x03\0\0\0\x01\0\0\0", "latin1"), /a GGUF file: use/],
+      [
+        "sd.ckpt",
+        Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`, "latin1"),
+        /a pickle of PyTorch .*convert/,
+      ],
+      ["sd.safetensors", Uint8Array.of(0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20), /a pickle of PyTorch/],
+      ["zip.safetensors", Buffer.from(`PK\x03\x04${"\0".repeat(26)}model.safetensors`), /a ZIP archive: unpack it/],
+      ["gz.safetensors", Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3), /a gzip archive: unpack it/],
+      ["7z.safetensors", Uint8Array.of(0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c, 0, 4), /a 7-Zip archive: unpack it/],
+      ["png.safetensors", Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1"), /a PNG picture/],
+      ["page.safetensors", text("<!DOCTYPE html><html><title>Sign in</title></html>"), /a web page: .*login/],
+      ["spaced.safetensors", text("\ufeff\n\n  <HTML lang='en'>"), /a web page/],
+      ["xml.safetensors", text('<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'), /text in XML.*again/],
+      ["json.safetensors", text('{"error":"Invalid username or password."}'), /text in JSON, as a server's error: /],
+      ["list.safetensors", text('[{"a":1},{"b":2}]'), /text in JSON/],
+      ["plain.safetensors", text("Not Found"), /text: download it again/],
+      ["short.safetensors", text("Entry"), /text: download it again/],
+      [
+        "lfs.safetensors",
+        text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 4\n"),
+        /a Git LFS pointer: .* git lfs pull/,
+      ],
     ];
-    for (const [name, bytes, pattern] of cases)
-      await refuses(openModelFile(written(name, Uint8Array.from(bytes))), "model.unsupported", pattern);
+    for (const [name, bytes, received] of cases) {
+      const { message } = await refuses(weightFile(written(name, bytes)), "model.unsupported", received);
+      assert.ok(message.startsWith(`Model "${name}": expected a .safetensors file, received `), message);
+    }
+  });
+
+  it("loads a .safetensors file under any name", async () => {
+    const path = writeWeights(join(folder(), "model.gguf"), { a: f32([2]) });
+    assert.deepEqual([...(await weightFile(path)).weights.keys()], ["a"]);
+  });
+
+  it("says which part of a .safetensors file is missing", async () => {
+    const whole = readFileSync(writeWeights(join(folder(), "a.safetensors"), { a: f32([100]) }));
+    const cases: [string, Uint8Array, RegExp][] = [
+      ["empty", new Uint8Array(0), /received an empty file: download it again\.$/],
+      ["zeros", new Uint8Array(4096), /received a file of zeros, as an interrupted download leaves: download it again/],
+      ["cut header", whole.subarray(0, 30), /received the first 30 bytes of one: download it again/],
+      // a header of 640 bytes, whose length begins as a pickle does
+      ["cut length", Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22), /received the first 10 bytes of one/],
+      ["cut values", whole.subarray(0, whole.length - 1), /as its tensors need, received \d+, the beginning of it: /],
+    ];
+    for (const [name, bytes, received] of cases)
+      await refuses(weightFile(written(`${name}.safetensors`, bytes)), "safetensors.invalid", received);
   });
 
   it("leaves damaged and absent files to the reader of headers", async () => {
-    await refuses(openModelFile(written("e.safetensors", new Uint8Array(0))), "safetensors.invalid");
     await refuses(
-      openModelFile(written("t.safetensors", Uint8Array.of(9, 9, 9, 9, 9, 9, 9, 9, 9))),
+      weightFile(written("t.safetensors", Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9))),
       "safetensors.invalid",
     );
-    // a header of 640 bytes whose file was cut: its length begins as a pickle does
-    const cut = Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22);
-    await refuses(openModelFile(written("cut.safetensors", cut)), "safetensors.invalid");
-    await refuses(openModelFile(join(folder(), "none.safetensors")), "file.not-found");
+    await refuses(weightFile(join(folder(), "none.safetensors")), "file.not-found");
   });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { buildTaesdDecoder, buildTaesdEncoder } from "#src/host/checkpoint/networks/taesd.js";
-import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
+import { taesdPart, taesdScale } from "#src/host/checkpoint/recognition/taesd.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
@@ -35,6 +35,16 @@ describe("taesdPart", () => {
 
   it("is undefined for other files", () => {
     assert.equal(taesdPart(headerOf(fullSizeShapes().sd1)), undefined);
+  });
+
+  it("reads the factor of its latents, and refuses a shift by its key", async () => {
+    const read = async ({ key }: { key: string }) => [key === "vae_scale" ? 0.25 : 0.5];
+    const file = (marks: Shapes) => headerOf({ ...shapesOf(), ...marks });
+    assert.equal(await taesdScale(file({}), read), 1);
+    assert.equal(await taesdScale(file({ vae_scale: [] }), read), 0.25);
+    assert.equal(await taesdScale(file({ vae_scale: [], vae_shift: [] }), async () => [0]), 0);
+    await refuses(taesdScale(file({ vae_shift: [1] }), read), "model.unsupported", /"vae_shift" other than 0/);
+    await refuses(taesdScale(file({ vae_scale: [2] }), read), "model.invalid", /"vae_scale" of one finite number/);
   });
 
   it("refuses other latents and damaged files", async () => {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { diffusersVaeShapes } from "../../../../helpers/models/diffusers-vae.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 
 const PREFIX = "first_stage_model.";
 const SHAPES = withKeys(fullSizeShapes().sd1, (key) => (key.startsWith(PREFIX) ? key.slice(PREFIX.length) : undefined));
@@ -27,7 +27,7 @@ describe("recogniseVae", () => {
     assert.deepEqual(names, isWholeSet ? ["ext", "ext_diffusers"] : []);
     for (const name of names) {
       const attention = name === "ext" ? 4 : 2;
-      const file = await openModelFile(unpackModel(`vae/${name}`, folder()));
+      const file = await weightFile(unpackModel(`vae/${name}`, folder()));
       const { config, weights } = recogniseVae(file).part;
       assert.deepEqual(config, { ...CONFIG, channels: 32, multipliers: [1, 1, 2, 2], attention });
       assert.equal(weights.size, file.weights.size);

@@ -48,7 +48,7 @@ describe("listModels", () => {
     truncateSync(cut, 5_000_000);
     const lora = readFileSync(join(models, "loras/sd1_diffusers.safetensors"));
     writeFileSync(join(models, "checkpoints/lora.safetensors"), lora);
-    writeFileSync(join(models, "checkpoints/old.ckpt"), Buffer.from([0x50, 0x4b, 3, 4]));
+    writeFileSync(join(models, "checkpoints/old.ckpt"), Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`));
     writeFileSync(
       join(models, "loras/tiny-a.safetensors"),
       readFileSync(join(models, "embeddings/tiny-a.safetensors")),
@@ -60,7 +60,10 @@ describe("listModels", () => {
       listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
     );
     const expected = "a checkpoint of Stable Diffusion 1, 2 or XL";
-    assert.match(refusals["checkpoints/sd1_fp8.safetensors"]!, /^"[^"]+": .+\.$/);
+    assert.match(
+      refusals["checkpoints/sd1_fp8.safetensors"]!,
+      /^Model "sd1_fp8\.safetensors": expected a file of \d+ bytes, as its tensors need, received 5000000, .+\.$/,
+    );
     assert.match(
       refusals["checkpoints/old.ckpt"]!,
       /^Model "old\.ckpt": expected a \.safetensors file, received a pickle/,

@@ -135,6 +135,12 @@ describe("EmbeddingRows", () => {
     assert.equal(warning, `Embedding "EasyNegativ" is left out: ${why}`);
   });
 
+  it("name a file of another format, with what to do", async () => {
+    writeFileSync(path("page.safetensors"), "<!DOCTYPE html><html>");
+    const sentence = /^Embedding "page\.safetensors": expected a \.safetensors file, received a web page: .*login/;
+    await refuses(() => rowsOf("l", 2).lookUp("page"), "model.invalid", sentence);
+  });
+
   it("never run a pickle, and refuse what is damaged, large or elsewhere", async () => {
     writeFileSync(path("p.pt"), "\x80\x02cos\nsystem\n");
     writeFileSync(path("q.bin"), "x");
@@ -147,7 +153,11 @@ describe("EmbeddingRows", () => {
       refuses(() => rows.lookUp(name), code, ...patterns);
     await refused("p", "model.unsupported", /^Embedding "p\.pt": expected a \.safetensors file, received a pickle/);
     await refused("q.bin,", "model.unsupported", /"q\.bin"/);
-    await refused("damaged", "model.invalid", /^Embedding "damaged\.safetensors": Safetensors: expected/);
+    await refused(
+      "damaged",
+      "model.invalid",
+      /^Embedding "damaged\.safetensors": expected a \.safetensors file, received text/,
+    );
     await refused("large", "model.invalid", /at most 16777216 bytes/);
     await refused("whole", "model.invalid", /received I8/);
     for (const name of ["../secret", "..\\secret.safetensors", "/etc/passwd", "sub/../../secret"])

@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { listedNetwork, networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { graphSession } from "../../../../helpers/models/session.js";
-import { f32, type RawTensor, words, writeWeights } from "../../../../helpers/models/weight-file.js";
+import { f32, type RawTensor, weightFile, words, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const times =
   (factor: number): WeightChange =>
@@ -21,7 +20,7 @@ describe("networkOf", () => {
   const folder = temporaryFolder();
   const table = words("F16", [3, 2], [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600]);
   const opened = async (tensors: Record<string, RawTensor>) =>
-    (await openWeightFile(writeWeights(join(folder(), "w.safetensors"), tensors))).weights;
+    (await weightFile(writeWeights(join(folder(), "w.safetensors"), tensors))).weights;
 
   /** Values of a graph with one output. */
   async function computed(graph: OnnxGraph, ids?: readonly number[]): Promise<number[]> {
@@ -49,19 +48,30 @@ describe("networkOf", () => {
     assert.deepEqual(await computed(graph), [3, 5, 7, 9, 11, 13]);
   });
 
-  it("multiplies 8-bit weights by their factor, whose shape is [] or [1]", async () => {
-    for (const shape of [[], [1]]) {
-      const graph = new OnnxGraph("scaled");
-      const weights = await opened({
-        "a.weight": { dtype: "F8_E4M3", shape: [2], bytes: Uint8Array.of(0x38, 0xb8) },
-        "a.scale_weight": f32(shape, [3]),
-      });
-      graph.output(networkOf(graph, weights).weight("a.weight", [2]), "out", "float", [2]);
-      assert.deepEqual(await computed(graph), [3, -3]);
-    }
-    const graph = new OnnxGraph("scaled by rows");
-    const weights = await opened({ "a.weight": f32([2]), "a.scale_weight": f32([2]) });
-    await refuses(() => networkOf(graph, weights).weight("a.weight", [2]), "model.invalid", /"a.scale_weight"/);
+  it("multiplies 8-bit weights by their factor, one or one for each row, under both keys", async () => {
+    const bytes = Uint8Array.of(0x38, 0xb8, 0x40, 0xc0);
+    for (const key of ["a.scale_weight", "a.weight_scale"])
+      for (const [factor, expected] of [
+        [f32([], [3]), [3, -3, 6, -6]],
+        [f32([1], [3]), [3, -3, 6, -6]],
+        [f32([1, 1], [3]), [3, -3, 6, -6]],
+        [f32([2], [3, 5]), [3, -3, 10, -10]],
+        [f32([2, 1], [3, 5]), [3, -3, 10, -10]],
+        [words("BF16", [2, 1], [0x4040, 0x40a0]), [3, -3, 10, -10]],
+      ] as const) {
+        const weights = await opened({ "a.weight": { dtype: "F8_E4M3", shape: [2, 2], bytes }, [key]: factor });
+        const graph = new OnnxGraph("scaled");
+        graph.output(networkOf(graph, weights).weight("a.weight", [2, 2]), "out", "float", [2, 2]);
+        assert.deepEqual(await computed(graph), expected);
+        const table = new OnnxGraph("rows");
+        const rows = networkOf(table, weights).rows("a.weight", [2, 2], table.input("ids", "int64", ["n"]));
+        table.output(rows, "out", "float", ["n", 2]);
+        assert.deepEqual(await computed(table, [1, 1, 0]), [
+          ...expected.slice(2),
+          ...expected.slice(2),
+          ...expected.slice(0, 2),
+        ]);
+      }
   });
 
   it("gathers rows of a table, changed or not", async () => {

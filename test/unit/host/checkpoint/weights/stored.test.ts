@@ -1,26 +1,27 @@
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { hasChanged, openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { f32, words, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 describe("openWeightFile", () => {
+  const opened = (path: string) => openWeightFile({ name: `sub/${basename(path)}`, path });
   const folder = temporaryFolder();
   const written = (name = "w.safetensors") =>
     writeWeights(join(folder(), name), { a: f32([2, 3]), "b.c": words("F16", [1], [0]), empty: f32([0]) });
 
   it("returns keys, types, shapes and bytes of a file in the order of its header", async () => {
     const path = written();
-    const { weights, bytes, metadata } = await openWeightFile(path);
+    const { weights, bytes, metadata } = await opened(path);
     const start = bytes - 26;
     assert.deepEqual(
       [...weights],
       [
-        ["a", { file: path, dtype: "F32", shape: [2, 3], from: start, to: start + 24 }],
-        ["b.c", { file: path, dtype: "F16", shape: [1], from: start + 24, to: bytes }],
-        ["empty", { file: path, dtype: "F32", shape: [0], from: bytes, to: bytes }],
+        ["a", { file: path, key: "a", dtype: "F32", shape: [2, 3], from: start, to: start + 24 }],
+        ["b.c", { file: path, key: "b.c", dtype: "F16", shape: [1], from: start + 24, to: bytes }],
+        ["empty", { file: path, key: "empty", dtype: "F32", shape: [0], from: bytes, to: bytes }],
       ],
     );
     assert.deepEqual(metadata, {});
@@ -30,14 +31,18 @@ describe("openWeightFile", () => {
     const path = written();
     const link = join(folder(), "link.safetensors");
     symlinkSync(path, link);
-    const { path: own, weights } = await openWeightFile(link);
+    const { path: own, weights } = await opened(link);
     assert.deepEqual([own, weights.get("a")!.file], [path, path]);
   });
 
   it("refuses what is no file, is damaged or is cut short, and names it", async () => {
-    await refuses(openWeightFile(join(folder(), "none.safetensors")), "file.not-found", /none\.safetensors" not found/);
+    await refuses(
+      opened(join(folder(), "none.safetensors")),
+      "file.not-found",
+      /^Model "sub\/none\.safetensors" is not there any more\.$/,
+    );
     mkdirSync(join(folder(), "dir"));
-    await refuses(openWeightFile(join(folder(), "dir")), "file.read-failed", /dir" cannot be read: EISDIR/);
+    await refuses(opened(join(folder(), "dir")), "file.read-failed", /^Model "sub\/dir" cannot be read: EISDIR\.$/);
     const path = written();
     const bytes = readFileSync(path);
     const damaged: [string, Uint8Array][] = [
@@ -49,16 +54,16 @@ describe("openWeightFile", () => {
     ];
     for (const [name, content] of damaged) {
       writeFileSync(join(folder(), name), content);
-      await refuses(openWeightFile(join(folder(), name)), "safetensors.invalid", new RegExp(`${name}": Safetensors: `));
+      await refuses(opened(join(folder(), name)), "safetensors.invalid", new RegExp(`^Model "sub/${name}": expected `));
     }
   });
 
   it("tells a changed file by size, time and identity", async () => {
-    const file = await openWeightFile(written());
+    const file = await opened(written());
     assert.equal(await hasChanged(file), false);
     utimesSync(file.path, 1000, 1000);
     assert.equal(await hasChanged(file), true);
-    const touched = await openWeightFile(file.path);
+    const touched = await opened(file.path);
     assert.equal(touched.modifiedNs, 1_000_000_000_000n);
     appendFileSync(file.path, "x");
     utimesSync(file.path, 1000, 1000);

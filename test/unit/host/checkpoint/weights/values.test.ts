@@ -1,23 +1,22 @@
 import assert from "node:assert/strict";
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { f32, type RawTensor, words, writeWeights } from "../../../../helpers/models/weight-file.js";
+import { f32, type RawTensor, weightFile, words, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 describe("readValues", () => {
   const folder = temporaryFolder();
   const open = (tensors: Record<string, RawTensor>) =>
-    openWeightFile(writeWeights(join(folder(), "v.safetensors"), tensors));
+    weightFile(writeWeights(join(folder(), "v.safetensors"), tensors));
   const bytes = (dtype: string, values: readonly number[]): RawTensor => ({
     dtype,
     shape: [values.length],
     bytes: Uint8Array.from(values),
   });
 
-  it("reads every type of floats of at most 32 bits", async () => {
+  it("reads every type of floats", async () => {
     const { weights } = await open({
       full: f32([2, 2]),
       half: words("F16", [3], [0x3c00, 0xc000, 0x0001]),
@@ -33,12 +32,42 @@ describe("readValues", () => {
     assert.deepEqual(await values("e5m2"), [1, -1, 2 ** -16, 57344, Number.POSITIVE_INFINITY]);
   });
 
-  it("refuses large weights, whole numbers and files that have shrunk", async () => {
-    const file = await open({ large: f32([2 ** 18 + 1]), whole: bytes("U8", [1]), last: f32([4]) });
-    await refuses(readValues(file.weights.get("large")!), "model.invalid", /at most 1048576 bytes/);
-    await refuses(readValues(file.weights.get("whole")!), "model.invalid", /floats, received U8/);
+  it("reads doubles and whole numbers of every size", async () => {
+    const of = (dtype: string, array: ArrayBufferView): RawTensor => ({
+      dtype,
+      shape: [2],
+      bytes: new Uint8Array(array.buffer),
+    });
+    const { weights } = await open({
+      i64: of("I64", BigInt64Array.of(16n, -(2n ** 40n))),
+      u64: of("U64", BigUint64Array.of(16n, 2n ** 60n)),
+      f64: of("F64", Float64Array.of(0.1, -1e300)),
+      i32: of("I32", Int32Array.of(16, -5)),
+      u32: of("U32", Uint32Array.of(16, 2 ** 32 - 1)),
+      i16: of("I16", Int16Array.of(16, -5)),
+      u16: of("U16", Uint16Array.of(16, 65535)),
+      i8: of("I8", Int8Array.of(16, -5)),
+      u8: of("U8", Uint8Array.of(16, 255)),
+      bool: of("BOOL", Uint8Array.of(0, 1)),
+    });
+    const values = Object.fromEntries(
+      await Promise.all([...weights].map(async ([key, weight]) => [key, [...(await readValues(weight))]])),
+    );
+    assert.deepEqual(values, {
+      ...{ i64: [16, -(2 ** 40)], u64: [16, 2 ** 60], f64: [0.1, -1e300], i32: [16, -5], u32: [16, 2 ** 32 - 1] },
+      ...{ i16: [16, -5], u16: [16, 65535], i8: [16, -5], u8: [16, 255], bool: [0, 1] },
+    });
+  });
+
+  it("refuses large weights and files that have shrunk", async () => {
+    const file = await open({ large: f32([2 ** 18 + 1]), last: f32([4]) });
+    await refuses(
+      readValues(file.weights.get("large")!),
+      "model.invalid",
+      /"v\.safetensors": expected tensor "large" of at most 1048576 bytes/,
+    );
     truncateSync(file.path, file.bytes - 4);
-    await refuses(readValues(file.weights.get("last")!), "model.invalid", /expected \d+ bytes/);
+    await refuses(readValues(file.weights.get("last")!), "model.invalid", /expected tensor "last" of \d+ bytes/);
     const gone = { ...file.weights.get("last")!, file: join(folder(), "none") };
     await refuses(readValues(gone), "file.read-failed", /ENOENT/);
   });

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { changesOf, unmatchedModules, unmatchedWarning } from "#src/host/checkpoint/weights/lora/changes.js";
 import { readLora } from "#src/host/checkpoint/weights/lora/lora-file.js";
 import type { LoraTarget } from "#src/host/checkpoint/weights/lora/names.js";
-import { openWeightFile, type WeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import type { WeightFile, WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../../helpers/models/golden.js";
@@ -11,11 +12,11 @@ import {
   loraOf,
   type RawTensors,
   randomTensor,
-  readValues,
   valuesOf,
   weightsAfter,
   weightsOf,
 } from "../../../../../helpers/models/lora.js";
+import { f32, weightFile } from "../../../../../helpers/models/weight-file.js";
 
 const HIDDEN = 6;
 const bigG = (weights: WeightMap): LoraTarget => ({ kind: "text", config: { name: "g", layout: "openclip" }, weights });
@@ -92,6 +93,44 @@ describe("changesOf", () => {
     assert.equal(changesOf(lora, bigG(target.weights), 1).size, 0);
   });
 
+  it("refuses a tensor of a form that is not known for a layer of the network, by key", async () => {
+    const name = "lora_unet_conv_in";
+    const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
+    for (const ending of [
+      ...["oft_blocks", "oft_diag", "a1.weight", "b2.weight", "set_weight", "reshape_weight", "lora_B.bias", "scalar"],
+      ...["lokr_t1", "lora_up.weight_zero_point", "lora_down.weight.absmax", "lora_A.style.weight", "lora_embedding_A"],
+    ])
+      for (const others of [{}, pair(name, 1, 4, 5)]) {
+        const lora = await loraOf(folder(), { ...others, [`${name}.${ending}`]: randomTensor(5, [4]) });
+        const sentence = `LoRA "lora.safetensors": its tensor "${name}.${ending}" changes a layer in a way that latentkit does not know.`;
+        const { message } = await refuses(() => changesOf(lora, target, 1), "model.unsupported");
+        assert.equal(message, sentence);
+        assert.equal(changesOf(lora, target, 0).size, 0);
+        assert.equal(changesOf(lora, bigG(weightsOf({ text_projection: [5, 4] })), 1).size, 0);
+      }
+  });
+
+  it("multiplies 8-bit tensors by their factors, and refuses others", async () => {
+    const name = "lora_unet_conv_in";
+    const weights = { "input_blocks.0.0.weight": randomTensor(1, [2, 2]) };
+    const tensors = {
+      [`${name}.lora_up.weight`]: { dtype: "F8_E4M3", shape: [2, 1], bytes: Uint8Array.of(0x38, 0x40) },
+      [`${name}.lora_up.weight_scale`]: f32([2, 1], [3, 5]),
+      [`${name}.lora_down.weight`]: f32([1, 2], [1, 2]),
+      [`${name}.lora_down.scale_weight`]: f32([], [0.5]),
+      [`${name}.alpha`]: f32([], [4]),
+    };
+    const after = await weightsAfter(folder(), weights, [{ tensors, strength: 1 }]);
+    const before = valuesOf(weights["input_blocks.0.0.weight"]!);
+    assertNear(
+      after["input_blocks.0.0.weight"]!,
+      [6, 12, 20, 40].map((sum, i) => before[i]! + sum),
+    );
+    const wrong = { ...tensors, [`${name}.lora_up.weight_scale`]: f32([1, 2]) };
+    const work = weightsAfter(folder(), weights, [{ tensors: wrong, strength: 1 }]);
+    await refuses(work, "model.invalid", /tensor "lora_unet_conv_in\.lora_up\.weight_scale", .* received \[1, 2\]/);
+  });
+
   it("lists what no network has, and warns with the first names", async () => {
     const lora = await loraOf(folder(), {
       ...pair("lora_unet_conv_in", 1, 4, 5),
@@ -113,7 +152,7 @@ describe("changesOf", () => {
     assert.equal(unmatchedWarning(lora, []), undefined);
     assert.match(
       unmatchedWarning(lora, unmatched)!,
-      /^LoRA ".*lora\.safetensors": the model has no layers for "lora_unet_conv_in.oft_blocks", .*"lora_te3_text_model_layer" and 2 more\.$/,
+      /^LoRA "lora\.safetensors": the model has no layers for "lora_unet_conv_in.oft_blocks", .*"lora_te3_text_model_layer" and 2 more\.$/,
     );
     assert.ok(unmatchedWarning(lora, others)!.length < 600);
   });
@@ -150,8 +189,8 @@ describe("changesOf", () => {
 
     for (const [name, checkpoint, parts, changed] of atHand)
       it(`${name} fits ${checkpoint}, every layer of it`, async () => {
-        const model = await openWeightFile(unpackModel(`checkpoints/${checkpoint}`, folder()));
-        const lora = await readLora(await openWeightFile(unpackModel(`loras/${name}`, folder())), readValues);
+        const model = await weightFile(unpackModel(`checkpoints/${checkpoint}`, folder()));
+        const lora = await readLora(await weightFile(unpackModel(`loras/${name}`, folder())), readValues);
         const targets = parts.map(([kind, prefix]) => targetOf(model, kind, prefix));
         assert.deepEqual(unmatchedModules(lora, targets), []);
         const counts = targets.map((target) => changesOf(lora, target, 1).size);
@@ -159,8 +198,8 @@ describe("changesOf", () => {
       });
 
     it("sdxl_kohya does not fit sd1_fp8: the first layer that differs is named", async () => {
-      const model = await openWeightFile(unpackModel("checkpoints/sd1_fp8", folder()));
-      const lora = await readLora(await openWeightFile(unpackModel("loras/sdxl_kohya", folder())), readValues);
+      const model = await weightFile(unpackModel("checkpoints/sd1_fp8", folder()));
+      const lora = await readLora(await weightFile(unpackModel("loras/sdxl_kohya", folder())), readValues);
       const work = () => changesOf(lora, targetOf(model, "unet", "model.diffusion_model."), 1);
       await refuses(work, "model.invalid", /sdxl_kohya.safetensors" does not fit the model: tensor "lora_unet_/);
     });

@@ -1,0 +1,67 @@
+import { KIND_NAMES, pictureKind } from "../../../io/pictures/kind.js";
+import { LENGTH_BYTES } from "../../../io/safetensors/header.js";
+
+/** Bytes at the beginning of a file that tell its format. */
+export const START_BYTES = 512;
+
+/** First character of a header. */
+const BRACE = 0x7b;
+
+const PICKLE = "a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors";
+const AGAIN = "download it again";
+
+/** Beginnings of files of other formats in latin1, and what each is, with what to do about it. */
+const BEGINNINGS: readonly (readonly [start: string, format: string])[] = [
+  ["GGUF", "a GGUF file: use the model's .safetensors file"],
+  ["\x80", PICKLE],
+  ["PK", "a ZIP archive: unpack it"],
+  ["\x1f\x8b", "a gzip archive: unpack it"],
+  ["\x28\xb5\x2f\xfd", "a Zstandard archive: unpack it"],
+  ["\xfd7zXZ\0", "an xz archive: unpack it"],
+  ["BZh", "a bzip2 archive: unpack it"],
+  ["7z\xbc\xaf\x27\x1c", "a 7-Zip archive: unpack it"],
+  ["Rar!", "a RAR archive: unpack it"],
+  ["\x89HDF\r\n\x1a\n", "an HDF5 file: use the model's .safetensors file"],
+  ["%PDF-", "a PDF document"],
+  ["version https://git-lfs.github.com/", "a Git LFS pointer: fetch the file that it stands for with git lfs pull"],
+];
+
+/** File that PyTorch's archives begin with. */
+const PICKLE_IN_ARCHIVE = "/data.pkl";
+const TEXTS: readonly (readonly [beginning: RegExp, format: string])[] = [
+  [/^\s*<(?:!doctype|html|head|body|!--)/i, "a web page: the download may need a login or a token, or another address"],
+  [/^\s*<\?xml/i, `text in XML, as a server's error: ${AGAIN}`],
+  [/^\s*[{[]/, `text in JSON, as a server's error: ${AGAIN}`],
+  [/^/, `text: ${AGAIN}`],
+];
+
+/** Damage of a file that may once have been a .safetensors file, by its first bytes and its size. */
+export function damageOf(start: Uint8Array, fileBytes: number): string | undefined {
+  if (fileBytes === 0) return `an empty file: ${AGAIN}`;
+  if (isBeginning(start))
+    return headerEnd(start) > fileBytes ? `the first ${fileBytes} bytes of one: ${AGAIN}` : undefined;
+  return start.every((byte) => byte === 0) ? `a file of zeros, as an interrupted download leaves: ${AGAIN}` : undefined;
+}
+
+/** Format of a file by its first bytes, with what to do; undefined for .safetensors, and for what is not known. */
+export function otherFormat(start: Uint8Array): string | undefined {
+  if (isBeginning(start)) return undefined;
+  const head = Buffer.from(start).toString("latin1");
+  if (head.startsWith("PK") && head.includes(PICKLE_IN_ARCHIVE)) return PICKLE;
+  const known = BEGINNINGS.find(([beginning]) => head.startsWith(beginning));
+  if (known !== undefined) return known[1];
+  const picture = pictureKind(start);
+  if (picture !== undefined) return `${KIND_NAMES[picture]} picture`;
+  if (!start.every(isOfText)) return undefined;
+  const text = head.replace(/^\xef\xbb\xbf/, "");
+  return TEXTS.find(([beginning]) => beginning.test(text))?.[1];
+}
+
+/** Whether a file begins with the length of a header, which no file has of 4 GiB, and the brace that opens it. */
+const isBeginning = (start: Uint8Array): boolean =>
+  start[LENGTH_BYTES] === BRACE && start.subarray(4, LENGTH_BYTES).every((byte) => byte === 0);
+
+/** Whether a byte is no control character but white space. */
+const isOfText = (byte: number): boolean => byte >= 0x20 || (byte >= 0x09 && byte <= 0x0d);
+
+const headerEnd = (start: Uint8Array): number => Buffer.from(start).readUInt32LE() + LENGTH_BYTES;

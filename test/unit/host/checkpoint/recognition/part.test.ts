@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
+import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
+import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
+import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
+import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import { recogniseTextEncoders } from "#src/host/checkpoint/recognition/text-encoder.js";
+import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
+import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
+import { listedNetwork, type Network } from "#src/host/checkpoint/weights/network.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { fullSizePart, fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
+
+const read = async (): Promise<Float32Array> => new Float32Array(4);
+
+function shapesOf(build: (network: Network) => void): Shapes {
+  const network = listedNetwork();
+  build(network);
+  return Object.fromEntries(network.listed);
+}
+
+/** A file of each kind, how it is recognised, and the layer of one of its weights. */
+async function kinds(): Promise<
+  { shapes: Shapes; layer: string; recognise: (file: ModelFile) => Promise<readonly Part<unknown>[]> }[]
+> {
+  const { sd1, sdxl } = fullSizeShapes();
+  const checkpoint = async (file: ModelFile) => {
+    const { unet, textEncoders, vae } = await recogniseCheckpoint(file, read);
+    return [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];
+  };
+  const vae = async (file: ModelFile) => [recogniseVae(file).part];
+  const { unet } = await recogniseCheckpoint(headerOf(sd1), read);
+  const taesd = { channels: 64, latentChannels: 4, hasDecoder: true, hasEncoder: false };
+  const compact = { kind: "compact", channels: 64, convolutions: 4, scale: 4 } as const;
+  const clip = fullSizePart("sd1", "cond_stage_model.");
+  return [
+    { shapes: sd1, layer: "model.diffusion_model.input_blocks.1.1.proj_in", recognise: checkpoint },
+    { shapes: sd1, layer: "first_stage_model.decoder.conv_in", recognise: checkpoint },
+    { shapes: sdxl, layer: "conditioner.embedders.1.model.ln_final", recognise: checkpoint },
+    {
+      shapes: clip,
+      layer: "transformer.text_model.final_layer_norm",
+      recognise: async (file) => recogniseTextEncoders(file),
+    },
+    { shapes: fullSizePart("sd1", "first_stage_model."), layer: "encoder.conv_in", recognise: vae },
+    {
+      shapes: shapesOf((network) => buildTaesdDecoder(network, taesd)),
+      layer: "taesd_decoder.3.conv.0",
+      recognise: vae,
+    },
+    {
+      shapes: shapesOf((network) => buildControlNet(network, unet.config)),
+      layer: "zero_convs.1.0",
+      recognise: async (file) => [controlNetPart(file)],
+    },
+    {
+      shapes: shapesOf((network) => buildUpscaler(network, compact)),
+      layer: "body.2",
+      recognise: async (file) => [upscalerPart(file)],
+    },
+  ];
+}
+
+describe("every part of a model file", function () {
+  this.timeout(60_000);
+
+  it("is the same inside of wrappers, whose names its errors have", async () => {
+    for (const { shapes, layer, recognise } of await kinds()) {
+      const plain = await recognise(headerOf(shapes));
+      for (const wrapper of ["model.", "module.", "state_dict.", "net.", "_orig_mod.", "module.model.", "a.b.c.d."]) {
+        const wrapped = withKeys({ ...shapes, epoch: [] }, (key) => (key === "epoch" ? key : wrapper + key));
+        const parts = await recognise(headerOf(wrapped));
+        assert.deepEqual(
+          parts.map(({ config }) => config),
+          plain.map(({ config }) => config),
+          wrapper + layer,
+        );
+        const [weights, expected] = [parts, plain].map((all) => all.map((part) => [...part.weights.keys()]));
+        assert.deepEqual(weights, expected);
+      }
+      const damaged = withKeys({ ...shapes, [`${layer}.weight`]: [7, 7, 7] }, (key) => `module.${key}`);
+      const { message } = await refuses(recognise(headerOf(damaged)), /^model\./);
+      assert.ok(message.includes(`"module.${layer}.weight"`), message);
+    }
+  });
+
+  it("names the key of its kind where it is wrapped beside other keys", async () => {
+    const vae = withKeys(fullSizePart("sd1", "first_stage_model."), (key) => `ema.${key}`);
+    const work = () => recogniseVae(headerOf({ ...vae, "optimizer.step": [1] }));
+    await refuses(work, "model.unsupported", /received a VAE with the key "ema\.\w+\.conv_in\.weight"\.$/);
+  });
+
+  it("is refused with a tensor beside a weight that changes it in an unknown way", async () => {
+    const endings = [
+      ...[".weight_zero_point", ".qscale", ".absmax", ".weight.absmax", ".weight.quant_map", ".weight_scale_2"],
+      ...[".weight.quant_state.bitsandbytes__nf4", ".g_idx", ".scales", ".qzeros", ".bias_scale", ".weight_scale_inv"],
+      ...[".pre_quant_scale", ".weight_g"],
+    ];
+    for (const { shapes, layer, recognise } of await kinds())
+      for (const ending of endings) {
+        const work = recognise(headerOf({ ...shapes, [layer + ending]: [1] }));
+        const { message } = await refuses(work, "model.unsupported");
+        const expected = `one with "${layer}${ending}", which changes a weight in a way that latentkit does not know.`;
+        assert.ok(message.endsWith(expected), message);
+      }
+  });
+
+  it("is refused for packed weights in the place of a weight, by their key", async () => {
+    for (const { shapes, layer, recognise } of await kinds()) {
+      const packed = withKeys(shapes, (key) => (key === `${layer}.weight` ? `${layer}.qweight` : key));
+      const { message } = await refuses(recognise(headerOf(packed)), "model.unsupported");
+      assert.ok(message.includes(`"${layer}.qweight"`), message);
+    }
+    const { sdxl } = fullSizeShapes();
+    const table = "conditioner.embedders.1.model.transformer.resblocks.0.attn.in_proj_weight_scale";
+    await refuses(
+      recogniseCheckpoint(headerOf({ ...sdxl, [table]: [1] }), read),
+      "model.unsupported",
+      /in_proj_weight_scale"/,
+    );
+  });
+
+  it("leaves tensors alone that are beside no weight", async () => {
+    for (const { shapes, recognise } of await kinds()) {
+      const others = {
+        ...{ scaled_fp8: [2], logit_scale: [], v_pred_note: [0], "model_ema.decay": [], alphas_cumprod: [1000] },
+        ...{ "model_ema.diffusion_modelinput_blocks00weight": [1], "cond_stage_model.model.attn_mask": [77, 77] },
+        ...{ "cond_stage_model.transformer.text_model.embeddings.position_ids": [1, 77], "loss.logvar": [] },
+        ...{ "cond_stage_model.logit_scale": [], "vision_model.post_layernorm.num_batches_tracked": [] },
+      };
+      const plain = await recognise(headerOf(shapes));
+      const parts = await recognise(headerOf({ ...shapes, ...others }));
+      assert.deepEqual(
+        parts.map(({ weights }) => weights.size),
+        plain.map(({ weights }) => weights.size),
+      );
+    }
+  });
+
+  it("takes factors of one number or one for each row, and refuses others by key", async () => {
+    for (const { shapes, layer, recognise } of await kinds()) {
+      const file = headerOf(shapes);
+      const key = `${layer}.weight`;
+      const weight = file.weights.get(key)!;
+      const rows = weight.shape[0]!;
+      const withFactor = (shape: readonly number[], dtype: "F32" | "I32" = "F32"): ModelFile => {
+        const factor = { ...weight, key: `${layer}.weight_scale`, dtype, shape };
+        return { ...file, weights: new Map(file.weights).set(key, { ...weight, factor }) };
+      };
+      for (const shape of [[], [1], [1, 1], [rows], [rows, 1]]) {
+        const parts = await recognise(withFactor(shape));
+        assert.equal(parts.flatMap((part) => [...part.weights.values()]).filter(({ factor }) => factor).length, 1);
+      }
+      for (const [shape, dtype] of [
+        [[2 * rows], "F32"],
+        [[1, 2], "F32"],
+        [[rows, 2], "F32"],
+        [[0], "F32"],
+        [[], "I32"],
+      ] as const) {
+        const { message } = await refuses(recognise(withFactor(shape, dtype)), "model.invalid");
+        assert.ok(
+          message.includes(`"${layer}.weight_scale" of floats, one or one for each row, received ${dtype} [`),
+          message,
+        );
+      }
+    }
+  });
+});

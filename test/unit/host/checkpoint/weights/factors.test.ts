@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { refuses } from "../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { f32, type RawTensor, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
+
+const EIGHT_BITS: RawTensor = { dtype: "F8_E4M3", shape: [2], bytes: Uint8Array.of(0x38, 0xb8) };
+const json = (value: unknown): RawTensor => {
+  const bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
+  return { dtype: "U8", shape: [bytes.length], bytes };
+};
+
+describe("withFactors", () => {
+  const folder = temporaryFolder();
+  const opened = (tensors: Record<string, RawTensor>, metadata?: Record<string, string>) =>
+    weightFile(writeWeights(join(folder(), "w.safetensors"), tensors, metadata));
+
+  it("puts factors beside their weights and leaves out what is for products in 8 bits", async () => {
+    const { weights } = await opened(
+      {
+        scaled_fp8: f32([0]),
+        "a.weight": EIGHT_BITS,
+        "a.weight_scale": f32([], [3]),
+        "a.input_scale": f32([], [5]),
+        "a.comfy_quant": json({ format: "float8_e4m3fn", full_precision_matrix_mult: true }),
+        "b.weight": EIGHT_BITS,
+        "b.scale_input": f32([1]),
+        "b.scale_weight": f32([1], [2]),
+        "c.weight": { ...EIGHT_BITS, dtype: "F8_E5M2" },
+        "c.comfy_quant": json({ format: "float8_e5m2" }),
+        "c.weight_scale": f32([1]),
+        "d.weight_scale": f32([1]),
+        "e.weight": EIGHT_BITS,
+      },
+      {
+        _quantization_metadata: JSON.stringify({
+          layers: { a: { format: "float8_e4m3fn" }, x: { format: "float8_e5m2" } },
+        }),
+      },
+    );
+    assert.deepEqual(
+      [...weights].map(([key, { factor }]) => [key, factor?.key]),
+      [
+        ["scaled_fp8", undefined],
+        ["a.weight", "a.weight_scale"],
+        ["b.weight", "b.scale_weight"],
+        ["c.weight", "c.weight_scale"],
+        ["d.weight_scale", undefined],
+        ["e.weight", undefined],
+      ],
+    );
+  });
+
+  it("refuses formats that are not known, by name and key", async () => {
+    for (const [format, pattern] of [
+      [{ format: "nvfp4" }, /float8_e4m3fn or float8_e5m2, received "nvfp4", by "a\.comfy_quant"\.$/],
+      [{ format: "__proto__x" }, /received "__proto__x"/],
+      [{ format: 5 }, /received 5, by/],
+      [{}, /received undefined, by/],
+    ] as const)
+      await refuses(
+        opened({ "a.weight": EIGHT_BITS, "a.weight_scale": f32([]), "a.comfy_quant": json(format) }),
+        "model.unsupported",
+        /^Model "w\.safetensors": /,
+        pattern,
+      );
+    const metadata = { _quantization_metadata: JSON.stringify({ layers: { "x.y": { format: "mxfp8" } } }) };
+    const work = opened({ "a.weight": EIGHT_BITS }, metadata);
+    await refuses(work, "model.unsupported", /received "mxfp8", by "_quantization_metadata of x\.y"/);
+  });
+
+  it("refuses formats and factors that contradict the weight", async () => {
+    const format = json({ format: "float8_e4m3fn" });
+    const cases: [Record<string, RawTensor>, RegExp][] = [
+      [{ "a.comfy_quant": format }, /a factor of "a\.weight", as "a\.comfy_quant" says, received none/],
+      [
+        { "a.comfy_quant": json({ format: "float8_e5m2" }), "a.weight_scale": f32([]) },
+        /"a\.weight" of F8_E5M2, as "a\.comfy_quant" says, received F8_E4M3/,
+      ],
+      [{ "a.comfy_quant": json("nothing"), "a.weight_scale": f32([]) }, /"a\.comfy_quant" to be an object in JSON/],
+      [{ "a.comfy_quant": json("x".repeat(5000)) }, /"a\.comfy_quant" of at most 4096 bytes, received 5000/],
+      [
+        { "a.weight_scale": f32([]), "a.scale_weight": f32([]) },
+        /one factor of "a\.weight", received "a\.weight_scale" and "a\.scale_weight"/,
+      ],
+    ];
+    for (const [tensors, pattern] of cases)
+      await refuses(opened({ "a.weight": EIGHT_BITS, ...tensors }), "model.invalid", pattern);
+    for (const text of ["[", "[]", '{"layers":[]}', "x".repeat(2 ** 22 + 1)])
+      await refuses(
+        opened({ "a.weight": EIGHT_BITS }, { _quantization_metadata: text }),
+        "model.invalid",
+        /_quantization_metadata/,
+      );
+  });
+});
