@@ -111,7 +111,9 @@ export const NARROW = [
   {
     from: "graph/",
     to: "nodes/",
-    only: ["bends", "define", "file-kinds", "inputs", "registry", "sockets", "values"].map((name) => `nodes/${name}.ts`),
+    only: ["bends", "define", "file-kinds", "inputs", "registry", "sockets", "values"].map(
+      (name) => `nodes/${name}.ts`,
+    ),
   },
 ];
 

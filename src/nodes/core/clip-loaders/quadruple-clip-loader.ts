@@ -13,5 +13,7 @@ export const quadrupleClipLoader = defineNode({
     clip_name4: fileName("text_encoders"),
   },
   outputs: { CLIP: "CLIP" },
-  run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(Object.values(names), { host, signal, log }) }),
+  run: async (names, { host, signal, log }) => ({
+    CLIP: await joinedClips(Object.values(names), { host, signal, log }),
+  }),
 });

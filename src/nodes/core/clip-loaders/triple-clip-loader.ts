@@ -12,5 +12,7 @@ export const tripleClipLoader = defineNode({
     clip_name3: fileName("text_encoders"),
   },
   outputs: { CLIP: "CLIP" },
-  run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(Object.values(names), { host, signal, log }) }),
+  run: async (names, { host, signal, log }) => ({
+    CLIP: await joinedClips(Object.values(names), { host, signal, log }),
+  }),
 });
