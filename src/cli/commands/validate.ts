@@ -100,9 +100,13 @@ const PLACEHOLDER = /^"\{\{ ?([\w.-]{1,64}) ?\}\}"$/;
 
 /** Sentence about names that the preview host was asked for; none where the models are the caller's own. */
 function hostHint({ nodeErrors }: Validation, hasModels: boolean): string[] {
-  const isCheckpoint = ({ code, input }: GraphError, classType: string): boolean =>
-    code === "input.not-in-list" && registry.get(classType)?.inputs[input ?? ""]?.files === "checkpoints";
+  const isFile = ({ code, input }: GraphError, classType: string): boolean => {
+    const files = registry.get(classType)?.inputs[input ?? ""]?.files;
+    return (
+      (code === "input.not-in-list" && files === "checkpoints") || (code === "host.missing" && files !== undefined)
+    );
+  };
   const errors = Object.values(nodeErrors);
-  if (hasModels || !errors.some((node) => node.errors.some((error) => isCheckpoint(error, node.class_type)))) return [];
+  if (hasModels || !errors.some((node) => node.errors.some((error) => isFile(error, node.class_type)))) return [];
   return ["These names are the preview host's: with --models DIR they are checked against your own files."];
 }

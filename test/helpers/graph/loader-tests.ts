@@ -31,13 +31,15 @@ export function describeLoader(
     assert.equal(error.details.input, input);
   });
 
-  it("is valid with any file name, and says at last what the host lacks", async () => {
+  it("says what the host lacks, in validation and alone", async () => {
     const linked = others.model === undefined ? others : { ...others, model: ["1", 0] };
     const graph = {
       "1": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
       "5": { class_type: key, inputs: { [input]: "a/b.safetensors", ...linked } },
     };
-    assert.ok(validateGraph(graph, { targets: ["5"] }).ok);
+    const [refusal] = validateGraph(graph, { targets: ["5"] }).nodeErrors["5"]!.errors;
+    const where = `node 5, host "preview" has no ${nothing}`;
+    assert.equal(refusal!.sentence, `The graph cannot run here: ${key} (${where}).`);
     const error = await refuses(load("a/b.safetensors"), "host.missing");
     assert.equal(error.message, `${key}, host "preview": it has no ${nothing}.`);
     await refuses(load({} as string), "input.wrong-type", /expected text/);

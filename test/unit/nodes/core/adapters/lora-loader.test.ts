@@ -1,13 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  createPreviewHost,
-  executeGraph,
-  invokeNode,
-  type Model,
-  modelSampling,
-  Tensor,
-  validateGraph,
-} from "latentkit";
+import { createPreviewHost, invokeNode, type Model, modelSampling, Tensor, validateGraph } from "latentkit";
 import { derivedModel } from "#src/host/derived-model.js";
 import { scale } from "#src/tensor/ops.js";
 import { refuses } from "../../../../helpers/errors.js";
@@ -45,7 +37,7 @@ describe("LoraLoader", () => {
     assert.deepEqual((await invokeNode("LoraLoader", inputs)).result, [model, clip]);
   });
 
-  it("names node and host where the host has no LoRAs, in a graph that is valid", async () => {
+  it("is refused before a run where the host has no LoRAs, by node and host", () => {
     const graph = {
       "1": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
       "5": {
@@ -53,12 +45,8 @@ describe("LoraLoader", () => {
         inputs: { model: ["1", 0], clip: ["1", 1], lora_name: "x.safetensors", ...strengths(1, 1) },
       },
     };
-    assert.ok(validateGraph(graph, { targets: ["5"] }).ok);
-    let message = "";
-    for await (const event of executeGraph(graph, { targets: ["5"], host: createPreviewHost() })) {
-      if (event.type === "node-error") ({ message } = event.error);
-    }
-    assert.equal(message, 'Node 5 (LoraLoader), host "preview": it has no LoRAs.');
+    const [error] = validateGraph(graph, { targets: ["5"] }).nodeErrors["5"]!.errors;
+    assert.equal(error!.sentence, 'The graph cannot run here: LoraLoader (node 5, host "preview" has no LoRAs).');
   });
 
   it("refuses a name from a link that the host does not list", async () => {
