@@ -18,7 +18,8 @@ export function createFillPrefix({ prompt, ids }: Graph): FillPrefix {
   let byName: ReadonlyMap<string, string> | undefined;
   const lookup = (name: string, input: string): unknown => {
     byName ??= namesOf({ prompt, ids });
-    const { inputs } = (prompt[byName.get(name) ?? ""] ?? {}) as { inputs?: unknown };
+    const id = byName.get(name);
+    const { inputs } = (id === undefined ? {} : prompt[id]) as { inputs?: unknown };
     const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
     return value instanceof NumberLiteral || typeof value !== "object" ? value : undefined;
   };

@@ -46,7 +46,7 @@ export function dateOf(name: string, now: Date): string | undefined {
 export function widgetTexts(prefix: string): string[] {
   const found: string[] = [];
   fillTexts(prefix, (name) => {
-    if (/^[^/\\.]*\p{L}[^/\\.]*\.[A-Za-z_]\w*$/u.test(name)) found.push(`%${name}%`);
+    if (!name.startsWith(DATE) && /^[^/\\.]*\p{L}[^/\\.]*\.[A-Za-z_]\w*$/u.test(name)) found.push(`%${name}%`);
     return undefined;
   });
   return found;

@@ -29,6 +29,7 @@ describe("texts in the prefix of an API graph", () => {
       assert.deepEqual(await names(graphOf("%date:yyyy-MM-dd%/img", type)), ["2026-11-07/img"]);
       assert.deepEqual(await names(graphOf("%EmptyImage.color%_%My Sky.height%", type)), ["/5_8"]);
     }
+    assert.deepEqual(await names(graphOf("%date:yyyy.MM.dd_hh.mm%")), ["/2026.11.07_08.05"]);
     assert.deepEqual(await names(graphOf(["3", 0])), ["2026/linked"]);
     assert.deepEqual(await names(graphOf("2024\\img")), ["2024/img"]);
   });

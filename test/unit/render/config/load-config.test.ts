@@ -23,6 +23,17 @@ describe("loadConfig", () => {
     assert.deepEqual([yaml.port, yaml.limits.running], [80, 2]);
   });
 
+  it("reads UTF-16, and refuses bytes that are no text", () => {
+    const path = file("port: 80\n");
+    writeFileSync(path, Buffer.from("\ufeffport: 81\n", "utf16le"));
+    assert.equal(loadConfig({ file: path, env: {} }).port, 81);
+    writeFileSync(path, Buffer.from("output_dir: \xfcber\n", "latin1"));
+    assert.throws(
+      () => loadConfig({ file: path, env: {} }),
+      /expected text in UTF-8 or UTF-16, received other bytes\.$/,
+    );
+  });
+
   it("puts flags over environment over file over default", () => {
     const path = file("port: 1\nhost: a\noutput_dir: b\n");
     const env = { LATENTKIT_PORT: "2", LATENTKIT_HOST: "c", LATENTKIT_OUTPUT_DIR: "" };

@@ -44,6 +44,19 @@ describe("prompts of the classic API", () => {
     }
   });
 
+  it("NaN of Python: nothing outside of inputs, refused by node and input inside", async () => {
+    const service = await start();
+    const body = JSON.stringify({ prompt: quick() });
+    const aside = body.replace('"class_type"', '"is_changed":[NaN],"class_type"');
+    const inside = body.replace('"inputs":{', '"inputs":{"odd":-Infinity,');
+    assert.ok(aside !== body && inside !== body);
+    assert.equal((await service.post("/prompt", aside, { "content-type": "application/json" })).status, 200);
+    const response = await service.post("/prompt", inside, { "content-type": "application/json" });
+    const { error } = (await response.json()) as { error: { type: string; message: string } };
+    assert.deepEqual([response.status, error.type], [400, "invalid_prompt"]);
+    assert.match(JSON.stringify(error), /Node \w+, input \\"odd\\": expected a finite number, received -Infinity/);
+  });
+
   it("errors: of the whole prompt, of some of its outputs, of a node that fails", async () => {
     const service = await start();
     const refused = async (body: unknown) => {
