@@ -19,9 +19,7 @@ import {
 } from "latentkit";
 import { ERROR_CODES, type ErrorCode } from "#src/base/errors.js";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
-import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { CallQueue } from "#src/host/checkpoint/runtime/call-queue.js";
-import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { InputFiles } from "#src/io/files/input-files.js";
 import { download } from "#src/io/http/download.js";
@@ -34,7 +32,7 @@ import { parseConfig } from "#src/render/config/config.js";
 import { openItems } from "#src/render/items/open.js";
 import { publishReply } from "#src/service/batch/publish-reply.js";
 import { temporaryFolder } from "../helpers/folders.js";
-import { writeWeights } from "../helpers/models/weight-file.js";
+import { weightFile, writeWeights } from "../helpers/models/weight-file.js";
 import { fakeGpu, onFakeGpu } from "../helpers/process/fake-gpu.js";
 
 /** Lets a failure happen in an empty folder; its sentence, where that is not what is thrown. */
@@ -213,7 +211,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   "model.invalid": [
     async (folder) => {
       const whole = { dtype: "U8", shape: [1], bytes: Uint8Array.of(1) };
-      const { weights } = await openWeightFile(writeWeights(join(folder, "fox.safetensors"), { whole }));
+      const { weights } = await weightFile(writeWeights(join(folder, "fox.safetensors"), { whole }));
       return readValues(weights.get("whole")!);
     },
     'A weight of "FOLDER/fox.safetensors": expected floats, received U8.',
@@ -230,7 +228,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
     (folder) => {
       const path = join(folder, "sd.ckpt");
       writeFileSync(path, Uint8Array.of(0x50, 0x4b, 3, 4, 0, 0, 8, 8, 0, 0));
-      return openModelFile(path);
+      return weightFile(path);
     },
     'Model "sd.ckpt": expected a .safetensors file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code.',
   ],

@@ -34,10 +34,13 @@ export function checkNode(
   const inputs = raw.inputs;
   const types: Record<string, string> = {};
   const mismatches: { input: string; error: GraphError }[] = [];
+  // a graph that was saved before the class gained an input has the others; one that has none was never whole
+  const isOlder = Object.entries(definition.inputs).some(([key, { optional }]) => !optional && Object.hasOwn(inputs, key));
   for (const [input, spec] of Object.entries(definition.inputs)) {
     const at: CheckedInput = { nodeId: id, node, input, spec, context };
     const raw = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
-    const fallback = raw === undefined && !spec.optional && isWidget(spec.type) ? defaultOf(spec) : undefined;
+    const isNewer = isOlder && raw === undefined && !spec.optional && isWidget(spec.type);
+    const fallback = isNewer ? defaultOf(spec) : undefined;
     if (fallback !== undefined) checked.defaults.push(input);
     const value = fallback ?? (Array.isArray(raw) ? raw : unwrap(raw));
     if (Array.isArray(raw)) {

@@ -47,8 +47,6 @@ const DECISIONS: Readonly<Record<string, "valid" | readonly (readonly [type: str
   "validate/boolean/5": [["invalid_input_type", "b"]],
   "validate/boolean/6": [["invalid_input_type", "b"]],
   "validate/boolean/7": [["invalid_input_type", "b"]],
-  // a default fills an input that the graph lacks
-  "validate/all_required_missing": "valid",
   // combos of the newer notation are checked
   "validate/combo_v3_style_not_checked": [["value_not_in_list", "v3"]],
 };
