@@ -4,6 +4,7 @@ import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
+import type { ProviderVerdict } from "../../host/checkpoint/runtime/providers.js";
 import { printJson } from "../../io/json/print.js";
 import { nativeFile } from "../../native/load.js";
 import { currentDevice } from "../../tensor/device/choice.js";
@@ -123,11 +124,11 @@ async function onnxRuntime(): Promise<Finding[]> {
   const { tryProviders } = await import("../../host/checkpoint/runtime/providers.js");
   try {
     const { version, verdicts } = await tryProviders({ timeoutMs: TRIAL_MS });
-    const providers = verdicts.map(({ provider, isUsable, reason }): Finding => {
-      const value = isUsable ? "computes as the CPU does" : `not used: ${reason}`;
+    const providers = verdicts.map((verdict): Finding => {
+      const { provider, isUsable } = verdict;
       return provider === "cpu"
-        ? { name: "on cpu", ok: isUsable, value: isUsable ? "works" : value }
-        : { name: `on ${provider}`, ok: true, value };
+        ? { name: "on cpu", ok: isUsable, value: isUsable ? "works" : wordsOf(verdict) }
+        : { name: `on ${provider}`, ok: true, value: wordsOf(verdict) };
     });
     return [{ name, ok: true, value: `onnxruntime-node ${version}` }, ...providers];
   } catch (error) {
@@ -135,6 +136,12 @@ async function onnxRuntime(): Promise<Finding[]> {
     const isMissing = error.code === "runtime.missing";
     return [{ name, ok: isMissing, value: isMissing ? `not used: ${error.message}` : error.message }];
   }
+}
+
+function wordsOf(verdict: ProviderVerdict): string {
+  if (!verdict.isUsable) return `not used: ${verdict.reason}`;
+  const form = verdict.target.attention === "plain" ? ", with attention written out" : "";
+  return `computes as the CPU does${form}${verdict.isSlow ? ", but far slower: auto leaves it out" : ""}`;
 }
 
 /** Numbers of files in the folders of models. */

@@ -50,8 +50,8 @@ export class ModelPart<Config> {
       files: files.map(({ path }) => path),
       parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
-      make: async (plan) => {
-        const graph = new OnnxGraph(variant);
+      make: async (plan, target) => {
+        const graph = new OnnxGraph(variant, target);
         build(networkOf(graph, this.weights, merged(this.adapters)), this.config);
         // each half of the work takes some milliseconds: the event loop turns in between
         await new Promise((resolve) => setImmediate(resolve));

@@ -61,9 +61,9 @@ export function linear(
 }
 
 /**
- * linear on few rows, as those of an embedding [B, inputs] (rank 2) or of a prompt [B, S, inputs] (rank 3): the weight is
- * the first operand. Threads share the longer side of a product, and where they share that of the second operand, sums are
- * taken in other blocks for each number of threads.
+ * linear on few rows, as those of an embedding [B, inputs] (rank 2) or of a prompt [B, S, inputs] (rank 3). On the CPU the
+ * weight is the first operand: threads share the longer side of a product, and where they share that of the second operand,
+ * sums are taken in other blocks for each number of threads.
  */
 export function linearOfFew(
   network: Network,
@@ -74,14 +74,17 @@ export function linearOfFew(
   { bias = true }: Pick<LinearOptions, "bias"> = {},
 ): Value {
   const { graph } = network;
+  if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
   const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs]), x);
-  const rows = graph.node("Transpose", [columns], { perm: { ints: rank === 2 ? [1, 0] : [0, 2, 1] } });
+  const rows = transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
   return bias ? add(graph, rows, network.weight(`${key}.bias`, [outputs])) : rows;
 }
 
-/** a · bᵀ, without a transposed copy of b. */
+/** a · bᵀ for a matrix b. */
 export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
-  graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT);
+  graph.target.matMul === "fused"
+    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT)
+    : graph.node("MatMul", [a, transpose(graph, b, [1, 0])]);
 
 /**
  * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of
@@ -115,15 +118,56 @@ export const layerNorm = (network: Network, key: string, x: Value, size: number,
     { axis: { int: -1 }, epsilon: { float: epsilon } },
   );
 
-/** Attention of queries [B, L, C] on keys and values [B, S, C], scaled by 1/sqrt(C / heads); `mask` [1, 1, L, S] is added. */
+interface AttentionOptions {
+  readonly heads: number;
+  /** C, which the heads share. */
+  readonly width: number;
+  /** [1, 1, L, S], added to the scores. */
+  readonly mask?: Value;
+  /** Parts in which queries are taken if attention is written out, for that has B · heads · L / parts · S scores at a time. */
+  readonly parts?: number;
+}
+
+/** Attention of queries [B, L, C] on keys and values [B, S, C], scaled by 1/sqrt(C / heads). */
 export function attention(
   graph: OnnxGraph,
   [query, key, value]: readonly [Value, Value, Value],
-  heads: number,
-  mask?: Value,
+  { heads, width, mask, parts = 1 }: AttentionOptions,
 ): Value {
-  const inputs = mask === undefined ? [query, key, value] : [query, key, value, undefined, undefined, mask];
-  return graph.node("MultiHeadAttention", inputs, { num_heads: { int: heads } }, MICROSOFT);
+  const size = width / heads;
+  if (graph.target.attention === "fused" && size <= graph.target.largestHead) {
+    const inputs = mask === undefined ? [query, key, value] : [query, key, value, undefined, undefined, mask];
+    return graph.node("MultiHeadAttention", inputs, { num_heads: { int: heads } }, MICROSOFT);
+  }
+  const byHead = (x: Value, perm: readonly number[]): Value =>
+    transpose(graph, reshape(graph, x, [0, 0, heads, size]), perm);
+  // queries rather than scores, of which there are more
+  const scaled = graph.node("Mul", [query, graph.floats([1 / Math.sqrt(size)], [])]);
+  const [keys, values] = [byHead(key, [0, 2, 3, 1]), byHead(value, [0, 2, 1, 3])];
+  const attended = inParts(graph, byHead(scaled, [0, 2, 1, 3]), parts, (queries) => {
+    const product = graph.node("MatMul", [queries, keys]);
+    const scores = mask === undefined ? product : add(graph, product, mask);
+    return graph.node("MatMul", [graph.node("Softmax", [scores], { axis: { int: -1 } }), values]);
+  });
+  return reshape(graph, transpose(graph, attended, [0, 2, 1, 3]), [0, 0, width]);
+}
+
+/** `compute` of x [B, H, L, d], some rows at a time; L may be any number. */
+function inParts(graph: OnnxGraph, x: Value, parts: number, compute: (rows: Value) => Value): Value {
+  if (parts === 1) return compute(x);
+  const joined = (values: readonly Value[], axis: number): Value =>
+    graph.node("Concat", values, { axis: { int: axis } });
+  const sides = (start: number, end: number): Value =>
+    graph.node("Shape", [x], { start: { int: start }, end: { int: end } });
+  const length = sides(2, 3);
+  const missing = graph.node("Mod", [graph.node("Sub", [graph.ints([0]), length]), graph.ints([parts])]);
+  const padded = graph.node("Pad", [x, joined([graph.ints([0, 0, 0, 0, 0, 0]), missing, graph.ints([0])], 0)]);
+  const divided = graph.node("Reshape", [padded, joined([sides(0, 2), graph.ints([parts, -1]), sides(3, 4)], 0)]);
+  // not Split: its program has a buffer for each part, and a GPU allows few
+  const computed = Array.from({ length: parts }, (_, index) =>
+    compute(graph.node("Gather", [divided, graph.ints([index], [])], { axis: { int: 2 } })),
+  );
+  return graph.node("Slice", [joined(computed, 2), graph.ints([0]), length, graph.ints([2])]);
 }
 
 export const add = (graph: OnnxGraph, a: Value, b: Value): Value => graph.node("Add", [a, b]);
@@ -138,17 +182,20 @@ export const gelu = (graph: OnnxGraph, x: Value): Value => graph.node("Gelu", [x
 export const quickGelu = (graph: OnnxGraph, x: Value): Value =>
   graph.node("QuickGelu", [x], { alpha: { float: 1.702 } }, MICROSOFT);
 
+const transpose = (graph: OnnxGraph, x: Value, perm: readonly number[]): Value =>
+  graph.node("Transpose", [x], { perm: { ints: perm } });
+
 /** 0 keeps a side, -1 takes what is left. */
 export const reshape = (graph: OnnxGraph, x: Value, shape: readonly number[]): Value =>
   graph.node("Reshape", [x, graph.ints(shape)]);
 
 /** A picture's cells in row-major order as tokens. */
 export const tokensOf = (graph: OnnxGraph, picture: Value): Value =>
-  graph.node("Transpose", [reshape(graph, picture, [0, 0, -1])], { perm: { ints: [0, 2, 1] } });
+  transpose(graph, reshape(graph, picture, [0, 0, -1]), [0, 2, 1]);
 
 /** Tokens as a picture of the same size as `like`, whose channels may be others than theirs. */
 export function toPicture(graph: OnnxGraph, tokens: Value, channels: number, like: Value): Value {
-  const cells = graph.node("Transpose", [tokens], { perm: { ints: [0, 2, 1] } });
+  const cells = transpose(graph, tokens, [0, 2, 1]);
   const start = graph.ints([0, channels]);
   const shape = graph.node("Concat", [start, graph.node("Shape", [like], { start: { int: 2 } })], { axis: { int: 0 } });
   return graph.node("Reshape", [cells, shape]);
@@ -192,9 +239,7 @@ export function embeddingFrequencies(count: number): Float32Array {
 }
 
 /** Images [B, H, W, C] as planes [B, C, H, W]. */
-export const planesOf = (graph: OnnxGraph, images: Value): Value =>
-  graph.node("Transpose", [images], { perm: { ints: [0, 3, 1, 2] } });
+export const planesOf = (graph: OnnxGraph, images: Value): Value => transpose(graph, images, [0, 3, 1, 2]);
 
 /** Planes [B, C, H, W] as images [B, H, W, C]. */
-export const imagesOf = (graph: OnnxGraph, planes: Value): Value =>
-  graph.node("Transpose", [planes], { perm: { ints: [0, 2, 3, 1] } });
+export const imagesOf = (graph: OnnxGraph, planes: Value): Value => transpose(graph, planes, [0, 2, 3, 1]);

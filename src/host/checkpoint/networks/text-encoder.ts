@@ -111,7 +111,8 @@ function block(network: Network, config: TextEncoderConfig, at: string, x: Value
   const { hidden, heads, mlp, activation } = config;
   const keys = KEYS[config.layout];
   const parts = queryKeyValue(network, config, at, layerNorm(network, `${at}.${keys.norms[0]}`, x, hidden));
-  const attended = linear(network, `${at}.${keys.out}`, attention(graph, parts, heads, mask), [hidden, hidden]);
+  const mixed = attention(graph, parts, { heads, width: hidden, mask });
+  const attended = linear(network, `${at}.${keys.out}`, mixed, [hidden, hidden]);
   const after = add(graph, x, attended);
   const normal = layerNorm(network, `${at}.${keys.norms[1]}`, after, hidden);
   const wide = linear(network, `${at}.${keys.mlp[0]}`, normal, [hidden, mlp]);

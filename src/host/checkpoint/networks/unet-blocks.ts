@@ -29,6 +29,8 @@ export interface TransformerConfig {
 
 /** The time embedding of a UNet is this many times as wide as its pictures. */
 const EMBEDDING_WIDTH = 4;
+/** Two latents of 64x64 have 2 · 8 · 4096² scores. */
+const ATTENTION_PARTS = 8;
 const noBias = { bias: false };
 const RES_EPSILON = 1e-5;
 const TRANSFORMER_EPSILON = 1e-6;
@@ -120,9 +122,9 @@ function transformerBlock(
     const expected = "count" in heads ? `${heads.count} attention heads` : `attention heads of ${heads.size}`;
     throw new LatentkitError("model.invalid", `${key}: ${channels} channels do not split into ${expected}.`);
   }
-  const attend = (name: string, queries: Value, keys: Value, values: Value): Value => {
+  const attend = (name: string, queries: Value, keys: Value, values: Value, parts = 1): Value => {
     const query = linear(network, `${key}.${name}.to_q`, queries, [channels, channels], noBias);
-    const out = attention(graph, [query, keys, values], count);
+    const out = attention(graph, [query, keys, values], { heads: count, width: channels, parts });
     return linear(network, `${key}.${name}.to_out.0`, out, [channels, channels]);
   };
   const norm = (name: string, value: Value): Value => layerNorm(network, `${key}.${name}`, value, channels);
@@ -130,7 +132,7 @@ function transformerBlock(
   const [ownKeys, ownValues] = ["to_k", "to_v"].map((name) =>
     linear(network, `${key}.attn1.${name}`, own, [channels, channels], noBias),
   );
-  const first = add(graph, attend("attn1", own, ownKeys!, ownValues!), x);
+  const first = add(graph, attend("attn1", own, ownKeys!, ownValues!, ATTENTION_PARTS), x);
   const [keys, values] = ["to_k", "to_v"].map((name) =>
     linearOfFew(network, `${key}.attn2.${name}`, context, 3, [contextDim, channels], noBias),
   );

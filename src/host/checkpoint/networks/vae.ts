@@ -41,6 +41,8 @@ const COLOURS = 3;
 /** A cell of zeros at the right and the bottom. */
 const PADS_OF_DOWNSAMPLE = [0, 0, 1, 1] as const;
 const FACTOR = 8;
+/** A picture of 1024x1024 has 16384 cells. */
+const ATTENTION_PARTS = 16;
 
 /**
  * Writes the decoder: `z` [B, 4, h, w], a latent as nodes pass it, to `image` [B, 3, 8h, 8w], about -1…1. Throws
@@ -143,7 +145,11 @@ function layersOf(network: Network, { attention: rank }: VaeConfig, trace: Trace
     const tokens = tokensOf(graph, norm(`${key}.norm`, x, channels));
     const layer = (name: string, value: Value): Value =>
       linear(network, `${key}.${name}`, value, [channels, channels], { asConv: rank === 4 });
-    const mixed = attention(graph, [layer("q", tokens), layer("k", tokens), layer("v", tokens)], 1);
+    const mixed = attention(graph, [layer("q", tokens), layer("k", tokens), layer("v", tokens)], {
+      heads: 1,
+      width: channels,
+      parts: ATTENTION_PARTS,
+    });
     return after(key, add(graph, x, toPicture(graph, layer("proj_out", mixed), channels, x)));
   };
   return {

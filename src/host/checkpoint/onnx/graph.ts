@@ -2,6 +2,7 @@ import { isAbsolute, join, parse, relative, sep } from "node:path";
 import { LatentkitError } from "../../../base/errors.js";
 import type { StoredEntry, StoredType } from "../../../io/safetensors/header.js";
 import { ProtobufWriter } from "./protobuf.js";
+import { CPU_TARGET, type Target } from "./target.js";
 
 /** Name of a value in a graph. */
 export type Value = string & { readonly __value: unique symbol };
@@ -85,7 +86,11 @@ export class OnnxGraph {
   readonly #stored: { readonly name: Value; readonly tensor: StoredTensor }[] = [];
   #count = 0;
 
-  constructor(name: string) {
+  constructor(
+    name: string,
+    /** Forms that builders ask for. */
+    readonly target: Target = CPU_TARGET,
+  ) {
     this.name = name;
   }
 

@@ -1,13 +1,14 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FUNCTION, type OptionRules } from "../../../base/options.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { CPU_TARGET } from "../onnx/target.js";
 import { CallQueue, type Turn } from "./call-queue.js";
 import { KeptValues } from "./kept-values.js";
 import { coreCount, freeMemory } from "./machine.js";
 import { fits, preferredPlan } from "./plan.js";
 import { RuntimeProcess } from "./process.js";
 import { bytesOf, type SentFeed, type SessionPorts } from "./protocol.js";
-import { chooseProvider } from "./providers.js";
+import { chooseProvider, type Device } from "./providers.js";
 import { type Plan, PROVIDERS, type Provider, sessionOptions } from "./session-options.js";
 import { type Feed, type LoadedSession, LoadedSessions, type SessionSource } from "./sessions.js";
 
@@ -118,7 +119,7 @@ class ChildRuntime implements Runtime {
     onStuck: () => this.#loaded?.process.kill(),
     onWanted: () => this.#holdProcess(),
   });
-  #provider: Provider | undefined;
+  #device: Device | undefined;
   #version: string | undefined;
   #loaded: LoadedProcess | undefined;
   readonly #networks = new Map<string, RunNetwork>();
@@ -127,7 +128,7 @@ class ChildRuntime implements Runtime {
     const { threads = coreCount(), device = "cpu" } = options;
     this.#options = options;
     this.#threads = threads;
-    this.#provider = device === "cpu" ? device : undefined;
+    this.#device = device === "cpu" ? { provider: device, target: CPU_TARGET } : undefined;
   }
 
   run(
@@ -148,9 +149,9 @@ class ChildRuntime implements Runtime {
   }
 
   async #load(source: SessionSource, calls = 1): Promise<{ loaded: LoadedProcess; session: LoadedSession }> {
-    const provider = await this.#chooseProvider();
+    const device = await this.#chooseDevice();
     const loaded = await this.#live();
-    return { loaded, session: await this.#session(loaded, provider, source, calls) };
+    return { loaded, session: await this.#session(loaded, device, source, calls) };
   }
 
   async close(): Promise<void> {
@@ -167,7 +168,7 @@ class ChildRuntime implements Runtime {
     const loaded = this.#loaded?.process.isAlive ? this.#loaded : undefined;
     return {
       version: this.#version,
-      provider: this.#provider,
+      provider: this.#device?.provider,
       threads: this.#threads,
       processId: loaded?.process.id,
       sessions: loaded?.sessions.all ?? [],
@@ -181,10 +182,10 @@ class ChildRuntime implements Runtime {
     if (this.#networks.size > MOST_NETWORKS) this.#networks.delete(this.#networks.keys().next().value!);
   }
 
-  async #chooseProvider(): Promise<Provider> {
+  async #chooseDevice(): Promise<Device> {
     const { device = "cpu" } = this.#options;
-    this.#provider ??= await chooseProvider(device);
-    return this.#provider;
+    this.#device ??= await chooseProvider(device);
+    return this.#device;
   }
 
   /** The child process, a new one where it has died since the last run. */
@@ -212,24 +213,20 @@ class ChildRuntime implements Runtime {
     else this.#loaded?.process.unref();
   }
 
-  async #session(
-    loaded: LoadedProcess,
-    provider: Provider,
-    source: SessionSource,
-    calls: number,
-  ): Promise<LoadedSession> {
-    const wish = preferredPlan(source, { calls, isGpu: provider !== "cpu", wish: this.#options.plan });
+  async #session(loaded: LoadedProcess, device: Device, source: SessionSource, calls: number): Promise<LoadedSession> {
+    const isGpu = device.provider !== "cpu";
+    const wish = preferredPlan(source, { calls, isGpu, wish: this.#options.plan });
     const streamed = loaded.sessions.use(source.key, "stream");
     const known = wish === "stream" ? streamed : loaded.sessions.use(source.key, "fold");
     if (known?.plan === "fold") return known;
     await source.verify?.();
     if (known !== undefined) return known;
     const budget = this.#budget(loaded.sessions.bytes);
-    const isForced = this.#options.plan === "fold" || provider !== "cpu" || source.isFixed === true;
+    const isForced = this.#options.plan === "fold" || isGpu || source.isFixed === true;
     const plan = isForced || (wish === "fold" && fits(source, budget)) ? wish : "stream";
     // streamed for want of memory: it stays so until it is released
     if (plan === "stream" && streamed !== undefined) return streamed;
-    return this.#create(loaded, provider, source, plan, budget);
+    return this.#create(loaded, device, source, plan, budget);
   }
 
   /** Bytes for weights, those of loaded sessions included. */
@@ -240,7 +237,7 @@ class ChildRuntime implements Runtime {
 
   async #create(
     { process, sessions }: LoadedProcess,
-    provider: Provider,
+    { provider, target }: Device,
     source: SessionSource,
     plan: Plan,
     budget: number,
@@ -253,7 +250,7 @@ class ChildRuntime implements Runtime {
       onLoad?.(surplus.label, "released");
     }
     onLoad?.(source.label, "loading");
-    const made = await source.make(plan);
+    const made = await source.make(plan, target);
     const task = `${source.label}, while it was loaded`;
     const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
     const folder = "path" in made ? "" : made.folder;

@@ -1,5 +1,6 @@
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { EncodedGraph } from "../onnx/graph.js";
+import type { Target } from "../onnx/target.js";
 import { type PlannedNetwork, sessionBytes } from "./plan.js";
 import type { SessionPorts } from "./protocol.js";
 import type { Plan } from "./session-options.js";
@@ -12,8 +13,11 @@ export interface SessionSource extends PlannedNetwork {
   readonly label: string;
   /** Paths of the files of its weights, without symbolic links. */
   readonly files?: readonly string[];
-  /** Writes its graph for a plan, `overridable` for "stream", or returns the path of a file that holds it (`isFixed`). */
-  make(plan: Plan): EncodedGraph | { readonly path: string } | Promise<EncodedGraph>;
+  /**
+   * Writes its graph for a plan, `overridable` for "stream", in the forms of a target, or returns the path of a file that
+   * holds it (`isFixed`).
+   */
+  make(plan: Plan, target: Target): EncodedGraph | { readonly path: string } | Promise<EncodedGraph>;
   /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */
   verify?(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { OnnxGraph, type Value } from "../onnx/graph.js";
+import { CPU_TARGET } from "../onnx/target.js";
 import type { StoredWeight, WeightMap } from "./stored.js";
 
 /** Gives a builder the weights of one part as float32 values of a graph. */
@@ -78,8 +79,10 @@ const scaleKeyOf = (key: string): string | undefined =>
 const scalarShape = ({ shape }: StoredWeight): readonly number[] => (shape.length === 0 ? [] : [1]);
 
 /** A network without a file, whose weights are inputs of the graph: `listed` has the shape of each by its key. */
-export function listedNetwork(): Network & { readonly listed: ReadonlyMap<string, readonly number[]> } {
-  const graph = new OnnxGraph("listed");
+export function listedNetwork(
+  target = CPU_TARGET,
+): Network & { readonly listed: ReadonlyMap<string, readonly number[]> } {
+  const graph = new OnnxGraph("listed", target);
   const listed = new Map<string, readonly number[]>();
   const weight = (key: string, shape: readonly number[]): Value => {
     if (listed.has(key)) return key as Value;

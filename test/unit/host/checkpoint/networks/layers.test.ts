@@ -2,8 +2,16 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
-import { groupNorm, linear, linearOfFew, resizedAs, timestepEmbedding } from "#src/host/checkpoint/networks/layers.js";
+import {
+  attention,
+  groupNorm,
+  linear,
+  linearOfFew,
+  resizedAs,
+  timestepEmbedding,
+} from "#src/host/checkpoint/networks/layers.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { writeSafetensors } from "#src/io/safetensors/write.js";
@@ -16,10 +24,10 @@ describe("layers of networks", () => {
   const folder = temporaryFolder();
 
   /** A network of these weights. */
-  async function networkWith(weights: Record<string, Tensor>) {
+  async function networkWith(weights: Record<string, Tensor>, target = CPU_TARGET) {
     const path = join(folder(), "weights.safetensors");
     writeFileSync(path, writeSafetensors(weights));
-    return networkOf(new OnnxGraph("layers"), (await openWeightFile(path)).weights);
+    return networkOf(new OnnxGraph("layers", target), (await openWeightFile(path)).weights);
   }
 
   it("computes a linear layer on few rows with the same bits on any number of threads", async () => {
@@ -45,6 +53,76 @@ describe("layers of networks", () => {
     for (const other of others)
       for (const name of ["prompt rows", "rows"]) assertSameBits(other[name], first![name]!, name);
     assert.ok(layerError(first!["prompt rows"]!, first!.plain!) < 1e-6);
+  });
+
+  it("computes linear layers with a transposed weight as without", async () => {
+    const weights = { "a.weight": randn([24, 16], { seed: 1 }), "a.bias": randn([24], { seed: 2 }) };
+    const results = [];
+    for (const matMul of ["fused", "transposed"] as const) {
+      const network = await networkWith(weights, { ...CPU_TARGET, matMul });
+      const { graph } = network;
+      const prompt = graph.input("prompt", "float", ["B", "S", 16]);
+      const embedding = graph.input("embedding", "float", ["B", 16]);
+      graph.output(linear(network, "a", prompt, [16, 24]), "tokens", "float", ["B", "S", 24]);
+      graph.output(linearOfFew(network, "a", prompt, 3, [16, 24]), "few tokens", "float", ["B", "S", 24]);
+      graph.output(linearOfFew(network, "a", embedding, 2, [16, 24]), "few", "float", ["B", 24]);
+      const encoded = graph.encode({ overridable: false });
+      assert.equal(Buffer.from(encoded.bytes).includes("FusedMatMul"), matMul === "fused");
+      const session = await graphSession(encoded);
+      results.push(
+        await session.run({ prompt: randn([2, 5, 16], { seed: 3 }), embedding: randn([2, 16], { seed: 4 }) }),
+      );
+      await session.release();
+    }
+    const [fused, transposed] = results;
+    for (const name of ["tokens", "few tokens", "few"])
+      assert.ok(layerError(transposed![name]!, fused![name]!) < 1e-6, name);
+  });
+
+  it("writes attention out in parts, for any number of queries", async () => {
+    // heads of six numbers
+    const [heads, width, keys] = [4, 24, 7];
+    const session = (target: Target, parts: number) => {
+      const graph = new OnnxGraph("attention", target);
+      const [query, key, value] = ["query", "key", "value"].map((name) =>
+        graph.input(name, "float", ["B", `${name}s`, width]),
+      );
+      const mask = graph.input("mask", "float", [1, 1, "querys", "keys"]);
+      const masked = { heads, width, mask };
+      graph.output(attention(graph, [query!, key!, value!], { heads, width, parts }), "out", "float", [
+        "B",
+        "L",
+        width,
+      ]);
+      graph.output(attention(graph, [query!, key!, value!], masked), "masked", "float", ["B", "L", width]);
+      const encoded = graph.encode({ overridable: false });
+      assert.equal(Buffer.from(encoded.bytes).includes("MultiHeadAttention"), target === CPU_TARGET);
+      return graphSession(encoded);
+    };
+    const fused = await session(CPU_TARGET, 1);
+    const targets = [
+      { ...CPU_TARGET, attention: "plain" },
+      { ...CPU_TARGET, largestHead: 5 },
+    ] as const;
+    for (const [target, parts] of targets.flatMap((target) => [1, 8].map((parts) => [target, parts] as const))) {
+      const plain = await session(target, parts);
+      for (const queries of [1, 7, 8, 9, 57, 64]) {
+        const feeds = {
+          query: randn([2, queries, width], { seed: 1 }),
+          key: randn([2, keys, width], { seed: 2 }),
+          value: randn([2, keys, width], { seed: 3 }),
+          mask: randn([1, 1, queries, keys], { seed: 4 }),
+        };
+        const [expected, received] = [await fused.run(feeds), await plain.run(feeds)];
+        for (const name of ["out", "masked"]) {
+          assert.deepEqual(received[name]!.shape, expected[name]!.shape);
+          const error = layerError(received[name]!, expected[name]!);
+          assert.ok(error < 1e-6, `${name}, ${queries} queries in ${parts} parts: ${error}`);
+        }
+      }
+      await plain.release();
+    }
+    await fused.release();
   });
 
   it("normalises a nearly flat picture without losing its differences", async () => {

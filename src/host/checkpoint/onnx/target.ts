@@ -1,0 +1,12 @@
+/** Forms in which a provider computes the parts of a network correctly, and on its own device. */
+export interface Target {
+  /** Attention as one operator, or written out, with the queries in parts. */
+  readonly attention: "fused" | "plain";
+  /** Numbers of a head up to which the one operator is good. */
+  readonly largestHead: number;
+  /** a · bᵀ as one operator, or with a transposed copy of b. */
+  readonly matMul: "fused" | "transposed";
+}
+
+/** The CPU's forms. */
+export const CPU_TARGET: Target = { attention: "fused", largestHead: Number.POSITIVE_INFINITY, matMul: "fused" };
