@@ -46,7 +46,10 @@ export function dateOf(name: string, now: Date): string | undefined {
 export function widgetTexts(prefix: string): string[] {
   const found: string[] = [];
   fillTexts(prefix, (name) => {
-    if (!name.startsWith(DATE) && /^[^/\\.]*\p{L}[^/\\.]*\.[A-Za-z_]\w*$/u.test(name)) found.push(`%${name}%`);
+    const [title, widget, ...more] = name.split(".");
+    const isTitle = /\p{L}/u.test(title!) && !/[/\\]/.test(title!);
+    if (!name.startsWith(DATE) && isTitle && widget !== undefined && more.length === 0 && /^[A-Za-z_]\w*$/.test(widget))
+      found.push(`%${name}%`);
     return undefined;
   });
   return found;

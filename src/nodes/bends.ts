@@ -5,7 +5,7 @@ import type { InputSpec } from "./inputs.js";
 
 /** Numbers are as long as Python reads them; messages are shorter. */
 const LONGEST_NUMBER = 80;
-const DECIMAL = /^([+-]?)([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]+))?$/i;
+const DECIMAL = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:e([+-]?[0-9]+))?$/i;
 /** Exponents beyond those of a float. */
 const MOST_SHIFTED = 5000;
 
@@ -38,8 +38,9 @@ function isKept(text: string, used: number): boolean {
   // inf and nan
   if (parts === null) return true;
   if (!Number.isFinite(used)) return false;
-  const isWhole = parts[3] === "" && parts[4] === undefined;
-  return isWhole ? wholeOf(text) === BigInt(used) : used !== 0 || !/[1-9]/.test(`${parts[2]}${parts[3]}`);
+  const [, , whole, fraction = "", exponent] = parts;
+  const isWhole = fraction === "" && exponent === undefined;
+  return isWhole ? wholeOf(text) === BigInt(used) : used !== 0 || !/[1-9]/.test(`${whole}${fraction}`);
 }
 
 /** A number as it was written; undefined for anything else. */

@@ -68,10 +68,7 @@ const posted = (more: object) =>
 
 /** For each code a failure and its whole sentence, or the reason for which a test cannot make it happen. */
 const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string] | string> = {
-  "input.missing": [
-    () => invokeNode("EmptyImage", {}),
-    'EmptyImage, input "width": expected a whole number from 1 to 16384, received nothing.',
-  ],
+  "input.missing": [() => invokeNode("InvertMask", {}), 'InvertMask, input "mask": expected MASK, received nothing.'],
   "input.wrong-type": [
     () => rendered({ 1: image({ width: "wide" }), 2: preview() }),
     'Node 1 (EmptyImage), input "width": expected a whole number from 1 to 16384, received "wide".',
@@ -209,12 +206,12 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
     "Safetensors: expected at least 8 bytes, received 4.",
   ],
   "model.invalid": [
-    async (folder) => {
-      const whole = { dtype: "U8", shape: [1], bytes: Uint8Array.of(1) };
-      const { weights } = await weightFile(writeWeights(join(folder, "fox.safetensors"), { whole }));
-      return readValues(weights.get("whole")!);
+    (folder) => {
+      const factor = { dtype: "F32", shape: [1], bytes: new Uint8Array(4) };
+      const weights = { "fox.weight": factor, "fox.scale_weight": factor, "fox.weight_scale": factor };
+      return weightFile(writeWeights(join(folder, "fox.safetensors"), weights));
     },
-    'A weight of "FOLDER/fox.safetensors": expected floats, received U8.',
+    'Model "fox.safetensors": expected one factor of "fox.weight", received "fox.scale_weight" and "fox.weight_scale".',
   ],
   "model.missing": [
     (folder) => {
@@ -227,10 +224,10 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   "model.unsupported": [
     (folder) => {
       const path = join(folder, "sd.ckpt");
-      writeFileSync(path, Uint8Array.of(0x50, 0x4b, 3, 4, 0, 0, 8, 8, 0, 0));
+      writeFileSync(path, "PK\x03\x04 archive/data.pkl");
       return weightFile(path);
     },
-    'Model "sd.ckpt": expected a .safetensors file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code.',
+    'Model "sd.ckpt": expected a .safetensors file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.',
   ],
   "path.outside": [
     (folder) => new InputFiles({ folder }).read("../fox.png"),
@@ -388,7 +385,14 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
     () => parseConfig({ limits: { runing: 3 } }, "latentkit.yaml"),
     'latentkit.yaml: unknown key "limits.runing". Did you mean "running"?',
   ],
-  "run.interrupted": [() => posted({ signal: AbortSignal.abort() }), "The run was interrupted."],
+  "run.interrupted": [
+    async () => {
+      const renderer = createRenderer();
+      await renderer.close();
+      return renderer.render({ graph: {} });
+    },
+    "The renderer was closed; createRenderer makes a new one.",
+  ],
 };
 
 describe("sentences of errors", () => {

@@ -33,7 +33,7 @@ export interface ProviderTrialOptions {
 const TIMEOUT_MS = 60_000;
 /** Difference from the CPU for values of order 1: sound providers stay below 1e-3, a broken attention was off by 0.1. */
 const TOLERANCE = 5e-3;
-/** Runs of the CPU that a provider may take for one: software drivers took 50 and more. */
+/** Runs of one thread of the CPU in the time of one of a slow provider; software drivers take far longer. */
 const SLOW_FROM = 10;
 /** Trials of this process, by provider and version of ONNX Runtime. */
 const verdicts = new Map<string, Promise<ProviderVerdict>>();
@@ -41,7 +41,7 @@ const verdicts = new Map<string, Promise<ProviderVerdict>>();
 /** WebGPU has no kernel for FusedMatMul. */
 const matMulOn = (provider: Provider): Target["matMul"] => (provider === "webgpu" ? "transposed" : "fused");
 
-/** The VAE's head of 512 took WebGPU's operator 55 GB at 1024x1024, and more time than the plain form, which took 14. */
+/** With the VAE's head of 512 WebGPU's operator took 53 GiB at 1024x1024; the plain form took 13, and less time. */
 const LARGEST_HEAD = 256;
 
 /** Forms to try on a provider, the best first. */
