@@ -20,7 +20,6 @@ import {
 import { ERROR_CODES, type ErrorCode } from "#src/base/errors.js";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
 import { CallQueue } from "#src/host/checkpoint/runtime/call-queue.js";
-import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { InputFiles } from "#src/io/files/input-files.js";
 import { download } from "#src/io/http/download.js";
 import { post } from "#src/io/http/post.js";
