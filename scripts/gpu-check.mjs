@@ -7,6 +7,8 @@
 //   --seconds N      the whole run ends by then, 580; with more, each step may take longer too
 //   --quick          the fewest seeds, tests and sizes: of use for trying this program itself
 //   --only NAME      this step alone; may be repeated
+//   --models         networks by ONNX Runtime instead of operations of tensors
+//   --provider NAME  the one that runs the networks: webgpu where absent
 // Ends with 0 where no point failed and at least one passed. A point that could not be run says why.
 // decision 83
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -15,6 +17,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { probeCuda } from "../dist/native/probe.js";
 import { runner } from "./gpu-check/child.mjs";
+import { networkSteps } from "./gpu-check/networks/steps.mjs";
 import { root, steps } from "./gpu-check/steps.mjs";
 
 const { values: options } = parseArgs({
@@ -26,11 +29,14 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "580" },
     quick: { type: "boolean", default: false },
     only: { type: "string", multiple: true },
+    models: { type: "boolean", default: false },
+    provider: { type: "string", default: "webgpu" },
   },
 });
-const unknown = (options.only ?? []).filter((name) => steps.every((step) => step.name !== name));
+const wanted = options.models ? networkSteps : steps;
+const unknown = (options.only ?? []).filter((name) => wanted.every((step) => step.name !== name));
 if (unknown.length > 0) {
-  const names = steps.map(({ name }) => name).join(", ");
+  const names = wanted.map(({ name }) => name).join(", ");
   process.stderr.write(`--only: expected one of ${names}, received ${unknown.join(", ")}.\n`);
   process.exit(2);
 }
@@ -50,22 +56,28 @@ const check = {
   driver: driverFile(),
   probe: /** @type {import("../dist/native/probe.js").CudaProbe | undefined} */ (undefined),
 };
-for (const step of steps) {
+for (const step of wanted) {
   if (options.only !== undefined && !options.only.includes(step.name)) continue;
   await take(step);
+  // whatever ends this program: what was found is there
+  write();
 }
-
-const counts = STATES.map((state) => `${results.filter((result) => result.state === state).length} ${state}`);
-const lines = [
-  about(),
-  ...results.map(({ state, point, detail, seconds }) => `${state.padEnd(7)}  ${point}: ${detail} (${seconds} s)`),
-  `${counts.join(", ")}; ${((Date.now() - started) / 1000).toFixed(0)} s`,
-];
-writeFileSync(join(out, "summary.txt"), `${lines.join("\n")}\n`);
-writeFileSync(join(out, "results.json"), `${JSON.stringify({ about: about(), points: results }, null, 1)}\n`);
-process.stdout.write(`\n${lines.join("\n")}\nResults: ${out}\n`);
+process.stdout.write(`\n${write()}\nResults: ${out}\n`);
 const isGood = results.some(({ state }) => state === "passed") && results.every(({ state }) => state !== "failed");
 process.exitCode = isGood ? 0 : 1;
+
+/** Writes what was found so far, and returns it in words. */
+function write() {
+  const counts = STATES.map((state) => `${results.filter((result) => result.state === state).length} ${state}`);
+  const lines = [
+    about(),
+    ...results.map(({ state, point, detail, seconds }) => `${state.padEnd(7)}  ${point}: ${detail} (${seconds} s)`),
+    `${counts.join(", ")}; ${((Date.now() - started) / 1000).toFixed(0)} s`,
+  ];
+  writeFileSync(join(out, "summary.txt"), `${lines.join("\n")}\n`);
+  writeFileSync(join(out, "results.json"), `${JSON.stringify({ about: about(), points: results }, null, 1)}\n`);
+  return lines.join("\n");
+}
 
 /** Runs one step and adds its points; an error is the step's own result, and the next step follows. */
 async function take(step) {

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 // npm run gpu-pack: one archive that a bare CUDA machine (cmake, nvcc, g++; no Node, no npm, no network) unpacks and runs
-// with "bash latentkit-gpu/gpu-check.sh". See docs/cuda.md.   --out FILE   build/latentkit-gpu.tar.xz where absent
+// with "bash latentkit-gpu/gpu-check.sh". See docs/cuda.md.
+//   --out FILE   build/latentkit-gpu.tar.xz where absent
+//   --models     with ONNX Runtime instead of the tests, for gpu-check.sh --models
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -31,6 +33,9 @@ export const TEST_PACKAGES = [
   "pngjs",
   "sharp",
 ];
+const RUNTIME = "onnxruntime-node";
+/** The native core, which gpu-check builds where it tests it. */
+const CORE = "build/Release/latentkit.node";
 const LICENSES = [
   "../LICENSE",
   "../share/doc/node/LICENSE",
@@ -66,13 +71,13 @@ function locate(packages, from, name) {
   }
 }
 
-/** Puts the archive together; returns its size in bytes. */
-export function pack(archive) {
+/** Puts the archive together, for `models` with ONNX Runtime instead of the tests; returns its size in bytes. */
+export function pack(archive, { models = false } = {}) {
   setup({ tests: true });
   // outside: tools that look for their settings in a checkout would find a second one
   const staged = mkdtempSync(join(tmpdir(), "latentkit-gpu-pack-"));
   try {
-    fill(staged);
+    fill(staged, models);
     compress(staged, archive);
   } finally {
     rmSync(staged, { recursive: true });
@@ -80,22 +85,30 @@ export function pack(archive) {
   return statSync(archive).size;
 }
 
-function fill(staged) {
+function fill(staged, models) {
   const project = join(staged, TOP, "project");
-  for (const file of tracked()) copy(join(root, file), join(project, file));
+  for (const file of tracked()) if (!models || !file.startsWith("test/")) copy(join(root, file), join(project, file));
   copy(join(root, "dist"), join(project, "dist"));
   // what CMake builds lies there too
   const isTest = (file) => statSync(file).isDirectory() || file.endsWith(".js");
-  cpSync(join(root, "build/test"), join(project, "build/test"), { recursive: true, filter: isTest });
+  if (models) copy(join(root, CORE), join(project, CORE));
+  else cpSync(join(root, "build/test"), join(project, "build/test"), { recursive: true, filter: isTest });
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  const names = [...Object.keys(packages[""].dependencies), ...TEST_PACKAGES];
+  const names = [...Object.keys(packages[""].dependencies), ...(models ? [RUNTIME] : TEST_PACKAGES)];
   for (const path of closure(packages, names, (at) => existsSync(join(root, at)))) {
-    // nested packages are entries of their own
-    const filter = (file) => !file.slice(join(root, path).length).includes("/node_modules");
+    const filter = (file) => isPacked(file.slice(join(root, path).length));
     cpSync(join(root, path), join(project, path), { recursive: true, filter });
   }
   addNode(join(staged, TOP));
   copy(join(root, "scripts/gpu-check/start.sh"), join(staged, TOP, "gpu-check.sh"));
+}
+
+/** Nested packages are entries of their own, and ONNX Runtime brings libraries for every platform. */
+function isPacked(file) {
+  const [, platform, architecture] = file.match(/^\/bin\/napi-v\d+\/(\w+)(?:\/(\w+))?/) ?? [];
+  const isOther = (part, own) => part !== undefined && part !== own;
+  if (isOther(platform, process.platform) || isOther(architecture, process.arch)) return false;
+  return !file.includes("/node_modules");
 }
 
 function tracked() {
@@ -132,9 +145,9 @@ function compress(staged, archive) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   orExplain(() => {
-    const { values } = parseArgs({ options: { out: { type: "string" } } });
+    const { values } = parseArgs({ options: { out: { type: "string" }, models: { type: "boolean" } } });
     const archive = resolve(values.out ?? join(root, "build/latentkit-gpu.tar.xz"));
-    const size = pack(archive);
+    const size = pack(archive, values);
     process.stdout.write(`${archive}: ${(size / 1e6).toFixed(1)} MB\n`);
     if (size > MAX_BYTES) throw new SetupError(`The archive is larger than ${MAX_BYTES / 1e6} MB.`);
   });

@@ -21,6 +21,14 @@ interface Child {
   ) => Promise<{ code: number | null; signal: string | null; isLate: boolean; error?: string; stdout: string }>;
 }
 
+type Judge = (rows: readonly object[]) => string | undefined;
+
+interface Judges {
+  readonly differing: Judge;
+  readonly unequal: Judge;
+  readonly lingering: Judge;
+}
+
 describe("scripts/gpu-check", () => {
   const folder = temporaryFolder();
 
@@ -45,6 +53,36 @@ describe("scripts/gpu-check", () => {
   }
   // a Python that is not there: this machine's PyTorch is none of this test's business
   const fake = ["--driver", DRIVER, "--library", LIBRARY, "--python", "/nowhere/python3"];
+
+  it("compares networks with the CPU's, here the CPU itself @long", async function () {
+    this.timeout(400_000);
+    const args = ["--models", "--provider", "cpu", "--python", "/nowhere/python3", "--seconds", "1160"];
+    const { code, states } = await check(args);
+    const { torch, ...others } = states;
+    const names = ["weights", "trial", "unet", "render", "text", "vae", "fold", "kill", "sdxl"];
+    assert.deepEqual(others, Object.fromEntries(names.map((name) => [name, ["passed"]])));
+    assert.deepEqual(torch, ["not run: /nowhere/python3 has no PyTorch"]);
+    assert.equal(code, 0);
+  });
+
+  it("finds networks that differ or copy, pictures that do not repeat, memory that stays", async () => {
+    const steps = pathToFileURL(join(root, "scripts/gpu-check/networks/steps.mjs")).href;
+    const { differing, unequal, lingering } = (await import(steps)) as Judges;
+    const sound = { name: "UNet", difference: 1e-5, elsewhere: { Gather: 3 } };
+    assert.equal(differing([{ name: "UNet, cpu" }, sound]), undefined);
+    assert.match(differing([{ ...sound, difference: "NaN" }])!, /differs from the CPU by NaN/);
+    assert.match(differing([{ ...sound, difference: 2e-4 }])!, /differs/);
+    assert.match(differing([{ ...sound, elsewhere: { MemcpyToHost: 1 } }])!, /MemcpyToHost/);
+    assert.match(differing([{ name: "UNet, cpu" }])!, /nothing was compared/);
+    const [a, b] = [{ sha256: "a" }, { sha256: "b" }];
+    assert.equal(unequal([a, b, a]), undefined);
+    assert.match(unequal([a, b, b])!, /the same seed gave other bytes/);
+    assert.match(unequal([a, a, a])!, /two seeds gave the same/);
+    const killed = { isRunning: true, beforeMiB: 10, afterMiB: 20 };
+    assert.equal(lingering([killed]), undefined);
+    assert.match(lingering([killed, { ...killed, afterMiB: 3000 }])!, /2990 MiB are still taken/);
+    assert.match(lingering([{ ...killed, isRunning: false }])!, /had ended/);
+  });
 
   it("passes what the fake driver can show, and names what it cannot @long", async () => {
     const { code, states } = await check([...fake, "--seconds", "280"]);

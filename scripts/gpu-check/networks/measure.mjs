@@ -1,0 +1,198 @@
+#!/usr/bin/env node
+// Measures networks of full size on a provider beside the CPU, and prints a row of JSON for each result.
+// Usage: measure.mjs weights|trial|text|unet|vae|sdxl|render|loop|kill --folder DIR
+//   --provider NAME   webgpu where absent      --plan keep|fold      --quick   tiny networks
+import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { createCheckpointHost } from "../../../dist/host/checkpoint/index.js";
+import { buildTextEncoder } from "../../../dist/host/checkpoint/networks/text-encoder.js";
+import { buildUnet } from "../../../dist/host/checkpoint/networks/unet.js";
+import { buildVaeDecoder } from "../../../dist/host/checkpoint/networks/vae.js";
+import { OnnxGraph } from "../../../dist/host/checkpoint/onnx/graph.js";
+import { openModelFile } from "../../../dist/host/checkpoint/recognition/open.js";
+import { recogniseCheckpoint } from "../../../dist/host/checkpoint/recognition/recognise.js";
+import { chooseProvider, tryProvider } from "../../../dist/host/checkpoint/runtime/providers.js";
+import { networkOf } from "../../../dist/host/checkpoint/weights/network.js";
+import { readValues } from "../../../dist/host/checkpoint/weights/values.js";
+import { render } from "../../../dist/index.js";
+import { cardMemory, load, measure, noise, print, tensor } from "./session.mjs";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    folder: { type: "string", default: "" },
+    provider: { type: "string", default: "webgpu" },
+    plan: { type: "string", default: "keep" },
+    quick: { type: "boolean", default: false },
+  },
+});
+const { folder, quick, plan } = values;
+const provider = /** @type {import("../../../dist/host/checkpoint/runtime/session-options.js").Provider} */ (
+  values.provider
+);
+const keep = plan === "keep";
+const file = (family) => join(folder, "checkpoints", `${family}.safetensors`);
+const script = (name) => fileURLToPath(new URL(name, import.meta.url));
+const times = quick ? 1 : 5;
+/** First and last token of a prompt. */
+const [START, END] = [49406n, 49407n];
+/** Time for the driver to take a killed process's memory back. */
+const RELEASE_MS = 500;
+
+/** The parts of a checkpoint, and its graphs for a target. */
+async function partsOf(family) {
+  const parts = await recogniseCheckpoint(await openModelFile(file(family)), readValues);
+  const encode = (part, target, overridable, build) => {
+    const graph = new OnnxGraph("measured", target);
+    build(networkOf(graph, part.weights), part.config);
+    return graph.encode({ overridable });
+  };
+  return {
+    config: parts.unet.config,
+    hidden: parts.textEncoders[0].config.hidden,
+    unet: (target, kept) => encode(parts.unet, target, kept, buildUnet),
+    vae: (target, kept) => encode(parts.vae, target, kept, (net, config) => buildVaeDecoder(net, config)),
+    text: (target, kept) =>
+      encode(parts.textEncoders[0], target, kept, (net, config) =>
+        buildTextEncoder(net, config, { layer: -1, finalNorm: true }),
+      ),
+  };
+}
+
+/** Measures a graph on the provider, in the forms of its trial, against the CPU. */
+async function against(name, make, feeds) {
+  const { target } = await chooseProvider(provider);
+  const cpu = { provider: /** @type {const} */ ("cpu"), keep: true, times: 1 };
+  const expected = await measure(`${name}, cpu`, make(undefined, true), feeds, cpu);
+  await measure(name, make(target, keep), feeds, { provider, keep, times, expected, profile: true });
+}
+
+/**
+ * @param {import("../../../dist/host/checkpoint/networks/unet.js").UnetConfig} config
+ * @param {number} batch
+ * @param {number} side
+ */
+const unetFeeds = ({ contextDim, labelDim }, batch, side) => ({
+  x: noise([batch, 4, side, side], 1),
+  timestep: tensor(new Float32Array(batch).fill(500), [batch]),
+  context: noise([batch, 77, contextDim], 2),
+  ...(labelDim !== undefined && { y: noise([batch, labelDim], 3) }),
+});
+
+const node = (class_type, inputs) => ({ class_type, inputs });
+
+const picture = (seed) => ({
+  1: node("CheckpointLoaderSimple", { ckpt_name: "sd1.safetensors" }),
+  2: node("CLIPTextEncode", { clip: ["1", 1], text: "a lighthouse in a storm" }),
+  3: node("CLIPTextEncode", { clip: ["1", 1], text: "blurry" }),
+  4: node("EmptyLatentImage", { width: quick ? 128 : 512, height: quick ? 128 : 512, batch_size: 1 }),
+  5: node("KSampler", {
+    ...{ model: ["1", 0], positive: ["2", 0], negative: ["3", 0], latent_image: ["4", 0] },
+    ...{ seed, steps: quick ? 2 : 20, cfg: 7, sampler_name: "euler", scheduler: "normal", denoise: 1 },
+  }),
+  6: node("VAEDecode", { samples: ["5", 0], vae: ["1", 2] }),
+  7: node("SaveImage", { images: ["6", 0], filename_prefix: "picture" }),
+});
+
+const steps = {
+  /** Writes sd1.safetensors and sdxl.safetensors into an empty folder. */
+  weights() {
+    mkdirSync(join(folder, "checkpoints"), { recursive: true });
+    if (quick) execFileSync(process.execPath, [script("../../make-tiny-models.mjs"), folder]);
+    // the transformers of tiny-sd1 see so few cells that faults hide
+    for (const [family, tiny] of [
+      ["sd1", "tiny-sd2"],
+      ["sdxl", "tiny-sdxl"],
+    ]) {
+      if (quick) renameSync(file(tiny), file(family));
+      else execFileSync(process.execPath, [script("../../make-full-size-model.mjs"), family, file(family)]);
+      print({ name: family, bytes: statSync(file(family)).size });
+    }
+  },
+
+  async trial() {
+    print({ ...(await tryProvider(provider)), name: "trial" });
+  },
+
+  async text() {
+    const { text, hidden } = await partsOf("sd1");
+    const ids = BigInt64Array.from({ length: 2 * 77 }, (_, i) => (i % 77 === 0 ? START : i % 77 < 9 ? BigInt(i) : END));
+    await against("text encoder", text, { tokens: tensor(ids, [2, 77]), embeddings: noise([1, hidden], 5) });
+  },
+
+  async unet() {
+    const { unet, config } = await partsOf("sd1");
+    await against("UNet of SD 1.5, 64x64", unet, unetFeeds(config, 2, quick ? 16 : 64));
+  },
+
+  async vae() {
+    const { vae } = await partsOf("sd1");
+    for (const side of quick ? [8] : [64, 128])
+      await against(`VAE, ${8 * side}x${8 * side}`, vae, { z: noise([1, 4, side, side], 4) });
+  },
+
+  async sdxl() {
+    const { unet, config } = await partsOf("sdxl");
+    await against("UNet of SDXL, 128x128", unet, unetFeeds(config, 2, quick ? 16 : 128));
+  },
+
+  /** Pictures of a seed, another one and the first again, through the host. */
+  async render() {
+    const host = createCheckpointHost({ models: folder, device: provider, plan: keep ? "stream" : "fold" });
+    const outputDir = mkdtempSync(join(tmpdir(), "latentkit-render-"));
+    try {
+      for (const seed of [7, 8, 7]) {
+        const began = performance.now();
+        const { files, error } = await render(picture(seed), { host, outputDir });
+        if (files[0] === undefined) throw error;
+        const sha256 = createHash("sha256").update(readFileSync(files[0].path)).digest("hex");
+        print({ name: `seed ${seed}`, seconds: (performance.now() - began) / 1000, sha256, memoryMiB: cardMemory() });
+      }
+    } finally {
+      await host.close();
+      rmSync(outputDir, { recursive: true });
+    }
+  },
+
+  /** Runs a UNet until it is killed. */
+  async loop() {
+    const { unet, config } = await partsOf("sd1");
+    const session = await load(unet((await chooseProvider(provider)).target, keep), provider, { keep });
+    for (;;) {
+      await session.run(unetFeeds(config, 2, quick ? 16 : 64));
+      print({ memoryMiB: cardMemory() });
+    }
+  },
+
+  /** Kills a process in a run, twice. */
+  async kill() {
+    const args = [fileURLToPath(import.meta.url), "loop", "--folder", folder, "--provider", provider, "--plan", plan];
+    for (const time of ["first", "second"]) {
+      const before = cardMemory();
+      const began = performance.now();
+      const child = spawn(process.execPath, [...args, ...(quick ? ["--quick"] : [])], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const row = await new Promise((resolve) => {
+        child.stdout.once("data", resolve);
+        child.once("close", () => resolve("{}"));
+      });
+      const seconds = (performance.now() - began) / 1000;
+      const closed = new Promise((resolve) => child.once("close", resolve));
+      const isRunning = child.kill("SIGKILL");
+      await closed;
+      await new Promise((resolve) => setTimeout(resolve, RELEASE_MS));
+      const { memoryMiB } = JSON.parse(String(row).split("\n")[0]);
+      print({ name: time, isRunning, seconds, beforeMiB: before, memoryMiB, afterMiB: cardMemory() });
+    }
+  },
+};
+
+await steps[positionals[0]]();
+// a session of WebGPU keeps the process alive
+process.exit(0);
