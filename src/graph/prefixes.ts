@@ -1,4 +1,5 @@
-import { describe } from "../base/errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
+import { withSlashes } from "../io/files/output-path.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { dateOf, fillTexts, widgetTexts } from "../io/prefix-texts.js";
 import type { Graph } from "./parse.js";
@@ -29,6 +30,17 @@ export function createFillPrefix({ prompt, ids }: Graph): FillPrefix {
     const [open] = widgetTexts(prefix);
     return open === undefined ? { prefix } : { fault: faultOf(open) };
   };
+}
+
+/**
+ * The prefix under which a node of a run saves: dates are filled, and a backslash begins a sub-folder, as in names of
+ * models. Throws value.invalid for %Node.widget% in a prefix that came through a link.
+ */
+export function prefixOfRun(prefix: string, now: Date): string {
+  const [open] = widgetTexts(prefix);
+  if (open === undefined) return withSlashes(fillTexts(prefix, (name) => dateOf(name, now)));
+  const message = `input "${PREFIX}": ${describe(open)} stands for the value of a widget, which is filled in a prefix that the node itself holds.`;
+  throw new LatentkitError("value.invalid", message, { input: PREFIX });
 }
 
 /** The first node of each class, and of each title that is no class. */

@@ -2,7 +2,6 @@ import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { EXTENSIONS, PictureType } from "../pictures/format.js";
-import { dateOf, fillTexts, widgetTexts } from "../prefix-texts.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
@@ -18,7 +17,7 @@ export interface OutputTarget {
 
 /**
  * Replaces %width% and %height% and, in local time and with two digits, %year% %month% %day% %hour% %minute% %second%
- * (the year with four), and %date:yyyy-MM-dd% as ComfyUI's editor does. Other %…% stay as they are.
+ * (the year with four). Other %…% stay as they are.
  */
 export function expandPrefix(prefix: string, size: { width: number; height: number }, now: Date): string {
   const two = (value: number) => String(value).padStart(2, "0");
@@ -32,24 +31,16 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
     minute: two(now.getMinutes()),
     second: two(now.getSeconds()),
   };
-  const dated = fillTexts(prefix, (name) => dateOf(name, now));
-  return dated.replace(/%(width|height|year|month|day|hour|minute|second)%/g, (_, key: string) => values[key]!);
+  return prefix.replace(/%(width|height|year|month|day|hour|minute|second)%/g, (_, key: string) => values[key]!);
 }
 
 /**
- * Resolves a prefix such as "folder/name" inside the output folder; `input` names its input in messages. A backslash is a
- * slash, as in names of models. Nothing is touched. Fails with path.outside where it would leave the folder on any system,
- * or holds what no file name can, and with value.invalid for a text %Node.widget% that nothing has filled.
+ * Resolves a prefix such as "folder/name" inside the output folder; `input` names its input in messages. Nothing is
+ * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
  */
 export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
   refuse(pathFault(prefix), prefix, input);
-  const [open] = widgetTexts(prefix);
-  if (open !== undefined) {
-    const subject = input === undefined ? "Output path" : `input "${input}"`;
-    const message = `${subject}: ${describe(open)} stands for the value of a widget, which is filled in a prefix that the node itself holds.`;
-    throw new LatentkitError("value.invalid", message, { input });
-  }
-  const normal = normalize(withSlashes(prefix));
+  const normal = normalize(prefix);
   return targetOf(outputFolder, prefix, dirname(normal), basename(normal), input);
 }
 

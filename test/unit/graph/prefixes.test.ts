@@ -29,9 +29,11 @@ describe("texts in the prefix of an API graph", () => {
       assert.deepEqual(await names(graphOf("%date:yyyy-MM-dd%/img", type)), ["2026-11-07/img"]);
       assert.deepEqual(await names(graphOf("%EmptyImage.color%_%My Sky.height%", type)), ["/5_8"]);
     }
+    assert.deepEqual(await names(graphOf("%date:yy.M.d hh-mm-ss%_%width%")), ["/26.11.7 08-05-02_16"]);
     assert.deepEqual(await names(graphOf("%date:yyyy.MM.dd_hh.mm%")), ["/2026.11.07_08.05"]);
     assert.deepEqual(await names(graphOf(["3", 0])), ["2026/linked"]);
     assert.deepEqual(await names(graphOf("2024\\img")), ["2024/img"]);
+    assert.deepEqual(await names(graphOf("50% off_v1.2_60%")), ["/50% off_v1.2_60%"]);
   });
 
   it("take the values that are set", async () => {
