@@ -95,7 +95,7 @@ describe("page: runs", () => {
     const path = join(folder(), "long.json");
     writeFileSync(path, JSON.stringify(graph));
     const { url } = await start({ agent: { graph: path, previews: true } });
-    const { page, errors } = await open(`${url}/#/runs/${await postMessage(url, "go")}`);
+    const { page, errors } = await open(`${url}/#/runs/${await postMessage(url, "{}")}`);
     await enterToken(page);
     const preview = page.getByRole("img", { name: /^Preview of node 5, step \d+ of 10000$/ });
     await preview.waitFor();

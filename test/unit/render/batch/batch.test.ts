@@ -699,9 +699,13 @@ describe("batch", () => {
       "3": { class_type: "Deaf", inputs: { image: ["1", 0] } },
       "4": { class_type: "SaveImage", inputs: { images: ["3", 0], filename_prefix: "late" } },
     };
-    /** A registry with the node, and what lets it go on. */
+    /** A registry with the node, when it runs, and what lets it go on. */
     function deafNodes() {
       let wake = () => {};
+      let enter = () => {};
+      const entered = new Promise<void>((resolve) => {
+        enter = resolve;
+      });
       const deaf = defineNode({
         key: "Deaf",
         inputs: { image: image() },
@@ -709,25 +713,27 @@ describe("batch", () => {
         run: async ({ image }) => {
           await new Promise<void>((resolve) => {
             wake = resolve;
+            enter();
           });
           return { image };
         },
       });
-      return { registry: createRegistry([deaf], live), wake: () => wake() };
+      return { registry: createRegistry([deaf], live), entered, wake: () => wake() };
     }
 
     async function abortRender() {
-      const { registry, wake } = deafNodes();
+      const { registry, entered, wake } = deafNodes();
       const stop = new AbortController();
       const types: string[] = [];
       const onEvent = ({ type }: { type: string }) => void types.push(type);
-      const started = performance.now();
       const rendering = render(what, { registry, outputDir: out("one"), signal: stop.signal, onEvent });
-      setTimeout(() => stop.abort(), 200);
+      await entered;
+      const started = performance.now();
+      stop.abort();
       await rejectsAs(stop.signal, rendering);
       assert.deepEqual(types.slice(-2), ["interrupted", "run-done"]);
       const ms = performance.now() - started;
-      assert.ok(ms > 2000, `${ms} ms`);
+      assert.ok(ms > 1900, `${ms} ms`);
       wake();
       await new Promise((resolve) => setTimeout(resolve, 100));
       assert.deepEqual(filesIn(out("one")), ["first_00001_.png"]);
@@ -735,7 +741,7 @@ describe("batch", () => {
     }
 
     async function stopBatch(kind: "signal" | "return") {
-      const { registry, wake } = deafNodes();
+      const { registry, entered, wake } = deafNodes();
       const events: BatchEvent[] = [];
       const stop = new AbortController();
       const more = { registry, outputDir: out(kind), journal: out(`${kind}.jsonl`), signal: stop.signal };
@@ -743,7 +749,7 @@ describe("batch", () => {
         for await (const event of batch(what, reds(3), options(more))) {
           events.push(event);
           if (event.type !== "item-start") continue;
-          await new Promise((resolve) => setTimeout(resolve, 200));
+          await entered;
           if (kind === "return") break;
           stop.abort();
         }
