@@ -34,10 +34,9 @@ export function checkNode(
   const inputs = raw.inputs;
   const types: Record<string, string> = {};
   const mismatches: { input: string; error: GraphError }[] = [];
-  // a graph that was saved before the class gained an input has the others; one that has none was never whole
-  const isOlder = Object.entries(definition.inputs).some(
-    ([key, { optional }]) => !optional && Object.hasOwn(inputs, key),
-  );
+  // a graph that was saved before the class gained an input has others; one without any of several was never whole
+  const required = Object.values(definition.inputs).filter(({ optional }) => !optional);
+  const isOlder = required.length === 1 || Object.keys(definition.inputs).some((key) => Object.hasOwn(inputs, key));
   for (const [input, spec] of Object.entries(definition.inputs)) {
     const at: CheckedInput = { nodeId: id, node, input, spec, context };
     const raw = Object.hasOwn(inputs, input) ? inputs[input] : undefined;

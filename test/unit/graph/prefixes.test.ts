@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { batch, executeGraph, type RenderOptions, render, validateGraph } from "latentkit";
+import {
+  batch,
+  createRegistry,
+  defineNode,
+  executeGraph,
+  int,
+  type RenderOptions,
+  render,
+  validateGraph,
+} from "latentkit";
 import { refuses } from "../../helpers/errors.js";
 import { temporaryFolder, tree } from "../../helpers/folders.js";
 
@@ -88,6 +97,20 @@ describe("inputs that a graph lacks", () => {
         ["1", "color", expected[1]],
       ],
     );
+  });
+
+  it("take a default too if the node needs no other input", async () => {
+    const numbers: unknown[] = [];
+    const inputs = { count: int({ default: 5 }), more: int({ optional: true }) };
+    const run = ({ count }: { count: number }) => {
+      numbers.push(count);
+      return {};
+    };
+    const counter = defineNode({ key: "Counter", inputs, outputs: {}, outputNode: true, run });
+    const registry = createRegistry([counter]);
+    for (const given of [{}, { more: 1 }, { count: 3 }])
+      await render({ "1": { class_type: "Counter", inputs: given } }, { registry });
+    assert.deepEqual(numbers, [5, 5, 3]);
   });
 
   it("are refused without a default, as links and as null", async () => {
