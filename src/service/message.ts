@@ -39,8 +39,8 @@ function readObject(message: string): Record<string, unknown> | undefined {
   }
 }
 
-function checkValue({ key, property, renamed }: Parameter, value: unknown): unknown {
-  const mismatch = renamed?.has(value) ? undefined : mismatchOf(property, value);
+function checkValue({ key, property, renamed, isSeed }: Parameter, value: unknown): unknown {
+  const mismatch = renamed?.has(value) ? undefined : mismatchOf(property, value, isSeed);
   if (mismatch === undefined) return value;
   const { expected, suggestion } = mismatch;
   const received = describe(value);
