@@ -251,7 +251,7 @@ function readInputs(
     const given = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
     const value = given === undefined ? spec.options.default : given;
     const at = { node: definition.key, input: name };
-    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), undefined);
+    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), value);
     if (!definition.inputIsList) received[name] = readValue(spec, value, at, context);
     else if (value !== undefined && value !== null) {
       const items = Array.isArray(value) ? value : [value];
