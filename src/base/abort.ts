@@ -46,6 +46,29 @@ export function onAbort(signal: AbortSignal | undefined, callback: () => void): 
 export const interruption = (signal: AbortSignal | undefined, sentence: string): unknown =>
   signal?.aborted ? signal.reason : new LatentkitError("run.interrupted", sentence);
 
+/** Time of a node after an abort before it is left alone. */
+export const GRACE_MS = 2000;
+
+/**
+ * Waits for work that listens to the signal. Rejects with the signal's reason where the work has not ended when the grace
+ * after the abort is over: a node that does not listen is left alone with what it does.
+ */
+export function orGivenUp<T>(work: Promise<T>, signal: AbortSignal | undefined, graceMs: number): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined;
+    const leave = onAbort(signal, () => {
+      timer = setTimeout(() => reject(signal.reason), graceMs);
+    });
+    const settle = () => {
+      leave();
+      clearTimeout(timer);
+    };
+    // what it throws once it was left alone is nobody's
+    work.finally(settle).then(resolve, reject);
+  });
+}
+
 /** One reason for all spans: making one takes longer than running many nodes. */
 const OVER = new DOMException("The run is over.", "AbortError");
 
@@ -53,7 +76,7 @@ const OVER = new DOMException("The run is over.", "AbortError");
 export class Span {
   private abort: AbortController | undefined;
   private unsubscribe = () => {};
-  private isOver = false;
+  private ended = false;
 
   constructor(private readonly outer: AbortSignal | undefined) {}
 
@@ -63,14 +86,18 @@ export class Span {
       const abort = new AbortController();
       this.abort = abort;
       setMaxListeners(0, abort.signal);
-      if (this.isOver) abort.abort(OVER);
+      if (this.ended) abort.abort(OVER);
       else this.unsubscribe = onAbort(this.outer, () => abort.abort(this.outer?.reason));
     }
     return this.abort.signal;
   }
 
+  get isOver(): boolean {
+    return this.ended;
+  }
+
   end(): void {
-    this.isOver = true;
+    this.ended = true;
     if (this.abort === undefined) return;
     this.unsubscribe();
     if (!this.abort.signal.aborted) this.abort.abort(OVER);

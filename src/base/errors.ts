@@ -188,7 +188,7 @@ export function inputError(
   received: unknown,
   suggestion?: string,
 ): LatentkitError {
-  const text = code === "input.missing" ? "nothing" : describe(received);
+  const text = received === undefined && code === "input.missing" ? "nothing" : describe(received);
   const message = `input "${at.input}": expected ${expected}, received ${text}.${hintOf(suggestion)}`;
   return new LatentkitError(code, atNode(at, message), { ...at, expected, received: text, suggestion });
 }

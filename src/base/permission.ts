@@ -1,3 +1,5 @@
+import { dirname, extname, join } from "node:path";
+
 /** Flags of node by the permission that an error of node says it lacks. */
 const FLAGS: Readonly<Record<string, string>> = {
   FileSystemRead: "--allow-fs-read",
@@ -12,7 +14,12 @@ export function permissionHint(error: unknown): string | undefined {
   if (code === "ERR_DLOPEN_DISABLED" && process.permission !== undefined) return sentence("--allow-addons");
   if (code !== "ERR_ACCESS_DENIED") return undefined;
   const flag = Object.hasOwn(FLAGS, permission) ? FLAGS[permission] : undefined;
-  return sentence(flag === undefined ? `the flag for ${permission}` : resource === "" ? flag : `${flag}=${resource}`);
+  if (flag === undefined) return sentence(`the flag for ${permission}`);
+  if (resource === "") return sentence(flag);
+  return sentence(`${flag}=${permission === "FileSystemWrite" ? allIn(resource) : resource}`);
 }
+
+/** Names of files differ from run to run: all in the folder that could not be made or written to. */
+const allIn = (path: string): string => join(extname(path) === "" ? path : dirname(path), "*");
 
 const sentence = (flag: string): string => `Node's permission model denies it: start node with ${flag}.`;

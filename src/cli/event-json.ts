@@ -12,14 +12,14 @@ export function eventLine(event: RunEvent): string {
 
 /** The last line where the graph or an option was refused: nothing ran. */
 export function refusedLine(error: LatentkitError): string {
-  return resultLine({ status: "failed", files: [], ui: {}, nodeMs: {}, leftOut: [], error });
+  return resultLine({ status: "failed", files: [], ui: {}, nodeMs: {}, warnings: [], leftOut: [], error });
 }
 
 /** The last line: what came of the run. */
-export function resultLine(result: Omit<RunOutcome, "outputs" | "warnings">): string {
-  const { status, files, ui, nodeMs, leftOut, error } = result;
+export function resultLine(result: Omit<RunOutcome, "outputs">): string {
+  const { status, files, ui, nodeMs, warnings, leftOut, error } = result;
   const more = { ...(leftOut.length > 0 && { leftOut }), ...(error && { error }) };
-  return `${printJson(plain({ type: "result", status, files, ui, nodeMs, ...more }))}\n`;
+  return `${printJson(plain({ type: "result", status, files, ui, nodeMs, warnings, ...more }))}\n`;
 }
 
 /** An event of a batch as one line of JSON. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { interruption, Span } from "../base/abort.js";
+import { GRACE_MS, interruption, orGivenUp, Span } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
 import { YieldTimer } from "../base/yield-timer.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
@@ -21,7 +21,8 @@ import { cycleError } from "./validation/graph-error.js";
 /**
  * Runs a graph (an object or JSON text) and yields what happens. Throws a LatentkitError at the first step where the
  * graph is invalid; a node that fails is reported as `node-error`, and `run-done` is always the last event. After that it
- * throws the reason of a signal that has interrupted the run. Ending the iteration early aborts the run.
+ * throws the reason of a signal that has interrupted the run; a node that does not listen to it has 2 s. Ending the
+ * iteration early aborts the run.
  */
 export async function* executeGraph(
   prompt: unknown,
@@ -30,15 +31,16 @@ export async function* executeGraph(
 ): AsyncGenerator<RunEvent, void, void> {
   const queue = new EventQueue();
   const emit = createEmitter(surroundings, (event) => queue.add(event));
-  const span = new Span(surroundings.signal);
+  const { signal } = surroundings;
+  const span = new Span(signal);
   try {
-    const begun = await begin(prompt, job, surroundings, span, emit);
+    const begun = await orGivenUp(begin(prompt, job, surroundings, span, emit), signal, GRACE_MS);
     yield* queue.take();
     if (begun === undefined) return;
-    for await (const events of queue.follow(begun.run)) yield* events;
+    for await (const events of queue.follow(begun.run, signal)) yield* events;
     await end(begun, emit);
     yield* queue.take();
-    if (begun.run.status === "interrupted") throw interruption(surroundings.signal, "The run was interrupted.");
+    if (begun.run.status === "interrupted") throw interruption(signal, "The run was interrupted.");
   } finally {
     span.end();
   }
@@ -65,7 +67,14 @@ export async function runGraph(prompt: unknown, job: GraphRun, surroundings: Run
 type Emit = (happening: Happening) => void;
 
 function createEmitter({ clock, onEvent }: RunSurroundings, listener: (event: RunEvent) => void): Emit {
+  let isInterrupted = false;
+  let isOver = false;
   return (happening) => {
+    const { type } = happening;
+    // what a node that was left alone still reports comes too late
+    if (isOver || (isInterrupted && type !== "run-done")) return;
+    isInterrupted = type === "interrupted";
+    isOver = type === "run-done";
     const at = clock === undefined ? Date.now() : clock().getTime();
     const event: RunEvent = Object.assign(happening, { at });
     onEvent?.(event);

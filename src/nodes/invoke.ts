@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { Span } from "../base/abort.js";
+import { GRACE_MS, orGivenUp, Span } from "../base/abort.js";
 import { atNode, describe, inputError, LatentkitError, nodeName, suggest } from "../base/errors.js";
 import {
   CHECKED_LATER,
@@ -88,7 +88,7 @@ type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Re
 /**
  * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
  * output is an array; an absent input is its default. Every input is checked before the node runs. Fails with a
- * LatentkitError that names the node, and with the reason of `signal`.
+ * LatentkitError that names the node, and with the reason of `signal`; a node that does not listen to that has 2 s.
  */
 export function invokeNode<Key extends BuiltInNode["key"]>(
   key: Key,
@@ -124,7 +124,8 @@ export async function invokeNode(
   let returned: ReturnType<typeof toResult>;
   try {
     const all = { ...received, ...readHidden(definition, options.hidden ?? {}) };
-    returned = toResult(definition, await withDevice(device, () => definition.run(all, context)));
+    const running = Promise.resolve(withDevice(device, () => definition.run(all, context)));
+    returned = toResult(definition, await orGivenUp(running, options.signal, GRACE_MS));
   } catch (error) {
     options.signal?.throwIfAborted();
     throw withNode(error, key);
@@ -170,7 +171,9 @@ class InvokeContext implements NodeContext {
     this.clock = options.clock ?? now;
     this.fetch = options.fetch ?? globalThis.fetch;
     this.config = options.config ?? {};
-    this.log = options.log ?? ignore;
+    this.log = (message) => {
+      if (!span.isOver) options.log?.(message);
+    };
     this.currentHost = options.host;
   }
 
@@ -248,7 +251,7 @@ function readInputs(
     const given = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
     const value = given === undefined ? spec.options.default : given;
     const at = { node: definition.key, input: name };
-    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), undefined);
+    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), value);
     if (!definition.inputIsList) received[name] = readValue(spec, value, at, context);
     else if (value !== undefined && value !== null) {
       const items = Array.isArray(value) ? value : [value];

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { GRACE_MS, orGivenUp } from "../base/abort.js";
 import { checkOptions, type OptionRules, pickOptions } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { runGraph } from "../graph/execute.js";
@@ -9,10 +10,10 @@ import { InputFiles } from "../io/files/input-files.js";
 import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
+import { createClosable } from "./closable-files.js";
 import type { RenderSurroundings } from "./defaults.js";
 import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
-import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
 import { parametersOf } from "./receipt/parameters.js";
 import { createReceipts } from "./receipt/receipt.js";
@@ -121,10 +122,13 @@ export async function renderJob(
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });
-  const isEnded = await orGivenUp(running, signal, GRACE_MS).catch((error: unknown) => {
-    if (signal?.aborted) return false;
-    throw error;
-  });
+  const isEnded = await orGivenUp(running, signal, GRACE_MS).then(
+    () => true,
+    (error: unknown) => {
+      if (signal?.aborted) return false;
+      throw error;
+    },
+  );
   if (isEnded) return fold.end();
   isLeft = true;
   closable.close();

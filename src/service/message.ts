@@ -8,9 +8,10 @@ const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 
 // decisions 179, 180
 /**
- * Values for a graph's named parameters: a message that is a JSON object has a property for each, any other is the value
- * of `message`; an empty object sets nothing. Throws usage.invalid for a property that is no parameter, where a placeholder
- * gets no value, and where a value is outside its schema (a list would become a link to a node).
+ * Values for a graph's named parameters: a message that is a JSON object has a property for each, any text that is no JSON
+ * object or array is the value of `message`; an empty object sets nothing. Throws usage.invalid for an array, for an object
+ * that parseJson refuses, for a property that is no parameter, where a placeholder gets no value, and where a value is
+ * outside its schema (a list would become a link to a node).
  */
 export function fillsOf(message: string, parameters: readonly Parameter[]): Record<string, unknown> {
   const object = readObject(message);
@@ -26,21 +27,44 @@ export function fillsOf(message: string, parameters: readonly Parameter[]): Reco
   return fills;
 }
 
-/** Reads a JSON object, after the lines of pending events. */
+/** Reads a JSON object, after the lines of pending events; undefined for a plain text. */
 function readObject(message: string): Record<string, unknown> | undefined {
   const text = message.replace(EVENT_LINES, "").trim();
-  if (!text.startsWith("{")) return undefined;
+  if (!text.startsWith("{") && !text.startsWith("[")) return undefined;
+  const line = message.slice(0, message.trimEnd().length - text.length).split("\n").length;
+  let value: unknown;
   try {
-    const value = parseJson(text);
-    return isPlainObject(value) ? value : undefined;
-  } catch {
+    value = parseJson(text, { what: "Message", line });
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
     // a text that only begins like JSON
-    return undefined;
+    if (!isLooseJson(text)) return undefined;
+    throw new LatentkitError("usage.invalid", error.message, {}, { cause: error });
+  }
+  if (isPlainObject(value)) return value;
+  const expected = "a text or a JSON object";
+  const received = "a JSON array";
+  throw new LatentkitError("usage.invalid", `Message: expected ${expected}, received ${received}.`, {
+    expected,
+    received,
+  });
+}
+
+/** Texts, and the numbers that Python writes besides JSON's; a text without an end goes to the end. */
+const TEXT_OR_NON_FINITE = /"(?:[^"\\]|\\.)*(?:"|\\?$)|-?Infinity|NaN/gs;
+
+/** Whether other parsers read a text as JSON: with keys that come twice or are refused, deep nesting, or NaN. */
+function isLooseJson(text: string): boolean {
+  try {
+    JSON.parse(text.replace(TEXT_OR_NON_FINITE, (part) => (part.startsWith('"') ? part : "0")));
+    return true;
+  } catch {
+    return false;
   }
 }
 
-function checkValue({ key, property, renamed }: Parameter, value: unknown): unknown {
-  const mismatch = renamed?.has(value) ? undefined : mismatchOf(property, value);
+function checkValue({ key, property, renamed, isSeed }: Parameter, value: unknown): unknown {
+  const mismatch = renamed?.has(value) ? undefined : mismatchOf(property, value, isSeed);
   if (mismatch === undefined) return value;
   const { expected, suggestion } = mismatch;
   const received = describe(value);

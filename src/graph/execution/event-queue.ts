@@ -1,3 +1,4 @@
+import { GRACE_MS, orGivenUp } from "../../base/abort.js";
 import { YieldTimer } from "../../base/yield-timer.js";
 import type { RunEvent } from "../events.js";
 import type { Run } from "./run.js";
@@ -19,8 +20,11 @@ export class EventQueue {
     return events;
   }
 
-  /** Steps through the run and yields its events, several at a time, also while a node still runs. */
-  async *follow(run: Run): AsyncGenerator<readonly RunEvent[], void, void> {
+  /**
+   * Steps through the run and yields its events, several at a time, also while a node still runs. One that does not
+   * listen to an abort is left alone after the grace.
+   */
+  async *follow(run: Run, signal: AbortSignal | undefined): AsyncGenerator<readonly RunEvent[], void, void> {
     const timer = new YieldTimer();
     while (run.status === undefined) {
       let isSettled = false;
@@ -29,10 +33,15 @@ export class EventQueue {
         isSettled = true;
         this.wake();
       };
-      run.step().then(settle, (error: unknown) => {
-        failure = { error };
-        settle();
-      });
+      orGivenUp(run.step(), signal, GRACE_MS)
+        .catch((error: unknown) => {
+          if (!signal?.aborted || error !== signal.reason) throw error;
+          run.giveUp();
+        })
+        .then(settle, (error: unknown) => {
+          failure = { error };
+          settle();
+        });
       while (!isSettled || this.pending.length > 0) {
         if (this.pending.length === 0) await this.nextEvent();
         const events = this.take();

@@ -33,6 +33,8 @@ export class Run {
   /** Lazy inputs that nodes need, by node id. */
   private readonly needed = new Map<string, ReadonlySet<string>>();
   private readonly plan: Plan;
+  /** The last node that a step took. */
+  private current: string | undefined;
   private readonly isRoot: ReadonlySet<string>;
   private readonly hasResult = (id: string) => this.memory.find(id) !== undefined;
   private readonly resultOf = (id: string) => this.memory.find(id);
@@ -64,6 +66,7 @@ export class Run {
       return;
     }
     const id = this.plan.take();
+    this.current = id;
     if (id === undefined) return this.failDeadlocked();
     const node = this.nodes.get(id)!;
     let gathered = NOT_GATHERED;
@@ -87,6 +90,11 @@ export class Run {
       if (signal.aborted) this.interrupt(id);
       else this.fail(id, nodeError(error, node), gathered);
     }
+  }
+
+  /** Ends the run while a step is under way: its node did not listen to the abort. */
+  giveUp(): void {
+    this.interrupt(this.current);
   }
 
   /** Values of the roots that have them. */

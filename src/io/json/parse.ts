@@ -143,7 +143,7 @@ class Parser {
 
   private number(): number | bigint | NumberLiteral {
     const digits = this.skip(NUMBER);
-    if (digits === "") throw this.unexpected("a value");
+    if (digits === "") throw this.noValue();
     if (digits.length > MAX_NUMBER_LENGTH) throw this.failure(`a number has more than ${MAX_NUMBER_LENGTH} digits`);
     const value = Number(digits);
     if (/^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value)) return BigInt(digits);
@@ -167,6 +167,11 @@ class Parser {
   private unexpected(expected: string): LatentkitError {
     const received = this.at < this.text.length ? JSON.stringify(this.text[this.at]) : "the end of the text";
     return this.failure(`expected ${expected}, received ${received}`);
+  }
+
+  private noValue(): LatentkitError {
+    const word = Object.keys(NON_FINITE).find((word) => this.text.startsWith(word, this.at));
+    return word === undefined ? this.unexpected("a value") : this.failure(`expected a value, received ${word}`);
   }
 
   private failure(reason: string): LatentkitError {

@@ -87,7 +87,7 @@ const restricted = (conditioning: Conditioning, mask: Tensor): Conditioning =>
 function fieldOf<T>(pipe: Pipe, field: keyof Pipe, type: string): T {
   const at = { node: KEY, input: `pipe.${field}` };
   const value = pipe[field];
-  if (value === undefined || value === null) throw inputError("input.missing", at, `a pipe with ${field}`, undefined);
+  if (value === undefined || value === null) throw inputError("input.missing", at, `a pipe with ${field}`, value);
   return checkSocket(type, value, at) as T;
 }
 

@@ -83,7 +83,7 @@ function sideOf(settings: LoaderSettings, key: keyof LoaderSettings): number {
   const value = settings[key];
   const at = { node: KEY, input: `pipe.loader_settings.${key}` };
   const expected = "a whole number from 0";
-  if (value === undefined || value === null) throw inputError("input.missing", at, expected, undefined);
+  if (value === undefined || value === null) throw inputError("input.missing", at, expected, value);
   if (typeof value !== "number") throw inputError("input.wrong-type", at, expected, value);
   if (!Number.isInteger(value)) throw inputError("input.not-finite", at, expected, value);
   if (value < 0) throw inputError("input.below-minimum", at, expected, value);

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { loadZod } from "../../base/lazy-packages.js";
 import { type Config, configSchema } from "./config-schema.js";
+import { expectedBy } from "./expected-by.js";
 
 export type { Config, ConfigInput } from "./config-schema.js";
 
@@ -28,8 +29,7 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
   }
   const wrong = valueAt(value, issue.path);
   const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong));
-  const expected = issue.message.replace(/^(Invalid input|Too small|Too big): /, "").replace(/, received .*/s, "");
-  return `"${at}": ${expected}, received ${received}.`;
+  return `"${at}": ${expectedBy(issue)}, received ${received}.`;
 }
 
 /** `{ key:secret }` and `{ secret }` are keys to YAML: what may be a secret by such a slip is left out. */

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { LatentkitError, suggest } from "../../base/errors.js";
 import { decodeText } from "../../io/text-encoding.js";
 import { type Config, configLeaves, parseConfig } from "./config.js";
+import { expectedBy } from "./expected-by.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const PREFIX = "LATENTKIT_";
@@ -129,10 +130,7 @@ function readVariable(name: string, text: string, type: z.core.$ZodType): unknow
   }
   const checked = z.safeParse(type, value);
   if (checked.success) return value;
-  throw new LatentkitError(
-    "config.invalid",
-    `Environment variable ${name}: ${checked.error.issues[0]!.message.replace(/^Invalid input: /, "").replace(/, received .*/s, "")}.`,
-  );
+  throw new LatentkitError("config.invalid", `Environment variable ${name}: ${expectedBy(checked.error.issues[0]!)}.`);
 }
 
 function merge(low: Tree, high: Tree): Tree {

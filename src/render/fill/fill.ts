@@ -4,7 +4,7 @@ import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOr
 import type { NodeDefinition } from "../../nodes/define.js";
 import { readDottedKey } from "./dotted-key.js";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
-import { lackOfDigits, takesSeeds } from "./seed-digits.js";
+import { createSeedTest, lackOfDigits } from "./seed-digits.js";
 import { nodesTitled, PRIMITIVE_INPUT, titledPrimitives } from "./titled.js";
 
 // decisions 9, 10
@@ -75,7 +75,7 @@ export interface KeyInput {
   readonly nodeId: string;
   readonly input: string;
   readonly type: string;
-  /** Whether it takes whole numbers beyond 2^53. */
+  /** Whether it takes whole numbers beyond 2^53, or passes them on by links. */
   readonly isSeed?: boolean;
 }
 
@@ -91,28 +91,25 @@ export interface UnknownKey {
  */
 export function inputsOfKey(graph: Graph, key: string, definitionOf: DefinitionOf): readonly KeyInput[] | UnknownKey {
   const marks = placeholders(graph);
-  if (marks.has(key)) return wholeInputs(graph, key, definitionOf);
-  const match = target(graph, key, marks, definitionOf);
+  const match = marks.has(key) ? wholeInputs(graph, key) : target(graph, key, marks, definitionOf);
   if ("reason" in match) return match;
-  return [keyInput(graph[match.nodeId] as Graph, match.nodeId, match.input, definitionOf)];
+  const isSeed = createSeedTest(graph, definitionOf);
+  return [match].flat().map(({ nodeId, input }) => {
+    const declared = definitionOf(String((graph[nodeId] as Graph).class_type))?.inputs ?? {};
+    const spec = Object.hasOwn(declared, input) ? declared[input] : undefined;
+    return { nodeId, input, type: spec?.type ?? "", isSeed: isSeed(nodeId, spec) };
+  });
 }
 
-function wholeInputs(graph: Graph, key: string, definitionOf: DefinitionOf): KeyInput[] {
-  const inputs: KeyInput[] = [];
+function wholeInputs(graph: Graph, key: string): { nodeId: string; input: string }[] {
+  const inputs: { nodeId: string; input: string }[] = [];
   for (const [nodeId, node] of Object.entries(graph)) {
     if (!isObject(node) || !isObject(node.inputs)) continue;
     for (const [input, value] of Object.entries(node.inputs)) {
-      if (typeof value === "string" && wholePlaceholder(value) === key)
-        inputs.push(keyInput(node, nodeId, input, definitionOf));
+      if (typeof value === "string" && wholePlaceholder(value) === key) inputs.push({ nodeId, input });
     }
   }
   return inputs;
-}
-
-function keyInput(node: Graph, nodeId: string, input: string, definitionOf: DefinitionOf): KeyInput {
-  const declared = definitionOf(String(node.class_type))?.inputs ?? {};
-  const spec = Object.hasOwn(declared, input) ? declared[input] : undefined;
-  return { nodeId, input, type: spec?.type ?? "", isSeed: spec !== undefined && takesSeeds(spec) };
 }
 
 /** Fails with usage.invalid for a value that lacks digits of a seed. */

@@ -1,6 +1,7 @@
 import { describe } from "../../base/errors.js";
 import { asciiDigits } from "../../io/ascii-digits.js";
-import { NumberLiteral } from "../../io/json/lossless.js";
+import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
+import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 
 /** A number with an exponent, with the marks that spreadsheets set between digits. */
@@ -9,9 +10,47 @@ const WITH_FRACTION = /^[+-]?[0-9]+\.[0-9]*$/;
 /** Longer texts are no numbers. */
 const MAX_CHARACTERS = 400;
 
-/** Whether an input takes whole numbers beyond 2^53, of which a float has not all digits: a seed. */
-export const takesSeeds = ({ type, options: { max } }: Pick<InputSpec, "type" | "options">): boolean =>
+type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs"> | undefined;
+
+type SeedTest = (nodeId: string, spec: InputSpec | undefined) => boolean;
+
+/** Tells the inputs of a graph whose value is a seed: of their node, or of one that it reaches by links. */
+export function createSeedTest(graph: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): SeedTest {
+  let sources: Set<string> | undefined;
+  return (nodeId, spec) => {
+    if (spec === undefined) return false;
+    if (takesSeeds(spec) || !carriesSeeds(spec)) return takesSeeds(spec);
+    sources ??= seedSources(graph, definitionOf);
+    return sources.has(nodeId);
+  };
+}
+
+/**
+ * Ids of the nodes whose results become seeds: by a link, or through nodes whose inputs have no bound, such as
+ * primitives.
+ */
+function seedSources(graph: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Set<string> {
+  const sourcesOf = (id: string, isFollowed: (spec: InputSpec) => boolean): string[] => {
+    const node = Object.hasOwn(graph, id) ? graph[id] : undefined;
+    if (!isPlainObject(node) || !isPlainObject(node.inputs)) return [];
+    const declared = definitionOf(String(node.class_type))?.inputs ?? {};
+    return Object.entries(node.inputs)
+      .filter(([name, value]) => Array.isArray(value) && Object.hasOwn(declared, name) && isFollowed(declared[name]!))
+      .map(([, link]) => String((link as unknown[])[0]));
+  };
+  // a set yields what is added while it is walked
+  const sources = new Set(Object.keys(graph).flatMap((id) => sourcesOf(id, takesSeeds)));
+  for (const id of sources) for (const source of sourcesOf(id, carriesSeeds)) sources.add(source);
+  return sources;
+}
+
+/** Whether an input takes whole numbers beyond 2^53, of which a float has not all digits. */
+const takesSeeds = ({ type, options: { max } }: InputSpec): boolean =>
   type === "INT" && max !== undefined && max > Number.MAX_SAFE_INTEGER;
+
+/** Whether an input may pass a seed on: one with a lower bound, such as steps, cannot. */
+const carriesSeeds = ({ type, options: { max } }: InputSpec): boolean =>
+  type === "*" || (type === "INT" && max === undefined);
 
 /**
  * Why a value is no seed, as a clause: a program has written it as a float, so that it may lack digits. Undefined for any

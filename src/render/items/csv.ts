@@ -35,7 +35,6 @@ export class CsvParser implements ItemParser {
   private numbers: Readonly<Record<string, number>> = {};
   private rows: Row[] = [];
   private line = 1;
-  private isFirst = true;
   private readonly parser: Parser;
 
   constructor(
@@ -66,8 +65,6 @@ export class CsvParser implements ItemParser {
   }
 
   async push(chunk: Buffer | undefined, items: BatchItem[]): Promise<void> {
-    if (this.isFirst && chunk !== undefined) refuseUtf16(chunk, this.file);
-    this.isFirst = false;
     const failure = await this.parse(chunk);
     const rows = this.rows;
     this.rows = [];
@@ -144,12 +141,6 @@ function faultOf(fields: readonly string[], row: FilePosition, columns: readonly
     if (lack !== undefined) return itemError(at(i), `${lack}; save the column as text`);
   }
   return undefined;
-}
-
-function refuseUtf16(chunk: Buffer, file: string): void {
-  const [first, second] = chunk;
-  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
-  if (isMarked) throw itemError({ file, line: 1 }, "expected text in UTF-8, received UTF-16");
 }
 
 /** `begun`: line of the row's first character. */

@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { CsvParser } from "./csv.js";
 import type { GraphKeys } from "./graph-keys.js";
-import type { BatchItem, ItemParser } from "./item.js";
+import { type BatchItem, type ItemParser, itemError } from "./item.js";
 import { JsonlParser } from "./jsonl.js";
 
 const PARSERS: Readonly<Record<string, new (file: string, keys: GraphKeys) => ItemParser>> = {
@@ -40,6 +40,7 @@ export class ItemFile {
   private items: BatchItem[] = [];
   private taken = 0;
   private isRead = false;
+  private isFirst = true;
   private failure: { readonly error: LatentkitError } | undefined;
 
   constructor(
@@ -79,11 +80,21 @@ export class ItemFile {
     try {
       const { value, done } = await this.chunks.next();
       this.isRead = done === true;
+      if (this.isFirst && !done) refuseUtf16(value, this.path);
+      this.isFirst = false;
       await this.parser.push(done ? undefined : value, this.items);
     } catch (error) {
       this.failure = { error: unreadable(this.path, error) };
       await this.close();
     }
+  }
+}
+
+/** Refuses UTF-16 by its mark, or by the zeros of its first letter. */
+function refuseUtf16([first, second]: Buffer, file: string): void {
+  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  if (isMarked || first === 0 || second === 0) {
+    throw itemError({ file, line: 1 }, "expected text in UTF-8, received UTF-16");
   }
 }
 

@@ -20,20 +20,18 @@ export interface Mismatch {
 
 /**
  * Compares a value with the limits of a property, as `set` reads it: a text of digits is a number where one is expected,
- * and a number is a text. Undefined where it fits.
+ * and a number is a text. A seed needs all its digits. Undefined where it fits.
  */
-export function mismatchOf(limits: Limits<Exact>, value: unknown): Mismatch | undefined {
+export function mismatchOf(limits: Limits<Exact>, value: unknown, isSeed = false): Mismatch | undefined {
   const isScalar = value instanceof NumberLiteral || ["string", "number", "bigint", "boolean"].includes(typeof value);
   if (!isScalar) return { expected: expectedOf(limits) };
+  if (isSeed && lackOfDigits(value) !== undefined) return { expected: expectedSeed(limits) };
   if (limits.enum !== undefined) return choiceMismatch(limits, value);
   if (limits.type === "boolean") {
     const isRight = typeof value === "boolean" || value === "true" || value === "false";
     return isRight ? undefined : { expected: expectedOf(limits) };
   }
   if (limits.type !== "integer" && limits.type !== "number") return undefined;
-  const isSeed = limits.maximum !== undefined && limits.maximum > Number.MAX_SAFE_INTEGER;
-  if (isSeed && limits.type === "integer" && lackOfDigits(value) !== undefined)
-    return { expected: `${expectedOf(limits)} with all its digits` };
   const number = readNumber(value);
   return number !== undefined && isInside(limits, number) ? undefined : { expected: expectedOf(limits) };
 }
@@ -73,6 +71,9 @@ function expectedOf({ type, enum: choices, minimum, maximum, multipleOf }: Limit
   const step = multipleOf === undefined ? "" : `, a multiple of ${multipleOf}`;
   return `a ${type === "integer" ? "whole " : ""}number${from}${to}${step}`;
 }
+
+const expectedSeed = (limits: Limits<Exact>): string =>
+  `${limits.type === "integer" ? expectedOf(limits) : "a seed"} with all its digits`;
 
 function expectedChoice(choices: readonly unknown[]): string {
   if (choices.length === 0) return "a choice, of which there is none";

@@ -6,6 +6,7 @@ import type { Registry } from "../../nodes/registry.js";
 import { isWidget } from "../../nodes/values.js";
 import { placeholders, titleKeys } from "../fill/fill.js";
 import { wholePlaceholder } from "../fill/placeholders.js";
+import { createSeedTest } from "../fill/seed-digits.js";
 import { ownTitle, PRIMITIVE_INPUT } from "../fill/titled.js";
 import { bothLimits, defaultOf, type Exact, IN_TEXT, limitsOf, type PropertySchema } from "./property.js";
 
@@ -15,6 +16,8 @@ export interface Parameter {
   /** A placeholder needs a value: the graph has none. */
   readonly isRequired: boolean;
   readonly property: PropertySchema<Exact>;
+  /** It takes whole numbers beyond 2^53, or passes them on by links. */
+  readonly isSeed?: boolean;
   /** Values by names that they had before, which inputs still take. */
   readonly renamed?: ReadonlyMap<unknown, Choice>;
 }
@@ -35,6 +38,7 @@ interface GraphValue {
   readonly node: Readonly<Record<string, unknown>>;
   readonly definition: NodeDefinition | undefined;
   readonly spec: InputSpec | undefined;
+  readonly isSeed: boolean;
 }
 
 // decision 227
@@ -57,6 +61,7 @@ export function parametersOf(graph: Graph, options: ParameterOptions): Parameter
 
 /** Values and links at the inputs of all nodes, in the order of the graph. */
 function valuesOf(graph: Graph, registry: Registry): GraphValue[] {
+  const isSeed = createSeedTest(graph.prompt, (type) => findDefinition(graph, type, registry));
   return graph.ids.flatMap((nodeId) => {
     const node = graph.prompt[nodeId] as Readonly<Record<string, unknown>>;
     const definition = findDefinition(graph, String(node.class_type), registry);
@@ -64,7 +69,8 @@ function valuesOf(graph: Graph, registry: Registry): GraphValue[] {
     return keysInOrder(inputs).map((input) => {
       const isDeclared = definition !== undefined && Object.hasOwn(definition.inputs, input);
       const spec = isDeclared ? definition.inputs[input] : undefined;
-      return { nodeId, input, value: inputs[input], node, definition, spec };
+      const value = inputs[input];
+      return { nodeId, input, value, node, definition, spec, isSeed: !Array.isArray(value) && isSeed(nodeId, spec) };
     });
   });
 }
@@ -82,6 +88,7 @@ function inputParameter(key: string, at: GraphValue, { context }: ParameterOptio
   return {
     key,
     isRequired: false,
+    isSeed: at.isSeed,
     renamed: spec?.renamed,
     property: {
       title: titleOf(at),
@@ -116,7 +123,8 @@ function placeholderParameters(
       const { title, description, ...first } = before?.property ?? { title: key, description: descriptionOf(value) };
       const both = before === undefined ? limits : bothLimits(first, limits);
       const renamed = before?.renamed ?? spec?.renamed;
-      parameters.set(key, { key, isRequired: true, renamed, property: { title, description, ...both } });
+      const isSeed = (key === whole && value.isSeed) || before?.isSeed;
+      parameters.set(key, { key, isRequired: true, isSeed, renamed, property: { title, description, ...both } });
     }
   }
   // a title or a class may hold one too

@@ -1,14 +1,13 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "node:worker_threads";
-import { onAbort } from "../../base/abort.js";
+import { GRACE_MS, onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import type { ItemNames } from "../../io/files/item-files.js";
 import { printJson, printNonFinite } from "../../io/json/lossless.js";
 import { loadNative } from "../../native/load.js";
-import { GRACE_MS } from "../give-up.js";
 import { type Job, printJob } from "../job.js";
 import { createFold } from "../result.js";
 import { pathOf } from "../source.js";

@@ -48,6 +48,11 @@ describe("a denial of node's permission model", () => {
     const written = await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), "--allow-addons");
     assert.match(written, /^LatentkitError file\.\S+ Node 2 \(SaveImage\): Cannot write "\S+": /);
     assert.match(written, / Node's permission model denies it: start node with --allow-fs-(read|write)=\S+\.$/);
+    const flags = ["--allow-addons", `--allow-fs-read=${join(folder(), "*")}`];
+    const rest = await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), ...flags);
+    const flag = / start node with (--allow-fs-write=\S+\/out\/\*)\.$/.exec(rest)?.[1];
+    assert.ok(flag !== undefined, rest);
+    assert.equal(await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), ...flags, flag), "");
   });
 
   it("to start threads or processes names the flag", async () => {
@@ -64,6 +69,14 @@ describe("a denial of node's permission model", () => {
       await messageOf(child),
       new RegExp(`^LatentkitError runtime\\.failed ONNX Runtime: .*\\. ${denied} --allow-child-process\\.$`),
     );
+  });
+
+  it("to write names the folder, since names of files differ from run to run", () => {
+    for (const path of [join("/", "a b", "o"), join("/", "a b", "o", ".latentkit-fd5e76.tmp")]) {
+      const denial = { code: "ERR_ACCESS_DENIED", permission: "FileSystemWrite", resource: path };
+      const flag = `--allow-fs-write=${join("/", "a b", "o", "*")}`;
+      assert.equal(permissionHint(denial), `Node's permission model denies it: start node with ${flag}.`);
+    }
   });
 
   it("is told from other errors", () => {

@@ -110,6 +110,9 @@ describe("latentkit", () => {
       (await run([...args, "--json"])).out,
       /^\{"type": "warning", "nodeId": "1", "message": "Node 1, input/m,
     );
+    const result = (await run([...args, "--json"])).out.trimEnd().split("\n").at(-1)!;
+    const { warnings } = JSON.parse(result) as { warnings: string[] };
+    assert.deepEqual([warnings.length, /no value is given for \{\{scene\}\}/.test(warnings[0]!)], [1, true]);
     assert.doesNotMatch((await run([...args, "--set", "1.positive=x"])).err, /Warning/);
     assert.equal(out.trimEnd().split("\n").length, 1);
   });

@@ -526,6 +526,45 @@ describe("stopping a run", () => {
     assert.equal(heard?.aborted, true);
   });
 
+  it("during a node that does not listen: ends as any other, and hears no more of it", async () => {
+    const stop = new AbortController();
+    let wake = () => {};
+    const deaf = defineNode({
+      key: "Deaf",
+      inputs: {},
+      outputs: {},
+      outputNode: true,
+      run: (_, { log }) =>
+        new Promise<never[]>((resolve) => {
+          wake = () => {
+            log("late");
+            resolve([]);
+          };
+        }),
+    });
+    const heard: RunEvent[] = [];
+    const surroundings = {
+      registry: basicRegistry(deaf),
+      signal: stop.signal,
+      onEvent: (event: RunEvent) => void heard.push(event),
+    };
+    const events = await eventsUntil(stop.signal, executeGraph({ d: node("Deaf") }, {}, surroundings), (event) => {
+      if (event.type === "node-start") stop.abort();
+      // between its last events, too
+      if (event.type === "interrupted") wake();
+    });
+    wake();
+    await new Promise(setImmediate);
+    const types = ["run-start", "cached", "node-start", "interrupted", "run-done"];
+    for (const seen of [events, heard])
+      assert.deepEqual(
+        seen.map(({ type }) => type),
+        types,
+      );
+    assert.equal(only(events, "interrupted")[0]!.nodeId, "d");
+    assert.equal(endOf(events).status, "interrupted");
+  });
+
   it("leaves no listener on the caller's signal", async () => {
     const { signal } = new AbortController();
     let listeners = 0;

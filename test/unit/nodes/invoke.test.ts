@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { resolve } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import {
   any,
   block,
@@ -188,5 +189,30 @@ describe("nodes/invoke", () => {
     });
     const options = { registry: createRegistry([slow]), signal: controller.signal };
     await rejectsAs(controller.signal, invokeNode("slow", {}, options));
+  });
+
+  it("rejects with the signal's reason where a node does not listen, and hears no more of it", async () => {
+    const stop = new AbortController();
+    let wake = () => {};
+    const logged: string[] = [];
+    const deaf = defineNode({
+      key: "deaf",
+      inputs: {},
+      outputs: {},
+      run: async (_, { log }) => {
+        log("before");
+        setTimeout(() => stop.abort());
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        log("after");
+      },
+    });
+    const log = (message: string) => void logged.push(message);
+    const options = { registry: createRegistry([deaf]), signal: stop.signal, log };
+    await rejectsAs(stop.signal, invokeNode("deaf", {}, options));
+    wake();
+    await setImmediate();
+    assert.deepEqual(logged, ["before"]);
   });
 });

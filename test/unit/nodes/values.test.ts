@@ -63,7 +63,8 @@ describe("widget values", () => {
       "input.missing",
       'Node 12 (ext stub), input "x": expected a whole number from -10 to 10, received nothing.',
     );
-    refused(spec, null, "input.missing");
+    const given = 'Node 12 (ext stub), input "x": expected a whole number from -10 to 10, received null.';
+    refused(spec, null, "input.missing", given);
   });
 
   it("a seed is a bigint over its whole range", () => {

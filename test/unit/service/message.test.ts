@@ -23,11 +23,16 @@ describe("fillsOf", () => {
       "a fox",
       "",
       "{not json",
-      "[1, 2]",
+      "{red|blue} fox",
+      '{"message": "a"',
+      '{"message": "a", "message": "b"',
+      "{'message': 'a'}",
+      "[cat:dog:0.5]",
+      "[1, 2",
       '"x"',
       "7",
       '{"a": 1} and more',
-      '{"__proto__": {}}',
+      'a {"__proto__": {}}',
       "{{message}}",
     ]) {
       assert.deepEqual(fills(text, "message"), { message: text });
@@ -48,7 +53,7 @@ describe("fillsOf", () => {
     for (const message of ["a fox", "", '{"message": "a fox"}', "System event: x"]) await refused(message, [], none);
     const text =
       'Message: the graph has no {{message}} for a plain text; it takes a JSON object with "steps", "Sampler".';
-    for (const message of ["a fox", "[]", '"steps"', "{steps: 1}"]) await refused(message, typed, text);
+    for (const message of ["a fox", '"steps"', "{steps: 1}"]) await refused(message, typed, text);
     const key = (name: string) => `Message: the graph has no key "${name}"; it takes "steps", "Sampler".`;
     await refused('{"step": 20}', typed, `${key("step")} Did you mean "steps"?`);
     await refused('{"steps": 20, "6.text": "y"}', typed, key("6.text"));
@@ -62,6 +67,31 @@ describe("fillsOf", () => {
     const many = Array.from({ length: 100 }, (_, i) => ({ ...typed[0]!, key: `k${i}` }));
     const { message } = await refuses(() => fillsOf("a fox", many), "usage.invalid", /"k19" and more\.$/);
     assert.ok(message.length < 300);
+  });
+
+  it("refuses JSON that is no such object, and names the cause", async () => {
+    const position = (column: number, reason: string) => `Message, line 1, column ${column}: ${reason}.`;
+    const deep = `{"x": ${"[".repeat(3000)}${"]".repeat(3000)}}`;
+    const refused: [message: string, sentence: string][] = [
+      ['{"message": "a", "message": "b"}', position(18, 'the key "message" is there twice')],
+      ['{"message": "a", "constructor": 1}', position(18, 'the key "constructor" is refused')],
+      ['{"message": "NaN", "__proto__": {"x": 1}}', position(20, 'the key "__proto__" is refused')],
+      ['{"message": NaN}', position(13, "expected a value, received NaN")],
+      ['{"message": -Infinity, "message": 1}', position(13, "expected a value, received -Infinity")],
+      [deep, position(262, "nesting is deeper than 256 levels")],
+      ['System event: x\n\n{"message": NaN}\n', "Message, line 3, column 13: expected a value, received NaN."],
+      ['["a"]', "Message: expected a text or a JSON object, received a JSON array."],
+      ["[]", "Message: expected a text or a JSON object, received a JSON array."],
+    ];
+    for (const [message, sentence] of refused)
+      assert.equal((await refuses(() => fills(message, "message"), "usage.invalid")).message, sentence);
+  });
+
+  it("takes linear time for a hostile text that begins like JSON", () => {
+    for (const part of ['\\"', '"', "[", '{"":', "NaN", "-"]) {
+      const text = `{${part.repeat(200_000)}`;
+      assert.deepEqual(fills(text, "message"), { message: text });
+    }
   });
 
   it("fills {{key}} from a JSON object, with every digit", () => {

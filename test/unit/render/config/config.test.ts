@@ -68,10 +68,19 @@ describe("parseConfig", () => {
   });
 
   it("names key, expectation and value of what does not fit", () => {
-    refused({ port: 99999 }, /"port": expected number to be <=65535, received 99999\./);
-    refused({ port: "80" }, /"port": expected number, received "80"\./);
-    refused({ limits: { running: 0 } }, /"limits\.running": expected number to be >0, received 0\./);
-    refused({ limits: { running: Number.NaN } }, /"limits\.running"/);
+    refused({ port: 99999 }, /"port": expected a number of at most 65535, received 99999\./);
+    refused({ port: "80" }, /"port": expected a number, received "80"\./);
+    refused({ limits: { running: 0 } }, /"limits\.running": expected a number of more than 0, received 0\./);
+    refused({ limits: { running: Number.NaN } }, /"limits\.running": expected a number, received NaN\./);
+    refused({ port: 1.5 }, /"port": expected a whole number, received 1\.5\./);
+    refused(
+      { channels: { web: { stream_auth: "opne" } } },
+      /"channels\.web\.stream_auth": expected "token", "signed" or "none", received "opne"\./,
+    );
+    refused(
+      { remote_image_api: { keys: [{ name: "", key: "k" }] } },
+      /expected a text of at least 1 character, received /,
+    );
     refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or postgres:/);
     refused({ files: "s3:bucket" }, /"files": expected s3:\/\/BUCKET\/PREFIX, received "s3:bucket"\./);
     refused({ files: "https://a:3141592@b" }, /"files": .* received "https:\/\/a:set \(7 chars\)@b"/);
@@ -84,7 +93,7 @@ describe("parseConfig", () => {
       /"agent": expected \{ graph: FILE \}, \{ graphs: \{ NAME: FILE \} \} or \{ module: FILE \}/,
     );
     refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
-    refused([], /expected object/);
+    refused([], /expected an object, received a list/);
   });
 
   it("takes origins as browsers send them, and nothing that is more or less", () => {

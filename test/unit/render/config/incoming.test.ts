@@ -36,9 +36,9 @@ describe("channels.web.incoming", () => {
     [
       "a short secret",
       { it: { ...GOOD, secrets: "short" } },
-      /expected string to have >=16 characters, received a text of 5 characters/,
+      /secrets": expected a text of at least 16 characters, received a text of 5 characters/,
     ],
-    ["no secrets in the list", { it: { ...GOOD, secrets: [] } }, /secrets": expected array to have >=1 items/],
+    ["no secrets in the list", { it: { ...GOOD, secrets: [] } }, /secrets": expected a list of at least 1 entry/],
     [
       "a secret that is no base64",
       { it: { ...GOOD, signature: "standard-webhooks", secrets: "it's a secret, no base64" } },

@@ -127,7 +127,7 @@ describe("loadConfig", () => {
     assert.throws(() => loadConfig({ file: file("a: [1"), env: {} }), /latentkit\.yaml line 1: /);
     assert.throws(() => loadConfig({ file: file("port: 1\nport: 2"), env: {} }), /line 2: .*unique/);
     assert.throws(() => loadConfig({ file: file("- 1"), env: {} }), /expected keys and values/);
-    assert.throws(() => loadConfig({ env: { LATENTKIT_PORT: "x7" } }), /LATENTKIT_PORT: expected number/);
+    assert.throws(() => loadConfig({ env: { LATENTKIT_PORT: "x7" } }), /LATENTKIT_PORT: expected a number\./);
     assert.throws(
       () => loadConfig({ file: join(folder, "none.yaml"), env: {} }),
       /none\.yaml cannot be read \(ENOENT\)/,

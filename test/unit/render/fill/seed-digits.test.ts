@@ -35,6 +35,29 @@ describe("fillGraph", () => {
     }
   });
 
+  it("refuses a shortened seed that reaches its sampler by links", () => {
+    const graph = {
+      ...seededGraph(),
+      "5": { class_type: "ext latentNoisy", inputs: { seed: ["10", 0], steps: ["13", 0] } },
+      "10": { class_type: "PrimitiveInt", inputs: { value: ["11", 0] } },
+      "11": { class_type: "PrimitiveInt", inputs: { value: 7 }, _meta: { title: "Seed" } },
+      "12": { class_type: "PrimitiveInt", inputs: { value: "{{linked}}" } },
+      "13": { class_type: "PrimitiveInt", inputs: { value: 20 }, _meta: { title: "Steps" } },
+      "14": { class_type: "ext latentNoisy", inputs: { seed: ["12", 0] } },
+      // a circle of links ends too
+      "15": { class_type: "PrimitiveInt", inputs: { value: ["16", 0] } },
+      "16": { class_type: "PrimitiveInt", inputs: { value: ["15", 0] } },
+      "17": { class_type: "ext latentNoisy", inputs: { seed: ["16", 0] } },
+    };
+    for (const key of ["Seed", "11.value", "10.value", "linked", "12.value", "15.value"]) {
+      const values = { [key]: "1.84467E+19" };
+      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.`;
+      assert.throws(() => fillGraph(graph, values, (type) => registry.get(type)), { code: "usage.invalid", message });
+    }
+    for (const values of [{ Seed: "18446744073709551615" }, { Steps: "1e3" }, { "13.value": "1e3" }])
+      assert.doesNotThrow(() => fillGraph(graph, values, (type) => registry.get(type)));
+  });
+
   it("takes a number with an exponent for an input that is no seed", () => {
     const filled = fill({ "5.steps": "1e3" }) as Record<string, { inputs: Record<string, unknown> }>;
     assert.equal(Number(filled["5"]!.inputs.steps), 1000);
