@@ -1,4 +1,4 @@
-import type { WeightMap } from "../weights/stored.js";
+import { quotedName, type WeightMap } from "../weights/stored.js";
 
 /** Name of a kind of model, and parts of keys that occur together in its files alone. */
 type Mark = readonly [name: string, ...parts: string[]];
@@ -96,8 +96,6 @@ const MARKS: readonly Mark[] = [
 
 /** Kinds that are loaded under keys as published: a file of the right kind has others, and a message names one. */
 const OWN_KINDS = /VAE|Stable Diffusion (?:checkpoint|UNet)|diffusers|a ControlNet$|text encoder$|tiny|upscale/;
-/** Longer keys are cut in messages. */
-const LONGEST_KEY = 160;
 
 /** Name of the kind of model that a file's keys belong to; undefined for an unknown one. */
 export function foreignKind(weights: WeightMap): string | undefined {
@@ -113,5 +111,5 @@ export function foreignKind(weights: WeightMap): string | undefined {
   }
   const found = marks.find(({ missing }) => missing.size === 0);
   if (found === undefined || !OWN_KINDS.test(found.name)) return found?.name;
-  return `${found.name} with the key ${JSON.stringify(found.key.slice(0, LONGEST_KEY))}`;
+  return `${found.name} with the key ${quotedName(found.key)}`;
 }
