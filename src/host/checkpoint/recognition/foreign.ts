@@ -22,6 +22,8 @@ const MARKS: readonly Mark[] = [
   ["an adapter of OFT", ".oft_R"],
   ["an adapter of GLoRA", ".a1.weight", ".a2.weight", ".b1.weight", ".b2.weight"],
   ["an adapter of IA3", ".ia3_l"],
+  ["an adapter of IA3", ".on_input"],
+  ["an adapter of whole weights (set_weight)", ".set_weight"],
   ["a Control-LoRA", ".lora_controlnet"],
   ["an IP-Adapter", ".ip_adapter."],
   ["an IP-Adapter", ".image_proj."],
