@@ -26,6 +26,12 @@ const BEGINNINGS: readonly (readonly [start: string, format: string])[] = [
   ["version https://git-lfs.github.com/", "a Git LFS pointer: fetch the file that it stands for with git lfs pull"],
 ];
 
+/** Place of a tar archive's mark. */
+const TAR = { mark: "ustar", at: 257 };
+/** Tags of fields in ONNX's protobuf: the version is first, then the producer, the domain, the graph or the operators. */
+const ONNX = { version: 0x08, next: [0x12, 0x1a, 0x22, 0x3a, 0x42] };
+const MOST_ONNX_VERSION = 31;
+
 /** File that PyTorch's archives begin with. */
 const PICKLE_IN_ARCHIVE = "/data.pkl";
 const TEXTS: readonly (readonly [beginning: RegExp, format: string])[] = [
@@ -40,7 +46,11 @@ export function damageOf(start: Uint8Array, fileBytes: number): string | undefin
   if (fileBytes === 0) return `an empty file: ${AGAIN}`;
   if (isBeginning(start))
     return headerEnd(start) > fileBytes ? `the first ${fileBytes} bytes of one: ${AGAIN}` : undefined;
-  return start.every((byte) => byte === 0) ? `a file of zeros, as an interrupted download leaves: ${AGAIN}` : undefined;
+  if (start.every((byte) => byte === 0)) return `a file of zeros, as an interrupted download leaves: ${AGAIN}`;
+  if (otherFormat(start) !== undefined) return undefined;
+  if (fileBytes <= LENGTH_BYTES) return `the first ${fileBytes} bytes of one: ${AGAIN}`;
+  const isLength = start.subarray(4, LENGTH_BYTES).every((byte) => byte === 0) && headerEnd(start) <= fileBytes;
+  return isLength ? undefined : `a file that does not begin as one: ${AGAIN}`;
 }
 
 /** Format of a file by its first bytes, with what to do; undefined for .safetensors, and for what is not known. */
@@ -52,16 +62,39 @@ export function otherFormat(start: Uint8Array): string | undefined {
   if (known !== undefined) return known[1];
   const picture = pictureKind(start);
   if (picture !== undefined) return `${KIND_NAMES[picture]} picture`;
-  if (!start.every(isOfText)) return undefined;
-  const text = head.replace(/^\xef\xbb\xbf/, "");
-  return TEXTS.find(([beginning]) => beginning.test(text))?.[1];
+  if (head.startsWith(TAR.mark, TAR.at)) return "a tar archive: unpack it";
+  if (isOnnx(start)) return "an ONNX model: use the model's .safetensors file";
+  const text = textOf(start);
+  return text === undefined ? undefined : TEXTS.find(([beginning]) => beginning.test(text))?.[1];
+}
+
+const isOnnx = ([tag, version = 0, next = 0]: Uint8Array): boolean =>
+  tag === ONNX.version && version > 0 && version <= MOST_ONNX_VERSION && ONNX.next.includes(next);
+
+/** Characters of a text of one byte each, or of UTF-16; undefined for what is no text. */
+function textOf(start: Uint8Array): string | undefined {
+  const [first, second] = start;
+  for (const [encoding, isMarked, isPlain] of [
+    ["utf-16le", first === 0xff && second === 0xfe, second === 0],
+    ["utf-16be", first === 0xfe && second === 0xff, first === 0],
+  ] as const) {
+    if (!isMarked && !isPlain) continue;
+    const text = new TextDecoder(encoding).decode(start);
+    const isText = Array.from(text, (character) => character.charCodeAt(0)).every(isOfText);
+    return isText && (isMarked || /^[\s -~]{2}/.test(text)) ? text : undefined;
+  }
+  return start.every(isOfText)
+    ? Buffer.from(start)
+        .toString("latin1")
+        .replace(/^\xef\xbb\xbf/, "")
+    : undefined;
 }
 
 /** Whether a file begins with the length of a header, which no file has of 4 GiB, and the brace that opens it. */
 const isBeginning = (start: Uint8Array): boolean =>
   start[LENGTH_BYTES] === BRACE && start.subarray(4, LENGTH_BYTES).every((byte) => byte === 0);
 
-/** Whether a byte is no control character but white space. */
-const isOfText = (byte: number): boolean => byte >= 0x20 || (byte >= 0x09 && byte <= 0x0d);
+/** Whether a byte or a character is no control character but white space. */
+const isOfText = (code: number): boolean => code >= 0x20 || (code >= 0x09 && code <= 0x0d);
 
 const headerEnd = (start: Uint8Array): number => Buffer.from(start).readUInt32LE() + LENGTH_BYTES;

@@ -1,4 +1,4 @@
-import type { WeightMap } from "../weights/stored.js";
+import { quotedName, type WeightMap } from "../weights/stored.js";
 
 /** Name of a kind of model, and parts of keys that occur together in its files alone. */
 type Mark = readonly [name: string, ...parts: string[]];
@@ -22,6 +22,8 @@ const MARKS: readonly Mark[] = [
   ["an adapter of OFT", ".oft_R"],
   ["an adapter of GLoRA", ".a1.weight", ".a2.weight", ".b1.weight", ".b2.weight"],
   ["an adapter of IA3", ".ia3_l"],
+  ["an adapter of IA3", ".on_input"],
+  ["an adapter of whole weights (set_weight)", ".set_weight"],
   ["a Control-LoRA", ".lora_controlnet"],
   ["an IP-Adapter", ".ip_adapter."],
   ["an IP-Adapter", ".image_proj."],
@@ -96,8 +98,6 @@ const MARKS: readonly Mark[] = [
 
 /** Kinds that are loaded under keys as published: a file of the right kind has others, and a message names one. */
 const OWN_KINDS = /VAE|Stable Diffusion (?:checkpoint|UNet)|diffusers|a ControlNet$|text encoder$|tiny|upscale/;
-/** Longer keys are cut in messages. */
-const LONGEST_KEY = 160;
 
 /** Name of the kind of model that a file's keys belong to; undefined for an unknown one. */
 export function foreignKind(weights: WeightMap): string | undefined {
@@ -113,5 +113,5 @@ export function foreignKind(weights: WeightMap): string | undefined {
   }
   const found = marks.find(({ missing }) => missing.size === 0);
   if (found === undefined || !OWN_KINDS.test(found.name)) return found?.name;
-  return `${found.name} with the key ${JSON.stringify(found.key.slice(0, LONGEST_KEY))}`;
+  return `${found.name} with the key ${quotedName(found.key)}`;
 }

@@ -1,6 +1,6 @@
 import type { LatentkitError } from "../../../base/errors.js";
 import { hasFittingFactor, listedNetwork, type Network } from "../weights/network.js";
-import type { StoredWeight, WeightFile, WeightMap } from "../weights/stored.js";
+import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { beginnings, unwrapped } from "../weights/wrapped-keys.js";
 import { invalid, unsupported } from "./refusal.js";
@@ -19,8 +19,6 @@ export interface Part<Config> {
 
 /** Bound of every side that a size of a network is read from; the longest in use is a vocabulary of 49,408. */
 const LONGEST_SIDE = 2 ** 20;
-/** Longer keys are cut in messages. */
-const LONGEST_KEY = 160;
 /** Digits of a block's number. */
 const MOST_DIGITS = 4;
 
@@ -114,7 +112,7 @@ export class PartShapes {
   /** Throws model.unsupported for a key beside a weight, which changes what its values mean: an offset, a table, packed bits. */
   #refusePacked(keys: Iterable<string>, expected: string, article = ""): void {
     const known = new Set(keys);
-    const layers = new Set([...known].map((key) => key.replace(/\.(?:weight|bias)$/, "")));
+    const layers = new Set([...known].map((key) => key.replace(/[._](?:weight|bias)$/, "")));
     for (const key of this.weights.keys()) {
       if (known.has(key) || isWeight(key) || !beginnings(key).some((beginning) => layers.has(beginning))) continue;
       const received = `${article}${this.#name(key)}, which changes a weight in a way that latentkit does not know`;
@@ -126,13 +124,13 @@ export class PartShapes {
     const { factor } = stored;
     if (factor === undefined || (hasFittingFactor(stored) && FLOATS.has(factor.dtype))) return;
     throw this.invalid(
-      `${quoted(factor.key)} of floats, one or one for each row`,
+      `${quotedName(factor.key)} of floats, one or one for each row`,
       `${factor.dtype} ${sidesOf(factor.shape)} for a weight ${sidesOf(stored.shape)}`,
     );
   }
 
   #name(key: string): string {
-    return quoted((this.file.wrapper ?? "") + this.#nameInFile(key));
+    return quotedName((this.file.wrapper ?? "") + this.#nameInFile(key));
   }
 }
 
@@ -141,12 +139,8 @@ export async function numberOf(name: string, weight: StoredWeight, read: ReadVal
   const size = weight.shape.reduce((product, side) => product * side, 1);
   const value = size === 1 ? (await read(weight))[0]! : Number.NaN;
   if (Number.isFinite(value)) return value;
-  throw invalid(name, `${quoted(weight.key)} of one finite number`, size === 1 ? `${value}` : `${size} of them`);
+  throw invalid(name, `${quotedName(weight.key)} of one finite number`, size === 1 ? `${value}` : `${size} of them`);
 }
-
-/** A key in quotes, whole where it is one of a network in use. */
-const quoted = (key: string): string =>
-  JSON.stringify(key.length > LONGEST_KEY ? `${key.slice(0, LONGEST_KEY)}…` : key);
 
 /** Whether a network would compute with it: statistics and factors of 8-bit weights have other names. */
 const isWeight = (key: string): boolean => key.endsWith(".weight") || key.endsWith(".bias");

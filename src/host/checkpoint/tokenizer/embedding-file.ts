@@ -88,12 +88,24 @@ function readAt(descriptor: number, from: number, length: number): Uint8Array {
 /** Tensors of an encoder's rows; none where the file has none for it. */
 function tensorsOf(entries: ReadonlyMap<string, StoredEntry>, encoder: string): readonly StoredEntry[] {
   const named = entries.get(`clip_${encoder}`) ?? entries.get(OWN_NAME);
-  if (named !== undefined) return [named];
+  if (named !== undefined) {
+    refuseFactor(entries, entries.has(`clip_${encoder}`) ? `clip_${encoder}` : OWN_NAME);
+    return [named];
+  }
   for (const ending of [BUNDLED_OWN_NAME, `.clip_${encoder}`]) {
     const bundled = [...entries].filter(([key]) => key.startsWith(BUNDLE) && key.endsWith(ending));
     if (bundled.length > 0) return bundled.map(([, entry]) => entry);
   }
   return entries.size === 1 ? [...entries.values()] : [];
+}
+
+/** Throws model.invalid for a tensor whose name says that it changes the values of another. */
+function refuseFactor(entries: ReadonlyMap<string, StoredEntry>, name: string): void {
+  for (const key of entries.keys()) {
+    if (!key.startsWith(name) || !/^[._](?:.*_)?(?:scales?|zero_point|quant\w*)/.test(key.slice(name.length))) continue;
+    const message = `expected ${name} alone, received ${describe(key)} too, which changes it in a way that latentkit does not know.`;
+    throw new LatentkitError("model.invalid", message);
+  }
 }
 
 function unreadable(file: ModelFile, error: unknown): LatentkitError {

@@ -1,17 +1,22 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { isPlainObject, parseJson } from "../../../io/json/lossless.js";
-import { quotedName, type StoredWeight, type WeightFile } from "./stored.js";
+import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "./stored.js";
 import { readStored } from "./values.js";
 
-const WEIGHT = ".weight";
-/** Ends of the keys of factors: of "scaled fp8" files, and of newer ones. */
-const FACTORS = [".scale_weight", ".weight_scale"];
+/** Ends of the keys of factors, in the place of `weight`: of "scaled fp8" files, and of newer ones. */
+const FACTORS = ["scale_weight", "weight_scale"];
 /** Ends of the keys of what a product in 8 bits would need; here products are of float32. */
-const FACTORS_OF_INPUTS = [".scale_input", ".input_scale"];
+const FACTORS_OF_INPUTS = ["scale_input", "input_scale"];
 /** End of the key of a layer's format, a text in JSON. */
-const FORMAT = ".comfy_quant";
+const FORMAT = "comfy_quant";
+/** Keys of factors and formats, which are refused where no weight is beside them. */
+const OF_A_WEIGHT = /\.(?:scale_weight|weight_scale|comfy_quant)$/;
+/** Beginning of the keys of factors that stand apart from their weights. */
+const APART = /^scales?\./;
 /** Formats whose weights are their values times a factor, with the type of the values. */
 const FORMATS: Readonly<Record<string, string>> = { float8_e4m3fn: "F8_E4M3", float8_e5m2: "F8_E5M2" };
+/** Settings of a format that change no weight. */
+const HARMLESS = ["format", "full_precision_matrix_mult"];
 /** Metadata with the formats of all layers. */
 const FORMATS_OF_LAYERS = "_quantization_metadata";
 
@@ -22,84 +27,113 @@ const MOST_METADATA = 2 ** 22;
 const MAX_DEPTH = 8;
 
 /**
- * The file with its 8-bit weights' factors beside them instead of under keys of their own. Throws model.unsupported for
- * weights of a format that is not known, by key, and model.invalid for a factor that is missing or there twice.
+ * The file with its 8-bit weights' factors beside them instead of under keys of their own. Throws as joinFactors,
+ * model.unsupported for weights of a format or with settings that are not known, by key, and model.invalid for a factor that is missing or there twice.
  */
 export async function withFactors(file: WeightFile): Promise<WeightFile> {
   const { weights, stored } = joinFactors(file);
-  const formats = formatsInMetadata(file);
-  for (const format of stored) {
-    if (formats.length >= MOST_FORMATS) throw invalid(file, `at most ${MOST_FORMATS} formats of layers`, "more");
-    const layer = format.key.slice(0, -FORMAT.length);
-    formats.push({ layer, from: format.key, format: await formatIn(file, format) });
-  }
-  for (const { layer, from, format } of formats) checkFormat(file, weights.get(layer + WEIGHT), from, format);
+  const texts: string[] = [];
+  for (const format of stored) texts.push(Buffer.from(await readStored(format)).toString());
+  checkFormats(file, { weights, stored }, texts);
   return { ...file, weights };
 }
 
-/** The weights of a file with their factors, and what says the formats of layers, unread. Throws model.invalid for a second factor. */
+/** Checks the formats of a file's layers, `texts` being what `stored` holds. Throws as withFactors. */
+function checkFormats(
+  file: Pick<WeightFile, "name" | "metadata">,
+  { weights, stored }: { readonly weights: WeightMap; readonly stored: readonly StoredWeight[] },
+  texts: readonly string[],
+): void {
+  const formats = formatsInMetadata(file);
+  for (const [i, { key }] of stored.entries())
+    formats.push({ key, from: quotedName(key), settings: objectIn(file, texts[i]!, key) });
+  for (const { key, from, settings } of formats) checkFormat(file, weightBeside(weights, key, FORMAT), from, settings);
+}
+
+/**
+ * The weights of a file with their factors, and what says the formats of layers, unread. Throws model.invalid for a second
+ * factor, and for more or longer formats than files have; model.unsupported for a factor or a format beside no weight.
+ */
 export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
   weights: Map<string, StoredWeight>;
   stored: StoredWeight[];
 } {
   const weights = new Map(file.weights);
   const stored: StoredWeight[] = [];
-  /** The weight that a key with this ending stands beside. */
-  const beside = (key: string, ending: string): StoredWeight | undefined =>
-    key.endsWith(ending) ? weights.get(key.slice(0, -ending.length) + WEIGHT) : undefined;
   for (const [key, entry] of file.weights) {
     for (const ending of FACTORS) {
-      const weight = beside(key, ending);
+      const weight = weightBeside(weights, key, ending);
       if (weight === undefined) continue;
       if (weight.factor !== undefined)
         throw invalid(
           file,
-          `one factor of ${describe(weight.key)}`,
-          `${describe(weight.factor.key)} and ${describe(key)}`,
+          `one factor of ${quotedName(weight.key)}`,
+          `${quotedName(weight.factor.key)} and ${quotedName(key)}`,
         );
       weights.set(weight.key, { ...weight, factor: entry });
       weights.delete(key);
     }
-    if (FACTORS_OF_INPUTS.some((ending) => beside(key, ending) !== undefined)) weights.delete(key);
-    if (beside(key, FORMAT) === undefined) continue;
-    stored.push(entry);
-    weights.delete(key);
+    if (FACTORS_OF_INPUTS.some((ending) => weightBeside(weights, key, ending) !== undefined)) weights.delete(key);
+    if (weightBeside(weights, key, FORMAT) !== undefined) {
+      const bytes = entry.to - entry.from;
+      if (bytes > MOST_FORMAT_BYTES)
+        throw invalid(file, `${quotedName(key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
+      if (stored.length === MOST_FORMATS) throw invalid(file, `at most ${MOST_FORMATS} formats of layers`, "more");
+      stored.push(entry);
+      weights.delete(key);
+    }
+    if (weights.has(key) && isLone(file.weights, key))
+      throw unsupported(
+        file,
+        "a weight for each factor and format",
+        `one with ${quotedName(key)}, which stands beside no weight`,
+      );
   }
   return { weights, stored };
 }
 
-/** The format of a layer, and where it stands. */
+/** The weight that a key with this ending stands beside: `a.weight` for `a.weight_scale`, also OpenCLIP's `in_proj_weight`. */
+function weightBeside(weights: WeightMap, key: string, ending: string): StoredWeight | undefined {
+  if (!key.endsWith(ending)) return undefined;
+  const layer = key.slice(0, -ending.length);
+  return (
+    weights.get(`${layer}weight`) ?? (layer.endsWith(".") ? weights.get(`${layer.slice(0, -1)}_weight`) : undefined)
+  );
+}
+
+/** Whether a key is a factor's, or a format's, that no weight of the file has: also `scales.a.weight` for `a.weight`. */
+const isLone = (weights: WeightMap, key: string): boolean =>
+  OF_A_WEIGHT.test(key) || (APART.test(key) && weights.has(key.replace(APART, "")));
+
+/** The format of a layer, and where it stands: as if under `key`, in words `from`. */
 interface LayerFormat {
-  readonly layer: string;
+  readonly key: string;
   readonly from: string;
-  readonly format: unknown;
+  readonly settings: Readonly<Record<string, unknown>>;
 }
 
-function checkFormat(file: WeightFile, weight: StoredWeight | undefined, from: string, format: unknown): void {
+function checkFormat(
+  file: FileName,
+  weight: StoredWeight | undefined,
+  from: string,
+  settings: Readonly<Record<string, unknown>>,
+): void {
+  const { format } = settings;
   const type = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
-  if (type === undefined) {
-    const expected = `weights of the format ${Object.keys(FORMATS).join(" or ")}`;
-    const received = `${describe(format)}, by ${describe(from)}`;
-    const message = `Model ${quotedName(file.name)}: expected ${expected}, received ${received}.`;
-    throw new LatentkitError("model.unsupported", message, { expected, received });
-  }
+  const expected = `weights of the format ${Object.keys(FORMATS).join(" or ")}`;
+  if (type === undefined)
+    throw unsupported(file, expected, `${format === undefined ? "none" : describe(format)}, by ${from}`);
+  const further = Object.keys(settings).find((name) => !HARMLESS.includes(name) && settings[name]);
+  if (further !== undefined)
+    throw unsupported(file, expected, `one with the further setting ${describe(further)}, by ${from}`);
   if (weight === undefined) return;
-  if (weight.dtype !== type)
-    throw invalid(file, `${describe(weight.key)} of ${type}, as ${describe(from)} says`, weight.dtype);
+  if (weight.dtype !== type) throw invalid(file, `${quotedName(weight.key)} of ${type}, as ${from} says`, weight.dtype);
   if (weight.factor === undefined)
-    throw invalid(file, `a factor of ${describe(weight.key)}, as ${describe(from)} says`, "none");
-}
-
-async function formatIn(file: WeightFile, stored: StoredWeight): Promise<unknown> {
-  const bytes = stored.to - stored.from;
-  if (bytes > MOST_FORMAT_BYTES)
-    throw invalid(file, `${describe(stored.key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
-  const text = Buffer.from(await readStored(stored)).toString();
-  return objectIn(file, text, stored.key).format;
+    throw invalid(file, `a factor of ${quotedName(weight.key)}, as ${from} says`, "none");
 }
 
 /** Formats of layers, of a file that has them in its metadata. */
-function formatsInMetadata(file: WeightFile): LayerFormat[] {
+function formatsInMetadata(file: Pick<WeightFile, "name" | "metadata">): LayerFormat[] {
   const text = Object.hasOwn(file.metadata, FORMATS_OF_LAYERS) ? file.metadata[FORMATS_OF_LAYERS]! : undefined;
   if (text === undefined) return [];
   if (text.length > MOST_METADATA)
@@ -107,13 +141,13 @@ function formatsInMetadata(file: WeightFile): LayerFormat[] {
   const { layers } = objectIn(file, text, FORMATS_OF_LAYERS);
   if (!isPlainObject(layers)) throw invalid(file, `layers in ${FORMATS_OF_LAYERS}`, describe(layers));
   return Object.entries(layers).map(([layer, settings]) => ({
-    layer,
-    from: `${FORMATS_OF_LAYERS} of ${layer}`,
-    format: isPlainObject(settings) ? settings.format : settings,
+    key: `${layer}.${FORMAT}`,
+    from: quotedName(`${FORMATS_OF_LAYERS} of ${layer}`),
+    settings: isPlainObject(settings) ? settings : { format: settings },
   }));
 }
 
-function objectIn(file: WeightFile, text: string, key: string): Record<string, unknown> {
+function objectIn(file: FileName, text: string, key: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = parseJson(text, { maxDepth: MAX_DEPTH, what: "format" });
@@ -121,10 +155,25 @@ function objectIn(file: WeightFile, text: string, key: string): Record<string, u
     value = undefined;
   }
   if (isPlainObject(value)) return value;
-  throw invalid(file, `${describe(key)} to be an object in JSON`, "other text");
+  throw invalid(file, `${quotedName(key)} to be an object in JSON`, "other text");
 }
 
-function invalid(file: Pick<WeightFile, "name">, expected: string, received: string): LatentkitError {
-  const message = `Model ${quotedName(file.name)}: expected ${expected}, received ${received}.`;
-  return new LatentkitError("model.invalid", message, { expected, received });
+type FileName = Pick<WeightFile, "name">;
+
+const invalid = (file: FileName, expected: string, received: string): LatentkitError =>
+  refusal("model.invalid", file, expected, received);
+
+const unsupported = (file: FileName, expected: string, received: string): LatentkitError =>
+  refusal("model.unsupported", file, expected, received);
+
+function refusal(
+  code: "model.invalid" | "model.unsupported",
+  { name }: FileName,
+  expected: string,
+  received: string,
+): LatentkitError {
+  return new LatentkitError(code, `Model ${quotedName(name)}: expected ${expected}, received ${received}.`, {
+    expected,
+    received,
+  });
 }

@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../../../base/errors.js";
+import { LatentkitError } from "../../../../base/errors.js";
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
 import type { WeightChange, WeightChanges } from "../network.js";
 import { quotedName } from "../stored.js";
@@ -39,16 +39,19 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
 /** Throws model.unsupported for a tensor of a form that is not known, where it is of one of these layers. */
 export function refuseUnknown({ name, unknown }: LoraFile, layers: ReadonlyMap<string, unknown>): void {
   for (const key of unknown) {
-    if (!beginnings(key).some((beginning) => layers.has(beginning))) continue;
-    const message = `LoRA ${quotedName(name)}: its tensor ${describe(key)} changes a layer in a way that latentkit does not know.`;
-    throw new LatentkitError("model.unsupported", message, { received: describe(key) });
+    if (!isOfLayer(key, layers)) continue;
+    const message = `LoRA ${quotedName(name)}: its tensor ${quotedName(key)} changes a layer in a way that latentkit does not know.`;
+    throw new LatentkitError("model.unsupported", message, { received: quotedName(key) });
   }
 }
+
+const isOfLayer = (key: string, layers: ReadonlyMap<string, unknown>): boolean =>
+  beginnings(key).some((beginning) => layers.has(beginning));
 
 /** Layers and keys of a LoRA that none of these networks has. */
 export function unmatchedModules(lora: LoraFile, targets: readonly LoraTarget[]): readonly string[] {
   const names = targets.map(placesByName);
-  const unmatched = [...lora.unknown];
+  const unmatched = lora.unknown.filter((key) => !names.some((layers) => isOfLayer(key, layers)));
   for (const [name, { tensors }] of lora.modules) {
     const places = names.flatMap((byName) => byName.get(name) ?? []);
     if (places.length === 0) unmatched.push(name);
@@ -64,7 +67,7 @@ const SHOWN = 3;
 /** One sentence on what of a LoRA has no effect; undefined if nothing. */
 export function unmatchedWarning(lora: LoraFile, unmatched: readonly string[]): string | undefined {
   if (unmatched.length === 0) return undefined;
-  const names = unmatched.slice(0, SHOWN).map((name) => describe(name));
+  const names = unmatched.slice(0, SHOWN).map((name) => quotedName(name));
   const rest = unmatched.length > SHOWN ? ` and ${unmatched.length - SHOWN} more` : "";
   return `LoRA ${quotedName(lora.name)}: the model has no layers for ${names.join(", ")}${rest}.`;
 }

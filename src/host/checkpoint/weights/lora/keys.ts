@@ -26,8 +26,8 @@ const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
   // PEFT, and PEFT inside diffusers
   [".lora_B.weight", "up"],
   [".lora_A.weight", "down"],
-  [".lora_B.default.weight", "up"],
-  [".lora_A.default.weight", "down"],
+  [".lora_B", "up"],
+  [".lora_A", "down"],
   [".lora.up.weight", "up"],
   [".lora.down.weight", "down"],
   [".lora_magnitude_vector", "dora_scale"],
@@ -42,8 +42,23 @@ const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
   ).map((role) => [`.${role}`, role] as const),
 ];
 
+/** PEFT with the name of an adapter, which is `default` if none is given. */
+const OF_ADAPTER = /^(.+)\.lora_(A|B|magnitude_vector)\.([^.]+)\.weight$/;
+const PEFT_ROLES = { A: "down", B: "up", magnitude_vector: "dora_scale" } as const;
+
+/** Meaning of a key of a LoRA file. */
+export interface LoraKey {
+  readonly module: string;
+  readonly role: TensorRole;
+  /** Name of PEFT's adapter, if the key has one. */
+  readonly adapter?: string;
+}
+
 /** Layer and role of a tensor by its key; undefined for keys of no known form. */
-export function readKey(key: string): { readonly module: string; readonly role: TensorRole } | undefined {
+export function readKey(key: string): LoraKey | undefined {
   const found = ENDINGS.find(([ending]) => key.length > ending.length && key.endsWith(ending));
-  return found && { module: key.slice(0, -found[0].length), role: found[1] };
+  if (found !== undefined) return { module: key.slice(0, -found[0].length), role: found[1] };
+  const [, module, part, adapter] = OF_ADAPTER.exec(key) ?? [];
+  if (module === undefined) return undefined;
+  return { module, role: PEFT_ROLES[part as keyof typeof PEFT_ROLES], adapter };
 }

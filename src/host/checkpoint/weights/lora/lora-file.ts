@@ -33,7 +33,7 @@ const PARAMETERS = ".string_to_param.";
 
 /**
  * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. An alpha that is no tensor is read from
- * the metadata. Throws model.invalid for an alpha that is no finite number and for two tensors of one role, and as `read`.
+ * the metadata. Throws model.invalid for an alpha that is no finite number and for two tensors of one role, model.unsupported for two adapters, and as `read`.
  */
 export async function readLora(file: WeightFile, read: ReadValues): Promise<LoraFile> {
   const { name: fileName, metadata } = file;
@@ -41,32 +41,32 @@ export async function readLora(file: WeightFile, read: ReadValues): Promise<Lora
   const tensors = new Map<string, Map<TensorRole, LoraTensor>>();
   const embeddings = new Map<string, Map<string, StoredWeight>>();
   const unknown: string[] = [];
+  let adapter: string | undefined;
   for (const [key, weight] of weights) {
     const parts = key.startsWith(BUNDLED) ? bundledParts(key) : readKey(key);
     if (parts === undefined) unknown.push(key);
     else if ("role" in parts) {
+      adapter ??= parts.adapter;
+      if (parts.adapter !== adapter && parts.adapter !== undefined) throw adapters(fileName, adapter!, parts.adapter);
       const ofModule = entryOf(tensors, parts.module);
       const other = ofModule.get(parts.role);
       if (other !== undefined)
-        throw invalid(fileName, describe(other.key), `one tensor ${parts.role}`, `${describe(key)} too`);
+        throw invalid(fileName, quotedName(other.key), `one tensor ${parts.role}`, `${quotedName(key)} too`);
       ofModule.set(parts.role, { key, weight });
     } else entryOf(embeddings, parts.embedding).set(parts.key, weight);
   }
   const modules = new Map<string, LoraModule>();
-  const inMetadata = alphaInMetadata(fileName, metadata);
+  const { alphaOf, unusedNote } = alphaInMetadata(fileName, metadata);
   for (const [name, ofModule] of tensors) {
     const alpha = ofModule.get("alpha");
-    if (alpha === undefined) modules.set(name, { tensors: ofModule, ...inMetadata(name) });
+    if (alpha === undefined) modules.set(name, { tensors: ofModule, ...alphaOf(name) });
     else modules.set(name, { tensors: ofModule, alpha: await readAlpha(fileName, alpha, read) });
   }
-  const lacksAlpha = [...modules.values()].some(({ alpha, tensors }) => alpha === undefined && tensors.has("up"));
-  return {
-    name: fileName,
-    modules,
-    embeddings,
-    unknown,
-    note: lacksAlpha ? metadataNote(fileName, metadata) : undefined,
-  };
+  const ofLowRank = [...modules.values()].filter(({ tensors }) => tensors.has("up") && !tensors.has("alpha"));
+  const note =
+    (ofLowRank.some(({ alpha }) => alpha === undefined) ? metadataNote(fileName, metadata) : undefined) ??
+    (ofLowRank.length > 0 ? unusedNote([...modules.keys()]) : undefined);
+  return { name: fileName, modules, embeddings, unknown, note };
 }
 
 /** Name and key of a bundled embedding: `bundle_emb.NAME.string_to_param.*`, or `bundle_emb.NAME.clip_l`. */
@@ -78,7 +78,7 @@ function bundledParts(key: string): { embedding: string; key: string } | undefin
 }
 
 async function readAlpha(name: string, { key, weight }: LoraTensor, read: ReadValues): Promise<number> {
-  const subject = `alpha ${describe(key)}`;
+  const subject = `alpha ${quotedName(key)}`;
   const count = weight.shape.reduce((product, side) => product * side, 1);
   if (count !== 1) throw invalid(name, subject, "one number", `${count}`);
   const alpha = (await read(weight))[0]!;
@@ -89,6 +89,12 @@ async function readAlpha(name: string, { key, weight }: LoraTensor, read: ReadVa
 /** Beginnings of the layers' names in all styles of LoRAs that are known. */
 const STYLES =
   /^(?:lora_(?:unet|te\d?)_|lycoris_|bundle_emb\.|base_model\.|(?:unet|text_encoders?|text_encoder_2|model\.diffusion_model|diffusion_model|down_blocks|mid_block|up_blocks)\.)/;
+
+const adapters = (name: string, first: string, second: string): LatentkitError => {
+  const received = `${describe(first)} and ${describe(second)}`;
+  const message = `LoRA ${quotedName(name)}: expected one adapter, received ${received}: save each to its own file.`;
+  return new LatentkitError("model.unsupported", message, { received });
+};
 
 const invalid = (name: string, subject: string, expected: string, received: string): LatentkitError =>
   new LatentkitError(

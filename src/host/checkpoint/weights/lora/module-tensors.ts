@@ -101,7 +101,7 @@ export class ModuleTensors {
 
   /** The error for a tensor that does not fit the weight. */
   misfit({ key, weight }: LoraTensor, expected: string, received = list(weight.shape)): LatentkitError {
-    const subject = `LoRA ${quotedName(this.#name)} does not fit the model: tensor ${describe(key)}`;
+    const subject = `LoRA ${quotedName(this.#name)} does not fit the model: tensor ${quotedName(key)}`;
     const message = `${subject}, for a weight of ${list(this.#shape)}, expected ${expected}, received ${received}.`;
     return new LatentkitError("model.invalid", message, { expected, received });
   }

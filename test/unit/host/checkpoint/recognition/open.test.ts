@@ -36,6 +36,15 @@ describe("openModelFile", () => {
       ["png.safetensors", Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1"), /a PNG picture/],
       ["page.safetensors", text("<!DOCTYPE html><html><title>Sign in</title></html>"), /a web page: .*login/],
       ["spaced.safetensors", text("\ufeff\n\n  <HTML lang='en'>"), /a web page/],
+      ["utf16.safetensors", Buffer.from("\ufeff<!DOCTYPE html><html>", "utf16le"), /a web page/],
+      ["utf16be.safetensors", Buffer.from("\ufeff{}ab", "utf16le").swap16(), /text in JSON/],
+      ["no-mark.safetensors", Buffer.from("Not Found", "utf16le"), /text: download it again/],
+      [
+        "tar.safetensors",
+        Buffer.from(`a.safetensors${"\0".repeat(244)}ustar${"\0".repeat(250)}`),
+        /a tar archive: unpack it/,
+      ],
+      ["model.onnx", Buffer.from("\x08\x07\x12\x07pytorch\x1a\x052.0.1"), /an ONNX model: use the model's/],
       ["xml.safetensors", text('<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'), /text in XML.*again/],
       ["json.safetensors", text('{"error":"Invalid username or password."}'), /text in JSON, as a server's error: /],
       ["list.safetensors", text('[{"a":1},{"b":2}]'), /text in JSON/],
@@ -66,6 +75,10 @@ describe("openModelFile", () => {
       ["cut header", whole.subarray(0, 30), /received the first 30 bytes of one: download it again/],
       // a header of 640 bytes, whose length begins as a pickle does
       ["cut length", Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22), /received the first 10 bytes of one/],
+      ["cut early", Uint8Array.of(0x80, 2, 0, 0).reverse(), /received the first 4 bytes of one: download it again/],
+      ["eight bytes", whole.subarray(0, 8), /received the first 8 bytes of one: download it again/],
+      ["pairs", Uint8Array.from({ length: 300 }, (_, i) => (i === 1 ? 0 : 200)), /a file that does not begin as one: /],
+      ["junk", Uint8Array.from({ length: 300 }, (_, i) => (i * 97 + 13) % 256), /a file that does not begin as one: /],
       ["cut values", whole.subarray(0, whole.length - 1), /as its tensors need, received \d+, the beginning of it: /],
     ];
     for (const [name, bytes, received] of cases)

@@ -113,12 +113,12 @@ describe("every part of a model file", function () {
       assert.ok(message.includes(`"${layer}.qweight"`), message);
     }
     const { sdxl } = fullSizeShapes();
-    const table = "conditioner.embedders.1.model.transformer.resblocks.0.attn.in_proj_weight_scale";
-    await refuses(
-      recogniseCheckpoint(headerOf({ ...sdxl, [table]: [1] }), read),
-      "model.unsupported",
-      /in_proj_weight_scale"/,
-    );
+    for (const ending of ["_weight_scale", "_scale", ".scales", "_bias_scale"]) {
+      const key = `conditioner.embedders.1.model.transformer.resblocks.0.attn.in_proj${ending}`;
+      const work = recogniseCheckpoint(headerOf({ ...sdxl, [key]: [1] }), read);
+      const { message } = await refuses(work, "model.unsupported");
+      assert.ok(message.includes(`"${key}"`), message);
+    }
   });
 
   it("leaves tensors alone that are beside no weight", async () => {

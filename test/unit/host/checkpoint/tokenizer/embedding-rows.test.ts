@@ -34,6 +34,19 @@ describe("EmbeddingRows", () => {
   });
   const valuesOf = (rows: EmbeddingRows, ids: readonly number[]) => [...rows.feed([ids]).embeddings.data];
 
+  it("refuses a factor beside an embedding, by key", async () => {
+    for (const key of ["emb_params_scale", "emb_params.weight_scale", "emb_params_zero_point"]) {
+      writeWeights(path("scaled.safetensors"), { emb_params: f32([1, 8]), [key]: f32([]), step: f32([]) });
+      await refuses(
+        () => rowsOf("l", 8).lookUp("scaled"),
+        "model.invalid",
+        new RegExp(`expected emb_params alone, received "${key}" too`),
+      );
+    }
+    writeWeights(path("plain.safetensors"), { emb_params: f32([1, 8]), emb_params_note: f32([]) });
+    rowsOf("l", 8).lookUp("plain");
+  });
+
   it("takes the places in a prompt that the reference gives them", () => {
     copyFileSync(join(goldenModels(), "embeddings/tiny-a.safetensors"), path("tiny-a.safetensors"));
     const rows = rowsOf("l", 64);

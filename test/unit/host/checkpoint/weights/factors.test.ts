@@ -29,7 +29,15 @@ describe("withFactors", () => {
         "c.weight": { ...EIGHT_BITS, dtype: "F8_E5M2" },
         "c.comfy_quant": json({ format: "float8_e5m2" }),
         "c.weight_scale": f32([1]),
-        "d.weight_scale": f32([1]),
+        "d.in_proj_weight": EIGHT_BITS,
+        "d.in_proj.weight_scale": f32([1]),
+        "d.in_proj.comfy_quant": json({ format: "float8_e4m3fn", convrot: false }),
+        "f.in_proj_weight": EIGHT_BITS,
+        "f.in_proj_scale_weight": f32([]),
+        "g.in_proj_weight": EIGHT_BITS,
+        "g.in_proj_weight_scale": f32([]),
+        logit_scale: f32([]),
+        "h.logit_scale": f32([]),
         "e.weight": EIGHT_BITS,
       },
       {
@@ -45,7 +53,11 @@ describe("withFactors", () => {
         ["a.weight", "a.weight_scale"],
         ["b.weight", "b.scale_weight"],
         ["c.weight", "c.weight_scale"],
-        ["d.weight_scale", undefined],
+        ["d.in_proj_weight", "d.in_proj.weight_scale"],
+        ["f.in_proj_weight", "f.in_proj_scale_weight"],
+        ["g.in_proj_weight", "g.in_proj_weight_scale"],
+        ["logit_scale", undefined],
+        ["h.logit_scale", undefined],
         ["e.weight", undefined],
       ],
     );
@@ -56,7 +68,11 @@ describe("withFactors", () => {
       [{ format: "nvfp4" }, /float8_e4m3fn or float8_e5m2, received "nvfp4", by "a\.comfy_quant"\.$/],
       [{ format: "__proto__x" }, /received "__proto__x"/],
       [{ format: 5 }, /received 5, by/],
-      [{}, /received undefined, by/],
+      [{}, /received none, by "a\.comfy_quant"\.$/],
+      [
+        { format: "float8_e4m3fn", convrot: true, group_size: 64 },
+        /received one with the further setting "convrot", by "a\.comfy_quant"\.$/,
+      ],
     ] as const)
       await refuses(
         opened({ "a.weight": EIGHT_BITS, "a.weight_scale": f32([]), "a.comfy_quant": json(format) }),
@@ -67,6 +83,22 @@ describe("withFactors", () => {
     const metadata = { _quantization_metadata: JSON.stringify({ layers: { "x.y": { format: "mxfp8" } } }) };
     const work = opened({ "a.weight": EIGHT_BITS }, metadata);
     await refuses(work, "model.unsupported", /received "mxfp8", by "_quantization_metadata of x\.y"/);
+  });
+
+  it("names a long key with its ending", async () => {
+    const layer = "model.diffusion_model.input_blocks.1.1.transformer_blocks.0.attn1.to_k";
+    const work = opened({ [`${layer}.weight`]: EIGHT_BITS, [`${layer}.comfy_quant`]: json({}) });
+    const { message } = await refuses(work, "model.unsupported");
+    assert.ok(message.endsWith(`by "${layer}.comfy_quant".`), message);
+  });
+
+  it("refuses a factor or a format beside no weight, by key", async () => {
+    for (const key of ["b.weight_scale", "x.a.scale_weight", "b.comfy_quant", "scales.a.weight"])
+      await refuses(
+        opened({ "a.weight": EIGHT_BITS, [key]: f32([]) }),
+        "model.unsupported",
+        new RegExp(`received one with "${key}", which stands beside no weight\\.$`),
+      );
   });
 
   it("refuses formats and factors that contradict the weight", async () => {

@@ -98,7 +98,7 @@ describe("changesOf", () => {
     const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     for (const ending of [
       ...["oft_blocks", "oft_diag", "a1.weight", "b2.weight", "set_weight", "reshape_weight", "lora_B.bias", "scalar"],
-      ...["lokr_t1", "lora_up.weight_zero_point", "lora_down.weight.absmax", "lora_A.style.weight", "lora_embedding_A"],
+      ...["lokr_t1", "lora_up.weight_zero_point", "lora_down.weight.absmax", "lora_A.a.b.weight", "lora_embedding_A"],
     ])
       for (const others of [{}, pair(name, 1, 4, 5)]) {
         const lora = await loraOf(folder(), { ...others, [`${name}.${ending}`]: randomTensor(5, [4]) });
@@ -137,13 +137,15 @@ describe("changesOf", () => {
       ...pair("lora_te2_text_projection", 3, 4, 5),
       "lora_unet_conv_in.diff_b": randomTensor(5, [4]),
       "lora_unet_conv_in.oft_blocks": randomTensor(5, [4]),
+      "lora_unet_x.oft_blocks": randomTensor(5, [4]),
       ...pair("lora_te3_text_model_layer", 6, 4, 5),
       ...pair(`lora_unet_${"long_".repeat(1000)}`, 8, 4, 5),
       "x.diff": randomTensor(9, [1]),
     });
     const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     const ofText = ["lora_te2_text_projection"];
-    const unknown = ["lora_unet_conv_in.oft_blocks", "lora_unet_conv_in.diff_b"];
+    // of what is refused nothing is said here
+    const unknown = ["lora_unet_x.oft_blocks", "lora_unet_conv_in.diff_b"];
     const others = ["lora_te3_text_model_layer", `lora_unet_${"long_".repeat(1000)}`, "x"];
     assert.deepEqual(unmatchedModules(lora, [target]), [...unknown, ...ofText, ...others]);
     const both = [target, bigG(weightsOf({ text_projection: [5, 4] }))];
@@ -152,7 +154,7 @@ describe("changesOf", () => {
     assert.equal(unmatchedWarning(lora, []), undefined);
     assert.match(
       unmatchedWarning(lora, unmatched)!,
-      /^LoRA "lora\.safetensors": the model has no layers for "lora_unet_conv_in.oft_blocks", .*"lora_te3_text_model_layer" and 2 more\.$/,
+      /^LoRA "lora\.safetensors": the model has no layers for "lora_unet_x\.oft_blocks", .*"lora_te3_text_model_layer" and 2 more\.$/,
     );
     assert.ok(unmatchedWarning(lora, others)!.length < 600);
   });

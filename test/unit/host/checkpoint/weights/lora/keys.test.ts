@@ -13,7 +13,8 @@ const KEYS: Record<string, [module: string, role: string]> = {
   "text_encoder.a.q_proj.lora_linear_layer.down.weight": ["text_encoder.a.q_proj", "down"],
   "unet.a.to_q.lora_A.weight": ["unet.a.to_q", "down"],
   "unet.a.to_q.lora_B.weight": ["unet.a.to_q", "up"],
-  "base_model.model.a.to_q.lora_A.default.weight": ["base_model.model.a.to_q", "down"],
+  "unet.a.to_q.lora_A": ["unet.a.to_q", "down"],
+  "unet.a.to_q.lora_B": ["unet.a.to_q", "up"],
   "unet.a.to_q.lora.up.weight": ["unet.a.to_q", "up"],
   "unet.a.to_q.lora.down.weight": ["unet.a.to_q", "down"],
   "unet.a.to_q.lora_magnitude_vector": ["unet.a.to_q", "dora_scale"],
@@ -32,6 +33,14 @@ const KEYS: Record<string, [module: string, role: string]> = {
 describe("keys of LoRA files", () => {
   it("end with what the tensor is", () => {
     for (const [key, [module, role]] of Object.entries(KEYS)) assert.deepEqual(readKey(key), { module, role }, key);
+  });
+
+  it("may name PEFT's adapter", () => {
+    const module = "base_model.model.a.to_q";
+    assert.deepEqual(readKey(`${module}.lora_A.default.weight`), { module, role: "down", adapter: "default" });
+    assert.deepEqual(readKey(`${module}.lora_B.adapter_0.weight`), { module, role: "up", adapter: "adapter_0" });
+    const norms = readKey(`${module}.lora_magnitude_vector.cat.weight`);
+    assert.deepEqual(norms, { module, role: "dora_scale", adapter: "cat" });
   });
 
   it("of no known form are none", () => {

@@ -120,6 +120,28 @@ describe("readLora", () => {
       assert.deepEqual([...(await loraOf(folder(), { [`${name}.diff`]: f32([1]) })).modules.keys()], [name]);
   });
 
+  it("takes one adapter of PEFT of any name, and refuses two", async () => {
+    const layer = (module: string, adapter: string) => ({
+      [`unet.${module}.lora_A.${adapter}.weight`]: f32([1, 2]),
+      [`unet.${module}.lora_B.${adapter}.weight`]: f32([2, 1]),
+    });
+    const { modules } = await loraOf(folder(), { ...layer("a", "adapter_0"), ...layer("b", "adapter_0") });
+    assert.deepEqual([...modules.keys()], ["unet.a", "unet.b"]);
+    const work = loraOf(folder(), { ...layer("a", "cat"), ...layer("b", "dog") });
+    await refuses(work, "model.unsupported", /expected one adapter, received "cat" and "dog": /);
+  });
+
+  it("names a pattern of the metadata that fits none of its layers", async () => {
+    const metadata = { lora_alpha: "2", alpha_pattern: JSON.stringify({ "a.to_q": 4 }) };
+    const noteOf = async (module: string): Promise<string | undefined> => {
+      const tensors = { [`${module}.lora_B.weight`]: f32([2, 1]), [`${module}.lora_A.weight`]: f32([1, 2]) };
+      const path = writeWeights(join(folder(), "p.safetensors"), tensors, metadata);
+      return (await readLora(await weightFile(path), readValues)).note;
+    };
+    assert.match((await noteOf("unet.a.to_k"))!, /alpha_pattern of its metadata has no effect for "a\.to_q"/);
+    assert.equal(await noteOf("unet.a.to_q"), undefined);
+  });
+
   it("refuses two tensors of one role for a layer, by key", async () => {
     const work = loraOf(folder(), { "x.lora_up.weight": f32([2, 1]), "x.lora_B.weight": f32([2, 1]) });
     const sentence = /"x\.lora_up\.weight": expected one tensor up, received "x\.lora_B\.weight" too\.$/;

@@ -9,13 +9,19 @@ describe("alphaInMetadata", () => {
   it("reads PEFT's alpha of each network, plain, as JSON or both", () => {
     for (const metadata of [
       { "unet.lora_alpha": "2", "unet.r": "4", "text_encoder.lora_alpha": "8.5", "text_encoder_2.lora_alpha": "16" },
+      json({ unet: { lora_alpha: 2, r: 4 }, text_encoder: { lora_alpha: 8.5 }, text_encoder_2: { lora_alpha: 16 } }),
+      {
+        unet_lora_config: JSON.stringify({ lora_alpha: 2, r: 4 }),
+        text_encoder_lora_config: JSON.stringify({ lora_alpha: 8.5 }),
+        text_encoder_2_lora_config: JSON.stringify({ lora_alpha: 16 }),
+      },
       json({ "unet.lora_alpha": 2, "unet.r": 4, "text_encoder.lora_alpha": 8.5, "text_encoder_2.lora_alpha": 16 }),
       {
         "unet.lora_alpha": "2",
         ...json({ "unet.lora_alpha": 2, "text_encoder.lora_alpha": 8.5, "text_encoder_2.lora_alpha": 16.0 }),
       },
     ]) {
-      const alphaOf = alphaInMetadata("a.safetensors", metadata);
+      const { alphaOf } = alphaInMetadata("a.safetensors", metadata);
       for (const [module, alpha] of [
         [UNET, 2],
         [UNET.slice("unet.".length), 2],
@@ -31,15 +37,48 @@ describe("alphaInMetadata", () => {
   });
 
   it("takes settings without a network for all, and none for what has no settings", () => {
-    const alphaOf = alphaInMetadata("a.safetensors", { lora_alpha: "3", r: "4" });
+    const { alphaOf } = alphaInMetadata("a.safetensors", { lora_alpha: "3", r: "4" });
     assert.equal(alphaOf("base_model.model.down_blocks.0.x").alpha, 3);
     assert.equal(alphaOf("text_encoder_2.x").alpha, 3);
-    assert.deepEqual(alphaInMetadata("a.safetensors", { format: "pt" })(UNET), {});
-    assert.deepEqual(alphaInMetadata("a.safetensors", { "unet.lora_alpha": "3" })("text_encoder.x"), {});
+    assert.deepEqual(alphaInMetadata("a.safetensors", { format: "pt" }).alphaOf(UNET), {});
+    assert.deepEqual(alphaInMetadata("a.safetensors", { "unet.lora_alpha": "3" }).alphaOf("text_encoder.x"), {});
+  });
+
+  it("reads PEFT's own JSON under its usual names, and diffusers' transformer", () => {
+    const settings = JSON.stringify({ lora_alpha: 2, r: 4 });
+    for (const metadata of [
+      ...["adapter_config", "peft_config", "lora_config", "unet_lora_config"].map((key) => ({ [key]: settings })),
+      { peft_config: JSON.stringify({ default: { lora_alpha: 2 } }) },
+      { "transformer.lora_alpha": "2" },
+      json({ "transformer.lora_alpha": 2 }),
+    ])
+      assert.equal(alphaInMetadata("a.safetensors", metadata).alphaOf(UNET).alpha, 2, JSON.stringify(metadata));
+    assert.deepEqual(alphaInMetadata("a", { lora_config: "rank 4" }).alphaOf(UNET), {});
+  });
+
+  it("applies patterns to the names of kohya and of attention processors", () => {
+    const layer = "mid_block.attentions.0.transformer_blocks.0.attn1";
+    const alpha_pattern = { [`${layer}.to_v`]: 2, [`${layer}.to_out.0`]: 3, "attn2.to_k": 5, proj: 7 };
+    const { alphaOf, unusedNote } = alphaInMetadata("a.safetensors", json({ unet: { lora_alpha: 16, alpha_pattern } }));
+    const modules = [
+      [`lora_unet_${layer.replaceAll(".", "_")}_to_v`, 2],
+      [`unet.${layer}.processor.to_v`, 2],
+      [`unet.${layer}.processor.to_out`, 3],
+      [`lora_unet_${layer.replaceAll(".", "_")}_to_out_0`, 3],
+      [`lycoris_down_blocks_0_attn2_to_k`, 5],
+      [`lora_unet_x_q_proj`, 16],
+      [`unet.x.q_proj`, 16],
+    ] as const;
+    for (const [module, alpha] of modules) assert.equal(alphaOf(module).alpha, alpha, module);
+    assert.equal(
+      unusedNote(modules.map(([module]) => module)),
+      'LoRA "a.safetensors": unet.alpha_pattern of its metadata has no effect for "proj", which fits none of its layers.',
+    );
+    assert.equal(unusedNote([...modules.map(([module]) => module), "unet.x.proj"]), undefined);
   });
 
   it("reads alphas of single layers, and rank-stabilised ones", () => {
-    const alphaOf = alphaInMetadata(
+    const { alphaOf } = alphaInMetadata(
       "a.safetensors",
       json({
         "unet.lora_alpha": 2,
@@ -92,6 +131,14 @@ describe("metadataNote", () => {
       metadataNote("k.safetensors", { ss_network_alpha: "4.0", ss_network_dim: "8" })!,
       /^LoRA "k\.safetensors": it has no tensors of alpha, so its factor is 1, though .* ss_network_alpha "4\.0" and ss_network_dim "8"\.$/,
     );
+    for (const [alpha, rank] of [
+      ["network_alpha", "network_dim"],
+      ["alpha", "rank"],
+    ] as const)
+      assert.match(
+        metadataNote("k.safetensors", { [alpha]: "2", [rank]: "4" })!,
+        new RegExp(`its metadata has ${alpha} "2" and ${rank} "4"\\.$`),
+      );
     assert.equal(metadataNote("k.safetensors", { ss_network_alpha: "8.0", ss_network_dim: "8" }), undefined);
     assert.equal(metadataNote("k.safetensors", { ss_network_dim: "8" }), undefined);
     const both = { ss_network_alpha: "4", ss_network_dim: "8", "unet.lora_alpha": "4" };
