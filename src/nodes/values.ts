@@ -251,7 +251,7 @@ export function expectedOf(spec: InputSpec, options: ConvertOptions = {}): strin
 
 function expectedChoice(choices: readonly Choice[] | undefined): string {
   if (choices === undefined) return "a choice";
-  if (choices.length === 0) return "a choice, of which there is none here";
+  if (choices.length === 0) return "one of the choices (this input has nothing to choose from)";
   if (choices.length > LISTED_CHOICES) return `one of ${choices.length} choices`;
   const names = choices.map(String);
   return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;

@@ -1,10 +1,10 @@
-import { describe } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { ggufFamily, isGguf } from "../../host/foreign-families.js";
 import type { FileRefusal, HostAbility } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { lackOf } from "../../nodes/file-kinds.js";
 import type { ChoiceContext, FileKind } from "../../nodes/inputs.js";
-import { type GraphError, hostError } from "./graph-error.js";
+import { customError, type GraphError, hostError } from "./graph-error.js";
 
 /** Words for a host that lacks an ability. */
 const LACKS: Readonly<Record<HostAbility, string>> = {
@@ -54,16 +54,20 @@ function hasNoEffect({ inputs }: NodeDefinition, values: Readonly<Record<string,
 
 function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): FileRefusal | undefined {
   const refusal = host.refusal?.(kind, name);
-  return refusal ?? (isGguf(name) ? { what: ggufFamily(name), format: "GGUF" } : undefined);
+  return refusal ?? (isGguf(name) ? { family: ggufFamily(name), format: "GGUF" } : undefined);
 }
 
-const fileError = (at: { nodeId: string; node: string }, input: string, name: string, refusal: FileRefusal) => {
-  const { what, format } = refusal;
-  return hostError(
-    { ...at, input },
-    what,
-    format === undefined ? name : `${name}: ${format}`,
-    name,
-    "model.unsupported",
-  );
-};
+function fileError(
+  at: { nodeId: string; node: string },
+  input: string,
+  name: string,
+  refusal: FileRefusal,
+): GraphError {
+  if ("error" in refusal) {
+    const { code, message, details } = refusal.error;
+    return customError(at, input, new LatentkitError(code, `input "${input}": ${message}`, details));
+  }
+  const { family, format } = refusal;
+  const where = format === undefined ? name : `${name}: ${format}`;
+  return hostError({ ...at, input }, family, where, name, "model.unsupported");
+}

@@ -1,12 +1,24 @@
-import { type LoraFile, readLora } from "../weights/lora/lora-file.js";
+import type { LatentkitError } from "../../../base/errors.js";
+import { readKey } from "../weights/lora/keys.js";
+import { BUNDLED, type LoraFile, readLora } from "../weights/lora/lora-file.js";
 import type { WeightFile } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { foreignKind } from "./foreign.js";
+import type { ModelFile } from "./part.js";
 import { unsupported } from "./refusal.js";
 
 /** Recognises a LoRA by its keys. Throws model.unsupported for other files, and as readLora. */
 export async function recogniseLora(file: WeightFile, read: ReadValues): Promise<LoraFile> {
   const lora = await readLora(file, read);
   if (lora.modules.size > 0 || lora.embeddings.size > 0) return lora;
-  throw unsupported(file.name, "a LoRA", foreignKind(file.weights) ?? "unknown keys");
+  throw otherKind(file);
 }
+
+/** Throws model.unsupported for a file none of whose keys is a LoRA's, as recogniseLora, which reads values too. */
+export function requireLora(file: ModelFile): void {
+  for (const key of file.weights.keys()) if (readKey(key) !== undefined || key.includes(BUNDLED)) return;
+  throw otherKind(file);
+}
+
+const otherKind = (file: ModelFile): LatentkitError =>
+  unsupported(file.name, "a LoRA", foreignKind(file.weights) ?? "unknown keys");

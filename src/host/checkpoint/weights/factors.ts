@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { isPlainObject, parseJson } from "../../../io/json/lossless.js";
-import { quotedName, type StoredWeight, type WeightFile } from "./stored.js";
+import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "./stored.js";
 import { readStored } from "./values.js";
 
 const WEIGHT = ".weight";
@@ -27,17 +27,30 @@ const MAX_DEPTH = 8;
  */
 export async function withFactors(file: WeightFile): Promise<WeightFile> {
   const { weights, stored } = joinFactors(file);
-  const formats = formatsInMetadata(file);
-  for (const format of stored) {
-    if (formats.length >= MOST_FORMATS) throw invalid(file, `at most ${MOST_FORMATS} formats of layers`, "more");
-    const layer = format.key.slice(0, -FORMAT.length);
-    formats.push({ layer, from: format.key, format: await formatIn(file, format) });
-  }
-  for (const { layer, from, format } of formats) checkFormat(file, weights.get(layer + WEIGHT), from, format);
+  const texts: string[] = [];
+  for (const format of stored) texts.push(Buffer.from(await readStored(format)).toString());
+  checkFormats(file, { weights, stored }, texts);
   return { ...file, weights };
 }
 
-/** The weights of a file with their factors, and what says the formats of layers, unread. Throws model.invalid for a second factor. */
+/** Checks the formats of a file's layers, `texts` being what `stored` holds. Throws as withFactors. */
+export function checkFormats(
+  file: Pick<WeightFile, "name" | "metadata">,
+  { weights, stored }: { readonly weights: WeightMap; readonly stored: readonly StoredWeight[] },
+  texts: readonly string[],
+): void {
+  const formats = formatsInMetadata(file);
+  for (const [i, { key }] of stored.entries()) {
+    const { format } = objectIn(file, texts[i]!, key);
+    formats.push({ layer: key.slice(0, -FORMAT.length), from: key, format });
+  }
+  for (const { layer, from, format } of formats) checkFormat(file, weights.get(layer + WEIGHT), from, format);
+}
+
+/**
+ * The weights of a file with their factors, and what says the formats of layers, unread. Throws model.invalid for a second
+ * factor, and for more or longer formats than files have.
+ */
 export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
   weights: Map<string, StoredWeight>;
   stored: StoredWeight[];
@@ -62,6 +75,10 @@ export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
     }
     if (FACTORS_OF_INPUTS.some((ending) => beside(key, ending) !== undefined)) weights.delete(key);
     if (beside(key, FORMAT) === undefined) continue;
+    const bytes = entry.to - entry.from;
+    if (bytes > MOST_FORMAT_BYTES)
+      throw invalid(file, `${describe(key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
+    if (stored.length === MOST_FORMATS) throw invalid(file, `at most ${MOST_FORMATS} formats of layers`, "more");
     stored.push(entry);
     weights.delete(key);
   }
@@ -75,7 +92,12 @@ interface LayerFormat {
   readonly format: unknown;
 }
 
-function checkFormat(file: WeightFile, weight: StoredWeight | undefined, from: string, format: unknown): void {
+function checkFormat(
+  file: Pick<WeightFile, "name">,
+  weight: StoredWeight | undefined,
+  from: string,
+  format: unknown,
+): void {
   const type = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
   if (type === undefined) {
     const expected = `weights of the format ${Object.keys(FORMATS).join(" or ")}`;
@@ -90,16 +112,8 @@ function checkFormat(file: WeightFile, weight: StoredWeight | undefined, from: s
     throw invalid(file, `a factor of ${describe(weight.key)}, as ${describe(from)} says`, "none");
 }
 
-async function formatIn(file: WeightFile, stored: StoredWeight): Promise<unknown> {
-  const bytes = stored.to - stored.from;
-  if (bytes > MOST_FORMAT_BYTES)
-    throw invalid(file, `${describe(stored.key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
-  const text = Buffer.from(await readStored(stored)).toString();
-  return objectIn(file, text, stored.key).format;
-}
-
 /** Formats of layers, of a file that has them in its metadata. */
-function formatsInMetadata(file: WeightFile): LayerFormat[] {
+function formatsInMetadata(file: Pick<WeightFile, "name" | "metadata">): LayerFormat[] {
   const text = Object.hasOwn(file.metadata, FORMATS_OF_LAYERS) ? file.metadata[FORMATS_OF_LAYERS]! : undefined;
   if (text === undefined) return [];
   if (text.length > MOST_METADATA)
@@ -113,7 +127,7 @@ function formatsInMetadata(file: WeightFile): LayerFormat[] {
   }));
 }
 
-function objectIn(file: WeightFile, text: string, key: string): Record<string, unknown> {
+function objectIn(file: Pick<WeightFile, "name">, text: string, key: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = parseJson(text, { maxDepth: MAX_DEPTH, what: "format" });
