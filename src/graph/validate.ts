@@ -28,7 +28,7 @@ import {
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
-import { hostRefusals } from "./validation/host-refusals.js";
+import { familyRefusal, hostRefusals } from "./validation/host-refusals.js";
 
 /** The part of a job that decides what of a graph is checked, and how. */
 export interface CheckJob
@@ -118,6 +118,7 @@ export function checkGraph(
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const refused = new Map<string, GraphError[]>();
+  const families = new Set<string>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
   const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
@@ -155,6 +156,8 @@ export function checkGraph(
     for (const { input, message } of promptWarnings(definition, checked.values, host))
       warn({ nodeId: id, input, message: atNode(at, message) });
     const refusals = hostRefusals(definition, id, checked.values, host);
+    const family = familyRefusal(definition, id, inputs, { host, said: families });
+    if (family !== undefined) refusals.unshift(family);
     if (refusals.length > 0) refused.set(id, refusals);
     const filled = fillPrefix(checked.values[PREFIX]);
     if ("fault" in filled) fail([customError(at, PREFIX, filled.fault)]);

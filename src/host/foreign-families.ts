@@ -1,5 +1,7 @@
+type NamedFamily = readonly [name: string, pattern: RegExp];
+
 /** Families of models that run elsewhere, by what their architecture or their files' names hold; the more specific first. */
-const FAMILIES: readonly (readonly [name: string, pattern: RegExp])[] = [
+const FOREIGN: readonly NamedFamily[] = [
   ["Flux", /flux|chroma/],
   ["Stable Diffusion 3", /sd3|sd_3|stable-diffusion-3/],
   ["Qwen Image", /qwen.?image/],
@@ -10,9 +12,16 @@ const FAMILIES: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["LTX Video", /ltx/],
   ["Cosmos", /cosmos/],
   ["AuraFlow", /aura/],
-  ["T5", /t5|umt5/],
+];
+/** Families that run here in other formats. */
+const OWN: readonly NamedFamily[] = [
   ["SDXL", /sd.?xl/],
   ["Stable Diffusion 1", /sd1|v1-5/],
+];
+const FAMILIES: readonly NamedFamily[] = [
+  ...FOREIGN,
+  ["T5", /t5|umt5/],
+  ...OWN,
   ["a language model", /llama|qwen|gemma|mistral/],
 ];
 const ARCHITECTURE = "general.architecture";
@@ -26,13 +35,22 @@ export const isGguf = (name: string): boolean => /\.gguf$/i.test(name);
 
 /** Family of a GGUF file, by its architecture, else by its name; "GGUF file" where neither is known. */
 export function ggufFamily(name: string, architecture = ""): string {
-  const bare = name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1).toLowerCase();
-  for (const text of [architecture.toLowerCase(), bare]) {
+  for (const text of [architecture.toLowerCase(), bareName(name)]) {
     const found = FAMILIES.find(([, pattern]) => pattern.test(text));
     if (found !== undefined) return found[0];
   }
   return "GGUF file";
 }
+
+/** Family of models that run elsewhere which a file's name, or the type of a text encoder, tells; undefined for any other. */
+export function foreignFamily(name: string): string | undefined {
+  const bare = bareName(name);
+  if (OWN.some(([, pattern]) => pattern.test(bare))) return undefined;
+  return FOREIGN.find(([, pattern]) => pattern.test(bare))?.[0];
+}
+
+const bareName = (name: string): string =>
+  name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1).toLowerCase();
 
 /** Value of `general.architecture` in the beginning of a GGUF file, where it is the first pair, as programs write it. */
 export function ggufArchitecture(start: Uint8Array): string | undefined {

@@ -1,3 +1,4 @@
+import type { LatentkitError } from "../base/errors.js";
 import type { Term } from "../tensor/ops.js";
 import type { ModelSampling } from "../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../tensor/tensor.js";
@@ -259,13 +260,15 @@ export interface RuntimeRecord {
 /** Something that the models of some hosts can do beside sampling, encoding and decoding. */
 export type HostAbility = "patches" | "texts" | "clip-vision";
 
-/** A model file that a host cannot load. */
-export interface FileRefusal {
-  /** Kind of model, or of file: "Flux", "pickle". */
-  readonly what: string;
-  /** Format of the file, where it is another one than the host reads: "GGUF". */
-  readonly format?: string;
-}
+/** Why a host cannot load a model file: its model is of a family that the host does not run, or loading it fails so. */
+export type FileRefusal =
+  | {
+      /** Family of the model: "Flux". */
+      readonly family: string;
+      /** Format of the file, where it is another one than the host reads: "GGUF". */
+      readonly format?: string;
+    }
+  | { readonly error: LatentkitError };
 
 /** Source of models for nodes. */
 export interface Host {

@@ -195,9 +195,19 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
     spec.renamed?.get(value);
   if (match !== undefined) return { ok: true, value: match };
   const texts = choices.filter((choice): choice is string => typeof choice === "string");
-  const { suggestion } = suggest(value, texts);
+  const suggestion = spec.files === undefined ? suggest(value, texts).suggestion : nearestFile(value, texts);
   return misfit("input.not-in-list", expectedOf(spec, options), value, suggestion);
 }
+
+/** File that a name probably means: the endings, which most files share, do not count. */
+function nearestFile(name: unknown, files: readonly string[]): string | undefined {
+  if (typeof name !== "string") return undefined;
+  const byBareName = new Map([...files].reverse().map((file) => [withoutEnding(file), file]));
+  const { suggestion } = suggest(withoutEnding(name), byBareName.keys());
+  return suggestion === undefined ? undefined : byBareName.get(suggestion);
+}
+
+const withoutEnding = (file: string): string => file.replace(/\.[a-z]{1,16}$/i, "");
 
 /** The host's file that a name stands for which is not its own. */
 const fileMeant = ({ files }: InputSpec, name: unknown, context: ChoiceContext | undefined): string | undefined =>
@@ -251,7 +261,7 @@ export function expectedOf(spec: InputSpec, options: ConvertOptions = {}): strin
 
 function expectedChoice(choices: readonly Choice[] | undefined): string {
   if (choices === undefined) return "a choice";
-  if (choices.length === 0) return "a choice, of which there is none here";
+  if (choices.length === 0) return "one of the choices (this input has nothing to choose from)";
   if (choices.length > LISTED_CHOICES) return `one of ${choices.length} choices`;
   const names = choices.map(String);
   return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;

@@ -1,10 +1,10 @@
-import { describe } from "../../base/errors.js";
-import { ggufFamily, isGguf } from "../../host/foreign-families.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { foreignFamily, ggufFamily, isGguf } from "../../host/foreign-families.js";
 import type { FileRefusal, HostAbility } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { lackOf } from "../../nodes/file-kinds.js";
 import type { ChoiceContext, FileKind } from "../../nodes/inputs.js";
-import { type GraphError, hostError } from "./graph-error.js";
+import { customError, type GraphError, hostError } from "./graph-error.js";
 
 /** Words for a host that lacks an ability. */
 const LACKS: Readonly<Record<HostAbility, string>> = {
@@ -24,6 +24,8 @@ export function hostRefusals(
   if (host === undefined) return errors;
   const isOff = hasNoEffect(definition, values);
   const at = { nodeId, node: definition.key };
+  /** Lacks that are said already: a node may name several files of a kind. */
+  const lacks = new Set<string>();
   for (const [input, { files, needs, options }] of Object.entries(definition.inputs)) {
     const name = values[input];
     const isLoaded = files !== undefined && !(isOff && OPTIONAL.has(files));
@@ -31,7 +33,9 @@ export function hostRefusals(
       const refusal = refusalOf(host, files, name);
       const lack = lackOf(host, files);
       if (refusal !== undefined) errors.push(fileError(at, input, name, refusal));
-      else if (lack !== undefined) errors.push(hostError({ ...at, input }, definition.key, lack, name));
+      else if (lack !== undefined && !lacks.has(lack))
+        errors.push(hostError({ ...at, input }, definition.key, lack, name));
+      if (lack !== undefined) lacks.add(lack);
     }
     if (needs === undefined || host.abilities === undefined || host.abilities.includes(needs.ability)) continue;
     const [other, off] = needs.unless ?? [];
@@ -41,6 +45,44 @@ export function hostRefusals(
     errors.push(hostError(at, definition.key, lack));
   }
   return errors;
+}
+
+/**
+ * Error of a node with a missing file whose name, or the type beside it, is that of a family that runs elsewhere;
+ * undefined for any other node, and for a family among `said`, which it joins.
+ */
+export function familyRefusal(
+  { key, inputs }: NodeDefinition,
+  nodeId: string,
+  values: Readonly<Record<string, unknown>>,
+  { host, said }: { readonly host: ChoiceContext["host"]; readonly said: Set<string> },
+): GraphError | undefined {
+  if (host === undefined) return undefined;
+  for (const [input, { files }] of Object.entries(inputs)) {
+    const name = values[input];
+    if (files === undefined || !OF_FAMILIES.has(files) || typeof name !== "string") continue;
+    const { type } = values;
+    const own = foreignFamily(name);
+    const family = own ?? (files === "text_encoders" && typeof type === "string" ? foreignFamily(type) : undefined);
+    if (family === undefined || said.has(family) || isThere(host, files, name)) continue;
+    said.add(family);
+    const where = own === undefined ? `type ${describe(type)}` : name;
+    return hostError({ nodeId, node: key, input }, family, where, name, "model.unsupported");
+  }
+  return undefined;
+}
+
+/** Kinds whose files belong to one family. */
+const OF_FAMILIES: ReadonlySet<FileKind> = new Set(["checkpoints", "diffusion_models", "text_encoders"]);
+
+/** Whether the host has a file of the name, or has a better sentence on it. */
+function isThere(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): boolean {
+  const names = kind === "checkpoints" ? host.checkpoints() : host.files?.(kind);
+  return (
+    names?.includes(name) === true ||
+    host.fileOf?.(kind, name) !== undefined ||
+    refusalOf(host, kind, name) !== undefined
+  );
 }
 
 /** Kinds of which nodes load nothing where their strengths are 0. */
@@ -54,16 +96,20 @@ function hasNoEffect({ inputs }: NodeDefinition, values: Readonly<Record<string,
 
 function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): FileRefusal | undefined {
   const refusal = host.refusal?.(kind, name);
-  return refusal ?? (isGguf(name) ? { what: ggufFamily(name), format: "GGUF" } : undefined);
+  return refusal ?? (isGguf(name) ? { family: ggufFamily(name), format: "GGUF" } : undefined);
 }
 
-const fileError = (at: { nodeId: string; node: string }, input: string, name: string, refusal: FileRefusal) => {
-  const { what, format } = refusal;
-  return hostError(
-    { ...at, input },
-    what,
-    format === undefined ? name : `${name}: ${format}`,
-    name,
-    "model.unsupported",
-  );
-};
+function fileError(
+  at: { nodeId: string; node: string },
+  input: string,
+  name: string,
+  refusal: FileRefusal,
+): GraphError {
+  if ("error" in refusal) {
+    const { code, message, details } = refusal.error;
+    return customError(at, input, new LatentkitError(code, `input "${input}": ${message}`, details));
+  }
+  const { family, format } = refusal;
+  const where = format === undefined ? name : `${name}: ${format}`;
+  return hostError({ ...at, input }, family, where, name, "model.unsupported");
+}

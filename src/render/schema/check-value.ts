@@ -76,7 +76,7 @@ const expectedSeed = (limits: Limits<Exact>): string =>
   `${limits.type === "integer" ? expectedOf(limits) : "a seed"} with all its digits`;
 
 function expectedChoice(choices: readonly unknown[]): string {
-  if (choices.length === 0) return "a choice, of which there is none";
+  if (choices.length === 0) return "one of the choices (there is nothing to choose from)";
   if (choices.length > LISTED_CHOICES) return `one of ${choices.length} choices`;
   const names = choices.map((choice) => describe(choice));
   return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;

@@ -4,7 +4,7 @@ import { NumberLiteral } from "#src/io/json/lossless.js";
 import { pythonText } from "#src/io/python-text.js";
 import type { ComfyInput, InputSpec } from "#src/nodes/inputs.js";
 import { boolean, choice, float, image, int, seed, text, toInputSpec } from "#src/nodes/inputs.js";
-import { type ConvertOptions, convertInput, isWidget, plain } from "#src/nodes/values.js";
+import { type ConvertOptions, convertInput, isWidget, plain, tryConvert } from "#src/nodes/values.js";
 
 const at = { nodeId: "12", node: "ext stub", input: "x" };
 const convert = (spec: InputSpec, value: unknown, options?: ConvertOptions) => convertInput(spec, value, at, options);
@@ -150,6 +150,17 @@ describe("widget values", () => {
       "input.wrong-type",
       'Node 12 (ext stub), input "x": expected true or false, received "True". Did you mean true?',
     );
+  });
+
+  it("COMBO: suggests a file by its name without the ending", () => {
+    const files = (value: string, names: readonly string[]): string | undefined => {
+      const conversion = tryConvert({ ...choice(names), files: "vae" }, value);
+      return conversion.ok ? value : conversion.misfit.suggestion;
+    };
+    assert.equal(files("zzz.safetensors", ["a.safetensors"]), undefined);
+    assert.equal(files("ae.safetensors", ["q.safetensors", "ext.safetensors"]), undefined);
+    assert.equal(files("vae-ft-mse.ckpt", ["a.safetensors", "vae-ft-mse.safetensors"]), "vae-ft-mse.safetensors");
+    assert.equal(files("vae-ft-mes.safetensors", ["a.pt", "vae-ft-mse.pt", "vae-ft-mse.safetensors"]), "vae-ft-mse.pt");
   });
 
   it("COMBO: the listed value, by Python's equality", () => {

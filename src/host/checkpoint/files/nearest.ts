@@ -6,7 +6,7 @@ const MAX_CHARACTERS = 128;
 
 /**
  * Names most like a word, up to five, the nearest first: by the share of pairs of neighbouring characters that they have
- * in common (Dice's coefficient), without folders and case.
+ * in common (Dice's coefficient), without folders, endings and case.
  */
 export function nearest(word: string, names: readonly string[]): string[] {
   const wanted = pairsOf(word);
@@ -21,6 +21,7 @@ export function nearest(word: string, names: readonly string[]): string[] {
 function pairsOf(name: string): Set<string> {
   const bare = name
     .slice(name.lastIndexOf("/") + 1)
+    .replace(/\.[a-z]{1,16}$/i, "")
     .slice(0, MAX_CHARACTERS)
     .toLowerCase();
   // a single character is no pair, and its name is like itself

@@ -17,14 +17,19 @@ export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "safetensors.invalid") throw error;
     const { start, bytes } = await beginningOf(model.path);
-    const damage = damageOf(start, bytes);
-    if (damage !== undefined) {
-      const message = `Model ${quotedName(model.name)}: expected ${EXPECTED}, received ${damage}.`;
-      throw new LatentkitError(error.code, message, { expected: EXPECTED, received: damage }, { cause: error });
-    }
-    const format = otherFormat(start);
-    throw format === undefined ? error : unsupported(model.name, EXPECTED, format);
+    throw formatError(model.name, error, start, bytes);
   }
+}
+
+/** The error of a file whose header is none, which says what the file is if its first bytes tell it. */
+export function formatError(name: string, error: LatentkitError, start: Uint8Array, bytes: number): LatentkitError {
+  const damage = damageOf(start, bytes);
+  if (damage !== undefined) {
+    const message = `Model ${quotedName(name)}: expected ${EXPECTED}, received ${damage}.`;
+    return new LatentkitError(error.code, message, { expected: EXPECTED, received: damage }, { cause: error });
+  }
+  const format = otherFormat(start);
+  return format === undefined ? error : unsupported(name, EXPECTED, format);
 }
 
 async function beginningOf(path: string): Promise<{ start: Uint8Array; bytes: number }> {

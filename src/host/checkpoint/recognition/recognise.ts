@@ -75,22 +75,45 @@ const RELATIVES = [".time_stack.", ".time_mixer.", ".noise_augmentor.", ".encode
  */
 export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
   const timer = new YieldTimer();
+  const steps = checkpointParts(whole);
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) if (timer.isDue) await timer.yield();
+  const { file, found, ...parts } = step.value;
+  const { family, unet } = parts;
+  const sampling = await samplingOf({ file, family, unet, prefix: found.prefix }, read);
+  return { ...parts, sampling };
+}
+
+/** Recognises a checkpoint as recogniseCheckpoint does, as far as its header tells. Throws as it. */
+export function requireCheckpoint(file: ModelFile): void {
+  const steps = checkpointParts(file);
+  while (!steps.next().done);
+}
+
+interface CheckpointParts extends Omit<RecognisedCheckpoint, "sampling"> {
+  readonly file: ModelFile;
+  readonly found: FoundUnet;
+}
+
+/** The parts of a checkpoint, in steps of some milliseconds. */
+function* checkpointParts(whole: ModelFile): Generator<undefined, CheckpointParts> {
   const { file, found } = requireUnet(whole);
   const unet = unetPart(file, found, EXPECTED);
-  if (timer.isDue) await timer.yield();
+  yield;
   const { config } = unet;
   if (config.outChannels !== LATENT_CHANNELS)
     throw unsupported(file.name, EXPECTED, `one with ${config.outChannels} output channels`);
   const encoders = findTextEncoders(file.weights);
   const family = familyOf(file, config, encoders);
   const textEncoders = textEncodersOf(file, family, config.contextDim, encoders);
-  if (timer.isDue) await timer.yield();
+  yield;
   checkContext(file, family, config, textEncoders);
   const vae = vaeOfCheckpoint(file);
   const used = [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];
   return {
+    file,
+    found,
     family,
-    sampling: await samplingOf({ file, family, unet, prefix: found.prefix }, read),
     unet,
     textEncoders,
     vae,
@@ -100,7 +123,7 @@ export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): P
 }
 
 /** The UNet of a file, and the file without a wrapper of its keys. Throws model.unsupported for another family, by its name. */
-export function requireUnet(whole: ModelFile): { readonly file: ModelFile; readonly found: FoundUnet } {
+function requireUnet(whole: ModelFile): { readonly file: ModelFile; readonly found: FoundUnet } {
   const file = unwrappedFile(whole, (weights) => findUnet({ weights }) !== undefined);
   const found = findUnet(file);
   const relative = RELATIVES.some((part) => hasPart(file, part));

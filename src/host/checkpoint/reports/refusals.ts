@@ -5,32 +5,37 @@ import { ggufArchitecture, ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../types.js";
 import type { ModelKind } from "../files/kinds.js";
 import type { ModelFolders } from "../files/model-folders.js";
+import { START_BYTES } from "../files/other-format.js";
 import { controlNetPart } from "../recognition/controlnet.js";
+import { requireLora } from "../recognition/lora.js";
+import { formatError } from "../recognition/open.js";
 import type { ModelFile } from "../recognition/part.js";
-import { requireUnet } from "../recognition/recognise.js";
+import { requireCheckpoint } from "../recognition/recognise.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
-import { joinFactors } from "../weights/factors.js";
-import type { NamedFile } from "../weights/stored.js";
+import { checkFormats, joinFactors } from "../weights/factors.js";
+import { type NamedFile, readError } from "../weights/stored.js";
 
 type Effort = "quick" | "whole";
 
 /** Files whose answers stay. */
 const MOST = 4096;
-/** Bytes of a file of another format in which its architecture is looked for. */
-const START_BYTES = 2 ** 16;
+/** Bytes of a GGUF file in which its architecture is looked for. */
+const GGUF_BYTES = 2 ** 16;
+/** Words of recognition for a model of a family that does not run here. */
+const FAMILY = /^an? (\p{Lu}.*) model$/u;
 const UNET_MARKS = ["input_blocks.0.0.weight", "down_blocks.0.resnets.0.norm1.weight"];
-const PICKLE: FileRefusal = { what: "pickle of PyTorch" };
-/** Kinds of models, by the words of recognition without article and "model". */
-const AROUND = /^an? | model$/g;
+const OFFSETS = '"data_offsets"';
+const LAST_BYTE = /^"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]/;
 
-/** Recognition of the kinds whose headers say enough; files of other kinds show when they are loaded. */
+/** Recognition of the kinds that are loaded, as far as headers tell. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown } = {
-  checkpoints: requireUnet,
-  diffusion_models: requireUnet,
+  checkpoints: requireCheckpoint,
+  diffusion_models: requireCheckpoint,
   text_encoders: recogniseTextEncoders,
   vae: recogniseVae,
+  loras: requireLora,
   controlnet: controlNetPart,
   upscale_models: upscalerPart,
 };
@@ -41,6 +46,8 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
   diffusion_models: UNET_MARKS,
   text_encoders: ["token_embedding.weight"],
   vae: ["decoder.conv_in.weight"],
+  loras: [".lora_up.weight", ".lora_A.weight", ".lora.up.weight"],
+  controlnet: ["zero_convs.0.0.weight", "controlnet_down_blocks.0.weight"],
 };
 
 /** Answers to which model files a host cannot load, one for each state of a file. */
@@ -94,11 +101,12 @@ function refusalOf(kind: ModelKind, file: NamedFile, effort: Effort): FileRefusa
     } finally {
       closeSync(descriptor);
     }
-  } catch (error) {
-    // what cannot be read, or is damaged, says so when it is loaded
-    if (error instanceof LatentkitError && error.code !== "model.unsupported") return undefined;
-    if (error instanceof LatentkitError) return { what: (error.details.received ?? "").replaceAll(AROUND, "") };
-    return undefined;
+  } catch (thrown) {
+    const error = thrown instanceof LatentkitError ? thrown : readError(file.name, thrown);
+    // a file that is gone is missed when it is loaded
+    if (error.code === "file.not-found") return undefined;
+    const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];
+    return family === undefined ? { error } : { family };
   }
 }
 
@@ -110,20 +118,36 @@ function readRefusal(
 ): FileRefusal | undefined {
   const { size } = fstatSync(descriptor);
   const start = readAt(descriptor, 0, Math.min(START_BYTES, size));
-  const format = Buffer.from(start.subarray(0, 4)).toString("latin1");
-  if (format === "GGUF") return { what: ggufFamily(path, ggufArchitecture(start)), format: "GGUF" };
-  // no header of so many bytes begins with these
-  const isHeader = start[LENGTH_BYTES] === 0x7b;
-  if (!isHeader && (format.startsWith("PK") || format.startsWith("\x80"))) return PICKLE;
+  if (Buffer.from(start.subarray(0, 4)).toString("latin1") === "GGUF") {
+    const architecture = ggufArchitecture(readAt(descriptor, 0, Math.min(GGUF_BYTES, size)));
+    return { family: ggufFamily(path, architecture), format: "GGUF" };
+  }
   const recognise = RECOGNISE[kind];
   if (recognise === undefined) return undefined;
-  const length = headerLength(start.subarray(0, LENGTH_BYTES), size);
-  const header = readAt(descriptor, LENGTH_BYTES, length);
-  if (effort === "quick" && USUAL[kind]?.some((mark) => Buffer.from(header.buffer).includes(mark))) return undefined;
-  const { entries, metadata } = parseHeader(header, size);
-  const weights = new Map([...entries].map(([key, entry]) => [key, { ...entry, key, file: path }]));
-  recognise({ name, metadata, weights: joinFactors({ name, weights }).weights });
-  return undefined;
+  try {
+    const length = headerLength(start.subarray(0, LENGTH_BYTES), size);
+    const header = readAt(descriptor, LENGTH_BYTES, length);
+    if (effort === "quick" && isUsual(kind, Buffer.from(header.buffer), size)) return undefined;
+    const { entries, metadata } = parseHeader(header, size);
+    const weights = new Map([...entries].map(([key, entry]) => [key, { ...entry, key, file: path }]));
+    const file = { name, metadata, weights };
+    const joined = joinFactors(file);
+    const texts = joined.stored.map(({ from, to }) => Buffer.from(readAt(descriptor, from, to - from)).toString());
+    checkFormats(file, joined, texts);
+    recognise({ ...file, weights: joined.weights });
+    return undefined;
+  } catch (thrown) {
+    const error = readError(name, thrown);
+    throw error.code === "safetensors.invalid" ? formatError(name, error, start, size) : error;
+  }
+}
+
+/** Whether a header names a key that files of the kind have, and its last tensor ends where the file does. */
+function isUsual(kind: ModelKind, header: Buffer, size: number): boolean {
+  const last = header.toString("latin1", Math.max(0, header.lastIndexOf(OFFSETS)));
+  const end = LAST_BYTE.exec(last)?.[1];
+  if (Number(end) + LENGTH_BYTES + header.length !== size) return false;
+  return USUAL[kind]?.some((mark) => header.includes(mark)) === true;
 }
 
 function readAt(descriptor: number, from: number, length: number): Uint8Array {

@@ -39,7 +39,7 @@ export async function withFactors(file: WeightFile): Promise<WeightFile> {
 }
 
 /** Checks the formats of a file's layers, `texts` being what `stored` holds. Throws as withFactors. */
-function checkFormats(
+export function checkFormats(
   file: Pick<WeightFile, "name" | "metadata">,
   { weights, stored }: { readonly weights: WeightMap; readonly stored: readonly StoredWeight[] },
   texts: readonly string[],

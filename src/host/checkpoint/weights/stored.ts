@@ -98,7 +98,8 @@ async function readAt(handle: FileHandle, position: number, length: number): Pro
   return bytes.subarray(0, filled);
 }
 
-function readError(name: string, error: unknown): LatentkitError {
+/** The error of a file that cannot be read, with the model's name. */
+export function readError(name: string, error: unknown): LatentkitError {
   const cause = { cause: error };
   if (error instanceof LatentkitError) {
     if (error.code !== "safetensors.invalid") return error;

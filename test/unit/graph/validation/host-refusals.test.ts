@@ -63,6 +63,55 @@ describe("hostRefusals", () => {
     assert.ok(!verdict.ok && verdict.error.sentence.startsWith(start), JSON.stringify(verdict));
   });
 
+  describe("of a graph whose files are missing", () => {
+    const flux = (unet_name: string) => ({
+      "1": node("UNETLoader", { unet_name, weight_dtype: "default" }),
+      "2": node("DualCLIPLoader", {
+        clip_name1: "t5xxl_fp16.safetensors",
+        clip_name2: "clip_l.safetensors",
+        type: "flux",
+      }),
+      "3": node("CLIPTextEncode", { clip: ["2", 0], text: "" }),
+      "4": node("BasicGuider", { model: ["1", 0], conditioning: ["3", 0] }),
+    });
+    const withFiles = (files: Partial<Record<string, readonly string[]>>): Host => ({
+      ...host,
+      files: (kind) => files[kind],
+    });
+
+    it("name its family once, by a file's name or the type of a text encoder", () => {
+      const own = withFiles({ diffusion_models: ["page.safetensors"], text_encoders: [] });
+      const [first, ...rest] = sentencesOf(flux("flux1-dev.safetensors"), own);
+      assert.equal(first, "The graph cannot run here: Flux (node 1, flux1-dev.safetensors).");
+      assert.equal(rest.length, 3);
+      assert.doesNotMatch(rest.join(), /cannot run here|Did you mean/);
+      assert.match(
+        rest.join(),
+        /expected one of the choices \(this input has nothing to choose from\), received "clip_l/,
+      );
+      const byType = sentencesOf(flux("model.safetensors"), own).filter((one) => one.includes("cannot run here"));
+      assert.deepEqual(byType, ['The graph cannot run here: Flux (node 2, type "flux").']);
+    });
+
+    it("say once of a node what the host lacks", () => {
+      const sentences = sentencesOf(flux("flux1-dev.safetensors"));
+      assert.equal(sentences.length, 3);
+      assert.equal(new Set(sentences).size, 3);
+    });
+
+    it("leave files alone that the host has, and names of families that it runs", () => {
+      const own = withFiles({
+        diffusion_models: ["flux1-dev.safetensors"],
+        text_encoders: ["t5xxl_fp16.safetensors", "clip_l.safetensors"],
+      });
+      assert.deepEqual(sentencesOf(flux("flux1-dev.safetensors"), own), []);
+      const sentences = sentencesOf({
+        "4": node("CheckpointLoaderSimple", { ckpt_name: "sdxl-fluxlike.safetensors" }),
+      });
+      assert.doesNotMatch(sentences.join(), /cannot run here/);
+    });
+  });
+
   it("lets graphs of other families run that the host can run", () => {
     assert.deepEqual(sentencesOf({ "4": node("EmptySD3LatentImage", { width: 64, height: 64, batch_size: 1 }) }), []);
   });

@@ -139,8 +139,8 @@ describe("ModelLoader", () => {
       mkdirSync(dirname(path), { recursive: true });
       writeFileSync(path, page);
       const graph = { 7: { class_type, inputs: { [input]: name } } };
-      const { error } = await render(graph, { host: host(), targets: ["7"], output: "memory" });
-      const { message, details } = await refuses(Promise.reject(error), "model.unsupported");
+      const run = render(graph, { host: host(), targets: ["7"], output: "memory" });
+      const { message, details } = await refuses(run, "model.unsupported");
       const start = `Node 7 (${class_type}), input "${input}": Model "${name}": expected a .safetensors file, received a web page: `;
       assert.ok(message.startsWith(start), message);
       assert.deepEqual([details.nodeId, details.input], ["7", input]);

@@ -63,7 +63,7 @@ describe("mismatchOf", () => {
     fits({ enum: ["a", 1, true] }, "a", 1, 1n, new NumberLiteral("1.0"));
     refuses({ enum: ["a", 1] }, '"a" or 1', "1", "b", 2, ["a"], null);
     refuses({ enum: ["one"] }, '"one"', "two");
-    refuses({ enum: [] }, "a choice, of which there is none", "x");
+    refuses({ enum: [] }, "one of the choices (there is nothing to choose from)", "x");
     refuses({ enum: Array.from({ length: 21 }, (_, i) => i) }, "one of 21 choices", 21);
     assert.equal(mismatchOf({ enum: ["euler", "heun"] }, "eulr")?.suggestion, "euler");
   });

@@ -28,7 +28,8 @@ export interface LoraFile {
   readonly note?: string;
 }
 
-const BUNDLED = "bundle_emb.";
+/** Beginning of the keys of textual inversions that are bundled with a LoRA. */
+export const BUNDLED = "bundle_emb.";
 const PARAMETERS = ".string_to_param.";
 
 /**

@@ -5,11 +5,11 @@ import { refuses } from "../../../../helpers/errors.js";
 
 describe("CheckpointLoaderSimple", () => {
   it("loads what the host offers", async () => {
-    const host = createPreviewHost({ checkpoints: { "old.ckpt": "sdxl" } });
+    const host = createPreviewHost({ checkpoints: { "old-anime.ckpt": "sdxl" } });
     const load = (ckpt_name: unknown) => invokeNode("CheckpointLoaderSimple", { ckpt_name }, { host });
-    const { model, clip, vae }: Checkpoint = await host.loadCheckpoint("old.ckpt");
-    assert.deepEqual((await load("old.ckpt")).result, [model, clip, vae]);
-    await refuses(load("odl.ckpt"), "input.not-in-list", /ckpt_name/, /Did you mean old.ckpt\?/);
+    const { model, clip, vae }: Checkpoint = await host.loadCheckpoint("old-anime.ckpt");
+    assert.deepEqual((await load("old-anime.ckpt")).result, [model, clip, vae]);
+    await refuses(load("old-anmie.ckpt"), "input.not-in-list", /ckpt_name/, /Did you mean old-anime.ckpt\?/);
     await refuses(load(undefined), "input.missing", /ckpt_name/);
   });
 });
