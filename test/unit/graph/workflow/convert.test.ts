@@ -206,6 +206,29 @@ describe("graph/workflow/convert", () => {
     ]);
   });
 
+  it("fills prefixes from every node of the file, warns of what names nothing", () => {
+    const saving = (id: number, prefix: string) =>
+      node(id, "SaveImage", { inputs: [open("images", 1, "IMAGE")], widgets_values: [prefix] });
+    const inner = node(3, "EmptyLatentImage", { title: "Inside", widgets_values: [32, 8, 1] });
+    const nodes = [
+      node(1, "EmptyImage", { widgets_values: [16, 8, 1, 0] }),
+      saving(2, "%EmptyLatentImage.width%_%Note.text%_%Seed.value%_%Inside.width%_%Nobody.x%"),
+      node(4, "EmptyLatentImage", { mode: 2, widgets_values: [64, 8, 1] }),
+      node(5, "Note", { widgets_values: ["hi"] }),
+      node(6, "PrimitiveNode", { title: "Seed", widgets_values: [7, "fixed"] }),
+      node(7, "S"),
+    ];
+    const definitions = { subgraphs: [{ id: "S", inputs: [], nodes: [inner], links: [] }] };
+    const warnings: string[] = [];
+    const onWarning = (message: string) => void warnings.push(message);
+    const graph = convertWorkflow({ nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]], definitions }, { onWarning });
+    const { inputs } = graph["2"] as { inputs: object };
+    assert.deepEqual(inputs, { filename_prefix: "64_hi_7_32_%Nobody.x%", images: ["1", 0] });
+    assert.deepEqual(warnings, [
+      'Workflow: node 2 (SaveImage), input "filename_prefix": "%Nobody.x%" names neither a date nor a value of the graph; it stays as it is.',
+    ]);
+  });
+
   it("takes the first of the alternatives in prompts, and removes comments", () => {
     const cases: [string, string][] = [
       ["a {red|blue} fox", "a red fox"],
