@@ -14,7 +14,7 @@ import {
 } from "./document.js";
 import { firstAlternatives } from "./dynamic-prompts.js";
 import { completeInstances } from "./instances.js";
-import { sourceFinder } from "./links.js";
+import { firstValue, sourceFinder } from "./links.js";
 import { openScopes, type Scope } from "./scopes.js";
 import { carrierOf, isVirtual, linksInvisibly } from "./virtual-nodes.js";
 import { hasWidget, namesValues, widgetValues } from "./widgets.js";
@@ -151,7 +151,7 @@ function createLookups(scopes: readonly Scope[], classes: Classes): (scope: Scop
   return (scope) => (name, widget) => {
     const found = inScope(scope).get(name) ?? inScope(scopes[0]!).get(name) ?? anywhere(scopes).get(name);
     if (found === undefined) return undefined;
-    if (carrierOf(found.node.type) === "primitive" && widget === "value") return found.node.values[0];
+    if (carrierOf(found.node.type) === "primitive" && widget === "value") return firstValue(found.node);
     return valuesIn(found.scope, found.node, classes).get(widget);
   };
 }

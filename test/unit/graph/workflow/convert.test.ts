@@ -146,6 +146,49 @@ describe("graph/workflow/convert", () => {
     assert.deepEqual(graph["9"]!.inputs, { images: ["1", 0] });
   });
 
+  it("reads values by their names, the others from the list, of one node and of a group", async () => {
+    const sampler = (names: object) =>
+      convert([
+        node(1, "KSampler", {
+          widgets_values: [1, "fixed", 20, 5, "heun", "karras", 0.5],
+          widgets_values_named: names,
+        }),
+      ])["1"]!.inputs;
+    const listed = { seed: 1, steps: 20, cfg: 5, sampler_name: "heun", scheduler: "karras", denoise: 0.5 };
+    assert.deepEqual(sampler({ seed: 9, steps: 3, cfg: null }), { ...listed, seed: 9, steps: 3 });
+    // the list has no value for a widget that the class has gained since
+    const { cfg } = convert([
+      node(1, "KSampler", {
+        widgets_values: [1, "fixed", "heun"],
+        widgets_values_named: { seed: 1, sampler_name: "heun" },
+      }),
+    ])["1"]!.inputs;
+    assert.equal(cfg, 8);
+    const grain = node(3, "Film Grain", {
+      inputs: [open("image", 1)],
+      widgets_values: [3, 4],
+      widgets_values_named: { a: 3 },
+    });
+    await refuses(
+      () => convert([grain, node(1, "EmptyImage")], [[1, 1, 0, 3, 0, "IMAGE"]]),
+      "graph.unknown-class",
+      /Film Grain/,
+    );
+
+    const text = (title?: string) => node(0, "CLIPTextEncode", { title, widgets_values: ["inner"] });
+    const group = { nodes: [text(), text(), text(), text("Mood"), node(0, "KSampler")], links: [], external: [] };
+    const config = { 4: { input: { steps: { name: "Rounds" } } } };
+    const texts = (rest: object) => {
+      const extra = { groupNodes: { G: { ...group, config } } };
+      const graph = convert([node(7, "workflow>G", rest)], [], { extra });
+      return [...[0, 1, 2, 3].map((id) => graph[`7:${id}`]!.inputs.text), graph["7:4"]!.inputs.steps];
+    };
+    const values = ["a", null, "c", "d", 1, "fixed", 30];
+    assert.deepEqual(texts({ widgets_values: values }), ["a", "inner", "c", "d", 30]);
+    const names = { text: "n", "CLIPTextEncode 2 text": "o", "Mood text": "p", Rounds: 4 };
+    assert.deepEqual(texts({ widgets_values: values, widgets_values_named: names }), ["n", "inner", "o", "p", 4]);
+  });
+
   it("leaves a hole among the values where it is", () => {
     const sparse: unknown[] = [16];
     sparse[2] = 2;
