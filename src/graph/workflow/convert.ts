@@ -19,6 +19,9 @@ import { openScopes, type Scope } from "./scopes.js";
 import { carrierOf, isVirtual, linksInvisibly } from "./virtual-nodes.js";
 import { hasWidget, namesValues, widgetValues } from "./widgets.js";
 
+/** Receives a sentence about a node, and the node's id if it is in the converted graph. */
+export type OnWarning = (message: string, nodeId?: string) => void;
+
 /** Surroundings of a conversion. */
 export interface Conversion {
   readonly classes: Classes;
@@ -26,7 +29,7 @@ export interface Conversion {
   readonly registry: Registry;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly now: Date;
-  readonly onWarning?: (message: string) => void;
+  readonly onWarning?: OnWarning;
 }
 
 export interface ApiNode {
@@ -97,7 +100,7 @@ export function toApiGraph(
         }
       }
       for (const message of prefixWarnings(inputs[PREFIX]))
-        onWarning?.(`Workflow: ${nameOfNode(node, scope.prefix)}, ${message}`);
+        onWarning?.(`Workflow: ${nameOfNode(node, scope.prefix)}, ${message}`, id);
       const title = node.title ?? definition?.displayName ?? node.type;
       entries.push([id, { inputs, class_type: node.type, _meta: { title } }, links]);
     }

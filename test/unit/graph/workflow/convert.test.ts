@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { convertWorkflow, registry } from "latentkit";
+import { convertWorkflow, registry, validateGraph } from "latentkit";
 import { coreWidgets } from "#src/graph/workflow/core-widgets.js";
 import { parseJson } from "#src/io/json/lossless.js";
 import { refuses } from "../../../helpers/errors.js";
@@ -247,6 +247,8 @@ describe("graph/workflow/convert", () => {
     assert.deepEqual(warnings, [
       "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
     ]);
+    const { warnings: found } = validateGraph({ ...workflow, nodes: [...workflow.nodes, node(5, "PreviewAny")] });
+    assert.equal(found[0]?.message, warnings[0]);
   });
 
   it("fills prefixes from every node of the file, warns of what names nothing", () => {
