@@ -227,6 +227,8 @@ export function describe(value: unknown): string {
     // a number literal of a graph file (io/json/lossless)
     const literal = (value as { text?: unknown }).text;
     if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
+    const [, kind] = /^\[object (\w{1,40})\]$/.exec(Object.prototype.toString.call(value)) ?? [];
+    if (kind !== undefined && kind !== "Object") return `${/^[AEIO]/.test(kind) ? "an" : "a"} ${kind}`;
   } catch {
     // a getter or proxy of the caller threw, which says nothing about the input
   }
