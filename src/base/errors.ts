@@ -207,9 +207,15 @@ export function atNode(at: { nodeId?: string; node?: string }, message: string):
   return `${name}${hasSubject ? "," : ":"} ${message}`;
 }
 
+const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** Foreign text as a JSON string, with escapes for all that controls a terminal or the direction of its text. */
+export const quoted = (text: string): string =>
+  JSON.stringify(text).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
+
 /** Describes any value for a message: never throws, is never long, and never has a tensor's content. */
 export function describe(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === "string") return quoted(value.length > 80 ? `${value.slice(0, 77)}...` : value);
   if (typeof value === "bigint" || typeof value === "number" || typeof value === "boolean") return String(value);
   if (value === null || value === undefined) return String(value);
   if (typeof value === "function") return "a function";
@@ -221,6 +227,8 @@ export function describe(value: unknown): string {
     // a number literal of a graph file (io/json/lossless)
     const literal = (value as { text?: unknown }).text;
     if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
+    const [, kind] = /^\[object (\w{1,40})\]$/.exec(Object.prototype.toString.call(value)) ?? [];
+    if (kind !== undefined && kind !== "Object") return `${/^[AEIO]/.test(kind) ? "an" : "a"} ${kind}`;
   } catch {
     // a getter or proxy of the caller threw, which says nothing about the input
   }

@@ -41,8 +41,8 @@ export const dim = (terminal: Terminal, text: string): string => (terminal.color
 
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** Puts foreign text on one line: control characters and line breaks become escapes. */
-export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, escaped);
+/** Puts foreign text on one line: characters that control the terminal or the direction of text, and line breaks, become escapes. */
+export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 
-/** Makes foreign text safe for a terminal: control characters become escapes, except line breaks and tabs. */
-export const harmless = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, escaped);
+/** Makes foreign text safe for a terminal: characters that control it or the direction of text become escapes, except line breaks and tabs. */
+export const harmless = (text: string): string => text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, escaped);

@@ -1,15 +1,18 @@
-import { describe, LatentkitError } from "../base/errors.js";
+import { describe } from "../base/errors.js";
 import { withSlashes } from "../io/files/output-path.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
-import { dateOf, fillTexts, widgetTexts } from "../io/prefix-texts.js";
+import { dateOf, fillTexts, openTexts } from "../io/prefix-texts.js";
 import type { Graph } from "./parse.js";
 import { titleOf } from "./unknown-classes.js";
 
 /** Input of the nodes that save: the beginning of their files' names. */
 export const PREFIX = "filename_prefix";
 
-/** A prefix with its texts %Node.widget% filled, or why one cannot be. */
-export type FillPrefix = (prefix: unknown) => { readonly prefix: unknown } | { readonly fault: string };
+/** Fills the texts %Node.widget% of a prefix. */
+export type FillPrefix = (prefix: unknown) => unknown;
+
+/** Texts of a prefix that a warning names one by one. */
+const MAX_NAMED = 8;
 
 /**
  * Returns what fills %KSampler.seed% in the prefixes of a graph, as the editor does: with the value of the first node of
@@ -24,24 +27,23 @@ export function createFillPrefix({ prompt, ids }: Graph): FillPrefix {
     const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
     return value instanceof NumberLiteral || typeof value !== "object" ? value : undefined;
   };
-  return (text) => {
-    if (typeof text !== "string" || !text.includes("%")) return { prefix: text };
-    const prefix = filledPrefix(text, lookup);
-    const [open] = widgetTexts(prefix);
-    return open === undefined ? { prefix } : { fault: faultOf(open) };
-  };
+  return (text) => (typeof text === "string" && text.includes("%") ? filledPrefix(text, lookup) : text);
 }
 
-/**
- * The prefix under which a node of a run saves: dates are filled, and a backslash begins a sub-folder, as in names of
- * models. Throws value.invalid for %Node.widget% in a prefix that came through a link.
- */
-export function prefixOfRun(prefix: string, now: Date): string {
-  const [open] = widgetTexts(prefix);
-  if (open === undefined) return withSlashes(fillTexts(prefix, (name) => dateOf(name, now)));
-  const message = `input "${PREFIX}": ${describe(open)} stands for the value of a widget, which is filled in a prefix that the node itself holds.`;
-  throw new LatentkitError("value.invalid", message, { input: PREFIX });
-}
+/** Sentences on the texts of a prefix that name nothing and stay, as the editor leaves them. */
+export const prefixWarnings = (prefix: unknown): string[] =>
+  typeof prefix === "string" && prefix.includes("%")
+    ? [...openTexts(prefix)]
+        .slice(0, MAX_NAMED)
+        .map(
+          (text) =>
+            `input "${PREFIX}": ${describe(text)} names neither a date nor a value of the graph; it stays as it is.`,
+        )
+    : [];
+
+/** The prefix under which a node of a run saves: dates are filled, and a backslash begins a sub-folder, as in names of models. */
+export const prefixOfRun = (prefix: string, now: Date): string =>
+  withSlashes(fillTexts(prefix, (name) => dateOf(name, now)));
 
 /** The first node of each class, and of each title that is no class. */
 function namesOf({ prompt, ids }: Pick<Graph, "prompt" | "ids">): ReadonlyMap<string, string> {
@@ -55,9 +57,6 @@ function namesOf({ prompt, ids }: Pick<Graph, "prompt" | "ids">): ReadonlyMap<st
   }
   return new Map([...byTitle, ...byClass]);
 }
-
-const faultOf = (text: string): string =>
-  `expected texts %Node.input% that name a class or title of the graph and an input with a value, received ${describe(text)}`;
 
 /** Looks up a widget of a node by the node's name and its own; undefined where there is none. */
 export type WidgetLookup = (node: string, widget: string) => unknown;

@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest, type UnknownClass } from "../base/errors.js";
+import { describe, LatentkitError, quoted, suggest, type UnknownClass } from "../base/errors.js";
 import { ggufFamily, isGguf } from "../host/foreign-families.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";
@@ -60,12 +60,16 @@ export function unknownClassesError(
   const { suggestion } = unknownClasses[0]!;
   const details = { nodeId: first.id, received: nameOf(first.classType), suggestion, unknownClasses };
   const foreign = nodes.filter(({ gguf }) => gguf !== undefined).slice(0, MAX_NODES_NAMED);
-  const files = foreign.map(({ id, gguf }) => `${ggufFamily(gguf!)} (node ${short(id)}, ${short(gguf!)}: GGUF)`);
+  const files = foreign.map(({ id, gguf }) => `${ggufFamily(gguf!)} (node ${idOf(id)}, ${idOf(gguf!)}: GGUF)`);
   const cannot = files.length === 0 ? "" : `The graph cannot run here: ${files.join(", ")}. `;
   const list = nodes.length === 1 ? oneSentence(first, registry) : listOf(nodes.length, byClass, unknownClasses);
-  const message = unnamed.length === 0 ? cannot + list : `Workflow: ${cannot}${list} ${unconverted(unnamed)}`;
+  const advice = nodes.length > 1 ? DEFINE_ALL : suggestion === undefined ? DEFINE_ONE : "";
+  const message = unnamed.length === 0 ? cannot + list + advice : `Workflow: ${cannot}${list} ${unconverted(unnamed)}`;
   return new LatentkitError("graph.unknown-class", message, details);
 }
+
+const DEFINE_ONE = " Define it with defineNode and pass your registry, or remove the node.";
+const DEFINE_ALL = " Define unknown classes with defineNode and pass your registry, or remove their nodes.";
 
 const nameOf = (classType: unknown): string => (typeof classType === "string" ? short(classType) : describe(classType));
 
@@ -95,7 +99,7 @@ function listOf(
 }
 
 function unconverted(ids: readonly string[]): string {
-  const list = nodeList(ids.map(short));
+  const list = nodeList(ids.map(idOf));
   return `The file does not name the widgets of ${list}: define these classes, save the workflow again in an editor that has them, or export it in API format.`;
 }
 
@@ -106,7 +110,9 @@ function nodeList(labels: readonly string[]): string {
 }
 
 const labelOf = ({ id, title }: UnknownNode): string =>
-  title === undefined ? short(id) : `${short(id)} ${JSON.stringify(short(title))}`;
+  title === undefined ? idOf(id) : `${idOf(id)} ${quoted(short(title))}`;
+
+const idOf = (id: string): string => quoted(short(id)).slice(1, -1);
 
 const short = (text: string): string =>
   text.length > MAX_NAME_CHARACTERS ? `${text.slice(0, MAX_NAME_CHARACTERS - 3)}...` : text;

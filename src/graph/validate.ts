@@ -6,7 +6,7 @@ import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
 import type { ExecuteJob } from "./job.js";
 import { findDefinitions, type Graph, parseGraph } from "./parse.js";
-import { createFillPrefix, PREFIX } from "./prefixes.js";
+import { createFillPrefix, PREFIX, prefixWarnings } from "./prefixes.js";
 import {
   defaultWarning,
   linkedNodes,
@@ -19,7 +19,6 @@ import { findRoots } from "./roots.js";
 import { checkCached } from "./validation/cached-check.js";
 import type { CheckedInput } from "./validation/checked-input.js";
 import {
-  customError,
   cycleError,
   type GraphError,
   type NodeErrors,
@@ -159,10 +158,10 @@ export function checkGraph(
     const family = familyRefusal(definition, id, inputs, { host, said: families });
     if (family !== undefined) refusals.unshift(family);
     if (refusals.length > 0) refused.set(id, refusals);
-    const filled = fillPrefix(checked.values[PREFIX]);
-    if ("fault" in filled) fail([customError(at, PREFIX, filled.fault)]);
-    const isFilled = "prefix" in filled && filled.prefix !== checked.values[PREFIX];
-    const values = isFilled ? { ...checked.values, [PREFIX]: filled.prefix } : checked.values;
+    const prefix = fillPrefix(checked.values[PREFIX]);
+    for (const message of prefixWarnings(prefix)) warn({ nodeId: id, input: PREFIX, message: atNode(at, message) });
+    const isFilled = prefix !== checked.values[PREFIX];
+    const values = isFilled ? { ...checked.values, [PREFIX]: prefix } : checked.values;
     prepared.set(id, { id, displayId: id, definition, links, values, bends, unknown });
     for (const link of links) {
       if (seen.has(link.source)) continue;

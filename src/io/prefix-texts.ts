@@ -1,4 +1,7 @@
+/** Names in a prefix that a node fills when it saves. */
+export const SAVING_NAMES = ["width", "height", "year", "month", "day", "hour", "minute", "second"] as const;
 const DATE = "date:";
+const AT_SAVING: ReadonlySet<string> = new Set(SAVING_NAMES);
 /** Letters of a date's parts, which stand alone or doubled. */
 const PARTS: Readonly<Record<string, (date: Date) => number>> = {
   d: (date) => date.getDate(),
@@ -8,7 +11,10 @@ const PARTS: Readonly<Record<string, (date: Date) => number>> = {
   s: (date) => date.getSeconds(),
 };
 
-/** Replaces what stands between percent signs, as ComfyUI's editor does; what `replace` returns nothing for stays. */
+/**
+ * Replaces what stands between percent signs, as ComfyUI's editor does. What `replace` returns nothing for stays, and its
+ * second sign may begin a name.
+ */
 export function fillTexts(text: string, replace: (name: string) => string | undefined): string {
   let filled = "";
   for (let at = 0; at < text.length; ) {
@@ -16,9 +22,10 @@ export function fillTexts(text: string, replace: (name: string) => string | unde
     const end = start < 0 ? -1 : text.indexOf("%", start + 1);
     if (end < 0) return filled + text.slice(at);
     filled += text.slice(at, start);
-    // of two signs with nothing between, the second may begin a name
-    at = end === start + 1 ? end : end + 1;
-    filled += (at > end && replace(text.slice(start + 1, end))) || text.slice(start, at);
+    const name = text.slice(start + 1, end);
+    const value = name === "" ? undefined : (replace(name) ?? (AT_SAVING.has(name) ? `%${name}%` : undefined));
+    at = value === undefined ? end : end + 1;
+    filled += value ?? text.slice(start, end);
   }
   return filled;
 }
@@ -42,14 +49,15 @@ export function dateOf(name: string, now: Date): string | undefined {
   return text;
 }
 
-/** Texts %Node.widget% of a prefix, which stand for the value of a widget. */
-export function widgetTexts(prefix: string): string[] {
-  const found: string[] = [];
+/** Forms that are meant as a date, or as a node and its widget. */
+const MEANT_AS_TEXT = /^(?:date(?:\s*:.*)?|[^./\\]+(?:\.[^./\\]+)*\.[a-z_]\w*)$/i;
+
+/** Texts of a prefix that look like a date or %Node.widget% but are no date, so that they would stay in the files' names. */
+export function openTexts(prefix: string): Set<string> {
+  const found = new Set<string>();
   fillTexts(prefix, (name) => {
-    const [title, widget, ...more] = name.split(".");
-    const isTitle = /\p{L}/u.test(title!) && !/[/\\]/.test(title!);
-    if (!name.startsWith(DATE) && isTitle && widget !== undefined && more.length === 0 && /^[A-Za-z_]\w*$/.test(widget))
-      found.push(`%${name}%`);
+    if (name.startsWith(DATE)) return "";
+    if (MEANT_AS_TEXT.test(name.trim())) found.add(`%${name}%`);
     return undefined;
   });
   return found;

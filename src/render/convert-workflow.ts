@@ -15,8 +15,8 @@ export interface ConvertOptions {
   readonly classAliases?: ClassAliases;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly clock?: () => Date;
-  /** Receives a sentence about each node that is left out. */
-  readonly onWarning?: (message: string) => void;
+  /** Receives a sentence about each node that is left out, or whose prefix names nothing: of the latter with its id. */
+  readonly onWarning?: (message: string, nodeId?: string) => void;
 }
 
 const RULES: OptionRules<ConvertOptions> = {
@@ -41,6 +41,14 @@ export function convertWorkflow(workflow: string | object, options: ConvertOptio
     return graph;
   }
   throw new LatentkitError("graph.invalid", `Workflow: expected an object, received ${describe(object)}.`);
+}
+
+/** Collects the sentences about nodes that are not in the converted graph: validation tells of the others. */
+export function collectLeftOut(): Required<Pick<ConvertOptions, "onWarning">> & {
+  readonly leftOut: readonly string[];
+} {
+  const leftOut: string[] = [];
+  return { leftOut, onWarning: (message, nodeId) => void (nodeId === undefined && leftOut.push(message)) };
 }
 
 /** A workflow of the editor in API format, anything else as it is: who reads it as a graph says what is wrong. */

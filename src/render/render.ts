@@ -11,6 +11,7 @@ import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { createClosable } from "./closable-files.js";
+import { collectLeftOut } from "./convert-workflow.js";
 import type { RenderSurroundings } from "./defaults.js";
 import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
@@ -56,7 +57,8 @@ export async function renderJob(
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, outputHandling, isBlocking, clock } = surroundings;
   refuseUnwritable(job);
-  const source = readGraph(graph, { registry, classAliases, clock });
+  const { leftOut, onWarning } = collectLeftOut();
+  const source = readGraph(graph, { registry, classAliases, clock, onWarning });
   const parsed = parseGraph(source.graph, { classAliases });
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
   const prompt = fillGraph(parsed.prompt, set, definitionOf);
@@ -100,6 +102,7 @@ export async function renderJob(
     if (event.type === "node-start") nodeId = event.nodeId;
     else if (event.type === "run-done") receipts?.end();
     else if (event.type === "run-start") {
+      for (const message of leftOut) emit({ type: "warning", message, at: event.at });
       for (const warning of graphWarnings(parsed, job, registry, event.at)) emit(warning);
       receipts?.begin(event.nodeIds);
     }

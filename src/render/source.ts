@@ -1,10 +1,11 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LatentkitError } from "../base/errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import { isObject, type Rule } from "../base/options.js";
 import { refuseNonFinite } from "../graph/numbers.js";
 import { unwrapGraph } from "../graph/unwrap-graph.js";
+import { otherFormat, START_BYTES } from "../host/checkpoint/files/other-format.js";
 import { freezeJson, isPlainObject, parseJson } from "../io/json/lossless.js";
 import { HEAD_BYTES, pictureKind } from "../io/pictures/kind.js";
 import { pictureTexts } from "../io/pictures/texts.js";
@@ -37,27 +38,39 @@ export interface GraphSource {
  */
 export function readGraph(source: string | object, options: ConvertOptions = {}): GraphSource {
   const here = resolve("input");
-  if (source instanceof Uint8Array) return { ...readBytes(source, "the bytes", options), inputDir: here };
+  const bytes = bytesOf(source);
+  if (bytes !== undefined) return { ...readBytes(bytes, "(bytes)", options), inputDir: here };
   if (source instanceof URL) return readPath(pathOf(source), options);
   if (typeof source !== "string") return { ...inApiFormat(source, options), inputDir: here };
   if (/^\ufeff?\s*\{/.test(source)) return { ...readText(withoutMark(source), options), inputDir: here };
-  return readPath(source, options);
+  return readPath(ADDRESS.test(source) ? pathOf(source) : source, options);
 }
+
+/** Texts that are addresses: a path begins with one letter before a colon at most. */
+const ADDRESS = /^[a-z][a-z\d+.-]+:\/\//i;
+
+/** Bytes of a file; undefined for anything else. */
+export const bytesOf = (source: unknown): Uint8Array | undefined =>
+  source instanceof ArrayBuffer ? new Uint8Array(source) : source instanceof Uint8Array ? source : undefined;
 
 /** A graph that is an object or JSON text in API format, an object as the editor saves it, or what is read from a file. */
 export const readPrompt = (prompt: unknown, options: ConvertOptions): unknown =>
-  prompt instanceof Uint8Array || prompt instanceof URL ? readGraph(prompt, options).graph : apiGraph(prompt, options);
+  bytesOf(prompt) !== undefined || prompt instanceof URL
+    ? readGraph(prompt as object, options).graph
+    : apiGraph(prompt, options);
 
 /** Path of a file: URL. Throws graph.invalid for any other, whose address may hold a secret. */
-export function pathOf(url: URL): string {
-  if (url.protocol !== "file:") {
-    const message = `Graph: expected a file: URL, received one that begins with ${url.protocol}; download the graph and pass its bytes.`;
+export function pathOf(url: URL | string): string {
+  const address = String(url);
+  const protocol = address.slice(0, address.indexOf(":") + 1).toLowerCase();
+  if (protocol !== "file:") {
+    const message = `Graph: expected a file: URL, received one that begins with ${protocol}; download the graph and pass its bytes.`;
     throw new LatentkitError("graph.invalid", message);
   }
   try {
     return fileURLToPath(url);
   } catch (error) {
-    const message = `Graph ${url.href}: expected the URL of a file on this machine (pathToFileURL makes one).`;
+    const message = `Graph ${address}: expected the URL of a file on this machine (pathToFileURL makes one).`;
     throw new LatentkitError("graph.invalid", message, {}, { cause: error });
   }
 }
@@ -98,8 +111,14 @@ function readText(text: string, options: ConvertOptions): Read {
   return typeof graph === "object" && graph !== null ? inApiFormat(graph, options) : { graph: text };
 }
 
+/** Formats that may be JSON. */
+const IS_TEXT = /^text(?:: | in JSON)/;
+
 function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
   if (pictureKind(bytes) !== undefined) return readPicture(bytes, name, options);
+  const format = otherFormat(bytes.subarray(0, START_BYTES));
+  if (format !== undefined && !IS_TEXT.test(format))
+    throw new LatentkitError("graph.invalid-json", `Graph ${name}: expected JSON or a picture, received ${format}.`);
   const text = decodeText(bytes);
   if (text === undefined) {
     throw new LatentkitError(
@@ -154,6 +173,9 @@ function jsonObject(text: string | undefined): object | undefined {
 /** Editors on Windows put a byte-order mark before JSON. */
 const withoutMark = (text: string) => text.replace(/^\ufeff/, "");
 
+/** Texts without a file that are no path: blank ones, web pages, and JSON that is no object. */
+const NO_PATH = /^(?:".*"|\[.*\]|<.*|null|true|false|-?\d[\d.eE+-]*|)$/s;
+
 function readFile(path: string): Uint8Array {
   let file: number | undefined;
   try {
@@ -168,6 +190,10 @@ function readFile(path: string): Uint8Array {
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+    if (NO_PATH.test(path.trim()) || code === "ENAMETOOLONG" || code === "ERR_INVALID_ARG_VALUE") {
+      const message = `Graph: expected JSON text that begins with { or the path of a file, received ${describe(path)}.`;
+      throw new LatentkitError("graph.invalid", message, {}, { cause: error });
+    }
     if (code === "ENOENT")
       throw new LatentkitError("file.not-found", `Graph ${path} does not exist.`, {}, { cause: error });
     if (code === "EISDIR")

@@ -1,7 +1,7 @@
 import { inputError } from "../../base/errors.js";
 import { Blocker, type NodeContext, type NodeDefinition, toResult } from "../../nodes/define.js";
 import type { NodeUi } from "../events.js";
-import { PREFIX, prefixOfRun } from "../prefixes.js";
+import { PREFIX, prefixOfRun, prefixWarnings } from "../prefixes.js";
 import type { PreparedNode } from "../prepared.js";
 import { argumentsOf, findBlocker, type Gathered } from "./gather.js";
 
@@ -45,6 +45,7 @@ export async function callNode(
     context.signal.throwIfAborted();
     ran++;
     const prefix = call[PREFIX];
+    for (const message of prefixWarnings(prefix)) context.log(message);
     if (typeof prefix === "string") call[PREFIX] = prefixOfRun(prefix, context.clock());
     const returned = definition.run(Object.assign(call, hidden), context);
     const result = toResult(definition, isPromise(returned) ? await returned : returned);

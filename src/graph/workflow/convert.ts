@@ -1,6 +1,6 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
-import { filledPrefix } from "../prefixes.js";
+import { filledPrefix, PREFIX, prefixWarnings, type WidgetLookup } from "../prefixes.js";
 import { ggufOf, type UnknownNode, unknownClassesError } from "../unknown-classes.js";
 import { type Classes, readDefinitions } from "./definitions.js";
 import {
@@ -14,10 +14,13 @@ import {
 } from "./document.js";
 import { firstAlternatives } from "./dynamic-prompts.js";
 import { completeInstances } from "./instances.js";
-import { sourceFinder } from "./links.js";
+import { firstValue, sourceFinder } from "./links.js";
 import { openScopes, type Scope } from "./scopes.js";
-import { isVirtual, linksInvisibly } from "./virtual-nodes.js";
+import { carrierOf, isVirtual, linksInvisibly } from "./virtual-nodes.js";
 import { hasWidget, namesValues, widgetValues } from "./widgets.js";
+
+/** Receives a sentence about a node, and the node's id if it is in the converted graph. */
+export type OnWarning = (message: string, nodeId?: string) => void;
 
 /** Surroundings of a conversion. */
 export interface Conversion {
@@ -26,7 +29,7 @@ export interface Conversion {
   readonly registry: Registry;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly now: Date;
-  readonly onWarning?: (message: string) => void;
+  readonly onWarning?: OnWarning;
 }
 
 export interface ApiNode {
@@ -52,7 +55,8 @@ export function toApiGraph(
   );
   const scopes = openScopes(root, definitions, classes);
   const findSource = sourceFinder();
-  const [names, linked] = [once(namesOf), once(linkedNodes)];
+  const linked = once(linkedNodes);
+  const lookups = createLookups(scopes, classes);
   const entries: [string, ApiNode, links: [input: string, id: string][]][] = [];
   const unknown: UnknownNode[] = [];
   const unnamed: string[] = [];
@@ -79,10 +83,9 @@ export function toApiGraph(
       if (!namesValues(node, definition)) unnamed.push(id);
       const inputs: Record<string, unknown> = {};
       const links: [string, string][] = [];
-      const lookup = lookupIn(scope, scopes[0]!, classes, names);
       const queued = (name: string, value: unknown) => {
         if (typeof value !== "string") return literal(value);
-        if (name === "filename_prefix" && isSaving(node.type)) return filledPrefix(value, lookup, now);
+        if (name === PREFIX && isSaving(node.type)) return filledPrefix(value, lookups(scope), now);
         return isPrompt(node.type, name, definition) ? firstAlternatives(value) : value;
       };
       for (const [name, value] of valuesIn(scope, node, classes)) inputs[name] = queued(name, value);
@@ -96,6 +99,8 @@ export function toApiGraph(
           links.push([name, source.id]);
         }
       }
+      for (const message of prefixWarnings(inputs[PREFIX]))
+        onWarning?.(`Workflow: ${nameOfNode(node, scope.prefix)}, ${message}`, id);
       const title = node.title ?? definition?.displayName ?? node.type;
       entries.push([id, { inputs, class_type: node.type, _meta: { title } }, links]);
     }
@@ -128,35 +133,43 @@ function valuesIn({ shown }: Scope, node: EditorNode, classes: Classes): Map<str
   return values;
 }
 
-/** Looks up a widget among the nodes of a scope, else of the workflow, by the search name of a node, else by its title. */
-const lookupIn = (scope: Scope, root: Scope, classes: Classes, names: Names) => (name: string, widget: string) => {
-  for (const place of scope === root ? [root] : [scope, root]) {
-    const { bySearchName, byTitle } = names(place.graph);
-    const node = bySearchName.get(name) ?? byTitle.get(name);
-    if (node !== undefined) return valuesIn(place, node, classes).get(widget);
-  }
-  return undefined;
-};
-
-type Names = (graph: EditorGraph) => Record<"bySearchName" | "byTitle", ReadonlyMap<unknown, EditorNode>>;
+/**
+ * Makes the lookup of widgets for a prefix in a scope: by the search name of a node, else by its title, in the scope, else
+ * in the workflow, else in any subgraph. Muted nodes and notes count.
+ */
+function createLookups(scopes: readonly Scope[], classes: Classes): (scope: Scope) => WidgetLookup {
+  const namesIn = (places: readonly Scope[]): Names => {
+    const [bySearchName, byTitle]: [Names, Names] = [new Map(), new Map()];
+    for (const scope of places) {
+      for (const node of scope.graph.nodes.values()) {
+        const { type, searchName = type, title = classes(type)?.displayName ?? type } = node;
+        if (!bySearchName.has(searchName)) bySearchName.set(searchName, { scope, node });
+        if (!byTitle.has(title)) byTitle.set(title, { scope, node });
+      }
+    }
+    return new Map([...byTitle, ...bySearchName]);
+  };
+  const inScope = once((scope: Scope) => namesIn([scope]));
+  const anywhere = once((_: readonly Scope[]) => namesIn(scopes));
+  return (scope) => (name, widget) => {
+    const found = inScope(scope).get(name) ?? inScope(scopes[0]!).get(name) ?? anywhere(scopes).get(name);
+    if (found === undefined) return undefined;
+    if (carrierOf(found.node.type) === "primitive" && widget === "value") return firstValue(found.node);
+    return valuesIn(found.scope, found.node, classes).get(widget);
+  };
+}
 
 /** The first node of each name. */
-const namesOf: Names = ({ nodes }) => {
-  const backwards = [...nodes.values()].reverse();
-  return {
-    bySearchName: new Map(backwards.map((node) => [node.searchName, node])),
-    byTitle: new Map(backwards.map((node) => [node.title, node])),
-  };
-};
+type Names = Map<string, { readonly scope: Scope; readonly node: EditorNode }>;
 
 const linkedNodes = ({ links }: EditorGraph): ReadonlySet<string> =>
   new Set([...links.values()].flatMap(({ origin, target }) => [origin, target]));
 
-/** Computes a function of a graph once. */
-function once<Value>(compute: (graph: EditorGraph) => Value): (graph: EditorGraph) => Value {
-  const byGraph = new Map<EditorGraph, Value>();
-  return (graph) => {
-    if (!byGraph.has(graph)) byGraph.set(graph, compute(graph));
-    return byGraph.get(graph)!;
+/** Computes a function of an object once. */
+function once<Key extends object, Value>(compute: (key: Key) => Value): (key: Key) => Value {
+  const computed = new Map<Key, Value>();
+  return (key) => {
+    if (!computed.has(key)) computed.set(key, compute(key));
+    return computed.get(key)!;
   };
 }

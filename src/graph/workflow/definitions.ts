@@ -83,8 +83,10 @@ function readGroup(group: Readonly<Record<string, unknown>>, name: string, class
       if (linkOf.has(`${node.id} ${slot}`) || isHidden(node.inputs[slot]!)) continue;
       connect(INPUT_NODE, inputs++, node.id, slot);
     }
-    const hidden = Object.entries(objectOf(own.input)).filter(([, input]) => objectOf(input).visible === false);
-    groupWidgets.push({ node, hidden: new Set([...converted, ...hidden.map(([widget]) => widget)]) });
+    const settings = Object.entries(objectOf(own.input)).map(([widget, input]) => [widget, objectOf(input)] as const);
+    const hidden = settings.filter(([, { visible }]) => visible === false).map(([widget]) => widget);
+    const labels = new Map(settings.map(([widget, { name }]) => [widget, textOf(name) ?? widget]));
+    groupWidgets.push({ node, hidden: new Set([...converted, ...hidden]), labels });
     for (const slot of node.outputs.keys()) {
       const key = `${node.id} ${slot}`;
       const visible = objectOf(objectOf(own.output)[slot]).visible ?? (!linked.has(key) || external.has(key));

@@ -52,6 +52,8 @@ export interface GroupWidget {
   readonly node: EditorNode;
   /** Names of the inner node's widgets that the group node does not show. */
   readonly hidden: ReadonlySet<string>;
+  /** Names that the group node shows for widgets instead of their own. */
+  readonly labels: ReadonlyMap<string, string>;
 }
 
 /** Ids of the nodes that stand for the inputs and outputs of a subgraph. */

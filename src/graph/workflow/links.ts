@@ -72,7 +72,7 @@ function setNodesByName(): SetNodes {
 }
 
 /** The value of a node that has one: of a primitive, the name of a Set or Get node. */
-const firstValue = ({ values, named }: EditorNode): unknown =>
+export const firstValue = ({ values, named }: EditorNode): unknown =>
   named === undefined ? values[0] : Object.hasOwn(named, "value") ? named.value : Object.values(named)[0];
 
 function stepBack(

@@ -130,15 +130,29 @@ function give(own: Values, shown: Map<string, Values>, id: string, name: string,
   else shown.set(id, (shown.get(id) ?? new Map()).set(name, value));
 }
 
-/** Values of a group node belong to the visible widgets of its inner nodes, in order. */
-function groupValues({ values }: EditorNode, { groupWidgets = [] }: EditorGraph, classes: Classes): Held {
-  const shown = new Map<string, Values>();
+/**
+ * Values of a group node belong to the visible widgets of its inner nodes, in order or by name. A name that is taken has
+ * the inner node's title before it, and a number behind the title where that is taken too.
+ */
+function groupValues(group: EditorNode, { groupWidgets = [] }: EditorGraph, classes: Classes): Held {
+  const { values, named = {} } = group;
+  const held = { own: new Map(), shown: new Map<string, Values>() };
+  const taken = new Map<string, number>();
   let at = 0;
-  for (const { node, hidden } of groupWidgets) {
+  for (const { node, hidden, labels } of groupWidgets) {
     const widgets = savedWidgets(node, classes(node.type)).filter(({ name }) => !hidden.has(name));
     const { byName, next } = assignValues(widgets, values, at);
-    shown.set(node.id, byName);
     at = next;
+    const title = node.title ?? node.type;
+    for (const { name } of widgets) {
+      const label = labels.get(name) ?? name;
+      const key = taken.has(label) ? `${title} ${name}` : label;
+      const times = (taken.get(key) ?? 0) + 1;
+      taken.set(key, times);
+      const shownAs = times > 1 ? `${title} ${times} ${name}` : key;
+      give(held.own, held.shown, node.id, name, byName.get(name));
+      if (Object.hasOwn(named, shownAs)) give(held.own, held.shown, node.id, name, named[shownAs]);
+    }
   }
-  return { own: new Map(), shown };
+  return held;
 }

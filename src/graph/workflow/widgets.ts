@@ -90,17 +90,30 @@ export function widgetValues(node: EditorNode, definition: NodeDefinition | unde
   return values;
 }
 
+/** Values of a node: those that the file names, and of the others those of its list, unless the names are all it has. */
 function storedValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
-  const { values, named } = node;
-  if (named === undefined) return assignValues(widgetsOf(node, definition), values).byName;
-  const names = definition && new Set([...classWidgets(definition), ...namedWidgets(node)].map(({ name }) => name));
-  return new Map(Object.entries(named).filter(([name]) => names?.has(name) ?? name !== AFTER_RUN_WIDGET));
+  const listed = assignValues(widgetsOf(node, definition), node.values).byName;
+  if (node.named === undefined) return listed;
+  const known = definition && new Set([...classWidgets(definition), ...namedWidgets(node)].map(({ name }) => name));
+  const named = namesOf(node).filter((name) => known?.has(name) ?? true);
+  // a class may have gained a widget since: the place of a value in the list is certain only where there are more
+  const stored = named.length < listed.size ? listed : new Map<string, unknown>();
+  for (const name of named)
+    if (isHole(stored.get(name)) || !isHole(node.named[name])) stored.set(name, node.named[name]);
+  return stored;
 }
+
+/** Names of the widgets whose values the file names. */
+const namesOf = ({ named = {} }: EditorNode): string[] =>
+  Object.keys(named).filter((name) => name !== AFTER_RUN_WIDGET);
+
+const isHole = (value: unknown): boolean => value === undefined || value === null;
 
 /** Whether the file, or a class that is known, says which value of a node is whose. */
 export function namesValues(node: EditorNode, definition: NodeDefinition | undefined): boolean {
   const { values, named, type } = node;
-  if (named !== undefined || definition !== undefined || coreWidgets(type) !== undefined) return true;
+  if (definition !== undefined || coreWidgets(type) !== undefined) return true;
+  if (named !== undefined && values.filter(isInputValue).length <= namesOf(node).length) return true;
   return !values.slice(assignValues(namedWidgets(node), values).next).some(isInputValue);
 }
 
@@ -133,8 +146,7 @@ function afterRun(
   if (AFTER_RUN.has(value)) return isSeed || (following !== "STRING" && following !== "COMBO") ? 1 : 0;
   // files of 2023 have true or false there
   if (isSeed && typeof value === "boolean") return following !== "BOOLEAN" || hasMore ? 1 : 0;
-  const isHole = isSeed && at < values.length && (value === undefined || value === null);
-  return isHole && hasMore ? 1 : 0;
+  return isSeed && at < values.length && isHole(value) && hasMore ? 1 : 0;
 }
 
 /** Values behind the last widget belong to buttons, such as the one that uploads a file. */

@@ -12,6 +12,10 @@ export class NumberLiteral {
     return Number(this.text);
   }
 
+  toString(): string {
+    return this.text;
+  }
+
   /** The number that JSON.stringify writes, in JavaScript's form: 7 for 7.0. Throws value.invalid for one beyond 1.8e308. */
   toJSON(): number {
     const value = this.valueOf();

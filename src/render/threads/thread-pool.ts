@@ -6,11 +6,11 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import type { ItemNames } from "../../io/files/item-files.js";
-import { printJson, printNonFinite } from "../../io/json/lossless.js";
+import { isPlainObject, printJson, printNonFinite } from "../../io/json/lossless.js";
 import { loadNative } from "../../native/load.js";
 import { type Job, printJob } from "../job.js";
 import { createFold } from "../result.js";
-import { pathOf } from "../source.js";
+import { bytesOf, pathOf } from "../source.js";
 import {
   type PooledRun,
   RenderThread,
@@ -218,9 +218,12 @@ class Pool implements ThreadPool {
 
 /** Objects travel as text with their NaN, which readGraph refuses by node and input. */
 function sendableGraph(graph: string | object): string | Uint8Array {
-  if (graph instanceof Uint8Array) return Uint8Array.from(graph);
+  const bytes = bytesOf(graph);
+  if (bytes !== undefined) return Uint8Array.from(bytes);
   if (graph instanceof URL) return pathOf(graph);
-  return typeof graph === "string" ? graph : printNonFinite(graph);
+  if (typeof graph === "string") return graph;
+  if (isPlainObject(graph)) return printNonFinite(graph);
+  throw new LatentkitError("graph.invalid", `Graph: expected an object of nodes by id, received ${describe(graph)}.`);
 }
 
 const alone = (bytes: Uint8Array): Uint8Array =>

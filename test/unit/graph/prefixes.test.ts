@@ -54,17 +54,35 @@ describe("texts in the prefix of an API graph", () => {
     assert.ok(Object.keys(tree(`${folder()}/batch`)).every((path) => !path.includes("%")));
   });
 
-  it("are refused where they name nothing, before anything is written", async () => {
-    const expected =
-      /^Node 2 \(SaveImage\), input "filename_prefix": expected texts %Node\.input% that name a class or title of the graph and an input with a value, received "%KSampler\.seed%"\.$/;
-    for (const prefix of ["%KSampler.seed%", "x/%KSampler.seed%_%EmptyImage.width%"]) {
-      await refuses(() => render(graphOf(prefix), { outputDir: folder(), targets: ["2"] }), "input.invalid", expected);
-      const verdict = validateGraph(graphOf(prefix), { targets: ["2"] });
-      assert.match(verdict.nodeErrors["2"]!.errors[0]!.sentence, expected);
+  it("are filled behind a lone percent sign, and by an empty text", async () => {
+    assert.deepEqual(await names(graphOf("50%_%date:yyyy%_%EmptyImage.width%")), ["/50%_2026_16"]);
+    const graph = {
+      ...graphOf("a%PrimitiveString.value%b"),
+      "3": { class_type: "PrimitiveString", inputs: { value: "" } },
+    };
+    assert.deepEqual(await names(graph), ["/ab"]);
+    const options = { outputDir: folder(), targets: ["2"] };
+    const { error } = await render(graphOf("%date:%/img"), options);
+    assert.match(error!.message, /relative to the output folder, received "\/img"/);
+  });
+
+  it("stay where they name nothing, each with one warning", async () => {
+    const sentence = (text: string) =>
+      `Node 2 (SaveImage), input "filename_prefix": "${text}" names neither a date nor a value of the graph; it stays as it is.`;
+    const texts = ["%KSampler.seed%", "%EmptyImage.widht%", "%date%", "%Date:yyyy%", "%A.B.width%", "%1.width%"];
+    for (const text of [...texts, "% EmptyImage.width %", "%EmptyImage.width.x%"]) {
+      const { files, warnings } = await render(graphOf(`${text}/a`), { outputDir: folder(), clock, targets: ["2"] });
+      assert.equal(files[0]!.subfolder, text);
+      assert.deepEqual(warnings, [sentence(text)]);
+      const verdict = validateGraph(graphOf(`${text}/a`), { targets: ["2"] });
+      assert.deepEqual([verdict.ok, verdict.warnings[0]?.message], [true, sentence(text)]);
     }
-    const { status, error } = await render(graphOf(["4", 0]), { outputDir: folder(), targets: ["2"] });
-    assert.equal(status, "failed");
-    assert.match(error!.message, /"%EmptyImage\.width%" stands for the value of a widget/);
+    const linked = await render(graphOf(["4", 0]), { outputDir: folder(), targets: ["2"] });
+    assert.deepEqual(linked.warnings, [sentence("%EmptyImage.width%")]);
+    for (const prefix of ["50% off_v1.2_60%", "%width%_v1.final_%height%", "%date:yyyy%_v1.final_%EmptyImage.width%"]) {
+      const { warnings } = await render(graphOf(prefix), { outputDir: folder(), targets: ["2"] });
+      assert.deepEqual(warnings, []);
+    }
   });
 });
 

@@ -22,7 +22,7 @@ describe("unknown classes", () => {
     });
     assert.equal(
       error.message,
-      '4 nodes have 3 unknown classes: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?).',
+      '4 nodes have 3 unknown classes: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?). Define unknown classes with defineNode and pass your registry, or remove their nodes.',
     );
     assert.deepEqual(error.details.unknownClasses, [
       { classType: "KSampler", count: 2, nodeIds: ["3", "9"], suggestion: undefined },
@@ -33,7 +33,12 @@ describe("unknown classes", () => {
 
   it("name the node's title where there is one node", async () => {
     const error = await refusal({ "68": titled("KSampler", "Base pass") });
-    assert.equal(error.message, 'Node 68 "Base pass": expected a known class_type, received "KSampler".');
+    assert.equal(
+      error.message,
+      'Node 68 "Base pass": expected a known class_type, received "KSampler". Define it with defineNode and pass your registry, or remove the node.',
+    );
+    const { message } = await refusal({ "6\u202e8": titled("K\u2066\x1b[2J", "Base\u200f\x9b") });
+    assert.match(message, /^Node 6\\u202e8 "Base\\u200f\\u009b": .* received "K\\u2066\\u001b\[2J"\. Define/);
   });
 
   it("are data of the validation", () => {
@@ -57,11 +62,11 @@ describe("unknown classes", () => {
     await growsLinearly(1250, hostile, refusal);
     const error = await refusal(hostile(20_000));
     assert.ok(error.message.startsWith("20000 nodes have 20000 unknown classes: "), error.message.slice(0, 80));
-    assert.ok(/; and \d+ more\.$/.test(error.message) && error.message.length < 4100, error.message.slice(-80));
+    assert.ok(/; and \d+ more\. Define/.test(error.message) && error.message.length < 4200, error.message.slice(-80));
     assert.ok(JSON.stringify(error.details).length < 50_000);
     const same = await refusal(Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [i, node("Same")])));
-    assert.match(same.message, /^20000 nodes have 1 unknown class: "Same" \(nodes 0, 1, .*and 19992 more\)\.$/);
-    assert.ok(same.message.length < 200);
+    assert.match(same.message, /^20000 nodes have 1 unknown class: "Same" \(nodes 0, 1, .*and 19992 more\)\. Define/);
+    assert.ok(same.message.length < 300);
   });
 
   it("get no suggestion that is not close", () => {

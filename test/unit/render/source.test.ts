@@ -184,6 +184,76 @@ describe("render/source", () => {
     ]);
   });
 
+  it("says what was received instead of a graph", async () => {
+    const lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 3\n";
+    const page = "<!DOCTYPE html><html></html>";
+    const noPath = (text: string) =>
+      `Graph: expected JSON text that begins with { or the path of a file, received ${text}.`;
+    const address = (protocol: string) =>
+      `Graph: expected a file: URL, received one that begins with ${protocol}; download the graph and pass its bytes.`;
+    const nodes = (received: string) => `Graph: expected an object of nodes by id, received ${received}.`;
+    const sentences: [source: string | object, message: string][] = [
+      ["", noPath('""')],
+      ["[]", noPath('"[]"')],
+      ["null", noPath('"null"')],
+      ["7.5", noPath('"7.5"')],
+      ['"x"', noPath('"\\"x\\""')],
+      [page, noPath(JSON.stringify(page))],
+      ["x".repeat(5000), noPath(`"${"x".repeat(77)}..."`)],
+      ["HTTPS://user:secret@example.com/x.json", address("https:")],
+      [new URL("http://127.0.0.1:1/x.json"), address("http:")],
+      [new Map(), nodes("a Map")],
+      [Promise.resolve({}), nodes("a Promise")],
+      [new Blob(["{}"]), nodes("a Blob")],
+      [new Response("{}"), nodes("a Response")],
+      [
+        Buffer.from("{"),
+        "Graph (bytes), line 1, column 2: expected a key in double quotes, received the end of the text.",
+      ],
+      [
+        Buffer.from(page),
+        "Graph (bytes): expected JSON or a picture, received a web page: the download may need a login or a token, or another address.",
+      ],
+      [
+        Buffer.from(lfs),
+        "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the file that it stands for with git lfs pull.",
+      ],
+    ];
+    const renderer = createRenderer({ threads: 1, outputDir: folder() });
+    try {
+      for (const [source, message] of sentences) {
+        for (const rendering of [
+          () => render(source, { outputDir: folder() }),
+          () => renderer.render({ graph: source }),
+        ])
+          await assert.rejects(rendering, (error: Error) => {
+            assert.equal(error.message, message);
+            return true;
+          });
+      }
+    } finally {
+      await renderer.close();
+    }
+    assert.match((await run("render", "https://example.com/x.json")).err, /received one that begins with https:;/);
+  });
+
+  it("reads an address of a file as text, an ArrayBuffer, and names that begin like JSON", async () => {
+    for (const name of ["[a] #?.json", "null", "7"]) {
+      const path = file(name, prompt);
+      const at = process.cwd();
+      assert.deepEqual(inputsOf(readGraph(String(pathToFileURL(path))).graph), inputsOf(API));
+      process.chdir(folder());
+      try {
+        assert.deepEqual(inputsOf(readGraph(name).graph), inputsOf(API));
+      } finally {
+        process.chdir(at);
+      }
+    }
+    const buffer = new TextEncoder().encode(prompt).buffer;
+    assert.deepEqual(inputsOf(readGraph(buffer).graph), inputsOf(API));
+    assert.equal(validateGraph(buffer).ok, true);
+  });
+
   it("refuses a folder", () =>
     refuses(() => readGraph(folder()), "graph.invalid", /: expected a file, received a folder\.$/));
 

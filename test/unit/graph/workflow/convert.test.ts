@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { convertWorkflow, registry } from "latentkit";
+import { convertWorkflow, registry, validateGraph } from "latentkit";
 import { coreWidgets } from "#src/graph/workflow/core-widgets.js";
 import { parseJson } from "#src/io/json/lossless.js";
 import { refuses } from "../../../helpers/errors.js";
@@ -146,6 +146,49 @@ describe("graph/workflow/convert", () => {
     assert.deepEqual(graph["9"]!.inputs, { images: ["1", 0] });
   });
 
+  it("reads values by their names, the others from the list, of one node and of a group", async () => {
+    const sampler = (names: object) =>
+      convert([
+        node(1, "KSampler", {
+          widgets_values: [1, "fixed", 20, 5, "heun", "karras", 0.5],
+          widgets_values_named: names,
+        }),
+      ])["1"]!.inputs;
+    const listed = { seed: 1, steps: 20, cfg: 5, sampler_name: "heun", scheduler: "karras", denoise: 0.5 };
+    assert.deepEqual(sampler({ seed: 9, steps: 3, cfg: null }), { ...listed, seed: 9, steps: 3 });
+    // the list has no value for a widget that the class has gained since
+    const { cfg } = convert([
+      node(1, "KSampler", {
+        widgets_values: [1, "fixed", "heun"],
+        widgets_values_named: { seed: 1, sampler_name: "heun" },
+      }),
+    ])["1"]!.inputs;
+    assert.equal(cfg, 8);
+    const grain = node(3, "Film Grain", {
+      inputs: [open("image", 1)],
+      widgets_values: [3, 4],
+      widgets_values_named: { a: 3 },
+    });
+    await refuses(
+      () => convert([grain, node(1, "EmptyImage")], [[1, 1, 0, 3, 0, "IMAGE"]]),
+      "graph.unknown-class",
+      /Film Grain/,
+    );
+
+    const text = (title?: string) => node(0, "CLIPTextEncode", { title, widgets_values: ["inner"] });
+    const group = { nodes: [text(), text(), text(), text("Mood"), node(0, "KSampler")], links: [], external: [] };
+    const config = { 4: { input: { steps: { name: "Rounds" } } } };
+    const texts = (rest: object) => {
+      const extra = { groupNodes: { G: { ...group, config } } };
+      const graph = convert([node(7, "workflow>G", rest)], [], { extra });
+      return [...[0, 1, 2, 3].map((id) => graph[`7:${id}`]!.inputs.text), graph["7:4"]!.inputs.steps];
+    };
+    const values = ["a", null, "c", "d", 1, "fixed", 30];
+    assert.deepEqual(texts({ widgets_values: values }), ["a", "inner", "c", "d", 30]);
+    const names = { text: "n", "CLIPTextEncode 2 text": "o", "Mood text": "p", Rounds: 4 };
+    assert.deepEqual(texts({ widgets_values: values, widgets_values_named: names }), ["n", "inner", "o", "p", 4]);
+  });
+
   it("leaves a hole among the values where it is", () => {
     const sparse: unknown[] = [16];
     sparse[2] = 2;
@@ -203,6 +246,31 @@ describe("graph/workflow/convert", () => {
     assert.deepEqual(convertWorkflow(workflow, { onWarning: (message) => warnings.push(message) }), {});
     assert.deepEqual(warnings, [
       "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
+    ]);
+    const { warnings: found } = validateGraph({ ...workflow, nodes: [...workflow.nodes, node(5, "PreviewAny")] });
+    assert.equal(found[0]?.message, warnings[0]);
+  });
+
+  it("fills prefixes from every node of the file, warns of what names nothing", () => {
+    const saving = (id: number, prefix: string) =>
+      node(id, "SaveImage", { inputs: [open("images", 1, "IMAGE")], widgets_values: [prefix] });
+    const inner = node(3, "EmptyLatentImage", { title: "Inside", widgets_values: [32, 8, 1] });
+    const nodes = [
+      node(1, "EmptyImage", { widgets_values: [16, 8, 1, 0] }),
+      saving(2, "%EmptyLatentImage.width%_%Note.text%_%Seed.value%_%Inside.width%_%Nobody.x%"),
+      node(4, "EmptyLatentImage", { mode: 2, widgets_values: [64, 8, 1] }),
+      node(5, "Note", { widgets_values: ["hi"] }),
+      node(6, "PrimitiveNode", { title: "Seed", widgets_values: [7, "fixed"] }),
+      node(7, "S"),
+    ];
+    const definitions = { subgraphs: [{ id: "S", inputs: [], nodes: [inner], links: [] }] };
+    const warnings: string[] = [];
+    const onWarning = (message: string) => void warnings.push(message);
+    const graph = convertWorkflow({ nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]], definitions }, { onWarning });
+    const { inputs } = graph["2"] as { inputs: object };
+    assert.deepEqual(inputs, { filename_prefix: "64_hi_7_32_%Nobody.x%", images: ["1", 0] });
+    assert.deepEqual(warnings, [
+      'Workflow: node 2 (SaveImage), input "filename_prefix": "%Nobody.x%" names neither a date nor a value of the graph; it stays as it is.',
     ]);
   });
 

@@ -39,6 +39,7 @@ describe("lossless JSON", () => {
     for (const text of ["7.0", "1e-07", "0.10", "1E5", "-0", "-0.0", "1e400", "0.30000000000000004441"]) {
       const value = parseJson(text);
       assert.ok(value instanceof NumberLiteral, text);
+      assert.equal(String(value), text);
       assert.equal(value.text, text);
       assert.equal(Number(value), Number(text));
       assert.equal(value.valueOf(), Number(text));

@@ -103,7 +103,11 @@ describe("io/pictures/texts", () => {
     file[20] = 1;
     assert.deepEqual(await pictureTexts(file), {});
     const bomb = pngWith(["zTXt", deflatedText("a", Buffer.alloc(2 ** 24 + 1, 65))]);
-    await refuses(() => pictureTexts(bomb), "png.too-large", /^PNG, text "[^"]+": expected at most 16777216 bytes, received more\.$/);
+    await refuses(
+      () => pictureTexts(bomb),
+      "png.too-large",
+      /^PNG, text "[^"]+": expected at most 16777216 bytes, received more\.$/,
+    );
   });
 
   it("reads a block that sharp wrote into WebP, JPEG and AVIF files", async () => {
