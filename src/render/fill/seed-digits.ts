@@ -26,7 +26,7 @@ export function createSeedTest(graph: Readonly<Record<string, unknown>>, definit
 }
 
 /**
- * Ids of the nodes whose results become seeds: by a link, or through nodes whose inputs have no bound, such as
+ * Ids of the nodes whose results become seeds: by a link, or through nodes whose inputs have no maximum, such as
  * primitives.
  */
 function seedSources(graph: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Set<string> {
@@ -48,7 +48,7 @@ function seedSources(graph: Readonly<Record<string, unknown>>, definitionOf: Def
 const takesSeeds = ({ type, options: { max } }: InputSpec): boolean =>
   type === "INT" && max !== undefined && max > Number.MAX_SAFE_INTEGER;
 
-/** Whether an input may pass a seed on: one with a lower bound, such as steps, cannot. */
+/** Whether an input may pass a seed on: one with a maximum below 2^53, such as steps, cannot. */
 const carriesSeeds = ({ type, options: { max } }: InputSpec): boolean =>
   type === "*" || (type === "INT" && max === undefined);
 
