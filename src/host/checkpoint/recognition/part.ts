@@ -130,7 +130,7 @@ export class PartShapes {
   }
 
   #name(key: string): string {
-    return quotedName((this.file.wrapper ?? "") + this.#nameInFile(key));
+    return quotedName(this.weights.get(key)?.key ?? (this.file.wrapper ?? "") + this.#nameInFile(key));
   }
 }
 

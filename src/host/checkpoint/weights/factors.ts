@@ -28,7 +28,8 @@ const MAX_DEPTH = 8;
 
 /**
  * The file with its 8-bit weights' factors beside them instead of under keys of their own. Throws as joinFactors,
- * model.unsupported for weights of a format or with settings that are not known, by key, and model.invalid for a factor that is missing or there twice.
+ * model.unsupported for weights of a format or with settings that are not known, by key, and model.invalid for a factor
+ * that is missing or there twice.
  */
 export async function withFactors(file: WeightFile): Promise<WeightFile> {
   const { weights, stored } = joinFactors(file);

@@ -2,6 +2,10 @@ import type { StoredWeight, WeightMap } from "./stored.js";
 
 /** Prefixes that wrap each other. */
 const MOST_WRAPPERS = 4;
+/** Prefixes that stand before a part of the keys too, as a file has those of an optimizer or of other networks beside them. */
+const TRAINING = ["module.", "state_dict.", "model_state_dict."];
+/** Mark of a network that PyTorch has compiled, at any place of a key. */
+const COMPILED = "_orig_mod.";
 /** Longer keys have no layer in a network. */
 const LONGEST_KEY = 160;
 /** Parts behind a layer's name: `weight.quant_state.bitsandbytes__nf4` has six. */
@@ -14,11 +18,12 @@ export interface UnwrappedWeights {
 }
 
 /**
- * Takes off the prefixes that training programs leave before all keys (`module.`, `state_dict.`), as few as let the
- * weights be known, and none where that does not help. Keys without a dot, which are marks and no weights, may lack them.
+ * Takes off the prefixes that training programs leave before all keys (`net.`), or before those of the weights (`module.`,
+ * `state_dict.`), as few as let the weights be known, and none where that does not help. Keys without a dot, which are
+ * marks and no weights, may lack them. `_orig_mod.` is taken off everywhere.
  */
 export function unwrapped(weights: WeightMap, isKnown: (weights: WeightMap) => boolean): UnwrappedWeights {
-  const whole = { weights, wrapper: "" };
+  const whole = { weights: withoutMark(weights), wrapper: "" };
   let inner: UnwrappedWeights | undefined = whole;
   for (let count = 0; inner !== undefined && count <= MOST_WRAPPERS; count++) {
     if (isKnown(inner.weights)) return inner;
@@ -27,18 +32,33 @@ export function unwrapped(weights: WeightMap, isKnown: (weights: WeightMap) => b
   return whole;
 }
 
+function withoutMark(weights: WeightMap): WeightMap {
+  if (![...weights.keys()].some((key) => key.includes(COMPILED))) return weights;
+  return renamed(weights, (key) => key.replace(/(^|\.)_orig_mod\./g, "$1")) ?? weights;
+}
+
 function withoutFirstPart({ weights, wrapper }: UnwrappedWeights): UnwrappedWeights | undefined {
-  let first: string | undefined;
-  for (const key of weights.keys()) {
-    const dot = key.indexOf(".");
-    if (dot < 0) continue;
-    first ??= key.slice(0, dot + 1);
-    if (!key.startsWith(first)) return undefined;
-  }
+  const first = firstPart(weights);
   if (first === undefined) return undefined;
-  const inner = new Map<string, StoredWeight>();
-  for (const [key, weight] of weights) inner.set(key.startsWith(first) ? key.slice(first.length) : key, weight);
-  return { weights: inner, wrapper: wrapper + first };
+  const inner = renamed(weights, (key) => (key.startsWith(first) ? key.slice(first.length) : key));
+  return inner && { weights: inner, wrapper: wrapper + first };
+}
+
+/** Prefix of all keys with a dot, or one that training programs leave before some of them. */
+function firstPart(weights: WeightMap): string | undefined {
+  const dotted = [...weights.keys()].filter((key) => key.includes("."));
+  const [key] = dotted;
+  if (key === undefined) return undefined;
+  const first = key.slice(0, key.indexOf(".") + 1);
+  if (dotted.every((other) => other.startsWith(first))) return first;
+  return TRAINING.find((prefix) => dotted.some((other) => other.startsWith(prefix)));
+}
+
+/** Weights under other keys; undefined where two would have one. */
+function renamed(weights: WeightMap, rename: (key: string) => string): WeightMap | undefined {
+  const result = new Map<string, StoredWeight>();
+  for (const [key, weight] of weights) result.set(rename(key), weight);
+  return result.size === weights.size ? result : undefined;
 }
 
 /** Beginnings of a key that may be a layer's name, the longest first: what is before its last dots and underscores. */

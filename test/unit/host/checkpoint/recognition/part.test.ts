@@ -85,6 +85,39 @@ describe("every part of a model file", function () {
     }
   });
 
+  it("is the same with a trainer's prefix beside other keys", async () => {
+    for (const { shapes, recognise } of await kinds()) {
+      const plain = (await recognise(headerOf(shapes))).map(({ weights }) => [...weights.keys()]);
+      for (const wrapper of ["module.", "state_dict.", "state_dict.module.", "state_dict._orig_mod."]) {
+        const wrapped = withKeys(shapes, (key) => wrapper + key);
+        const others = { "optimizer.state.0.step": [], "hyper_parameters.lr": [], "model_ema.decay": [], epoch: [] };
+        const parts = await recognise(headerOf({ ...wrapped, ...others }));
+        assert.deepEqual(
+          parts.map(({ weights }) => [...weights.keys()]),
+          plain,
+          wrapper,
+        );
+      }
+    }
+  });
+
+  it("is the same where the UNet alone is wrapped or compiled", async () => {
+    const { sd1 } = fullSizeShapes();
+    const unet = "model.diffusion_model.";
+    const key = `${unet}middle_block.0.in_layers.2.weight`;
+    const plain = await recogniseCheckpoint(headerOf(sd1), read);
+    for (const wrapped of [`module.${unet}`, `${unet}_orig_mod.`, `module.${unet}_orig_mod.`]) {
+      const rename = (name: string) => (name.startsWith(unet) ? wrapped + name.slice(unet.length) : name);
+      const found = await recogniseCheckpoint(headerOf(withKeys(sd1, rename)), read);
+      assert.deepEqual(found.unet.config, plain.unet.config);
+      assert.equal(found.vae?.weights.size, plain.vae?.weights.size);
+      assert.equal(found.textEncoders.length, 1);
+      const damaged = headerOf(withKeys({ ...sd1, [key]: [7, 7] }, rename));
+      const { message } = await refuses(recogniseCheckpoint(damaged, read), "model.invalid");
+      assert.ok(message.includes(`"${rename(key)}"`), message);
+    }
+  });
+
   it("names the key of its kind where it is wrapped beside other keys", async () => {
     const vae = withKeys(fullSizePart("sd1", "first_stage_model."), (key) => `ema.${key}`);
     const work = () => recogniseVae(headerOf({ ...vae, "optimizer.step": [1] }));
