@@ -28,7 +28,7 @@ import {
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
-import { familyRefusal, hostRefusals } from "./validation/host-refusals.js";
+import { familyRefusal, hostRefusals, loadError } from "./validation/host-refusals.js";
 
 /** The part of a job that decides what of a graph is checked, and how. */
 export interface CheckJob
@@ -153,9 +153,11 @@ export function checkGraph(
     for (const [name] of unknown)
       if (!EDITOR_LEFTOVERS.has(name)) warn(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     for (const { input, bend } of bends) warn({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
-    for (const { input, message } of promptWarnings(definition, checked.values, host))
-      warn({ nodeId: id, input, message: atNode(at, message) });
     const refusals = hostRefusals(definition, id, checked.values, host);
+    for (const { input, problem } of promptWarnings(definition, checked.values, host)) {
+      if (typeof problem === "string") warn({ nodeId: id, input, message: atNode(at, problem) });
+      else refusals.push(loadError(at, input, problem));
+    }
     const family = familyRefusal(definition, id, inputs, { host, said: families });
     if (family !== undefined) refusals.unshift(family);
     if (refusals.length > 0) refused.set(id, refusals);
@@ -191,19 +193,19 @@ export function checkGraph(
 /** Types of what encodes prompts: a node without any of them does not read its texts as prompts. */
 const ENCODERS: ReadonlySet<string> = new Set(["CLIP", "PIPE_LINE"]);
 
-/** Sentences on what the host would leave out of a node's prompts. */
+/** Sentences on what the host would leave out of a node's prompts, and errors with which encoding them would fail. */
 function promptWarnings(
   { inputs }: NodeDefinition,
   values: Readonly<Record<string, unknown>>,
   host: ChoiceContext["host"],
-): { input: string; message: string }[] {
+): { input: string; problem: string | LatentkitError }[] {
   if (host?.promptWarnings === undefined) return [];
   const specs = Object.entries(inputs);
   if (!specs.some(([, { type, files }]) => ENCODERS.has(type) || files === "checkpoints")) return [];
   return specs.flatMap(([input, { type }]) => {
     const text = type === "STRING" ? values[input] : undefined;
-    const messages = typeof text === "string" ? host.promptWarnings!(text) : [];
-    return messages.map((message) => ({ input, message }));
+    const problems = typeof text === "string" ? host.promptWarnings!(text) : [];
+    return problems.map((problem) => ({ input, problem }));
   });
 }
 
