@@ -119,6 +119,7 @@ export function checkGraph(
   const errors = new Map<string, GraphError[]>();
   const refused = new Map<string, GraphError[]>();
   const families = new Set<string>();
+  const missing = new Map<string, GraphError>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
   const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
@@ -159,7 +160,7 @@ export function checkGraph(
       else refusals.push(loadError(at, input, problem));
     }
     const family = familyRefusal(definition, id, inputs, { host, said: families });
-    if (family !== undefined) refusals.unshift(family);
+    if (family !== undefined) missing.set(id, family);
     if (refusals.length > 0) refused.set(id, refusals);
     const filled = fillPrefix(checked.values[PREFIX]);
     if ("fault" in filled) fail([customError(at, PREFIX, filled.fault)]);
@@ -172,6 +173,12 @@ export function checkGraph(
       via.set(link.source, { consumer: id, link });
       queue.push(link.source);
     }
+  }
+  const said = [...refused.values()].flat();
+  for (const [id, error] of missing) {
+    const start = error.sentence.slice(0, error.sentence.indexOf("(node "));
+    // a file's header says it better than a name
+    if (!said.some(({ sentence }) => sentence.startsWith(start))) refused.set(id, [error, ...(refused.get(id) ?? [])]);
   }
   const certain = refused.size === 0 ? refused : eager(roots, prepared);
   for (const [id, refusals] of refused) {
