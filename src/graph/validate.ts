@@ -27,7 +27,7 @@ import {
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
-import { familyRefusal, hostRefusals } from "./validation/host-refusals.js";
+import { familyRefusal, hostRefusals, loadError } from "./validation/host-refusals.js";
 
 /** The part of a job that decides what of a graph is checked, and how. */
 export interface CheckJob
@@ -118,6 +118,7 @@ export function checkGraph(
   const errors = new Map<string, GraphError[]>();
   const refused = new Map<string, GraphError[]>();
   const families = new Set<string>();
+  const missing = new Map<string, GraphError>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
   const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
@@ -152,11 +153,13 @@ export function checkGraph(
     for (const [name] of unknown)
       if (!EDITOR_LEFTOVERS.has(name)) warn(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     for (const { input, bend } of bends) warn({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
-    for (const { input, message } of promptWarnings(definition, checked.values, host))
-      warn({ nodeId: id, input, message: atNode(at, message) });
     const refusals = hostRefusals(definition, id, checked.values, host);
+    for (const { input, problem } of promptWarnings(definition, checked.values, host)) {
+      if (typeof problem === "string") warn({ nodeId: id, input, message: atNode(at, problem) });
+      else refusals.push(loadError(at, input, problem));
+    }
     const family = familyRefusal(definition, id, inputs, { host, said: families });
-    if (family !== undefined) refusals.unshift(family);
+    if (family !== undefined) missing.set(id, family);
     if (refusals.length > 0) refused.set(id, refusals);
     const prefix = fillPrefix(checked.values[PREFIX]);
     for (const message of prefixWarnings(prefix)) warn({ nodeId: id, input: PREFIX, message: atNode(at, message) });
@@ -169,6 +172,12 @@ export function checkGraph(
       via.set(link.source, { consumer: id, link });
       queue.push(link.source);
     }
+  }
+  const said = [...refused.values()].flat();
+  for (const [id, error] of missing) {
+    const start = error.sentence.slice(0, error.sentence.indexOf("(node "));
+    // a file's header says it better than a name
+    if (!said.some(({ sentence }) => sentence.startsWith(start))) refused.set(id, [error, ...(refused.get(id) ?? [])]);
   }
   const certain = refused.size === 0 ? refused : eager(roots, prepared);
   for (const [id, refusals] of refused) {
@@ -190,19 +199,19 @@ export function checkGraph(
 /** Types of what encodes prompts: a node without any of them does not read its texts as prompts. */
 const ENCODERS: ReadonlySet<string> = new Set(["CLIP", "PIPE_LINE"]);
 
-/** Sentences on what the host would leave out of a node's prompts. */
+/** Sentences on what the host would leave out of a node's prompts, and errors with which encoding them would fail. */
 function promptWarnings(
   { inputs }: NodeDefinition,
   values: Readonly<Record<string, unknown>>,
   host: ChoiceContext["host"],
-): { input: string; message: string }[] {
+): { input: string; problem: string | LatentkitError }[] {
   if (host?.promptWarnings === undefined) return [];
   const specs = Object.entries(inputs);
   if (!specs.some(([, { type, files }]) => ENCODERS.has(type) || files === "checkpoints")) return [];
   return specs.flatMap(([input, { type }]) => {
     const text = type === "STRING" ? values[input] : undefined;
-    const messages = typeof text === "string" ? host.promptWarnings!(text) : [];
-    return messages.map((message) => ({ input, message }));
+    const problems = typeof text === "string" ? host.promptWarnings!(text) : [];
+    return problems.map((problem) => ({ input, problem }));
   });
 }
 

@@ -308,8 +308,11 @@ export interface Host {
    * property: a host made from another one's has to declare it again.
    */
   readonly abilities?: readonly HostAbility[];
-  /** Sentences on what of a prompt would be left out, as far as names say. Absent: they show when it is encoded. */
-  promptWarnings?(text: string): readonly string[];
+  /**
+   * Sentences on what of a prompt would be left out, and errors with which encoding it would fail, as far as names and
+   * headers say. Absent: they show when it is encoded.
+   */
+  promptWarnings?(text: string): readonly (string | LatentkitError)[];
   /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
   /** Ends what it has started. Absent: there is nothing to end. */

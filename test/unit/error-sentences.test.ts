@@ -216,9 +216,9 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
     (folder) => {
       mkdirSync(join(folder, "loras"));
       writeFileSync(join(folder, "loras/fox.safetensors"), "");
-      return new ModelFolders(folder).resolve("loras", "fix.safetensors");
+      return new ModelFolders(folder).resolve("loras", "foxy.safetensors");
     },
-    'Models: expected the name of a file among the LoRAs, received "fix.safetensors". Nearest: "fox.safetensors".',
+    'Models: expected the name of a file among the LoRAs, received "foxy.safetensors". Nearest: "fox.safetensors".',
   ],
   "model.unsupported": [
     (folder) => {

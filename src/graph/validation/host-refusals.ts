@@ -99,16 +99,19 @@ function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, nam
   return refusal ?? (isGguf(name) ? { family: ggufFamily(name), format: "GGUF" } : undefined);
 }
 
+/** Error of an input that a run would fail with. */
+export function loadError(at: { nodeId: string; node: string }, input: string, error: LatentkitError): GraphError {
+  const { code, message, details } = error;
+  return customError(at, input, new LatentkitError(code, `input "${input}": ${message}`, details));
+}
+
 function fileError(
   at: { nodeId: string; node: string },
   input: string,
   name: string,
   refusal: FileRefusal,
 ): GraphError {
-  if ("error" in refusal) {
-    const { code, message, details } = refusal.error;
-    return customError(at, input, new LatentkitError(code, `input "${input}": ${message}`, details));
-  }
+  if ("error" in refusal) return loadError(at, input, refusal.error);
   const { family, format } = refusal;
   const where = format === undefined ? name : `${name}: ${format}`;
   return hostError({ ...at, input }, family, where, name, "model.unsupported");

@@ -2,21 +2,23 @@ import { LatentkitError } from "../../../base/errors.js";
 import { parsePrompt } from "../../prompt/parse.js";
 import { tokenGroups } from "../../prompt/token-groups.js";
 import type { ModelFolders } from "../files/model-folders.js";
+import { requireEmbedding } from "../tokenizer/embedding-file.js";
 import { findEmbedding, noSuchEmbedding } from "../tokenizer/find-embedding.js";
 
-/** Sentences on the embeddings of a prompt that no file has the name of, each once. */
-export function promptWarnings(prompt: string, folders: ModelFolders): string[] {
-  const sentences = new Set<string>();
+/** Sentences on the embeddings of a prompt that no file has the name of, and errors of those that fail a run, each once. */
+export function promptWarnings(prompt: string, folders: ModelFolders): (string | LatentkitError)[] {
+  const sentences = new Map<string, string | LatentkitError>();
   for (const word of new Set(embeddingsOf(prompt))) {
     try {
       const { file, name } = findEmbedding(folders, word);
-      if (file === undefined) sentences.add(noSuchEmbedding(folders, name));
+      if (file !== undefined) requireEmbedding(file);
+      else sentences.set(name, noSuchEmbedding(folders, name));
     } catch (error) {
-      // a name that leads out of the folders fails when it is encoded
       if (!(error instanceof LatentkitError)) throw error;
+      sentences.set(error.message, error);
     }
   }
-  return [...sentences];
+  return [...sentences.values()];
 }
 
 /** The words after "embedding:" in a prompt. */

@@ -23,6 +23,15 @@ export function readEmbedding(
   file: ModelFile,
   encoder: { readonly name: string; readonly width: number },
 ): Float32Array | string {
+  return withFile(file, (descriptor) => rowsOf(descriptor, encoder));
+}
+
+/** Reads the header of a textual inversion alone. Throws as readEmbedding where no encoder can use the file. */
+export function requireEmbedding(file: ModelFile): void {
+  withFile(file, tensorsIn);
+}
+
+function withFile<Result>(file: ModelFile, read: (descriptor: number) => Result): Result {
   if (!READABLE.test(file.name)) {
     const message = `${subject(file)}: expected a .safetensors file, received a pickle, which could run code and is never read.`;
     throw new LatentkitError("model.unsupported", message, { received: describe(file.name) });
@@ -31,7 +40,7 @@ export function readEmbedding(
     // O_NONBLOCK: a pipe that has replaced the file does not wait for its writer
     const descriptor = openSync(file.path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
-      return rowsOf(descriptor, encoder);
+      return read(descriptor);
     } finally {
       closeSync(descriptor);
     }
@@ -43,7 +52,7 @@ export function readEmbedding(
 /** Subject of a message. */
 export const subject = ({ name }: ModelFile): string => `Embedding ${describe(name)}`;
 
-function rowsOf(descriptor: number, encoder: { readonly name: string; readonly width: number }): Float32Array | string {
+function tensorsIn(descriptor: number): ReadonlyMap<string, StoredEntry> {
   const stats = fstatSync(descriptor);
   if (!stats.isFile()) throw new LatentkitError("model.invalid", "expected a regular file.");
   const start = readAt(descriptor, 0, Math.min(START_BYTES, stats.size));
@@ -51,8 +60,11 @@ function rowsOf(descriptor: number, encoder: { readonly name: string; readonly w
   if (other !== undefined)
     throw new LatentkitError("model.invalid", `expected a .safetensors file, received ${other}.`);
   const length = headerLength(start.subarray(0, LENGTH_BYTES), stats.size);
-  const { entries } = parseHeader(readAt(descriptor, LENGTH_BYTES, length), stats.size);
-  const tensors = tensorsOf(entries, encoder.name);
+  return parseHeader(readAt(descriptor, LENGTH_BYTES, length), stats.size).entries;
+}
+
+function rowsOf(descriptor: number, encoder: { readonly name: string; readonly width: number }): Float32Array | string {
+  const tensors = tensorsOf(tensorsIn(descriptor), encoder.name);
   if (tensors.length === 0) return `it has no tensor ${OWN_NAME} or clip_${encoder.name}`;
   for (const { shape } of tensors) {
     if (shape.length < 1 || shape.length > 2 || shape.at(-1) !== encoder.width)

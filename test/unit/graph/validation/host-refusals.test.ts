@@ -91,6 +91,13 @@ describe("hostRefusals", () => {
       );
       const byType = sentencesOf(flux("model.safetensors"), own).filter((one) => one.includes("cannot run here"));
       assert.deepEqual(byType, ['The graph cannot run here: Flux (node 2, type "flux").']);
+      const known: Host = {
+        ...own,
+        fileOf: (_, name) => (name === "model.safetensors" ? name : undefined),
+        refusal: (_, name) => (name === "model.safetensors" ? { family: "Flux" } : undefined),
+      };
+      const byHeader = sentencesOf(flux("model.safetensors"), known).filter((one) => one.includes("cannot run here"));
+      assert.deepEqual(byHeader, ["The graph cannot run here: Flux (node 1, model.safetensors)."]);
     });
 
     it("say once of a node what the host lacks", () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCache, render, validateGraph } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
@@ -46,5 +46,29 @@ describe("warnings of a checkpoint host", () => {
     const own = createCheckpointHost({ models: [tinyModels(), folder()] });
     const [warning] = await rendered(graphOf("embedding:wide"), undefined, own).finally(() => own.close());
     assert.match(warning ?? "", /^Node 2 \(CLIPTextEncode\): Embedding "wide\.safetensors" is left out: its shape is/);
+  });
+
+  it("are errors before a run for embeddings that cannot be read", async () => {
+    mkdirSync(join(folder(), "embeddings"), { recursive: true });
+    writeFileSync(join(folder(), "embeddings/old.pt"), "\x80\x02", "latin1");
+    writeFileSync(join(folder(), "embeddings/page.safetensors"), "<!DOCTYPE html><html>");
+    const own = createCheckpointHost({ models: [tinyModels(), folder()] });
+    const start = 'Node 2 (CLIPTextEncode), input "text": ';
+    for (const [word, code, reason] of [
+      ["old", "model.unsupported", 'Embedding "old.pt": expected a .safetensors file, received a pickle'],
+      ["page", "model.invalid", 'Embedding "page.safetensors": expected a .safetensors file, received a web page'],
+      ["../../x", "path.outside", "Models: expected the name of a file inside the folders of the embeddings"],
+    ] as const) {
+      const graph = graphOf(`a fox, embedding:${word} and embedding:${word}`);
+      const { ok, nodeErrors } = validateGraph(graph, { host: own, targets: ["2"] });
+      const errors = nodeErrors["2"]?.errors ?? [];
+      assert.deepEqual([ok, errors.map((error) => error.code)], [false, [code]]);
+      assert.ok(errors[0]!.sentence.startsWith(start + reason), errors[0]!.sentence);
+      await assert.rejects(render(graph, { host: own, targets: ["2"], output: "memory" }), {
+        code,
+        message: errors[0]!.sentence,
+      });
+    }
+    await own.close();
   });
 });
