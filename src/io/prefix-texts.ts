@@ -1,6 +1,7 @@
 /** Names in a prefix that a node fills when it saves. */
-export const SAVING_NAMES = ["width", "height", "year", "month", "day", "hour", "minute", "second"] as const;
+const SAVING_NAMES = ["width", "height", "year", "month", "day", "hour", "minute", "second"] as const;
 const DATE = "date:";
+export type SavingName = (typeof SAVING_NAMES)[number];
 const AT_SAVING: ReadonlySet<string> = new Set(SAVING_NAMES);
 /** Letters of a date's parts, which stand alone or doubled. */
 const PARTS: Readonly<Record<string, (date: Date) => number>> = {

@@ -2,7 +2,7 @@ import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { EXTENSIONS, PictureType } from "../pictures/format.js";
-import { SAVING_NAMES } from "../prefix-texts.js";
+import type { SavingName } from "../prefix-texts.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
@@ -16,15 +16,13 @@ export interface OutputTarget {
   readonly name: string;
 }
 
-const SAVING_TEXTS = new RegExp(`%(${SAVING_NAMES.join("|")})%`, "g");
-
 /**
  * Replaces %width% and %height% and, in local time and with two digits, %year% %month% %day% %hour% %minute% %second%
  * (the year with four). Other %…% stay as they are.
  */
 export function expandPrefix(prefix: string, size: { width: number; height: number }, now: Date): string {
   const two = (value: number) => String(value).padStart(2, "0");
-  const values: Readonly<Record<(typeof SAVING_NAMES)[number], string>> = {
+  const values: Readonly<Record<SavingName, string>> = {
     width: String(size.width),
     height: String(size.height),
     year: String(now.getFullYear()),
@@ -34,7 +32,7 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
     minute: two(now.getMinutes()),
     second: two(now.getSeconds()),
   };
-  return prefix.replace(SAVING_TEXTS, (_, name: (typeof SAVING_NAMES)[number]) => values[name]);
+  return prefix.replace(/%(width|height|year|month|day|hour|minute|second)%/g, (_, name: SavingName) => values[name]);
 }
 
 /**

@@ -42,7 +42,7 @@ describe("the value that a node returns", () => {
     await refused([1, 2, 3], / a list of 3; it declares IMAGE, MASK\.$/);
     await refused(5, / 5; it declares IMAGE, MASK\.$/);
     await refused("a", / "a"; it declares IMAGE, MASK\.$/);
-    await refused(new Map([["IMAGE", 1]]), / an object; it declares IMAGE, MASK\.$/);
+    await refused(new Map([["IMAGE", 1]]), / a Map; it declares IMAGE, MASK\.$/);
   });
 
   it("is taken by name, in order, beside ui, as a blocker or as nothing where nothing is declared", async () => {
