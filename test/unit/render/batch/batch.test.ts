@@ -684,9 +684,9 @@ describe("batch", () => {
         `Item 2, 1.behave: ${expected} a symbol.`,
         `Item 3, 1.red: ${expected} undefined.`,
         `Item 4, 1.red: ${expected} NaN.`,
-        `Item 5, 1.red: ${expected} an object.`,
+        `Item 5, 1.red: ${expected} a Date.`,
         "Item 6, 1.red: reading the value failed: no such row",
-        "Item 7: expected an object of values, received an object.",
+        "Item 7: expected an object of values, received a Map.",
       ],
     );
     assert.deepEqual(filesIn(out("sub")), ["p_00001_.png", "p_00009_.png"]);
