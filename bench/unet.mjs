@@ -48,7 +48,7 @@ try {
   };
 
   async function ours(plan) {
-    const file = await openModelFile(model);
+    const file = await openModelFile({ name: "sd1", path: model });
     const { unet } = await recogniseCheckpoint(file, readValues);
     const part = new ModelPart("UNet", file, unet.config, unet.weights);
     const session = part.session("UNet", buildUnet);

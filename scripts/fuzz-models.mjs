@@ -133,7 +133,7 @@ async function tryOne(seed) {
     let graphs = [];
     try {
       // read anew in each role, as the loaders do
-      graphs = encoded(await load(await openModelFile(path)));
+      graphs = encoded(await load(await openModelFile({ name: basename(path), path })));
       counts.recognised++;
     } catch (error) {
       counts.refused++;
@@ -305,7 +305,7 @@ function listModels(root) {
 async function firstUnet() {
   for (const { path } of models) {
     try {
-      return (await recogniseCheckpoint(await openModelFile(path), readValues)).unet;
+      return (await recogniseCheckpoint(await openModelFile({ name: basename(path), path }), readValues)).unet;
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
     }

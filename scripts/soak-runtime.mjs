@@ -45,7 +45,10 @@ const source = (key) => ({
     const shape = [SIDE, SIDE];
     const weights = Array.from({ length: LAYERS }, (_, i) => {
       const from = i * WEIGHT_BYTES;
-      return /** @type {const} */ ([String(i), { file, dtype: "F16", shape, from, to: from + WEIGHT_BYTES }]);
+      return /** @type {const} */ ([
+        String(i),
+        { file, key: String(i), dtype: "F16", shape, from, to: from + WEIGHT_BYTES },
+      ]);
     });
     const network = networkOf(new OnnxGraph(key), new Map(weights));
     let x = network.graph.input("x", "float", ["rows", SIDE]);

@@ -46,7 +46,7 @@ const RELEASE_MS = 500;
 
 /** The parts of a checkpoint, and its graphs for a target. */
 async function partsOf(family) {
-  const parts = await recogniseCheckpoint(await openModelFile(file(family)), readValues);
+  const parts = await recogniseCheckpoint(await openModelFile({ name: family, path: file(family) }), readValues);
   const encode = (part, target, overridable, build) => {
     const graph = new OnnxGraph("measured", target);
     build(networkOf(graph, part.weights), part.config);
