@@ -127,6 +127,8 @@ async function hostileTexts(service) {
   ];
   for (const message of texts) {
     const { status, text } = await service.post("/hooks/agent", { message });
+    // JSON that is nested too deeply is refused at once
+    if (status === 400) continue;
     if (status !== 200) return `a text got status ${status}`;
     const { status_url } = JSON.parse(text);
     const isDone = async () => JSON.parse((await service.get(status_url, [AUTH])).text).done;
