@@ -124,7 +124,7 @@ export interface ClipEncoder {
 export interface FoundEmbedding {
   /** They stand for its rows; none where it is left out. */
   readonly ids: readonly number[];
-  /** Commas at the word's end that are no part of its name. */
+  /** Commas at the word's end, which do not belong to its name. */
   readonly rest: string;
   /** One sentence on why it is left out. */
   readonly warning?: string;

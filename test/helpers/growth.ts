@@ -4,7 +4,7 @@ import { cpuMsSince } from "./cpu-time.js";
 const FACTOR = 16;
 /** Thrice for each doubling, for caches and garbage: linear work takes 16 times as long, quadratic work 256 times. */
 const MOST = 81;
-/** What takes less is not measured. */
+/** Shorter times are not measured. */
 const LEAST_MS = 1;
 const TRIES = 5;
 

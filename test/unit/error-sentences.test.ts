@@ -397,7 +397,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
 describe("sentences of errors", () => {
   const folder = temporaryFolder();
 
-  /** What a trigger throws, or the message that it returns. */
+  /** The message that a trigger throws or returns. */
   async function sentenceOf(code: ErrorCode, trigger: Trigger): Promise<string> {
     try {
       const result = (await trigger(folder())) as { error?: unknown } | string | undefined;
