@@ -20,6 +20,16 @@ export function bendOf(spec: InputSpec, received: unknown, converted: unknown): 
   return `${inWords(received)} becomes ${inWords(used)}`;
 }
 
+/** Reports numbers, by input as received and as used, that a node took back to where its data end. */
+export function warnOfClips(
+  data: string,
+  clips: Readonly<Record<string, readonly [received: number, used: number]>>,
+  log: (message: string) => void,
+): void {
+  for (const [input, [received, used]] of Object.entries(clips))
+    if (received !== used) log(`input "${input}": ${received} becomes ${used}: the ${data} ends there.`);
+}
+
 function meansSame({ type }: InputSpec, received: unknown, used: unknown): boolean {
   if (received === used) return true;
   if (typeof received === "boolean") return false;

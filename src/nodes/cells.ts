@@ -24,6 +24,15 @@ export function wholeCells(x: Tensor, axis: number): Tensor {
   });
 }
 
+/** Reports an image of which a vae takes whole cells alone. */
+export function warnOfCut(image: Tensor, input: string, log: (message: string) => void): void {
+  const [, height = 0, width = 0] = image.shape;
+  const whole = (side: number): number => side - (side % CELL);
+  if (whole(height) === height && whole(width) === width) return;
+  const sizes = `${width} x ${height} pixels become ${whole(width)} x ${whole(height)}`;
+  log(`input "${input}": ${sizes}: a vae takes multiples of ${CELL}.`);
+}
+
 /** The colours of an image [B, H, W, C] for a vae; throws for one that has fewer than three, or no whole cell. */
 export function coloursOf(image: Tensor, input: string): Tensor {
   const [, height = 0, width = 0, channels = 0] = image.shape;

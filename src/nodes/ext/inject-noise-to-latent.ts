@@ -5,6 +5,7 @@ import { injectNoise, maskedBlend } from "../../tensor/ops.js";
 import { repeated } from "../../tensor/parts.js";
 import { randn } from "../../tensor/random.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
+import { warnOfCut } from "../cells.js";
 import { defineNode } from "../define.js";
 import { boolean, float, image, latent, mask, pipe, seed } from "../inputs.js";
 import { checkSocket } from "../sockets.js";
@@ -72,6 +73,7 @@ async function baseOf(
 ): Promise<Latent> {
   if (image === undefined || pipe.vae === undefined || pipe.vae === null) return latent ?? { samples: noise };
   const vae = checkSocket("VAE", pipe.vae, { node: KEY, input: "pipe_to_noise.vae" }) as Vae;
+  warnOfCut(image, "image_to_latent", log);
   const encoded: unknown = await vae.encode(firstThreeChannels(image), log);
   if (!(encoded instanceof Tensor) || encoded.shape.length < 3) {
     throw inputError(

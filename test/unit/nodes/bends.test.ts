@@ -3,7 +3,9 @@ import { parseJson } from "#src/io/json/lossless.js";
 import { bendOf } from "#src/nodes/bends.js";
 import { inCells } from "#src/nodes/cells.js";
 import { boolean, choice, float, type InputSpec, int, seed, text } from "#src/nodes/inputs.js";
+import { invokeNode } from "#src/nodes/invoke.js";
 import { tryConvert } from "#src/nodes/values.js";
+import { Tensor } from "#src/tensor/tensor.js";
 
 /** The bend of a value as a graph's JSON has it. */
 function bendIn(spec: InputSpec, json: string): string | undefined {
@@ -55,4 +57,48 @@ describe("bendOf", () => {
     assert.ok(bend !== undefined && bend.length < 450, bend);
     assert.equal(bendIn(int(), `0.${"0".repeat(4000)}1`)?.length, 80 + " becomes 0".length);
   });
+});
+
+describe("Nodes that take less of their data than was asked for", () => {
+  const image = Tensor.zeros([2, 20, 30, 3]);
+  const latent = { samples: Tensor.zeros([2, 4, 10, 12]) };
+  const vae = { encode: async () => Tensor.zeros([2, 4, 2, 3]), decode: async () => Tensor.zeros([1, 64, 64, 3]) };
+  const mask = Tensor.zeros([1, 20, 30]);
+  const cut = 'input "pixels": 30 x 20 pixels become 24 x 16: a vae takes multiples of 8.';
+  const ends = (input: string, from: number, to: number, what: string) =>
+    `input "${input}": ${from} becomes ${to}: the ${what} ends there.`;
+  const cases: readonly (readonly [string, Record<string, unknown>, readonly string[]])[] = [
+    ["VAEEncode", { pixels: image, vae }, [cut]],
+    ["VAEEncodeTiled", { pixels: image, vae, tile_size: 512, overlap: 64 }, [cut]],
+    ["VAEEncodeForInpaint", { pixels: image, vae, mask }, [cut]],
+    ["InpaintModelConditioning", { pixels: image, vae, mask, positive: [], negative: [] }, [cut]],
+    ["InstructPixToPixConditioning", { pixels: image, vae, positive: [], negative: [] }, [cut]],
+    ["VAEEncode", { pixels: Tensor.zeros([1, 16, 24, 3]), vae }, []],
+    [
+      "VAEDecodeTiled",
+      { samples: { samples: Tensor.zeros([1, 4, 8, 8]) }, vae, tile_size: 64, overlap: 32 },
+      ['input "overlap": 32 becomes 16, a quarter of tile_size.'],
+    ],
+    [
+      "ImageCrop",
+      { image, width: 40, height: 8, x: 4, y: 99 },
+      [ends("width", 40, 26, "image"), ends("height", 8, 1, "image"), ends("y", 99, 19, "image")],
+    ],
+    ["ImageCrop", { image, width: 30, height: 20, x: 0, y: 0 }, []],
+    ["CropMask", { mask, width: 40, height: 20, x: 0, y: 0 }, [ends("width", 40, 30, "mask")]],
+    ["ImageFromBatch", { image, batch_index: 2, length: 1 }, [ends("batch_index", 2, 1, "batch")]],
+    ["LatentFromBatch", { samples: latent, batch_index: 1, length: 4 }, [ends("length", 4, 1, "batch")]],
+    ["LatentCrop", { samples: latent, width: 64, height: 128, x: 0, y: 16 }, [ends("height", 128, 64, "latent")]],
+    ["LatentCrop", { samples: latent, width: 96, height: 80, x: 0, y: 0 }, []],
+    ["LatentCut", { samples: latent, dim: "x", index: -20, amount: 3 }, [ends("index", -20, -12, "latent")]],
+    ["LatentCut", { samples: latent, dim: "y", index: 8, amount: 3 }, [ends("amount", 3, 2, "latent")]],
+  ];
+  for (const [node, inputs, expected] of cases) {
+    const what = expected.length === 0 ? "is silent about what it takes whole" : "names both values";
+    it(`${node} ${what}: ${expected.join(" ") || Object.keys(inputs).join()}`.slice(0, 80), async () => {
+      const log: string[] = [];
+      await invokeNode(node, inputs, { log: (message) => log.push(message) });
+      assert.deepEqual(log, expected);
+    });
+  }
 });

@@ -1,4 +1,5 @@
 import { narrowed } from "../../../tensor/parts.js";
+import { warnOfClips } from "../../bends.js";
 import { defineNode } from "../../define.js";
 import { image, int } from "../../inputs.js";
 
@@ -13,9 +14,11 @@ export const imageFromBatch = defineNode({
     length: int({ default: 1, min: 1, max: 4096 }),
   },
   outputs: { IMAGE: "IMAGE" },
-  run: ({ image, batch_index, length }) => {
+  run: ({ image, batch_index, length }, { log }) => {
     const batch = image.shape[0]!;
     const first = Math.max(Math.min(batch - 1, batch_index), 0);
-    return { IMAGE: narrowed(image, 0, first, Math.min(batch - first, length)) };
+    const count = Math.min(batch - first, length);
+    warnOfClips("batch", { batch_index: [batch_index, first], length: [length, count] }, log);
+    return { IMAGE: narrowed(image, 0, first, count) };
   },
 });

@@ -1,4 +1,5 @@
 import { narrowed } from "../../../tensor/parts.js";
+import { warnOfClips } from "../../bends.js";
 import { defineNode } from "../../define.js";
 import { choice, int, latent } from "../../inputs.js";
 
@@ -17,12 +18,15 @@ export const latentCut = defineNode({
     amount: int({ default: 1, min: 1, max: 16384, step: 1 }),
   },
   outputs: { LATENT: "LATENT" },
-  run: ({ samples: latent, dim, index, amount }) => {
+  run: ({ samples: latent, dim, index, amount }, { log }) => {
     const { samples } = latent;
     const axis = AXES[dim]!;
     const length = samples.shape.at(axis) ?? 0;
     const from = index >= 0 ? Math.max(0, Math.min(index, length - 1)) : Math.max(0, length + index);
     const most = index >= 0 ? length - from : Math.min(-index, length);
-    return { LATENT: { ...latent, samples: narrowed(samples, axis, from, Math.min(most, amount)) } };
+    const count = Math.min(most, amount);
+    const start = index >= 0 ? from : Math.max(index, -length);
+    warnOfClips("latent", { index: [index, start], amount: [amount, count] }, log);
+    return { LATENT: { ...latent, samples: narrowed(samples, axis, from, count) } };
   },
 });

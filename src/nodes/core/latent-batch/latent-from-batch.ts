@@ -1,6 +1,7 @@
 import { inputError } from "../../../base/errors.js";
 import { cycled, narrowed } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import { warnOfClips } from "../../bends.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
 import { batchIndexOf, isSingleMask } from "../../latents.js";
@@ -16,11 +17,12 @@ export const latentFromBatch = defineNode({
     length: int({ default: 1, min: 1, max: 64 }),
   },
   outputs: { LATENT: "LATENT" },
-  run: ({ samples: latent, batch_index, length }) => {
+  run: ({ samples: latent, batch_index, length }, { log }) => {
     const batch = latent.samples.shape[0]!;
     if (batch === 0) throw inputError("input.invalid", { input: "samples" }, "a latent with items", latent.samples);
     const from = Math.min(batch - 1, batch_index);
     const count = Math.min(batch - from, length);
+    warnOfClips("batch", { batch_index: [batch_index, from], length: [length, count] }, log);
     const part = {
       ...latent,
       samples: narrowed(latent.samples, 0, from, count),

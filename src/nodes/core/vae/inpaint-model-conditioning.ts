@@ -1,3 +1,4 @@
+import { warnOfCut } from "../../cells.js";
 import { withOptions } from "../../conditioning.js";
 import { defineNode } from "../../define.js";
 import { boolean, conditioning, image, mask, vae } from "../../inputs.js";
@@ -23,6 +24,7 @@ export const inpaintModelConditioning = defineNode({
   ],
   run: async ({ positive, negative, vae, pixels, mask: received, noise_mask }, { log }) => {
     const { hidden, mask, pixels: whole } = inpaintImage(pixels, received);
+    warnOfCut(pixels, "pixels", log);
     const options = { concat_latent_image: await vae.encode(hidden, log), concat_mask: mask };
     const samples = await vae.encode(whole, log);
     return {

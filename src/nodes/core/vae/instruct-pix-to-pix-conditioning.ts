@@ -1,5 +1,5 @@
 import { Tensor } from "../../../tensor/tensor.js";
-import { coloursOf, wholeCells } from "../../cells.js";
+import { coloursOf, warnOfCut, wholeCells } from "../../cells.js";
 import { withOptions } from "../../conditioning.js";
 import { defineNode } from "../../define.js";
 import { conditioning, image, vae } from "../../inputs.js";
@@ -16,6 +16,7 @@ export const instructPixToPixConditioning = defineNode({
   ],
   run: async ({ positive, negative, vae, pixels }, { log }) => {
     const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels"), 1), log);
+    warnOfCut(pixels, "pixels", log);
     return {
       positive: withOptions(positive, { concat_latent_image }),
       negative: withOptions(negative, { concat_latent_image }),

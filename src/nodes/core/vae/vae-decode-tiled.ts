@@ -14,9 +14,9 @@ export const vaeDecodeTiled = defineNode({
   description: "Decodes latents in overlapping tiles, which need less memory; sizes are in pixels.",
   inputs: { samples: latent(), vae: vae(), ...tileInputs(32) },
   outputs: { IMAGE: "IMAGE" },
-  run: async ({ samples: { samples }, vae, ...sizes }, { signal, progress }) => {
+  run: async ({ samples: { samples }, vae, ...sizes }, { signal, progress, log }) => {
     const [batch, , rows, columns] = fourSides("VAE decode", samples);
-    const tiles = cellTiles([rows, columns], sizes, CELL);
+    const tiles = cellTiles([rows, columns], sizes, CELL, log);
     if (tiles.length === 1) return { IMAGE: await vae.decode(samples) };
     const [height, width] = [rows * CELL, columns * CELL];
     const image = Tensor.zeros([batch, height, width, 3]);

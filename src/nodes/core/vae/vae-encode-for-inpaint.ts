@@ -1,5 +1,6 @@
 import { roundHalfEven } from "../../../tensor/rounding.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { warnOfCut } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { image, int, mask, vae } from "../../inputs.js";
 import { inpaintImage } from "./inpaint-image.js";
@@ -13,6 +14,7 @@ export const vaeEncodeForInpaint = defineNode({
   outputs: { LATENT: "LATENT" },
   run: async ({ pixels, vae, mask, grow_mask_by }, { log }) => {
     const image = inpaintImage(pixels, mask);
+    warnOfCut(pixels, "pixels", log);
     const samples = await vae.encode(image.hidden, log);
     return { LATENT: { samples, noise_mask: grown(rounded(image.mask), grow_mask_by) } };
   },

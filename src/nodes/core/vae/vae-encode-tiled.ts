@@ -1,6 +1,6 @@
 import { cropped } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import { CELL, coloursOf, wholeCells } from "../../cells.js";
+import { CELL, coloursOf, warnOfCut, wholeCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { image, vae } from "../../inputs.js";
 import { addTile, regionOf } from "../../tiles.js";
@@ -15,9 +15,10 @@ export const vaeEncodeTiled = defineNode({
   outputs: { LATENT: "LATENT" },
   run: async ({ pixels, vae, ...sizes }, { signal, progress, log }) => {
     const whole = wholeCells(coloursOf(pixels, "pixels"), 1);
+    warnOfCut(pixels, "pixels", log);
     const [batch = 0, height = 0, width = 0] = whole.shape;
     const [rows, columns] = [height / CELL, width / CELL];
-    const tiles = cellTiles([rows, columns], sizes, 1);
+    const tiles = cellTiles([rows, columns], sizes, 1, log);
     if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole, log) } };
     let samples: Tensor | undefined;
     for (const [index, tile] of tiles.entries()) {

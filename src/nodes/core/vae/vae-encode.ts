@@ -1,4 +1,5 @@
 import { firstChannels } from "../../../tensor/channels.js";
+import { warnOfCut } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { image, vae } from "../../inputs.js";
 
@@ -9,7 +10,9 @@ export const vaeEncode = defineNode({
   description: "Encodes the colours of images to latents; alpha is left out.",
   inputs: { pixels: image(), vae: vae() },
   outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae }, { log }) => ({
-    LATENT: { samples: await vae.encode(firstChannels(pixels, 3), log) },
-  }),
+  run: async ({ pixels, vae }, { log }) => {
+    const samples = await vae.encode(firstChannels(pixels, 3), log);
+    warnOfCut(pixels, "pixels", log);
+    return { LATENT: { samples } };
+  },
 });

@@ -17,8 +17,10 @@ export function cellTiles(
   [rows, columns]: readonly [number, number],
   { tile_size, overlap }: { tile_size: number; overlap: number },
   scale: number,
+  log: (message: string) => void,
 ): Tile[] {
   const shared = Math.min(overlap, Math.floor(tile_size / 4));
+  if (shared !== overlap) log(`input "overlap": ${overlap} becomes ${shared}, a quarter of tile_size.`);
   return tilesOf(rows, columns, Math.floor(tile_size / CELL), Math.floor(shared / CELL), scale);
 }
 
