@@ -12,7 +12,7 @@ import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { refuseLostDigits, refuseNonFinite } from "./numbers.js";
 import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
-import { ignoredNote, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
+import { ignoredNotes, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 // decisions 16, 22
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
@@ -24,12 +24,21 @@ const MAX_NODES = 200_000;
 export interface Graph {
   /** The author's graph without entries that are no nodes; class names are unchanged, as metadata shows them. */
   readonly prompt: Record<string, unknown>;
-  /** Sentence about entries that are no nodes, where there are some. */
-  readonly note?: string;
+  /** Sentences about what is in the author's file and not in the graph. */
+  readonly notes: readonly string[];
   /** Node ids in the order of the file. */
   readonly ids: readonly string[];
   /** Returns the registry's name of a class, aliases resolved. */
   classOf(classType: string): string;
+}
+
+/** Sentences that belong to graphs which were made of other files. */
+const NOTES = new WeakMap<object, readonly string[]>();
+
+/** Returns the graph, with sentences about its making that `parseGraph` finds. */
+export function withNotes<Graph extends object>(graph: Graph, notes: readonly string[]): Graph {
+  if (notes.length > 0) NOTES.set(graph, notes);
+  return graph;
 }
 
 /**
@@ -66,7 +75,7 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
   }
   if (ids.length === 0 && ignored.length > 0) throw invalid("Graph: expected nodes by id, received none.");
   const aliases = options.classAliases ?? {};
-  return { prompt, ids, note: ignoredNote(ignored), classOf: aliasesOf(aliases) };
+  return { prompt, ids, notes: [...(NOTES.get(graph) ?? []), ...ignoredNotes(ignored)], classOf: aliasesOf(aliases) };
 }
 
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);

@@ -67,9 +67,9 @@ function isMeantAsNode(key: string, value: unknown): boolean {
   return isPlainObject(value) && (Object.hasOwn(value, "class_type") || Object.hasOwn(value, "inputs"));
 }
 
-/** Sentence about entries that are no nodes; undefined where there are none. */
-export function ignoredNote(ignored: readonly string[]): string | undefined {
-  if (ignored.length === 0) return undefined;
+/** Sentence about entries that are no nodes; none where there are none. */
+export function ignoredNotes(ignored: readonly string[]): readonly string[] {
+  if (ignored.length === 0) return [];
   const named = ignored
     .slice(0, MAX_NAMED)
     .map((key) => JSON.stringify(key.length > 40 ? `${key.slice(0, 37)}...` : key));
@@ -77,5 +77,5 @@ export function ignoredNote(ignored: readonly string[]): string | undefined {
   const list = more > 0 ? `${named.join(", ")} and ${more} more` : named.join(", ");
   const [are, have, is] =
     ignored.length === 1 ? ["is not a node", "it has", "it is"] : ["are not nodes", "they have", "they are"];
-  return `Graph: ${list} ${are}, since ${have} no class_type; ${is} ignored.`;
+  return [`Graph: ${list} ${are}, since ${have} no class_type; ${is} ignored.`];
 }

@@ -119,7 +119,7 @@ export function checkGraph(
   const refused = new Map<string, GraphError[]>();
   const families = new Set<string>();
   const missing = new Map<string, GraphError>();
-  const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
+  const warnings: GraphWarning[] = graph.notes.slice(0, MAX_WARNINGS).map((message) => ({ message }));
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
   const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
     const first = via.get(id);

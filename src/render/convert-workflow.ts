@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, type OptionRules, REGISTRY, VALUES } from "../base/options.js";
 import { refuseNonFinite } from "../graph/numbers.js";
-import { aliasesOf, type ClassAliases, findDefinition } from "../graph/parse.js";
+import { aliasesOf, type ClassAliases, findDefinition, withNotes } from "../graph/parse.js";
 import { isEditorFile, unwrapGraph } from "../graph/unwrap-graph.js";
 import { type ApiNode, toApiGraph } from "../graph/workflow/convert.js";
 import { isPlainObject, parseJson } from "../io/json/lossless.js";
@@ -43,14 +43,6 @@ export function convertWorkflow(workflow: string | object, options: ConvertOptio
   throw new LatentkitError("graph.invalid", `Workflow: expected an object, received ${describe(object)}.`);
 }
 
-/** Collects the sentences about nodes that are not in the converted graph: validation tells of the others. */
-export function collectLeftOut(): Required<Pick<ConvertOptions, "onWarning">> & {
-  readonly leftOut: readonly string[];
-} {
-  const leftOut: string[] = [];
-  return { leftOut, onWarning: (message, nodeId) => void (nodeId === undefined && leftOut.push(message)) };
-}
-
 /** A workflow of the editor in API format, anything else as it is: who reads it as a graph says what is wrong. */
 export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Graph | Record<string, ApiNode> {
   if (!isPlainObject(graph)) return graph;
@@ -58,10 +50,16 @@ export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Gra
   if (!isEditorFile(workflow)) return graph;
   const { registry = builtIns, classAliases = {}, clock, onWarning } = options;
   const aliases = { classOf: aliasesOf(classAliases) };
-  return toApiGraph(workflow, {
+  const notes: string[] = [];
+  const converted = toApiGraph(workflow, {
     classes: (type) => findDefinition(aliases, type, registry),
     registry,
     now: clock?.() ?? new Date(),
-    onWarning,
+    onWarning: (message, nodeId) => {
+      // those of nodes that are in the graph are found again where it runs
+      if (nodeId === undefined) notes.push(message);
+      onWarning?.(message, nodeId);
+    },
   });
+  return withNotes(converted, notes);
 }

@@ -11,7 +11,6 @@ import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
-import { collectLeftOut } from "./convert-workflow.js";
 import { readPrompt } from "./source.js";
 
 // decisions 2, 20
@@ -53,21 +52,19 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
   const { registry, classAliases } = options;
-  const { leftOut, onWarning } = collectLeftOut();
   let graph: unknown;
   try {
-    graph = readPrompt(prompt, { registry, classAliases, onWarning });
+    graph = readPrompt(prompt, { registry, classAliases });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };
   }
-  const verdict = validate(graph, {
+  return validate(graph, {
     ...options,
     registry: options.registry ?? defaultRegistry,
     host: options.host ?? defaultHost,
     inputDir: resolve(options.inputDir ?? "input"),
   });
-  return { ...verdict, warnings: [...leftOut.map((message) => ({ message })), ...verdict.warnings] };
 }
 
 /** Options of `executeGraph`: its job, and live objects around it. */

@@ -11,7 +11,6 @@ import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { createClosable } from "./closable-files.js";
-import { collectLeftOut } from "./convert-workflow.js";
 import type { RenderSurroundings } from "./defaults.js";
 import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
@@ -57,8 +56,7 @@ export async function renderJob(
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, outputHandling, isBlocking, clock } = surroundings;
   refuseUnwritable(job);
-  const { leftOut, onWarning } = collectLeftOut();
-  const source = readGraph(graph, { registry, classAliases, clock, onWarning });
+  const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
   const prompt = fillGraph(parsed.prompt, set, definitionOf);
@@ -102,7 +100,6 @@ export async function renderJob(
     if (event.type === "node-start") nodeId = event.nodeId;
     else if (event.type === "run-done") receipts?.end();
     else if (event.type === "run-start") {
-      for (const message of leftOut) emit({ type: "warning", message, at: event.at });
       for (const warning of graphWarnings(parsed, job, registry, event.at)) emit(warning);
       receipts?.begin(event.nodeIds);
     }
@@ -142,9 +139,9 @@ export async function renderJob(
   return { ...fold.end(), status: "interrupted", error: undefined };
 }
 
-/** Warnings about the graph itself: its note, and placeholders that no value is set for. */
+/** Warnings about the graph itself: its notes, and placeholders that no value is set for. */
 function graphWarnings(graph: Graph, { set = {}, targets }: Job, registry: Registry, at: number): RunEvent[] {
   const unfilled = createUnfilled(graph, { registry, targets })(new Set(Object.keys(set)));
   const warnings = unfilled.map(({ nodeId, message }): RunEvent => ({ type: "warning", nodeId, message, at }));
-  return graph.note === undefined ? warnings : [{ type: "warning", message: graph.note, at }, ...warnings];
+  return [...graph.notes.map((message): RunEvent => ({ type: "warning", message, at })), ...warnings];
 }

@@ -19,6 +19,8 @@ const NAME = /^[A-Za-z][\w.-]{0,63}$/;
 export interface AgentGraph {
   readonly run: RunGraph;
   readonly prompt: Graph["prompt"];
+  /** Sentences about what is not in the graph: warnings of each of its runs. */
+  readonly notes: Graph["notes"];
   readonly parameters: readonly Parameter[];
 }
 
@@ -115,7 +117,7 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     // nodes of a setup module exist in the threads alone
     if (setup === undefined) findDefinitions(graph, registry ?? defaultRegistry);
     const parameters = this.#parametersOf(graph);
-    return { run: { name, text: printJson(graph.prompt) }, prompt: graph.prompt, parameters };
+    return { run: { name, text: printJson(graph.prompt) }, prompt: graph.prompt, notes: graph.notes, parameters };
   }
 
   /**

@@ -117,6 +117,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
       ...(run.graph?.name === null && { targets: undefined, files }),
       ...asked,
     };
+    for (const message of graph.notes) context.emit("warning", { node: null, message });
     const outcome = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
     if (outcome.status !== "success") await removeUnfinished(folder);
     const result = resultOf(outcome, signal, "The agent was closed.");

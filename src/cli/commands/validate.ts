@@ -4,7 +4,6 @@ import { type GraphError, promptError } from "../../graph/validation/graph-error
 import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/print.js";
 import { registry } from "../../nodes/index.js";
-import { collectLeftOut } from "../../render/convert-workflow.js";
 import { validateGraph } from "../../render/defaults.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, type Command, idList, pair } from "../command.js";
@@ -60,11 +59,9 @@ function verdictOf(path: string, args: Arguments, host: Host | undefined): Valid
     allowNetwork: networkOf(args),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
   };
-  const { leftOut, onWarning } = collectLeftOut();
   try {
-    const { graph, inputDir } = readGraph(path, { classAliases: options.classAliases, onWarning });
-    const verdict = validateGraph(graph, { ...options, inputDir: args.value("input") ?? inputDir });
-    return { ...verdict, warnings: [...leftOut.map((message) => ({ message })), ...verdict.warnings] };
+    const { graph, inputDir } = readGraph(path, { classAliases: options.classAliases });
+    return validateGraph(graph, { ...options, inputDir: args.value("input") ?? inputDir });
   } catch (error) {
     if (!(error instanceof LatentkitError) || !error.code.startsWith("graph.")) throw error;
     return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };

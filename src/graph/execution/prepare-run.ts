@@ -39,7 +39,15 @@ export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroun
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
     if (job.allowNetwork === false) refuseNetwork(nodes.values(), job.files);
-    return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: noteOf(graph) };
+    return {
+      roots,
+      leftOut: [],
+      nodes,
+      order,
+      cycles,
+      others: rest(graph, nodes, unchecked),
+      warnings: notesOf(graph),
+    };
   }
   const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, job, surroundings);
   if (!validation.ok || (leftOut.length > 0 && job.partial === false)) throw validationError(validation);
@@ -75,7 +83,7 @@ function leftOutWarnings(
   return [...all.slice(0, MAX_LEFT_OUT_WARNINGS), { nodeId: leftOut[0]!, message }];
 }
 
-const noteOf = ({ note }: Graph) => (note === undefined ? [] : [{ message: note }]);
+const notesOf = ({ notes }: Graph) => notes.map((message) => ({ message }));
 
 function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {
   const nodes = new Map<string, PreparedNode>();

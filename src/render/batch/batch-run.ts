@@ -32,8 +32,8 @@ export interface BatchGraph {
   readonly hash: string;
   /** Values that all items share; an item's own win. */
   readonly set: ItemValues;
-  /** Remark on the graph itself, reported once. */
-  readonly note?: string;
+  /** Remarks on the graph itself, reported once. */
+  readonly notes: readonly string[];
   /** Fault of an item with these values; undefined for one that can be rendered. */
   faultOf(values: ItemValues): LatentkitError | undefined;
   /** An item's values without those that the journal must not hold. */
@@ -77,7 +77,7 @@ export class BatchRun {
 
   /** Renders all items. Rejects where the journal cannot be opened or written, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
-    const { hash, prefixes, note } = this.graph;
+    const { hash, prefixes, notes } = this.graph;
     this.journal = await Journal.open({ ...this.options, hash, prefixes });
     const leave = onAbort(this.options.drain, () => this.runner.stop?.());
     try {
@@ -85,9 +85,7 @@ export class BatchRun {
       const { journal, total } = this.options;
       const { finished } = this.journal;
       this.emit({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
-      const warnings = this.journal.warnings();
-      if (note !== undefined) warnings.unshift(note);
-      for (const message of warnings) this.emit({ type: "warning", message });
+      for (const message of [...notes, ...this.journal.warnings()]) this.emit({ type: "warning", message });
       const broken = await this.renderEach(items);
       await this.window.takeAll();
       const failure = this.failure ?? broken;

@@ -191,12 +191,12 @@ export async function* runBatch(
   let work = Promise.resolve();
   try {
     await runner.ready(settable);
-    const { prompt, note } = parsed;
+    const { prompt, notes } = parsed;
     const { set = {}, redact } = job;
     const hash = batchHash(prompt, job, name);
     const redacted = createItemRedaction(prompt, redact);
     const grid = await gridOf(options.grid, run.outputDir, graph, redacted);
-    const batchGraph = { prompt, note, prefixes: prefixesOf(prompt, set), hash, set, faultOf, redacted };
+    const batchGraph = { prompt, notes, prefixes: prefixesOf(prompt, set), hash, set, faultOf, redacted };
     work = new BatchRun(batchGraph, runner, { ...run, signal }, queue).render(items).finally(() => queue.end());
     // it may reject while nobody waits for it yet
     work.catch(() => {});

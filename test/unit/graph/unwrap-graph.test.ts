@@ -25,7 +25,7 @@ describe("request bodies around a graph", () => {
     it(`are removed: ${name}`, () => {
       assert.equal(parseGraph(body).prompt, graph);
       assert.deepEqual(parseGraph(JSON.stringify(body)).prompt, graph);
-      assert.equal(parseGraph(body).note, undefined);
+      assert.deepEqual(parseGraph(body).notes, []);
       assert.equal(validateGraph(body, { registry }).ok, true);
     });
   }
@@ -89,10 +89,9 @@ describe("entries of a graph that are no nodes", () => {
   it("are removed with one warning", () => {
     const parsed = parseGraph({ ...graph, _comment: "made by hand", version: 1, extra_data: { a: 1 }, tags: [1] });
     assert.deepEqual(Object.keys(parsed.prompt), ["2", "10"]);
-    assert.equal(
-      parsed.note,
+    assert.deepEqual(parsed.notes, [
       'Graph: "_comment", "version", "extra_data", "tags" are not nodes, since they have no class_type; they are ignored.',
-    );
+    ]);
     const verdict = validateGraph({ ...graph, _comment: null }, { registry });
     assert.deepEqual(verdict.ok && verdict.warnings, [
       { message: 'Graph: "_comment" is not a node, since it has no class_type; it is ignored.' },
@@ -120,7 +119,7 @@ describe("entries of a graph that are no nodes", () => {
   it("are no graph on their own, and are quoted briefly", async () => {
     await refuses(() => parseGraph({ _comment: "x", a: {} }), "graph.invalid", /expected nodes by id, received none/);
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${"k".repeat(500)}${i}`, i]));
-    assert.ok(parseGraph({ ...graph, ...many }).note!.length < 400);
+    assert.ok(parseGraph({ ...graph, ...many }).notes[0]!.length < 400);
   });
 });
 

@@ -54,6 +54,20 @@ describe("createGraphAgent", () => {
     return { ...service, start, read, run: async (message: string) => read(await start(message)) };
   };
 
+  it("warns of nodes of an editor's file that are not in the graph", async () => {
+    const nodes = [
+      { id: 1, type: "LoadImage", inputs: [], widgets_values: ["lake.png", "image"] },
+      { id: 2, type: "SaveImage", inputs: [{ name: "images", type: "IMAGE", link: 1 }], widgets_values: ["a"] },
+      { id: 3, type: "Some Label", widgets_values: ["x"] },
+    ];
+    const { state, events } = await serve({ nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]] }).run("{}");
+    const message = "Workflow: node 3 (Some Label) is left out: its class is not known, and nothing is linked to it.";
+    assert.deepEqual(
+      [state, events.filter(({ event }) => event === "warning").map(({ data }) => data)],
+      ["succeeded", [{ node: null, message }]],
+    );
+  });
+
   it("writes in another folder when a run starts again: its lost worker may still write", async () => {
     const agent = open({ "1": lake, "2": save(["1", 0], "{{message}}") });
     const run = { id: "again", sessionKey: "s", message: "fox", name: null };

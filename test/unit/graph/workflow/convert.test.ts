@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { convertWorkflow, registry, validateGraph } from "latentkit";
+import { batch, convertWorkflow, createRenderer, executeGraph, registry, render, validateGraph } from "latentkit";
 import { coreWidgets } from "#src/graph/workflow/core-widgets.js";
 import { parseJson } from "#src/io/json/lossless.js";
 import { refuses } from "../../../helpers/errors.js";
-import { root } from "../../../helpers/folders.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
 
 const folder = join(root, "test/graphs/workflows");
 const names = readdirSync(folder).flatMap((name) => (name.endsWith(".api.json") ? [name.slice(0, -9)] : []));
@@ -20,6 +20,8 @@ const convert = (nodes: object[], links: Links = [], rest: object = {}) =>
 const preview = node(9, "PreviewImage", { inputs: [open("images", 1, "IMAGE")] });
 
 describe("graph/workflow/convert", () => {
+  const outputDir = temporaryFolder();
+
   it("has ten pairs", () => assert.equal(names.length, 10));
 
   for (const name of names) {
@@ -249,6 +251,34 @@ describe("graph/workflow/convert", () => {
     ]);
     const { warnings: found } = validateGraph({ ...workflow, nodes: [...workflow.nodes, node(5, "PreviewAny")] });
     assert.equal(found[0]?.message, warnings[0]);
+  });
+
+  it("says so wherever such a file runs", async () => {
+    const nodes = [
+      node(1, "EmptyImage", { widgets_values: [16, 8, 1, 0] }),
+      node(2, "SaveImage", { inputs: [open("images", 1, "IMAGE")], widgets_values: ["a"] }),
+      node(4, "Some Label", { widgets_values: ["x"] }),
+    ];
+    const workflow = { nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]] };
+    const expected = [
+      "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
+    ];
+    const options = { outputDir: outputDir() };
+    const renderer = createRenderer({ threads: 1 });
+    const told = async (events: AsyncIterable<{ type: string; message?: string }>) => {
+      const warnings = [];
+      for await (const { type, message } of events) if (type === "warning") warnings.push(message);
+      return warnings;
+    };
+    assert.deepEqual((await render(workflow, options)).warnings, expected);
+    try {
+      assert.deepEqual((await renderer.render({ graph: workflow, ...options })).warnings, expected);
+    } finally {
+      await renderer.close();
+    }
+    assert.deepEqual(await told(executeGraph(workflow, options)), expected);
+    assert.deepEqual(await told(executeGraph(workflow, { ...options, validate: false })), expected);
+    assert.deepEqual(await told(batch(workflow, [{ "2.filename_prefix": "b" }], options)), expected);
   });
 
   it("fills prefixes from every node of the file, warns of what names nothing", () => {
