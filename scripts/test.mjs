@@ -68,13 +68,14 @@ function has(tag) {
  * @returns {{ status: number, outcome: Outcome | undefined }}
  */
 function pass(options, files) {
-  const output = join(root, "build/test-outcome.json");
+  // relative: mocha takes a comma in a path for the end of the option
+  const output = "build/test-outcome.json";
   mkdirSync(join(root, "build"), { recursive: true });
-  rmSync(output, { force: true });
+  rmSync(join(root, output), { force: true });
   const reporter = ["--reporter", "scripts/test/reporter.cjs", "--reporter-option", `output=${output}`];
   const status = node(mocha, ...reporter, ...options, ...files);
   try {
-    return { status, outcome: JSON.parse(readFileSync(output, "utf8")) };
+    return { status, outcome: JSON.parse(readFileSync(join(root, output), "utf8")) };
   } catch {
     // mocha ended before its run did, and printed why
     return { status: status || 1, outcome: undefined };

@@ -23,7 +23,7 @@ import type { Agent, AgentGraphs, RunGraph } from "./agent.js";
 import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
 import { mayReferToAssets, readAssets } from "./asset-references.js";
 import { fillWorkflow } from "./fill-workflow.js";
-import { fillsOf } from "./message.js";
+import { fillsOf, unusedEvents } from "./message.js";
 import { readPromptFacts } from "./prompt-facts.js";
 import { createReporter } from "./run-reporter.js";
 
@@ -117,7 +117,9 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
       ...(run.graph?.name === null && { targets: undefined, files }),
       ...asked,
     };
-    for (const message of graph.notes) context.emit("warning", { node: null, message });
+    const unused = run.graph?.name === null ? undefined : unusedEvents(run.message);
+    for (const message of [...graph.notes, ...(unused === undefined ? [] : [unused])])
+      context.emit("warning", { node: null, message });
     const outcome = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
     if (outcome.status !== "success") await removeUnfinished(folder);
     const result = resultOf(outcome, signal, "The agent was closed.");

@@ -27,6 +27,14 @@ export function fillsOf(message: string, parameters: readonly Parameter[]): Reco
   return fills;
 }
 
+/** A sentence on events before a JSON object, of whose values they are none; undefined where there are none. */
+export function unusedEvents(message: string): string | undefined {
+  const lines = EVENT_LINES.exec(message)?.[0];
+  if (lines === undefined || readObject(message) === undefined) return undefined;
+  const count = lines.split("\n").length - 1;
+  return `${count === 1 ? "An event" : `${count} events`} before the message ${count === 1 ? "is" : "are"} not used: the message is a JSON object, which sets values alone.`;
+}
+
 /** Reads a JSON object, after the lines of pending events; undefined for a plain text. */
 function readObject(message: string): Record<string, unknown> | undefined {
   const text = message.replace(EVENT_LINES, "").trim();

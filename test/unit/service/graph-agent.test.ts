@@ -68,6 +68,20 @@ describe("createGraphAgent", () => {
     );
   });
 
+  it("warns of waiting events that a JSON message has no place for", async () => {
+    const { runs, read } = serve({ "1": lake, "2": save(["1", 0], "{{name}}") });
+    for (const text of ["one", "two"]) await runs.queueWake({ sessionKey: "s", text });
+    const { runId } = await runs.start({ origin: "agent", message: '{"name": "a"}', sessionKey: "s" });
+    const { state, events } = await read(runId);
+    assert.deepEqual(
+      [state, events.filter(({ event }) => event === "warning").map(({ data }) => data.message)],
+      [
+        "succeeded",
+        ["2 events before the message are not used: the message is a JSON object, which sets values alone."],
+      ],
+    );
+  });
+
   it("writes in another folder when a run starts again: its lost worker may still write", async () => {
     const agent = open({ "1": lake, "2": save(["1", 0], "{{message}}") });
     const run = { id: "again", sessionKey: "s", message: "fox", name: null };
