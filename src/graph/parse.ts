@@ -32,13 +32,12 @@ export interface Graph {
   classOf(classType: string): string;
 }
 
-/** Sentences that belong to graphs which were made of other files. */
-const NOTES = new WeakMap<object, readonly string[]>();
+/** Holds the sentences that belong to a graph which was made of another file. */
+const NOTES = Symbol("notes");
 
 /** Returns the graph, with sentences about its making that `parseGraph` finds. */
 export function withNotes<Graph extends object>(graph: Graph, notes: readonly string[]): Graph {
-  if (notes.length > 0) NOTES.set(graph, notes);
-  return graph;
+  return notes.length === 0 ? graph : Object.defineProperty(graph, NOTES, { value: notes });
 }
 
 /**
@@ -75,8 +74,10 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
   }
   if (ids.length === 0 && ignored.length > 0) throw invalid("Graph: expected nodes by id, received none.");
   const aliases = options.classAliases ?? {};
-  return { prompt, ids, notes: [...(NOTES.get(graph) ?? []), ...ignoredNotes(ignored)], classOf: aliasesOf(aliases) };
+  return { prompt, ids, notes: [...notesOf(graph), ...ignoredNotes(ignored)], classOf: aliasesOf(aliases) };
 }
+
+const notesOf = (graph: { readonly [NOTES]?: readonly string[] }): readonly string[] => graph[NOTES] ?? [];
 
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);
 
