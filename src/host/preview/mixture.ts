@@ -30,7 +30,7 @@ export function componentOf(basis: Basis, colours: readonly (readonly number[])[
 
 /** Latents of one item, by channel, from a place of each in an array on. */
 export interface Item {
-  readonly values: Float32Array;
+  readonly values: Float32Array | Float64Array;
   readonly starts: readonly number[];
 }
 
