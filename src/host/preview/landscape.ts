@@ -1,3 +1,4 @@
+import { chance, noise, Outline, ridge, within } from "./outline.js";
 import { type Contents, PIGMENTS, type Pigment } from "./scene.js";
 
 /** Arrangements that the landscape of a prompt has. */
@@ -27,6 +28,8 @@ const TREES = 8;
 const MIRRORED = 0.85;
 const ANIMAL_HEIGHT = 0.26;
 const BRANCHES = 5;
+/** Depths of the edges of swells in a field. */
+const SWELLS = [0.12, 0.3, 0.55];
 
 /** Draws all layouts of a landscape with these contents; without any there is one, which is all of the first pigment. */
 export function layoutsOf(contents: Contents | undefined, rows: number, columns: number): Amounts[] {
@@ -39,11 +42,11 @@ export function layoutsOf(contents: Contents | undefined, rows: number, columns:
 
 function draw(layout: Layout, contents: Contents, rows: number, columns: number): Amounts {
   const amounts = PIGMENTS.map(() => new Float64Array(rows * columns));
-  const cell = new Cell(layout, contents, 1.2 / rows);
+  const cell = new Cell(layout, contents, rows, columns);
   for (let i = 0; i < rows * columns; i++) {
-    const [row, column] = [Math.floor(i / columns), i % columns];
-    cell.paint((column + 0.5 - columns / 2) / rows, (row + 0.5) / rows);
-    for (const [k, amount] of amounts.entries()) amount[i] = cell.amounts[k]!;
+    const row = Math.floor(i / columns);
+    cell.paint(((i % columns) + 0.5 - columns / 2) / rows, (row + 0.5) / rows);
+    for (let k = 0; k < amounts.length; k++) amounts[k]![i] = cell.amounts[k]!;
   }
   return amounts;
 }
@@ -75,16 +78,33 @@ function arranged(seed: number, aspect: number): Layout {
 
 const slotOf = Object.fromEntries(PIGMENTS.map((name, k) => [name, k])) as Readonly<Record<Pigment, number>>;
 
-/** What is painted on one cell. */
+/** Paint on one cell. */
 class Cell {
   readonly amounts = new Float64Array(PIGMENTS.length);
 
-  /** `soft`: width of an edge. */
+  /** Width of an edge. */
+  readonly #soft: number;
+  readonly #far: Outline;
+  readonly #near: Outline;
+  readonly #bank: Outline;
+  readonly #swells: readonly Outline[];
+
   constructor(
     private readonly layout: Layout,
     private readonly contents: Contents,
-    private readonly soft: number,
-  ) {}
+    rows: number,
+    columns: number,
+  ) {
+    const { seed, horizon, height } = layout;
+    const outline = (at: (x: number) => number) => new Outline(at, rows, columns);
+    this.#soft = 1.2 / rows;
+    this.#far = outline((x) => horizon - 0.02 - 0.27 * height * ridge(x * 3.1 + 9, 20 + seed));
+    this.#near = outline((x) => horizon - 0.004 - 0.14 * height * ridge(x * 4.3 + 5, 40 + seed));
+    this.#bank = outline((x) => 0.95 - 0.13 * ridge(x * 1.9 + 3, 80 + seed));
+    this.#swells = SWELLS.map((depth, k) =>
+      outline((x) => depth + 0.16 * (ridge(x * 1.6 + 7 * k, 100 + seed + k) - 0.5)),
+    );
+  }
 
   paint(x: number, y: number): void {
     const { horizon } = this.layout;
@@ -104,7 +124,7 @@ class Cell {
   }
 
   #paintDistance(x: number, y: number): void {
-    const { seed, horizon, height, light, stars } = this.layout;
+    const { seed, horizon, light, stars } = this.layout;
     const low = y / horizon;
     this.#over("skyTop", 1);
     this.#over("skyLow", low * low);
@@ -112,17 +132,17 @@ class Cell {
     const distance = Math.sqrt(dx * dx + dy * dy);
     const near = Math.max(0, 1 - distance / GLOW);
     this.#over("glow", 0.6 * near * near);
-    const drift = ridge(y * 5, 60 + seed) + 0.35 * ridge(x * 1.7 + 2 * y, 70 + seed) + 0.2 * ridge(x * 4.5, 75 + seed);
-    this.#over("cloud", 0.5 * within(drift, 0.72, 0.4) * (1 - 0.6 * low));
+    const drift = noise(y * 7, 60 + seed) + 0.5 * noise(y * 15, 65 + seed) + 0.6 * noise(x * 1.7 + 2 * y, 70 + seed);
+    this.#over("cloud", 0.5 * within(drift, 1.05, 0.5) * (1 - 0.6 * low));
     if (this.contents.stars) {
       for (const star of stars) {
         const apart = Math.max(Math.abs(x - star.x), Math.abs(y - star.y));
-        if (apart < 0.5 * this.soft) this.#over("star", star.light);
+        if (apart < 0.5 * this.#soft) this.#over("star", star.light);
       }
     }
     this.#over("light", 1 - this.#below(distance, LIGHT_RADIUS));
-    this.#over("far", this.#below(y, horizon - 0.02 - 0.27 * height * ridge(x * 3.1 + 9, 20 + seed)));
-    this.#over("near", this.#below(y, horizon - 0.004 - 0.14 * height * ridge(x * 4.3 + 5, 40 + seed)));
+    this.#over("far", this.#below(y, this.#far.at(x)));
+    this.#over("near", this.#below(y, this.#near.at(x)));
   }
 
   #paintWater(x: number, y: number): void {
@@ -136,21 +156,22 @@ class Cell {
   }
 
   #paintLand(x: number, y: number): void {
-    const { seed, horizon } = this.layout;
+    const { horizon } = this.layout;
     const depth = (y - horizon) / (1 - horizon);
     this.#over("field", 1);
     this.#over("meadow", depth * depth);
-    for (const [k, edge] of [0.12, 0.3, 0.55].entries()) {
-      const swell = edge + 0.16 * (ridge(x * 1.6 + 7 * k, 100 + seed + k) - 0.5);
-      this.#over(k === 1 ? "field" : "meadow", 0.45 * this.#below(depth, swell));
-      this.#over("glow", 0.12 * this.#below(depth, swell) * within(swell + 0.12 - depth, 0, 0.12));
+    for (const [k, outline] of this.#swells.entries()) {
+      const swell = outline.at(x);
+      const below = this.#below(depth, swell);
+      this.#over(k === 1 ? "field" : "meadow", 0.45 * below);
+      this.#over("glow", 0.12 * below * within(swell + 0.12 - depth, 0, 0.12));
     }
   }
 
   #paintFront(x: number, y: number): void {
-    const { seed, trees, animal } = this.layout;
+    const { trees, animal } = this.layout;
     const { contents } = this;
-    this.#over("bank", this.#below(y, 0.95 - 0.13 * ridge(x * 1.9 + 3, 80 + seed)));
+    this.#over("bank", this.#below(y, this.#bank.at(x)));
     if (contents.trees) {
       for (const { x: trunk, foot, height } of trees) {
         const up = (foot - y) / height;
@@ -166,7 +187,7 @@ class Cell {
 
   /** A fox, cat, dog or wolf that sits and looks to the right; 1 is its height. */
   #paintAnimal(x: number, up: number): void {
-    const soft = this.soft / ANIMAL_HEIGHT;
+    const soft = this.#soft / ANIMAL_HEIGHT;
     const part = (
       pigment: Pigment,
       [left, height]: readonly [number, number],
@@ -195,39 +216,6 @@ class Cell {
 
   /** 0 before an edge, 1 beyond it. */
   #below(value: number, edge: number): number {
-    return within(value, edge - this.soft / 2, this.soft);
+    return within(value, edge - this.#soft / 2, this.#soft);
   }
-}
-
-/** Rises smoothly from 0 at `from` to 1 over a width. */
-function within(value: number, from: number, width: number): number {
-  const t = Math.min(1, Math.max(0, (value - from) / width));
-  return t * t * (3 - 2 * t);
-}
-
-/** Outline of hills in 0 … 1, of waves of falling length and height. */
-function ridge(x: number, salt: number): number {
-  let [sum, height, scale] = [0, 0.5, 1];
-  for (let octave = 0; octave < 4; octave++) {
-    sum += height * noise(x * scale, salt * 7 + octave);
-    height *= 0.5;
-    scale *= 2.1;
-  }
-  return sum;
-}
-
-/** Smooth noise along a line, in 0 … 1. */
-function noise(x: number, salt: number): number {
-  const before = Math.floor(x);
-  const t = x - before;
-  const [from, to] = [chance(before, salt), chance(before + 1, salt)];
-  return from + (to - from) * t * t * (3 - 2 * t);
-}
-
-/** A number in 0 … 1 that follows from two whole numbers. */
-function chance(at: number, salt: number): number {
-  let bits = Math.imul(at, 0x9e3779b1) ^ Math.imul(salt + 1, 0x85ebca6b);
-  bits = Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d);
-  bits = Math.imul(bits ^ (bits >>> 12), 0x297a2d39);
-  return ((bits ^ (bits >>> 15)) >>> 0) / 2 ** 32;
 }

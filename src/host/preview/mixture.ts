@@ -23,8 +23,12 @@ export function componentOf(basis: Basis, colours: readonly (readonly number[])[
     return sum;
   });
   const variance = new Float64Array(planes.length);
-  for (const amplitude of amplitudes)
-    for (let i = 0; i < variance.length; i++) variance[i]! += (spread * COLOUR_SPREAD * amplitude[i]!) ** 2;
+  for (const amplitude of amplitudes) {
+    for (let i = 0; i < variance.length; i++) {
+      const deviation = spread * COLOUR_SPREAD * amplitude[i]!;
+      variance[i]! += deviation * deviation;
+    }
+  }
   return { basis, centre, variance };
 }
 

@@ -2,7 +2,7 @@ import { createGenerator } from "../../tensor/random.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { type Colour, type FoundWord, foundWord, isEmpty, type Part, wordsOf } from "./words.js";
 
-/** What a landscape has, besides sky, light, hills and ground. */
+/** Contents of a landscape, besides sky, light, hills and ground. */
 export interface Contents {
   readonly water: boolean;
   readonly trees: boolean;
