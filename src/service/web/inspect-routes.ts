@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../hooks/clock.js";
 import { HookError } from "../hooks/hook-error.js";
+import { arrivalLimits } from "../hooks/http/arrival.js";
 import { readBodyBytes } from "../hooks/http/body.js";
 import type { Call, Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
@@ -22,7 +23,7 @@ const THREAD_MIB = 512;
 export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
   const { comfy_api: runsAny } = config.web;
   const served = () => (agent.graphs?.names ?? []).map((name) => ({ name, text: agent.graphs!.find(name)!.text }));
-  const timeoutMs = 2 * config.limits.header_seconds * 1000;
+  const arrival = arrivalLimits(config.limits, clock);
   let active = 0;
   const respond = async ({ req, res }: Call, maxBytes: number, toDo: () => Inspecting) => {
     if (active >= MOST_INSPECTIONS) {
@@ -32,7 +33,7 @@ export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
     }
     active += 1;
     try {
-      const bytes = await readBodyBytes(req, res, { maxBytes, timeoutMs, clock, takesAnyType: true });
+      const bytes = await readBodyBytes(req, res, { maxBytes, ...arrival, takesAnyType: true });
       const json = await inThread({ bytes, ...toDo() }, clock);
       sendBytes(req, res, { status: 200, bytes: Buffer.from(json) });
     } finally {

@@ -4,10 +4,9 @@ import { LatentkitError } from "../../../../base/errors.js";
 import { decodePicture } from "../../../../io/pictures/decode.js";
 import { type DecodedFrames, encodePng } from "../../../../io/png/png.js";
 import { HookError } from "../../hook-error.js";
-import { AWAITS_CONTINUE } from "../../http/body.js";
+import { arrivalLimits } from "../../http/arrival.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
-import { keepConnection } from "../../http/linger.js";
 import { sendJson } from "../../http/responses.js";
 import type { Asset } from "../assets/asset-files.js";
 import { readParts } from "../assets/multipart.js";
@@ -50,14 +49,9 @@ export function uploadRoutes(
   };
 
   const receive = async ({ req, res }: Call): Promise<UploadForm> => {
-    if (Number(req.headers["content-length"] ?? 0) > limits.upload_bytes + 64 * 1024) {
-      throw new HookError("payload_too_large");
-    }
     const form = new UploadForm(assets, limits.upload_bytes);
     try {
-      if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
-      await readParts(req, form, { silenceMs: limits.header_seconds * 1000, clock: context.clock });
-      keepConnection(res);
+      await readParts(req, res, form, { maxBytes: limits.upload_bytes, ...arrivalLimits(limits, context.clock) });
       if (form.upload === undefined) throw new HookError("invalid_request", "the form has no part image");
       return form;
     } catch (error) {

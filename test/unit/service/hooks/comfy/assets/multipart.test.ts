@@ -11,7 +11,10 @@ const part = (name: string, value: string) =>
 const END = "--edge--\r\n";
 
 /** Sends a body in pieces and returns the parts that were read, or the error. */
-async function partsOf(pieces: readonly string[], { type = TYPE, silenceMs = 2000, isCut = false } = {}) {
+async function partsOf(
+  pieces: readonly string[],
+  { type = TYPE, silenceMs = 2000, isCut = false, maxBytes = 1_000_000 } = {},
+) {
   const read: [string, string][] = [];
   const outcome = new Promise<unknown>((resolve) => {
     server.once("request", async (req, res) => {
@@ -23,7 +26,8 @@ async function partsOf(pieces: readonly string[], { type = TYPE, silenceMs = 200
         },
         end: () => {},
       };
-      const error = await readParts(req, sink, { silenceMs, clock: systemClock }).catch((error: unknown) => error);
+      const limits = { maxBytes, silenceMs, bytesPerSecond: 1, clock: systemClock };
+      const error = await readParts(req, res, sink, limits).catch((error: unknown) => error);
       res.end();
       resolve(error);
     });
@@ -93,6 +97,14 @@ describe("readParts", () => {
       part("a", "").repeat(65) + END,
     ]) {
       assert.equal((await partsOf([body])).error?.kind, "invalid_request", body.slice(0, 40));
+    }
+  });
+
+  it("refuses what goes on before the first part or after the last one, beyond any form of such a file", async () => {
+    const much = "x".repeat(80_000);
+    for (const body of [much, part("a", "1") + END + much]) {
+      assert.equal((await partsOf([body], { maxBytes: 10_000 })).error?.kind, "payload_too_large");
+      assert.notEqual((await partsOf([body])).error?.kind, "payload_too_large");
     }
   });
 
