@@ -4,9 +4,18 @@ import { HookError } from "../hook-error.js";
 import { Arrival, type ArrivalLimits } from "./arrival.js";
 import { keepConnection } from "./linger.js";
 
-/** Thrown where the client left before its body was complete: nothing is sent and nothing runs. */
+/** Thrown where the client left before its body was complete or its response begun: nothing is sent and nothing runs. */
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
+}
+
+/** Signal that aborts with ClientGone once the client of a response leaves, or has it whole. */
+export function clientSignal(res: ServerResponse): AbortSignal {
+  const client = new AbortController();
+  const leave = () => client.abort(new ClientGone("the client left"));
+  if (res.destroyed) leave();
+  else res.once("close", leave);
+  return client.signal;
 }
 
 /** Marks requests whose client waits for "100 Continue", which `readJsonBody` sends. */
