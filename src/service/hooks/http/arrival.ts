@@ -23,6 +23,8 @@ export class Arrival {
   #leftMs: number;
   #since = 0;
   #timer: Timer | undefined;
+  /** Changes with the beginning and the end of each wait. */
+  #turn = 0;
 
   constructor(limits: ArrivalLimits) {
     this.#limits = limits;
@@ -33,13 +35,20 @@ export class Arrival {
   wait(onLate: () => void): void {
     const { clock, silenceMs } = this.#limits;
     this.#since = clock.monotonic();
-    this.#timer = clock.setTimer(Math.min(silenceMs, this.#leftMs), onLate);
+    this.#turn += 1;
+    const turn = this.#turn;
+    const check = () => {
+      if (this.#turn === turn) onLate();
+    };
+    // bytes that came while the event loop was held up are read before the check
+    this.#timer = clock.setTimer(Math.min(silenceMs, this.#leftMs), () => setImmediate(check));
   }
 
   /** Ends the wait. Its bytes allow as much time as they may take. */
   end(bytes: number): void {
     const { clock, bytesPerSecond } = this.#limits;
     this.#timer?.cancel();
+    this.#turn += 1;
     this.#leftMs += (bytes / bytesPerSecond) * 1000 - (clock.monotonic() - this.#since);
   }
 }

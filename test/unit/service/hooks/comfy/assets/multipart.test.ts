@@ -13,7 +13,7 @@ const END = "--edge--\r\n";
 /** Sends a body in pieces and returns the parts that were read, or the error. */
 async function partsOf(
   pieces: readonly string[],
-  { type = TYPE, silenceMs = 2000, isCut = false, maxBytes = 1_000_000 } = {},
+  { type = TYPE, silenceMs = 2000, isCut = false, maxBytes = 1_000_000, busyMs = 0 } = {},
 ) {
   const read: [string, string][] = [];
   const outcome = new Promise<unknown>((resolve) => {
@@ -35,9 +35,15 @@ async function partsOf(
   const { port } = server.address() as AddressInfo;
   const sent = request({ port, method: "POST", headers: { "content-type": type } });
   sent.on("error", () => {});
-  for (const piece of pieces) await new Promise((resolve) => sent.write(piece, "latin1", resolve));
+  for (const piece of pieces) {
+    const written = new Promise((resolve) => sent.write(piece, "latin1", resolve));
+    // the piece has left, and nobody can read it
+    for (const end = performance.now() + busyMs; performance.now() < end; );
+    await written;
+    if (busyMs > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
   if (isCut) sent.destroy();
-  else if (silenceMs >= 1000) sent.end();
+  else if (silenceMs >= 1000 || busyMs > 0) sent.end();
   const error = await outcome;
   sent.destroy();
   return { read, error: error as { kind?: string; name?: string; message: string } | undefined };
@@ -106,6 +112,12 @@ describe("readParts", () => {
       assert.equal((await partsOf([body], { maxBytes: 10_000 })).error?.kind, "payload_too_large");
       assert.notEqual((await partsOf([body])).error?.kind, "payload_too_large");
     }
+  });
+
+  it("bytes that came while the service was busy are in time", async () => {
+    const body = part("a", "1") + END;
+    const pieces = Array.from({ length: 4 }, (_, at) => body.slice(at * 20, at === 3 ? undefined : (at + 1) * 20));
+    assert.deepEqual(await partsOf(pieces, { silenceMs: 100, busyMs: 250 }), { read: [["a", "1"]], error: undefined });
   });
 
   it("silence ends the wait, and so does a client that leaves", async () => {
