@@ -11,7 +11,7 @@ import type { Inspected, Inspecting } from "./inspect-thread.js";
 const MOST_BYTES = 32 * 2 ** 20;
 /** Most files and graphs that are read or inspected at once. */
 const MOST_INSPECTIONS = 4;
-const INSPECTION_MS = 15_000;
+const INSPECTION_MS = 60_000;
 const THREAD_MIB = 512;
 
 // decisions 285, 299
