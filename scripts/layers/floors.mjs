@@ -103,6 +103,7 @@ export const FLOORS = {
     "asset-routes job-routes job-events classic/",
     "comfy-routes",
   ],
+  "service/hooks/comfy/classic": ["pictures/", "*"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 

@@ -4,12 +4,13 @@ import { join, relative, sep } from "node:path";
 import { build } from "esbuild";
 
 /** Modules that are loaded by their paths, beside the exports: from bin, and programs of threads and processes. */
-const PROGRAMS = [
+export const PROGRAMS = [
   "cli/main.js",
   "cli/reproducible/child.js",
   "host/checkpoint/runtime/child.js",
   "native/cuda/trial.js",
   "render/threads/thread.js",
+  "service/hooks/comfy/classic/pictures/picture-thread.js",
   "service/start-worker.js",
   "service/start.js",
   "service/store-runners.js",

@@ -14,7 +14,7 @@ import { HookError, REFUSALS } from "./hooks/hook-error.js";
 import { type HookLog, LOGGER } from "./hooks/hook-log.js";
 import { AWAITS_CONTINUE } from "./hooks/http/body.js";
 import { enterConnection } from "./hooks/http/connection.js";
-import { LINGER_MS, prepareResponse } from "./hooks/http/linger.js";
+import { prepareResponse } from "./hooks/http/linger.js";
 import { errorBody, sendError, sendJson } from "./hooks/http/responses.js";
 import type { HookService } from "./hooks/service.js";
 import { createLogger } from "./log.js";
@@ -83,8 +83,9 @@ export function createServer(options: ServerOptions): ListeningServer {
       // checked below: Node's own response has no body
       requireHostHeader: false,
       headersTimeout,
-      // the last resort: the body has its own time-out, which sends a 408, and so has a lingering connection
-      requestTimeout: 2 * headersTimeout + LINGER_MS + LAST_BYTES_MS,
+      // of a whole request, whatever its size: who reads a body limits its time (hooks/http/arrival.ts), and so does a
+      // connection that lingers
+      requestTimeout: 0,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),
     },
     // before any work for a request: pipelined requests beyond the limit are cut here

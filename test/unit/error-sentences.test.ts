@@ -193,7 +193,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
         return load.call(loader, name, ...rest);
       };
       try {
-        await openWithSharp(new Uint8Array(), "webp", async () => 0);
+        await openWithSharp(new Uint8Array(), { kind: "webp", maxPixels: 1 }, async () => 0);
       } finally {
         loader._load = load;
       }

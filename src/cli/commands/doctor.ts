@@ -14,7 +14,7 @@ import type { Arguments, Command } from "../command.js";
 import { hostHelp, hostOptions } from "../host.js";
 
 /** Time of one provider's trial. */
-const TRIAL_MS = 20_000;
+const TRIAL_MS = 60_000;
 
 interface Finding {
   readonly name: string;

@@ -1,8 +1,8 @@
 import type { Metadata } from "sharp";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { type DecodedFrames, decodePngFrames, decodePngFramesHere } from "../png/png.js";
+import { type DecodedFrames, decodePngFrames, decodePngFramesHere, MAX_PIXELS } from "../png/png.js";
 import { type PictureKind, pictureKind } from "./kind.js";
-import { openWithSharp } from "./sharp.js";
+import { openWithSharp, type Reading } from "./sharp.js";
 
 /** Formats that are read. */
 const READ: ReadonlySet<PictureKind> = new Set(["png", "jpeg", "webp", "avif", "gif", "tiff"]);
@@ -12,12 +12,23 @@ export const READ_NAMES = "PNG, JPEG, WebP, AVIF, GIF or TIFF";
 
 export const isRead = (kind: PictureKind | undefined): kind is PictureKind => kind !== undefined && READ.has(kind);
 
+export interface DecodeOptions {
+  /** PNG files are decoded in the calling thread. */
+  readonly isBlocking?: boolean;
+  /** Most pixels of the frames that are read, told by the file's head before anything is decoded. Default: 2^27. */
+  readonly maxPixels?: number;
+}
+
 /**
  * Reads a picture of any format by its content, as a viewer shows it: turned by its EXIF orientation, its colours in sRGB
  * (PNG files as they are), 8 or 16 bits a sample, the first `limit` frames of an animation or pages of a TIFF. PNG files
- * natively, and with `isBlocking` in the calling thread, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
+ * natively, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
  */
-export async function decodePicture(bytes: Uint8Array, limit?: number, isBlocking = false): Promise<DecodedFrames> {
+export async function decodePicture(
+  bytes: Uint8Array,
+  limit?: number,
+  { isBlocking = false, maxPixels = MAX_PIXELS }: DecodeOptions = {},
+): Promise<DecodedFrames> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
   if (!isRead(kind)) {
     const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);
@@ -25,39 +36,36 @@ export async function decodePicture(bytes: Uint8Array, limit?: number, isBlockin
     throw new LatentkitError("picture.invalid", message, { received });
   }
   // decision 242
-  if (kind === "png") return isBlocking ? decodePngFramesHere(bytes, limit) : decodePngFrames(bytes, limit);
-  const metadata = await openWithSharp(bytes, kind, (image) => image.metadata());
+  if (kind === "png") {
+    return isBlocking ? decodePngFramesHere(bytes, limit, maxPixels) : decodePngFrames(bytes, limit, maxPixels);
+  }
+  const metadata = await openWithSharp(bytes, { kind, maxPixels }, (image) => image.metadata());
   const { pages = 1 } = metadata;
   const frames = Math.min(limit ?? pages, pages);
   try {
-    return await decoded(bytes, kind, metadata, frames);
+    return await decoded(bytes, { kind, frames, maxPixels }, metadata);
   } catch (error) {
     // pages of several sizes are no batch
     if (frames > 1 && kind === "tiff" && /page/i.test((error as Error).message))
-      return decoded(bytes, kind, metadata, 1);
+      return decoded(bytes, { kind, frames: 1, maxPixels }, metadata);
     throw error;
   }
 }
 
 async function decoded(
   bytes: Uint8Array,
-  kind: PictureKind,
+  reading: Required<Reading>,
   { depth, space, bitsPerSample }: Metadata,
-  frames: number,
 ): Promise<DecodedFrames> {
+  const { kind, frames } = reading;
   const isDeep = depth !== "uchar";
-  const { data, info } = await openWithSharp(
-    bytes,
-    kind,
-    (image) => {
-      const turned = image.autoOrient();
-      const converted = isDeep
-        ? turned.toColourspace(space === "grey16" ? "grey16" : "rgb16").raw({ depth: "ushort" })
-        : turned.raw();
-      return converted.timeout({ seconds: MOST_SECONDS }).toBuffer({ resolveWithObject: true });
-    },
-    frames,
-  );
+  const { data, info } = await openWithSharp(bytes, reading, (image) => {
+    const turned = image.autoOrient();
+    const converted = isDeep
+      ? turned.toColourspace(space === "grey16" ? "grey16" : "rgb16").raw({ depth: "ushort" })
+      : turned.raw();
+    return converted.timeout({ seconds: MOST_SECONDS }).toBuffer({ resolveWithObject: true });
+  });
   const { width, channels } = info;
   const size = { width, height: info.height / frames, channels, frames, isKeyed: false };
   if (!isDeep) return { ...size, bitDepth: 8, data };

@@ -3,9 +3,6 @@ import { LatentkitError } from "../../base/errors.js";
 import { loadSharp } from "../../base/lazy-packages.js";
 import { KIND_NAMES, type PictureKind } from "./kind.js";
 
-/** Limit of pixels of a file, all frames together, checked before they are allocated. */
-const MAX_PIXELS = 2 ** 27;
-
 /** The package sharp. Fails with picture.needs-sharp where it is missing; `purpose` begins the sentence. */
 export function requireSharp(purpose: string): ReturnType<typeof loadSharp> {
   try {
@@ -16,24 +13,32 @@ export function requireSharp(purpose: string): ReturnType<typeof loadSharp> {
   }
 }
 
+/** Part of a file that is read. */
+export interface Reading {
+  readonly kind: PictureKind;
+  /** Number of frames, from the first on. Default: 1. */
+  readonly frames?: number;
+  /** Limit of their pixels, checked before these are allocated. */
+  readonly maxPixels: number;
+}
+
 /** Lets sharp read the first frames of a file. Fails with picture.needs-sharp, picture.invalid and picture.too-large. */
 export async function openWithSharp<T>(
   bytes: Uint8Array,
-  kind: PictureKind,
+  { kind, frames = 1, maxPixels }: Reading,
   read: (image: Sharp) => Promise<T>,
-  frames = 1,
 ): Promise<T> {
   const name = KIND_NAMES[kind];
   const sharp = requireSharp(`Reading ${name} file`);
   try {
     // "truncated" is the strictest that lets the warnings of sound files pass
-    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: "truncated", pages: frames });
+    const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: "truncated", pages: frames });
     return await read(image);
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const { message } = error as Error;
     if (/pixel limit/i.test(message)) {
-      const expected = `at most ${MAX_PIXELS} pixels in all frames`;
+      const expected = `at most ${maxPixels} pixels in all frames`;
       throw new LatentkitError(
         "picture.too-large",
         `Picture: expected ${expected}, received more.`,

@@ -48,7 +48,7 @@ export const ENCODE_RULES: OptionRules<EncodePngOptions> = {
 };
 
 /** Limit of pixels, checked before anything is allocated. */
-const MAX_PIXELS = 2 ** 27;
+export const MAX_PIXELS = 2 ** 27;
 
 /** Limit of a side in the PNG format. */
 const MAX_SIDE = 2 ** 31 - 1;
@@ -138,17 +138,21 @@ function checkLevel(level = 4): number {
  * allocated, for more than 2^27 pixels, a text of more than 2^24 bytes, or 2^26 bytes of texts.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
-  const { text, ...image } = await decoded(bytes, (native) => native.decodePng(bytes, MAX_PIXELS));
+  const { text, ...image } = await decoded(bytes, MAX_PIXELS, (native) => native.decodePng(bytes, MAX_PIXELS));
   return { ...image, text: Object.fromEntries(text) };
 }
 
 /**
  * Reads the first `limit` frames of a PNG file as a viewer shows them: composited, and turned by the EXIF orientation.
- * The samples lie in a buffer of `takeMemory`. Fails as decodePng, whose limit holds for all frames together.
+ * The samples lie in a buffer of `takeMemory`. Fails as decodePng, with `maxPixels` for all frames together.
  */
-export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Promise<DecodedFrames> {
-  return decoded(bytes, async (native) => {
-    const { samples, byteLength, ...frames } = await native.decodePngFrames(bytes, MAX_PIXELS, limit);
+export async function decodePngFrames(
+  bytes: Uint8Array,
+  limit = MAX_PIXELS,
+  maxPixels = MAX_PIXELS,
+): Promise<DecodedFrames> {
+  return decoded(bytes, maxPixels, async (native) => {
+    const { samples, byteLength, ...frames } = await native.decodePngFrames(bytes, maxPixels, limit);
     const data = new Uint8Array(takeMemory(byteLength));
     native.takeSamples(samples, data);
     return framesOf(frames, data);
@@ -156,18 +160,18 @@ export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Pr
 }
 
 /** Reads frames like `decodePngFrames`, but before it returns. */
-export function decodePngFramesHere(bytes: Uint8Array, limit = MAX_PIXELS): DecodedFrames {
-  checkFile(bytes);
+export function decodePngFramesHere(bytes: Uint8Array, limit = MAX_PIXELS, maxPixels = MAX_PIXELS): DecodedFrames {
+  checkFile(bytes, maxPixels);
   const native = loadNative();
   let data: Uint8Array<ArrayBuffer> | undefined;
   try {
-    const { byteLength, ...frames } = native.inspectPngFrames(bytes, MAX_PIXELS, limit);
+    const { byteLength, ...frames } = native.inspectPngFrames(bytes, maxPixels, limit);
     data = new Uint8Array(takeMemory(byteLength));
-    native.decodePngFramesHere(data, bytes, MAX_PIXELS, limit);
+    native.decodePngFramesHere(data, bytes, maxPixels, limit);
     return framesOf(frames, data);
   } catch (error) {
     if (data !== undefined) returnMemory(data.buffer);
-    throw decodingFailed(error, bytes);
+    throw decodingFailed(error, bytes, maxPixels);
   }
 }
 
@@ -176,30 +180,34 @@ const framesOf = (frames: Omit<DecodedFrames, "data">, data: Uint8Array<ArrayBuf
   data: frames.bitDepth === 16 ? new Uint16Array(data.buffer) : data,
 });
 
-async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
-  checkFile(bytes);
+async function decoded<T>(
+  bytes: Uint8Array,
+  maxPixels: number,
+  decode: (native: NativeBindings) => Promise<T>,
+): Promise<T> {
+  checkFile(bytes, maxPixels);
   try {
     return await decode(loadNative());
   } catch (error) {
-    throw decodingFailed(error, bytes);
+    throw decodingFailed(error, bytes, maxPixels);
   }
 }
 
-function checkFile(bytes: Uint8Array): void {
+function checkFile(bytes: Uint8Array, maxPixels: number): void {
   if (!(bytes instanceof Uint8Array)) {
     throw new LatentkitError("png.invalid", `PNG: expected the bytes of a file, received ${describe(bytes)}.`);
   }
-  refuseLarge(bytes);
+  refuseLarge(bytes, maxPixels);
 }
 
-function decodingFailed(error: unknown, bytes: Uint8Array): LatentkitError {
+function decodingFailed(error: unknown, bytes: Uint8Array, maxPixels: number): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const { message, status } = error as Error & { status?: string };
   // without the name of the native function
   const reason = message.replace(/^\w+: /, "").replace(/(?<!\.)\.+$/, "");
   if (status !== "too-large") return new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
   if (/pixels/.test(reason)) {
-    const expected = `at most ${MAX_PIXELS} pixels in all frames of an animation`;
+    const expected = `at most ${maxPixels} pixels in all frames of an animation`;
     return new LatentkitError("png.too-large", `PNG: expected ${expected}, received more.`, {}, { cause: error });
   }
   try {
@@ -286,16 +294,16 @@ function rawSides(image: RawImage): Sides {
 }
 
 function checkSides(sides: Sides): Sides {
-  if (sides.width * sides.height > MAX_PIXELS) throw tooLarge(sides.width, sides.height);
+  if (sides.width * sides.height > MAX_PIXELS) throw tooLarge(sides.width, sides.height, MAX_PIXELS);
   return sides;
 }
 
-function refuseLarge(bytes: Uint8Array): void {
+function refuseLarge(bytes: Uint8Array, maxPixels: number): void {
   if (bytes.length < 24 || !SIGNATURE.equals(bytes.subarray(0, 8))) return;
   const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const [width, height] = [header.getUint32(16), header.getUint32(20)];
-  if (width * height > MAX_PIXELS) throw tooLarge(width, height);
+  if (width * height > maxPixels) throw tooLarge(width, height, maxPixels);
 }
 
-const tooLarge = (width: number, height: number) =>
-  new LatentkitError("png.too-large", `PNG: expected at most ${MAX_PIXELS} pixels, received ${width} x ${height}.`);
+const tooLarge = (width: number, height: number, maxPixels: number) =>
+  new LatentkitError("png.too-large", `PNG: expected at most ${maxPixels} pixels, received ${width} x ${height}.`);

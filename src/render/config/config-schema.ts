@@ -146,7 +146,14 @@ export const configSchema = lazy(() => {
     upload_bytes: count(104857600, "Size of one upload of the Comfy API."),
     uploads_bytes: count(10737418240, "Bytes of all uploads that are kept."),
     message_chars: count(131072, "Length of a message or text."),
-    header_seconds: count(10, "Time in which the headers of a request must arrive."),
+    header_seconds: count(
+      10,
+      "Time in which the headers of a request must arrive, and longest pause of its body, uploads included.",
+    ),
+    body_bytes_per_second: count(
+      8192,
+      "Bytes that a body must bring a second, on average and beyond its first `header_seconds`.",
+    ),
     failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
     starts_per_10s: count(1000, "Starts with one token in ten seconds."),
     session_starts_per_10s: count(200, "Starts in one session in ten seconds."),

@@ -13,7 +13,7 @@ export type Template = readonly (string | (Reference & { readonly written: strin
  * the whole payload. Fails with config.invalid.
  */
 export function parseTemplate(text: string): Template {
-  const [first = "", ...rest] = text.split("{{");
+  const [first = "", ...rest] = text.split("{{", MOST_REFERENCES + 2);
   if (rest.length > MOST_REFERENCES) throw invalid(`expected at most ${MOST_REFERENCES} references`);
   const pieces: Template[number][] = [first];
   for (const piece of rest) {

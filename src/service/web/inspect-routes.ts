@@ -1,17 +1,17 @@
-import { Worker } from "node:worker_threads";
-import type { Clock } from "../hooks/clock.js";
 import { HookError } from "../hooks/hook-error.js";
-import { readBodyBytes } from "../hooks/http/body.js";
+import { arrivalLimits } from "../hooks/http/arrival.js";
+import { clientSignal, readBodyBytes } from "../hooks/http/body.js";
 import type { Call, Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes } from "../hooks/http/responses.js";
+import { WorkThreads } from "../hooks/work-threads.js";
 import type { Inspected, Inspecting } from "./inspect-thread.js";
 
 /** Largest file that is inspected. */
 const MOST_BYTES = 32 * 2 ** 20;
 /** Most files and graphs that are read or inspected at once. */
 const MOST_INSPECTIONS = 4;
-const INSPECTION_MS = 15_000;
+const INSPECTION_MS = 60_000;
 const THREAD_MIB = 512;
 
 // decisions 285, 299
@@ -22,9 +22,18 @@ const THREAD_MIB = 512;
 export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
   const { comfy_api: runsAny } = config.web;
   const served = () => (agent.graphs?.names ?? []).map((name) => ({ name, text: agent.graphs!.find(name)!.text }));
-  const timeoutMs = 2 * config.limits.header_seconds * 1000;
+  const arrival = arrivalLimits(config.limits, clock);
+  const threads = new WorkThreads<Inspecting, Inspected>({
+    program: new URL("./inspect-thread.js", import.meta.url),
+    resourceLimits: { maxOldGenerationSizeMb: THREAD_MIB },
+    mostThreads: MOST_INSPECTIONS,
+    mostWaiting: MOST_INSPECTIONS,
+    mostMs: INSPECTION_MS,
+    refusal: "the file is too complex to be inspected",
+    clock,
+  });
   let active = 0;
-  const respond = async ({ req, res }: Call, maxBytes: number, toDo: () => Inspecting) => {
+  const respond = async ({ req, res }: Call, maxBytes: number, workOn: (bytes: Buffer) => Inspecting) => {
     if (active >= MOST_INSPECTIONS) {
       throw new HookError("rate_limited", "too many files are inspected at once, try again later", {
         retryAfterSeconds: 1,
@@ -32,40 +41,22 @@ export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
     }
     active += 1;
     try {
-      const bytes = await readBodyBytes(req, res, { maxBytes, timeoutMs, clock, takesAnyType: true });
-      const json = await inThread({ bytes, ...toDo() }, clock);
-      sendBytes(req, res, { status: 200, bytes: Buffer.from(json) });
+      const bytes = await readBodyBytes(req, res, { maxBytes, ...arrival, takesAnyType: true });
+      // 32 MiB that were copied would hold up the event loop
+      const moved = bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [];
+      const result = await threads.run(async () => ({ value: workOn(bytes), moved }), clientSignal(res));
+      if ("refusal" in result) throw new HookError("invalid_request", result.refusal);
+      sendBytes(req, res, { status: 200, bytes: Buffer.from(result.json) });
     } finally {
       active -= 1;
     }
   };
-  const inspect = (call: Call) => respond(call, MOST_BYTES, () => ({ task: "inspect", served: served(), runsAny }));
-  const fill = (call: Call) => respond(call, config.limits.comfy_body_bytes, () => ({ task: "fill" }));
+  const inspect = (call: Call) =>
+    respond(call, MOST_BYTES, (bytes) => ({ task: "inspect", bytes, served: served(), runsAny }));
+  const fill = (call: Call) => respond(call, config.limits.comfy_body_bytes, (bytes) => ({ task: "fill", bytes }));
   const routes: Route[] = [
     { name: "page_inspect", paths: ["/api/page/inspect"], access: "token", handlers: { POST: inspect } },
     { name: "page_fill", paths: ["/api/page/fill"], access: "token", handlers: { POST: fill } },
   ];
   return runsAny ? routes : routes.slice(0, 1);
-}
-
-/** Returns the thread's JSON. Fails with invalid_request where it refuses, and for a file that takes too long or too much memory. */
-function inThread(workerData: Inspecting & { bytes: Uint8Array }, clock: Clock): Promise<string> {
-  const thread = new Worker(new URL("./inspect-thread.js", import.meta.url), {
-    workerData,
-    resourceLimits: { maxOldGenerationSizeMb: THREAD_MIB },
-  });
-  return new Promise<string>((resolve, reject) => {
-    const refuse = (cause?: Error) =>
-      reject(new HookError("invalid_request", "the file is too complex to be inspected", { cause }));
-    const timer = clock.setTimer(INSPECTION_MS, () => refuse());
-    thread.once("message", (result: Inspected) => {
-      if ("json" in result) resolve(result.json);
-      else reject(new HookError("invalid_request", result.refusal));
-    });
-    thread.once("error", refuse);
-    thread.once("exit", () => {
-      timer.cancel();
-      refuse();
-    });
-  }).finally(() => thread.terminate());
 }

@@ -1,21 +1,22 @@
-import { parentPort, workerData } from "node:worker_threads";
 import { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/lossless.js";
+import { serveWork } from "../hooks/work-threads.js";
 import { filledJob } from "./fill-graph.js";
 import { inspect, type ServedGraph } from "./inspect.js";
 
 /** Work of a thread on the bytes of a request. */
-export type Inspecting =
+export type Inspecting = { readonly bytes: Uint8Array } & (
   | { readonly task: "inspect"; readonly served: readonly ServedGraph[]; readonly runsAny: boolean }
-  | { readonly task: "fill" };
+  | { readonly task: "fill" }
+);
 
 /** JSON of the response, or the sentence that refuses the request. */
 export type Inspected = { readonly json: string } | { readonly refusal: string };
 
 // In a worker thread: a foreign file costs the service no turn of its event loop, and no memory of its own.
-parentPort!.postMessage(answer(workerData as Inspecting & { readonly bytes: Uint8Array }));
+serveWork((data: Inspecting) => ({ value: answer(data) }));
 
-function answer(data: Inspecting & { readonly bytes: Uint8Array }): Inspected {
+function answer(data: Inspecting): Inspected {
   if (data.task === "inspect") {
     return { json: printJson({ ok: true, ...inspect(data.bytes, data.served, data.runsAny) }) };
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createPreviewHost } from "latentkit";
-import { createGraphAgent } from "latentkit/hooks";
+import { createGraphAgent, type FileStore } from "latentkit/hooks";
 import WebSocket from "ws";
 import type { Clock } from "#src/service/hooks/clock.js";
 import { temporaryFolder } from "../folders.js";
@@ -55,6 +55,7 @@ export function classicStarter(): (options?: {
   readonly inThread?: boolean;
   readonly previews?: boolean;
   readonly clock?: Clock;
+  readonly files?: FileStore;
 }) => Promise<RunningService> {
   const folder = temporaryFolder();
   const start = serviceStarter();
@@ -62,11 +63,16 @@ export function classicStarter(): (options?: {
   afterEach(async () => {
     for (const agent of agents.splice(0)) await agent.close();
   });
-  return async ({ web = {}, limits = {}, inThread = false, previews, clock } = {}) => {
+  return async ({ web = {}, limits = {}, inThread = false, previews, clock, files } = {}) => {
     const host = inThread ? undefined : createPreviewHost();
     const agent = createGraphAgent({ graph: quick(), outputDir: join(folder(), "out"), threads: 1, host, previews });
     agents.push(agent);
-    return start({ agent, ...(clock && { clock }), config: { comfy_classic: "token", ...web, limits } });
+    return start({
+      agent,
+      ...(clock && { clock }),
+      ...(files && { files }),
+      config: { comfy_classic: "token", ...web, limits },
+    });
   };
 }
 

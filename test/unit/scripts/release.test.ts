@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, sep } from "node:path";
 import { parse } from "yaml";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
@@ -148,6 +148,24 @@ describe("scripts/release", () => {
         if (value === undefined) delete process.env[name];
         else process.env[name] = value;
     }
+  });
+
+  it("bundles every program of a thread or process that a source names", async () => {
+    const { PROGRAMS } = (await script("bundle.mjs")) as { readonly PROGRAMS: readonly string[] };
+    const src = join(root, "src");
+    const named = readdirSync(src, { recursive: true, encoding: "utf8" }).flatMap((path) => {
+      if (!path.endsWith(".ts")) return [];
+      const folder = path.split(sep).slice(0, -1);
+      const programs = readFileSync(join(src, path), "utf8").matchAll(
+        /new URL\("\.\/([^"]+\.js)", import\.meta\.url\)/g,
+      );
+      return [...programs].map(([, name]) => [...folder, name].join("/"));
+    });
+    assert.ok(named.length >= 5);
+    assert.deepEqual(
+      named.filter((name) => !PROGRAMS.includes(name)),
+      [],
+    );
   });
 
   it("refuses a binary that needs a library its platform lacks", async function () {

@@ -62,7 +62,7 @@ export async function loadPictures(
   const bytes = await readInput(name, SUBJECT);
   checkPictureHead({ name, subject: SUBJECT }, bytes);
   try {
-    const decoded = await decodePicture(bytes, limit, isBlocking);
+    const decoded = await decodePicture(bytes, limit, { isBlocking });
     const pictures = imageTensor(decoded);
     returnMemory(decoded.data.buffer);
     return { pictures, isKeyed: decoded.isKeyed };

@@ -2,10 +2,10 @@ import { loadZod } from "../../../base/lazy-packages.js";
 import type { OpenedFile } from "../files/file-store.js";
 import { openLocalFile } from "../files/local-files.js";
 import { HookError } from "../hook-error.js";
-import { AWAITS_CONTINUE, readJsonBody } from "../http/body.js";
+import { arrivalLimits } from "../http/arrival.js";
+import { readJsonBody } from "../http/body.js";
 import type { Call, Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
-import { keepConnection } from "../http/linger.js";
 import { sendJson } from "../http/responses.js";
 import { parseBody } from "../http/schemas.js";
 import type { Asset } from "./assets/asset-files.js";
@@ -30,6 +30,7 @@ export function assetRoutes(
 ): (Omit<Route, "access"> & Pick<Partial<Route>, "access">)[] {
   const { jobs, assets } = parts;
   const { limits } = context.config;
+  const arrival = arrivalLimits(limits, context.clock);
 
   const assetJson = (call: Call, asset: Asset, isNew?: boolean) => ({
     id: asset.id,
@@ -48,13 +49,9 @@ export function assetRoutes(
 
   const upload = async (call: Call) => {
     const { req, res } = call;
-    if (Number(req.headers["content-length"] ?? 0) > limits.upload_bytes + 64 * 1024)
-      throw new HookError("payload_too_large");
     const form = new UploadForm(assets, limits.upload_bytes);
     try {
-      if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
-      await readParts(req, form, { silenceMs: limits.header_seconds * 1000, clock: context.clock });
-      keepConnection(res);
+      await readParts(req, res, form, { maxBytes: limits.upload_bytes, ...arrival });
       const contentType = readContentType(form.field("content_type"));
       const filePath = readFilePath(form.field("file_path"));
       const seconds = readSeconds(form.field("expires_in"));
@@ -75,9 +72,8 @@ export function assetRoutes(
   });
   const fromHash = async (call: Call) => {
     const { req, res } = call;
-    const { body_bytes, header_seconds } = limits;
-    const bounds = { maxBytes: body_bytes, timeoutMs: header_seconds * 1000, clock: context.clock };
-    const body = parseBody(fromHashBody, await readJsonBody(req, res, bounds));
+    const json = await readJsonBody(req, res, { maxBytes: limits.body_bytes, ...arrival });
+    const body = parseBody(fromHashBody, json);
     const filePath = readFilePath(body.file_path ?? undefined);
     const contentType = contentTypeOf(filePath ?? "");
     const named = { hash: body.hash, contentType, filePath, tags: body.tags ?? [] };

@@ -22,7 +22,7 @@ const REFUSALS = {
 export function refusal(
   code: keyof typeof REFUSALS,
   message: string,
-  options: { details?: object; headers?: Record<string, string>; retryAfterSeconds?: number } = {},
+  options: { details?: object; headers?: Record<string, string>; retryAfterSeconds?: number; cause?: unknown } = {},
 ): HookError {
   return new HookError("invalid_request", message, { ...options, status: REFUSALS[code], code });
 }

@@ -1,21 +1,28 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
-import type { Clock, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
+import { Arrival, type ArrivalLimits } from "./arrival.js";
 import { keepConnection } from "./linger.js";
 
-/** Thrown where the client left before its body was complete: nothing is sent and nothing runs. */
+/** Thrown where the client left before its body was complete or its response begun: nothing is sent and nothing runs. */
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
+}
+
+/** Signal that aborts with ClientGone once the client of a response leaves, or has it whole. */
+export function clientSignal(res: ServerResponse): AbortSignal {
+  const client = new AbortController();
+  const leave = () => client.abort(new ClientGone("the client left"));
+  if (res.destroyed) leave();
+  else res.once("close", leave);
+  return client.signal;
 }
 
 /** Marks requests whose client waits for "100 Continue", which `readJsonBody` sends. */
 export const AWAITS_CONTINUE: unique symbol = Symbol("awaits 100 Continue");
 
-export interface BodyLimits {
+export interface BodyLimits extends ArrivalLimits {
   readonly maxBytes: number;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
   /** Whether the body may be a form instead of JSON. */
   readonly takesForms?: boolean;
   /** Whether the body may be a file of any type. */
@@ -112,16 +119,17 @@ function checkHeaders(req: IncomingMessage, { maxBytes, takesForms, takesAnyType
   return encoding !== "identity";
 }
 
-function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, clock }: BodyLimits): Promise<Buffer> {
+function collect(req: IncomingMessage, isGzip: boolean, limits: BodyLimits): Promise<Buffer> {
+  const { maxBytes } = limits;
   return new Promise((resolve, reject) => {
     const gunzip = isGzip ? createGunzip() : undefined;
     const source = gunzip ?? req;
     const chunks: Buffer[] = [];
     let arrived = 0;
     let decoded = 0;
-    let timer: Timer | undefined;
+    const arrival = new Arrival(limits);
     const settle = (finish: () => void) => {
-      timer?.cancel();
+      arrival.end(0);
       req.off("data", onArrival).off("close", onClose);
       source.off("data", onData).off("end", onEnd);
       if (gunzip !== undefined) req.unpipe(gunzip);
@@ -130,10 +138,13 @@ function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, c
       finish();
     };
     const fail = (error: Error) => settle(() => reject(error));
+    const onLate = () => fail(new HookError("request_timeout"));
     // limits the compressed bytes too: an endless stream of empty gzip blocks inflates to nothing
     const onArrival = (chunk: Buffer) => {
       arrived += chunk.length;
-      if (arrived > maxBytes) fail(new HookError("payload_too_large"));
+      if (arrived > maxBytes) return fail(new HookError("payload_too_large"));
+      arrival.end(chunk.length);
+      arrival.wait(onLate);
     };
     const onData = (chunk: Buffer) => {
       decoded += chunk.length;
@@ -150,7 +161,7 @@ function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, c
     req.on("close", onClose);
     req.on("data", onArrival);
     source.on("data", onData).on("end", onEnd);
-    timer = clock.setTimer(timeoutMs, () => fail(new HookError("request_timeout")));
+    arrival.wait(onLate);
     if (gunzip !== undefined) req.pipe(gunzip);
   });
 }

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { type Clock, systemClock } from "../clock.js";
 
 /** Limits of what a client may still send after the last response: total time, longest pause, bytes. */
-export const LINGER_MS = 10_000;
+const LINGER_MS = 10_000;
 const QUIET_MS = 2000;
 const MOST_BYTES = 64 * 1024 * 1024;
 

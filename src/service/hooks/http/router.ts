@@ -71,7 +71,7 @@ function refuse(
 ) {
   if (error instanceof ClientGone) return;
   const refusal = error instanceof HookError ? error : new HookError("internal");
-  if (FAULTS.has(refusal.kind)) {
+  if (FAULTS.has(refusal.kind) || (refusal.status >= 500 && refusal.cause !== undefined)) {
     // the cause of a refusal says more than its sentence
     const err = error instanceof HookError ? (error.cause ?? error) : error;
     context.log.error({ request_id: requestId, err }, refusal.message);

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { execFileSync, fork } from "node:child_process";
-import { existsSync, mkdirSync, promises, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, promises, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Disk, writeAppending, writeNew, writeReplacing } from "#src/io/files/write-file.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
 import { skip } from "../../../helpers/skip.js";
+import { mountDisk, unmountDisk } from "../../../helpers/small-disk.js";
 
 const bytes = Buffer.from("content");
 const program = fileURLToPath(new URL("../../../helpers/process/save-many.js", import.meta.url));
@@ -155,7 +156,7 @@ describe("io/files/write-file", () => {
     it("leaves no partial file on a full disk", function () {
       const target = join(folder(), "small");
       mkdirSync(target);
-      if (!mounted(["-t", "tmpfs", "-o", "size=64k", "tmpfs", target])) {
+      if (!mountDisk(target, "size=64k")) {
         skip(this, "this user may not mount a small disk");
       }
       try {
@@ -164,7 +165,7 @@ describe("io/files/write-file", () => {
         assert.ok(left.length > 0 && left.length < 50 && left.every((name) => name.endsWith(".png")), left.join());
         for (const name of left) assert.ok(readFileSync(join(target, name)).includes("IEND"));
       } finally {
-        execFileSync("umount", [target]);
+        unmountDisk(target);
       }
     });
 
@@ -173,27 +174,17 @@ describe("io/files/write-file", () => {
       mkdirSync(target, { mode: 0o555 });
       if (process.getuid?.() !== 0) {
         assert.match(save(target), /file\.write-failed.*EACCES/s);
-      } else if (mounted(["-t", "tmpfs", "-o", "ro", "tmpfs", target])) {
+      } else if (mountDisk(target, "ro")) {
         // root writes anywhere but on a read-only file system
         try {
           assert.match(save(target), /file\.write-failed.*EROFS/s);
         } finally {
-          execFileSync("umount", [target]);
+          unmountDisk(target);
         }
       } else {
         skip(this, "root may write anywhere, and may not mount a read-only folder");
       }
       assert.deepEqual(tree(target), []);
     });
-
-    function mounted(given: string[]): boolean {
-      if (process.platform !== "linux" || !existsSync("/bin/mount")) return false;
-      try {
-        execFileSync("mount", given, { stdio: "pipe" });
-        return true;
-      } catch (error) {
-        return (error as { status?: number }).status === 0;
-      }
-    }
   });
 });

@@ -40,7 +40,7 @@ describe("parseConfig", () => {
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 37);
+    assert.equal(Object.keys(config.limits).length, 38);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });

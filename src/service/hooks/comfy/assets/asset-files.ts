@@ -17,8 +17,11 @@ import type { IHasher } from "hash-wasm";
 import { loadHashWasm } from "../../../../base/lazy-packages.js";
 import { blobPath } from "../../../asset-references.js";
 import { refusal } from "../refusals.js";
+import { inStorage } from "./storage.js";
 
 const SWEEP_MS = 60_000;
+/** Bytes that are hashed at once, in the event loop. */
+const PIECE_BYTES = 64 * 1024;
 /** A sweep reads the name of each. */
 const MOST_ASSETS = 10_000;
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -66,7 +69,10 @@ export interface Upload {
 }
 
 // decisions 280, 281
-/** Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. */
+/**
+ * Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. What writes there fails
+ * with storage_full where the disk is full, and with files_unavailable where the folder may not be written.
+ */
 export class AssetFiles {
   readonly #options: AssetFilesOptions;
   #sweptAt = Number.NEGATIVE_INFINITY;
@@ -82,12 +88,14 @@ export class AssetFiles {
     return this.#options.folder;
   }
 
-  async begin(): Promise<Upload> {
-    await this.#sweep();
-    const path = join(this.folder, "blobs", `.${randomUUID()}.tmp`);
-    const hasher = await loadHashWasm().createBLAKE3();
-    const handle = await open(path, "wx", 0o600);
-    return new FileUpload(handle, hasher.init(), path, this.folder, (bytes) => this.#count(bytes));
+  begin(): Promise<Upload> {
+    return inStorage(async () => {
+      await this.#sweep();
+      const path = join(this.folder, "blobs", `.${randomUUID()}.tmp`);
+      const hasher = await loadHashWasm().createBLAKE3();
+      const handle = await open(path, "wx", 0o600);
+      return new FileUpload(handle, hasher.init(), path, this.folder, (bytes) => this.#count(bytes));
+    });
   }
 
   /** Size of the bytes of a hash; undefined where nobody has uploaded them. */
@@ -106,12 +114,16 @@ export class AssetFiles {
     const path = blobPath(this.folder, hash);
     if (path === undefined) return false;
     const seconds = this.#options.now() / 1000;
-    await utimes(path, seconds, seconds).catch(missing);
+    await inStorage(() => utimes(path, seconds, seconds).catch(missing));
     return (await this.sizeOf(hash)) !== undefined;
   }
 
   /** Names bytes that are there. Fails with blob_not_found and storage_full. */
-  async add({ keepMs, id = randomUUID(), ...asset }: NewAsset): Promise<Asset> {
+  add(asset: NewAsset): Promise<Asset> {
+    return inStorage(() => this.#add(asset));
+  }
+
+  async #add({ keepMs, id = randomUUID(), ...asset }: NewAsset): Promise<Asset> {
     await this.retain(asset.hash);
     await this.#sweep();
     const path = this.#nameOf(id);
@@ -124,8 +136,13 @@ export class AssetFiles {
     const createdAt = this.#options.now();
     const added: Asset = { id, ...asset, size, createdAt, expiresAt: createdAt + keepMs };
     const temporary = `${path}.${randomUUID()}.tmp`;
-    await writeFile(temporary, JSON.stringify(added), { mode: 0o600, flag: "wx" });
-    await rename(temporary, path);
+    try {
+      await writeFile(temporary, JSON.stringify(added), { mode: 0o600, flag: "wx" });
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
     if (isNew) this.#names += 1;
     return added;
   }
@@ -139,10 +156,11 @@ export class AssetFiles {
 
   /** Removes an asset; its bytes stay for a while. */
   async remove(id: string): Promise<void> {
-    // of two at once, rm would count both
-    await unlink(this.#nameOf(id)).then(() => {
+    const removed = () => {
       this.#names -= 1;
-    }, missing);
+    };
+    // of two at once, rm would count both
+    await inStorage(() => unlink(this.#nameOf(id)).then(removed, missing));
   }
 
   #nameOf(id: string): string {
@@ -162,7 +180,10 @@ export class AssetFiles {
     const now = this.#options.now();
     if (now - this.#sweptAt >= SWEEP_MS) {
       this.#sweptAt = now;
-      this.#sweeping = this.#sweepAll();
+      this.#sweeping = this.#sweepAll().catch((error: unknown) => {
+        this.#sweptAt = Number.NEGATIVE_INFINITY;
+        throw error;
+      });
     }
     await this.#sweeping;
   }
@@ -216,13 +237,20 @@ class FileUpload implements Upload {
   }
 
   async write(bytes: Uint8Array): Promise<void> {
-    this.#count(bytes.length);
-    this.#hasher.update(bytes);
-    this.size += bytes.length;
-    await this.#handle.writeFile(bytes);
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + PIECE_BYTES);
+      this.#count(piece.length);
+      this.#hasher.update(piece);
+      this.size += piece.length;
+      await inStorage(() => this.#handle.writeFile(piece));
+    }
   }
 
-  async commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
+  commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
+    return inStorage(() => this.#commit(expected));
+  }
+
+  async #commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
     const hash = `blake3:${this.#hasher.digest("hex")}`;
     if (expected !== undefined && expected !== hash) {
       throw refusal("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
@@ -239,10 +267,11 @@ class FileUpload implements Upload {
   }
 
   async discard(): Promise<void> {
-    await this.#close();
+    // a disk that fails is told of by what was to be written; what stays is swept
+    await this.#close().catch(() => undefined);
     if (this.#isSettled) return;
     this.#isSettled = true;
-    await rm(this.#path, { force: true });
+    await rm(this.#path, { force: true }).catch(() => undefined);
     this.#count(-this.size);
   }
 

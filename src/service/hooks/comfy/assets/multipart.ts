@@ -1,9 +1,12 @@
-import type { IncomingMessage } from "node:http";
-import type { Clock, Timer } from "../../clock.js";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { HookError } from "../../hook-error.js";
-import { ClientGone } from "../../http/body.js";
+import { Arrival } from "../../http/arrival.js";
+import { AWAITS_CONTINUE, type BodyLimits, ClientGone } from "../../http/body.js";
+import { keepConnection } from "../../http/linger.js";
 
 const MOST_PARTS = 64;
+/** Bytes of a form besides its file: boundaries, headers, fields. */
+const FORM_BYTES = 64 * 1024;
 const MOST_HEADER_BYTES = 8 * 1024;
 /** Boundaries of RFC 2046. */
 const BOUNDARY = /^multipart\/form-data\s*;.{0,200}?boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))/i;
@@ -20,12 +23,14 @@ export interface PartSink {
 
 /**
  * Reads a form of parts (RFC 7578) as it arrives, no faster than the sink takes it, and holds no more than a chunk of it.
- * Fails: unsupported_media_type, invalid_request, request_timeout after `silenceMs` without a byte, ClientGone.
+ * `maxBytes`: those of its file. Fails: unsupported_media_type, payload_too_large, invalid_request, request_timeout,
+ * ClientGone.
  */
 export async function readParts(
-  req: IncomingMessage,
+  req: IncomingMessage & { readonly [AWAITS_CONTINUE]?: boolean },
+  res: ServerResponse,
   sink: PartSink,
-  { silenceMs, clock }: { silenceMs: number; clock: Clock },
+  limits: BodyLimits,
 ): Promise<void> {
   const [, quoted, bare] = BOUNDARY.exec(req.headers["content-type"] ?? "") ?? [];
   const boundary = quoted ?? bare;
@@ -35,30 +40,36 @@ export async function readParts(
       "the body must be a form of parts (Content-Type: multipart/form-data)",
     );
   }
+  let left = limits.maxBytes + FORM_BYTES;
+  if (Number(req.headers["content-length"] ?? 0) > left) throw new HookError("payload_too_large");
+  if (req[AWAITS_CONTINUE]) res.writeContinue();
   const parser = new PartParser(boundary, sink);
-  for await (const chunk of chunksOf(req, silenceMs, clock)) await parser.take(chunk);
+  for await (const chunk of chunksOf(req, new Arrival(limits))) {
+    left -= chunk.length;
+    if (left < 0) throw new HookError("payload_too_large");
+    await parser.take(chunk);
+  }
   parser.finish();
+  keepConnection(res);
 }
 
-async function* chunksOf(req: IncomingMessage, silenceMs: number, clock: Clock): AsyncGenerator<Buffer, void> {
+async function* chunksOf(req: IncomingMessage, arrival: Arrival): AsyncGenerator<Buffer, void> {
   // a refusal is still to be sent: the request stays as it is
   const chunks = req.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
-      let timer: Timer | undefined;
-      const silence = new Promise<never>((_, reject) => {
-        timer = clock.setTimer(silenceMs, () => reject(new HookError("request_timeout")));
+      const late = new Promise<never>((_, reject) => {
+        arrival.wait(() => reject(new HookError("request_timeout")));
       });
-      try {
-        const { done, value } = (await Promise.race([chunks.next(), silence])) as IteratorResult<Buffer>;
-        if (done) break;
-        yield value;
-      } finally {
-        timer?.cancel();
-      }
+      const { done, value } = (await Promise.race([chunks.next(), late])) as IteratorResult<Buffer, undefined>;
+      arrival.end(value?.length ?? 0);
+      if (done) break;
+      yield value;
     }
   } catch (error) {
     throw error instanceof HookError ? error : new ClientGone("the client left");
+  } finally {
+    arrival.end(0);
   }
   if (!req.complete) throw new ClientGone("the client left");
 }

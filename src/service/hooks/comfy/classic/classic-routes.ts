@@ -7,6 +7,7 @@ import type { ClassicRoute } from "./classic-route.js";
 import { infoRoutes } from "./info-routes.js";
 import { InputNames } from "./input-names.js";
 import { refuseForeign } from "./origin-guard.js";
+import { createPictures } from "./pictures/pictures.js";
 import { promptRoutes } from "./prompt-routes.js";
 import { Prompts } from "./prompts.js";
 import { Publisher } from "./publisher.js";
@@ -22,7 +23,7 @@ export interface ClassicApi {
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Shows the client of a prompt a picture of the moment, a PNG file. */
   preview(runId: string, png: Uint8Array, node?: string): void;
-  /** Closes the WebSockets. */
+  /** Closes the WebSockets, and ends work on pictures. */
   close(): void;
 }
 
@@ -33,6 +34,8 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
   const access = web.comfy_classic === "open" ? "open" : "token";
   const prompts = new Prompts(context);
   const names = new InputNames(parts, prompts, limits.retention_hours * 3600_000);
+  const pictures = createPictures(context.clock);
+  const files = { names, pictures };
   const features = { supports_preview_metadata: true, max_upload_size: limits.upload_bytes };
   const sockets: Sockets = new Sockets(context, { access, features, status: () => publisher.status() });
   const publisher = new Publisher(context, prompts, sockets);
@@ -52,12 +55,15 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
   return {
     routes: [
       ...promptRoutes(context, parts, { prompts, publisher, names }),
-      viewRoute(context, parts, names),
-      ...uploadRoutes(context, parts, names),
+      viewRoute(context, parts, files),
+      ...uploadRoutes(context, parts, files),
       ...infoRoutes(parts, features),
     ].map(routeOf),
     upgrade: (req, socket, head) => void sockets.upgrade(req, socket, head),
     preview: (runId, png, node) => publisher.preview(runId, png, node),
-    close: () => sockets.close(),
+    close() {
+      sockets.close();
+      pictures.close();
+    },
   };
 }

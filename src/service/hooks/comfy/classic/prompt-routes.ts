@@ -2,6 +2,7 @@ import { LatentkitError } from "../../../../base/errors.js";
 import type { Validation } from "../../../../graph/validate.js";
 import { isPlainObject, printJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
+import { arrivalLimits } from "../../http/arrival.js";
 import { decodeJson, readBodyBytes } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
@@ -81,9 +82,9 @@ export function promptRoutes(
   /** Reads the body of a request that may have none. */
   const readFields = async ({ req, res }: Call): Promise<Record<string, unknown>> => {
     if (!hasBody(req)) return {};
-    const { body_bytes: maxBytes, header_seconds } = context.config.limits;
-    const limits = { maxBytes, timeoutMs: header_seconds * 1000, clock: context.clock, takesAnyType: true };
-    const text = decodeJson(await readBodyBytes(req, res, limits));
+    const { limits } = context.config;
+    const bounds = { maxBytes: limits.body_bytes, ...arrivalLimits(limits, context.clock), takesAnyType: true };
+    const text = decodeJson(await readBodyBytes(req, res, bounds));
     try {
       const body: unknown = JSON.parse(text);
       if (isPlainObject(body)) return body;

@@ -1,13 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
-import { LatentkitError } from "../../../../base/errors.js";
-import { decodePicture } from "../../../../io/pictures/decode.js";
-import { type DecodedFrames, encodePng } from "../../../../io/png/png.js";
 import { HookError } from "../../hook-error.js";
-import { AWAITS_CONTINUE } from "../../http/body.js";
+import { arrivalLimits } from "../../http/arrival.js";
+import { clientSignal } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
-import { keepConnection } from "../../http/linger.js";
 import { sendJson } from "../../http/responses.js";
 import type { Asset } from "../assets/asset-files.js";
 import { readParts } from "../assets/multipart.js";
@@ -15,18 +11,17 @@ import type { ComfyParts } from "../comfy-parts.js";
 import { contentTypeOf } from "../content-type.js";
 import type { ClassicRoute } from "./classic-route.js";
 import { type FileAddress, type InputNames, isAddress } from "./input-names.js";
+import type { Pictures } from "./pictures/pictures.js";
 import { UploadForm } from "./upload-form.js";
 
 /** Most numbers that a name is tried with. */
 const MOST_NUMBERS = 1000;
-/** Largest picture that gets a mask. */
-const MOST_PIXELS = 2 ** 24;
 
 /** The routes of uploads. */
 export function uploadRoutes(
   context: HookContext,
   { assets, keepOutput }: Pick<ComfyParts, "assets" | "keepOutput">,
-  names: InputNames,
+  { names, pictures }: { readonly names: InputNames; readonly pictures: Pictures },
 ): ClassicRoute[] {
   const { limits } = context.config;
   let turn: Promise<unknown> = Promise.resolve();
@@ -50,14 +45,9 @@ export function uploadRoutes(
   };
 
   const receive = async ({ req, res }: Call): Promise<UploadForm> => {
-    if (Number(req.headers["content-length"] ?? 0) > limits.upload_bytes + 64 * 1024) {
-      throw new HookError("payload_too_large");
-    }
     const form = new UploadForm(assets, limits.upload_bytes);
     try {
-      if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
-      await readParts(req, form, { silenceMs: limits.header_seconds * 1000, clock: context.clock });
-      keepConnection(res);
+      await readParts(req, res, form, { maxBytes: limits.upload_bytes, ...arrivalLimits(limits, context.clock) });
       if (form.upload === undefined) throw new HookError("invalid_request", "the form has no part image");
       return form;
     } catch (error) {
@@ -86,8 +76,8 @@ export function uploadRoutes(
       const address = addressOf(form);
       const original = await hashOf(readReference(form.field("original_ref") ?? form.field("originalRef")));
       const { hash } = await form.upload!.commit(undefined);
-      const hashes = await inTurn(() => masked(original, hash));
-      respond(call, await inTurn(() => put(address, hashes, isTrue(form.field("overwrite")))));
+      const picture = await masked(call, original, hash);
+      respond(call, await inTurn(() => put(address, picture, isTrue(form.field("overwrite")))));
     } finally {
       await form.upload!.discard();
     }
@@ -100,28 +90,23 @@ export function uploadRoutes(
   };
 
   /** Stores a picture with the alpha of another one. Returns its hash. */
-  const masked = async (original: string, mask: string): Promise<string> => {
-    const bytes = await encodePng(withAlphaOf(await decoded(original, "original_ref"), await decoded(mask, "image")));
+  const masked = async ({ res }: Call, original: string, mask: string): Promise<string> => {
+    const paths = { original: await pathOf(original, "original_ref"), mask: await pathOf(mask, "image") };
+    const done = await pictures.run(async () => ({ value: { task: "mask", ...paths } }), clientSignal(res));
+    if ("refusal" in done) throw new HookError("invalid_request", done.refusal);
     const upload = await assets.begin();
     try {
-      await upload.write(bytes);
+      await upload.write(done.bytes);
       return (await upload.commit(undefined)).hash;
     } finally {
       await upload.discard();
     }
   };
 
-  const decoded = async (hash: Asset["hash"], field: string): Promise<DecodedFrames> => {
+  const pathOf = async (hash: Asset["hash"], field: string): Promise<string> => {
     const path = await assets.pathOf(hash);
     if (path === undefined) throw new HookError("not_found", `${field}: no such file`);
-    try {
-      const picture = await decodePicture(await readFile(path), 1);
-      if (picture.width * picture.height <= MOST_PIXELS) return picture;
-    } catch (error) {
-      if (!(error instanceof LatentkitError)) throw error;
-      throw new HookError("invalid_request", `${field}: ${error.message}`);
-    }
-    throw new HookError("invalid_request", `${field}: expected a picture of at most 16 megapixels`);
+    return path;
   };
 
   return [
@@ -160,27 +145,4 @@ function readReference(text: string | undefined): FileAddress {
 function numberedName(name: string, n: number): string {
   const extension = extname(name);
   return `${name.slice(0, name.length - extension.length)} (${n})${extension}`;
-}
-
-/** The colours of one picture and the alpha of another one of the same size, 8 bits. */
-function withAlphaOf(original: DecodedFrames, mask: DecodedFrames) {
-  const { width, height } = original;
-  if (mask.width !== width || mask.height !== height) {
-    const received = `${mask.width} x ${mask.height}`;
-    throw new HookError(
-      "invalid_request",
-      `image: expected a mask of ${width} x ${height} pixels, received ${received}`,
-    );
-  }
-  if (mask.channels !== 2 && mask.channels !== 4) {
-    throw new HookError("invalid_request", "image: expected a picture with alpha, received one without");
-  }
-  const data = new Uint8Array(width * height * 4);
-  const colours = original.channels >= 3 ? [0, 1, 2] : [0, 0, 0];
-  const [shift, maskShift] = [original.bitDepth - 8, mask.bitDepth - 8];
-  for (let pixel = 0; pixel < width * height; pixel++) {
-    for (let c = 0; c < 3; c++) data[pixel * 4 + c] = original.data[pixel * original.channels + colours[c]!]! >> shift;
-    data[pixel * 4 + 3] = mask.data[(pixel + 1) * mask.channels - 1]! >> maskShift;
-  }
-  return { data, width, height, channels: 4 };
 }

@@ -1,24 +1,22 @@
-import { LatentkitError } from "../../../../base/errors.js";
-import { decodePicture } from "../../../../io/pictures/decode.js";
-import { encodeBySharp } from "../../../../io/pictures/encode.js";
-import { encodePng } from "../../../../io/png/png.js";
-import type { RawImage } from "../../../../io/raw-image.js";
+import { addAbortSignal } from "node:stream";
 import type { OpenedFile } from "../../files/file-store.js";
 import { openLocalFile } from "../../files/local-files.js";
 import { HookError } from "../../hook-error.js";
+import { clientSignal } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
 import { sendBytes } from "../../http/responses.js";
+import type { Prepared } from "../../work-threads.js";
 import type { AssetFiles } from "../assets/asset-files.js";
 import { sendContent } from "../assets/send-content.js";
 import { contentTypeOf } from "../content-type.js";
 import type { ClassicRoute } from "./classic-route.js";
 import { type FileAddress, type InputNames, isAddress, type NamedFile } from "./input-names.js";
+import type { PictureDone, Pictures } from "./pictures/pictures.js";
+import { CHANNELS, type ViewWork } from "./pictures/view-picture.js";
 
-/** Largest file and picture that are converted; larger ones are sent as they are, or refused for a channel. */
+/** Largest file that is converted; larger ones, and larger pictures, are sent as they are, or refused for a channel. */
 const MOST_BYTES = 64 * 1024 * 1024;
-const MOST_PIXELS = 2 ** 24;
-const CHANNELS = ["rgba", "rgb", "a"] as const;
 const PREVIEW = /^(webp|jpeg)(?:;(\d{1,3}))?$/;
 /** Types that a browser would run as a page of this service. */
 const ACTIVE = /^(text\/(html|css|javascript)|application\/(javascript|xhtml\+xml|xml)|image\/svg\+xml|text\/xml)$/;
@@ -27,51 +25,55 @@ const ACTIVE = /^(text\/(html|css|javascript)|application\/(javascript|xhtml\+xm
 export function viewRoute(
   context: HookContext,
   { assets }: { readonly assets: AssetFiles },
-  names: InputNames,
+  { names, pictures }: { readonly names: InputNames; readonly pictures: Pictures },
 ): ClassicRoute {
-  let turn: Promise<unknown> = Promise.resolve();
-  /** Runs conversions one after the other: each holds a whole picture. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const result = turn.then(work);
-    turn = result.catch(() => undefined);
-    return result;
-  };
-
   const view = async (call: Call) => {
     const { req, res, query } = call;
     const address = addressOf(query);
-    const channels = query.get("channel") ?? "rgba";
-    const preview = PREVIEW.exec(query.get("preview") ?? "");
-    if (!CHANNELS.some((name) => name === channels)) {
-      throw new HookError("invalid_request", `channel: expected ${CHANNELS.join(", ")}`);
-    }
+    const { channels, preview } = wishOf(query);
     const found = await names.find(address);
     if (found === undefined) throw new HookError("not_found", "no such file");
-    const { file, contentType } = await open(found, address);
-    try {
-      res.setHeader("Content-Disposition", `filename="${asciiName(address.filename)}"`);
-      const isPicture = contentType.startsWith("image/") && file.size <= MOST_BYTES;
-      if (isPicture && (preview !== null || channels !== "rgba")) {
-        const picture = await inTurn(() => converted(file, channels, preview));
-        if (picture !== undefined) return sendBytes(req, res, { status: 200, ...picture });
+    const disposition = `filename="${asciiName(address.filename)}"`;
+    const contentType = contentTypeOf(address.filename);
+    if (contentType.startsWith("image/") && (preview !== undefined || channels !== "rgba")) {
+      const bytes = await converted(call, found, { channels, preview });
+      const type = `image/${preview?.type ?? "png"}`;
+      if (bytes !== undefined) {
+        return sendBytes(req, res, { status: 200, headers: { "Content-Disposition": disposition }, bytes, type });
       }
-      if (channels !== "rgba")
-        throw new HookError("invalid_request", "channel: expected a picture of at most 16 megapixels");
+    }
+    if (channels !== "rgba")
+      throw new HookError("invalid_request", "channel: expected a picture of at most 16 megapixels");
+    const file = await open(found);
+    try {
+      res.setHeader("Content-Disposition", disposition);
       await sendContent(call, file, ACTIVE.test(contentType) ? "application/octet-stream" : contentType);
     } finally {
       await file.close();
     }
   };
 
-  const open = async (
-    found: NamedFile,
-    { filename }: FileAddress,
-  ): Promise<{ file: OpenedFile; contentType: string }> => {
-    const contentType = contentTypeOf(filename);
-    if ("file" in found) return { file: await context.files.open(found.file, { headOnly: false }), contentType };
+  /** A picture as it is wished; undefined where it is too large or cannot be converted. */
+  const converted = async (call: Call, found: NamedFile, wish: Wish): Promise<Buffer | undefined> => {
+    const prepare = async (signal: AbortSignal): Promise<Prepared<ViewWork, PictureDone>> => {
+      const file = await open(found);
+      try {
+        if (file.size > MOST_BYTES) return { done: { refusal: undefined } };
+        const bytes = await bytesOf(file, signal);
+        return { value: { task: "view", file: bytes, ...wish }, moved: [bytes.buffer] };
+      } finally {
+        await file.close();
+      }
+    };
+    const done = await pictures.run(prepare, clientSignal(call.res));
+    return "bytes" in done ? Buffer.from(done.bytes.buffer) : undefined;
+  };
+
+  const open = async (found: NamedFile): Promise<OpenedFile> => {
+    if ("file" in found) return context.files.open(found.file, { headOnly: false });
     const path = await assets.pathOf(found.asset.hash);
     if (path === undefined) throw new HookError("not_found", "no such file");
-    return { file: await openLocalFile(path), contentType };
+    return openLocalFile(path);
   };
 
   return { name: "view", path: "/view", handlers: { GET: view } };
@@ -89,45 +91,29 @@ function addressOf(query: URLSearchParams): FileAddress {
   throw new HookError("invalid_request", "filename and subfolder: expected a name and a folder without . and ..");
 }
 
-/** A picture with some of its channels, or smaller; undefined where it is too large, or nothing here reads or writes it. */
-async function converted(
-  file: OpenedFile,
-  channels: string,
-  preview: RegExpExecArray | null,
-): Promise<{ bytes: Buffer; type: string } | undefined> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of file.read() as AsyncIterable<Buffer>) chunks.push(chunk);
-  try {
-    const { data, width, height, channels: count } = await decodePicture(Buffer.concat(chunks), 1);
-    if (width * height > MOST_PIXELS) return undefined;
-    const image = pick({ width, height, channels: count, data: eightBits(data) }, channels);
-    const type = preview?.[1] as "webp" | "jpeg" | undefined;
-    if (type === undefined) return { bytes: await encodePng(image), type: "image/png" };
-    const quality = Math.min(100, Math.max(1, Number(preview?.[2] ?? 90)));
-    return { bytes: await encodeBySharp(image, type, { type, quality }, []), type: `image/${type}` };
-  } catch (error) {
-    // a damaged file, or one that needs a package that is not installed
-    if (error instanceof LatentkitError) return undefined;
-    throw error;
-  }
+type Wish = Pick<ViewWork, "channels" | "preview">;
+
+/** Channels and format of a query. Fails with 400 for other channels; another format counts as none. */
+function wishOf(query: URLSearchParams): Wish {
+  const wished = query.get("channel") ?? "rgba";
+  const channels = CHANNELS.find((name) => name === wished);
+  if (channels === undefined) throw new HookError("invalid_request", `channel: expected ${CHANNELS.join(", ")}`);
+  const [, type, quality = "90"] = PREVIEW.exec(query.get("preview") ?? "") ?? [];
+  if (type === undefined) return { channels };
+  return { channels, preview: { type: type as "webp" | "jpeg", quality: Math.min(100, Math.max(1, Number(quality))) } };
 }
 
-const eightBits = (data: Uint8Array | Uint16Array): Uint8Array =>
-  data instanceof Uint16Array ? Uint8Array.from(data, (sample) => sample >> 8) : data;
-
-/** Colours alone, or alpha alone on black. */
-function pick(image: RawImage, channels: string): RawImage {
-  const { data, width, height, channels: count } = image;
-  const hasAlpha = count === 2 || count === 4;
-  if (channels === "rgba" || (channels === "rgb" && !hasAlpha)) return image;
-  const pixels = width * height;
-  const wanted = channels === "rgb" ? count - 1 : 4;
-  const picked = new Uint8Array(pixels * wanted);
-  for (let pixel = 0; pixel < pixels; pixel++) {
-    if (channels === "rgb") for (let c = 0; c < wanted; c++) picked[pixel * wanted + c] = data[pixel * count + c]!;
-    else picked[pixel * 4 + 3] = hasAlpha ? data[pixel * count + count - 1]! : 255;
+/** The bytes of a file, in memory that can move to a thread. */
+async function bytesOf(file: OpenedFile, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(file.size);
+  let at = 0;
+  for await (const chunk of addAbortSignal(signal, file.read()) as AsyncIterable<Buffer>) {
+    // a store of files that tells another size
+    if (at + chunk.length > bytes.length) throw new HookError("files_unavailable");
+    bytes.set(chunk, at);
+    at += chunk.length;
   }
-  return { data: picked, width, height, channels: wanted };
+  return bytes.subarray(0, at);
 }
 
 /** A name that a header can hold. */

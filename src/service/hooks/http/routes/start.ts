@@ -3,6 +3,7 @@ import type { RunGraph } from "../../../agent.js";
 import { HookError } from "../../hook-error.js";
 import type { Idempotency } from "../../runs/replies.js";
 import type { Started, StartRequest } from "../../runs/run-starter.js";
+import { arrivalLimits } from "../arrival.js";
 import type { BodyLimits } from "../body.js";
 import type { Call } from "../call.js";
 import type { HookContext } from "../context.js";
@@ -27,8 +28,7 @@ export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
 /** Limits of a body that may start a run. Fails with shutting_down. */
 export function startBodyLimits({ runs, config, clock }: HookContext, maxBytes = config.limits.body_bytes): BodyLimits {
   if (runs.closing) throw new HookError("shutting_down");
-  const { header_seconds } = config.limits;
-  return { maxBytes, timeoutMs: header_seconds * 1000, clock };
+  return { maxBytes, ...arrivalLimits(config.limits, clock) };
 }
 
 /** Starts a run, or finds the one of the same key, and responds with it. */

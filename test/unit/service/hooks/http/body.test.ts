@@ -283,8 +283,10 @@ describe("slow and broken bodies", () => {
     const service = await startService();
     for (const encoding of [[], ["Content-Encoding: gzip"]]) {
       const client = new RawClient(service.port);
-      client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, ...encoding, "Content-Length: 15"])).send("{");
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      const headers = [AUTH, JSON_TYPE, ...encoding, "Expect: 100-continue", "Content-Length: 15"];
+      client.send(requestText("POST /hooks/agent", headers));
+      await until(() => client.text.includes(" 100 "), "the service to read the body");
+      client.send("{");
       client.destroy();
     }
     await until(() => service.log().split('"status":"gone"').length === 3, "two requests are gone");

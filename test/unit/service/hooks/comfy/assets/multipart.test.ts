@@ -11,7 +11,10 @@ const part = (name: string, value: string) =>
 const END = "--edge--\r\n";
 
 /** Sends a body in pieces and returns the parts that were read, or the error. */
-async function partsOf(pieces: readonly string[], { type = TYPE, silenceMs = 2000, isCut = false } = {}) {
+async function partsOf(
+  pieces: readonly string[],
+  { type = TYPE, silenceMs = 2000, isCut = false, maxBytes = 1_000_000, busyMs = 0 } = {},
+) {
   const read: [string, string][] = [];
   const outcome = new Promise<unknown>((resolve) => {
     server.once("request", async (req, res) => {
@@ -23,7 +26,8 @@ async function partsOf(pieces: readonly string[], { type = TYPE, silenceMs = 200
         },
         end: () => {},
       };
-      const error = await readParts(req, sink, { silenceMs, clock: systemClock }).catch((error: unknown) => error);
+      const limits = { maxBytes, silenceMs, bytesPerSecond: 1, clock: systemClock };
+      const error = await readParts(req, res, sink, limits).catch((error: unknown) => error);
       res.end();
       resolve(error);
     });
@@ -31,9 +35,15 @@ async function partsOf(pieces: readonly string[], { type = TYPE, silenceMs = 200
   const { port } = server.address() as AddressInfo;
   const sent = request({ port, method: "POST", headers: { "content-type": type } });
   sent.on("error", () => {});
-  for (const piece of pieces) await new Promise((resolve) => sent.write(piece, "latin1", resolve));
+  for (const piece of pieces) {
+    const written = new Promise((resolve) => sent.write(piece, "latin1", resolve));
+    // the piece has left, and nobody can read it
+    for (const end = performance.now() + busyMs; performance.now() < end; );
+    await written;
+    if (busyMs > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
   if (isCut) sent.destroy();
-  else if (silenceMs >= 1000) sent.end();
+  else if (silenceMs >= 1000 || busyMs > 0) sent.end();
   const error = await outcome;
   sent.destroy();
   return { read, error: error as { kind?: string; name?: string; message: string } | undefined };
@@ -94,6 +104,20 @@ describe("readParts", () => {
     ]) {
       assert.equal((await partsOf([body])).error?.kind, "invalid_request", body.slice(0, 40));
     }
+  });
+
+  it("refuses what goes on before the first part or after the last one, beyond any form of such a file", async () => {
+    const much = "x".repeat(80_000);
+    for (const body of [much, part("a", "1") + END + much]) {
+      assert.equal((await partsOf([body], { maxBytes: 10_000 })).error?.kind, "payload_too_large");
+      assert.notEqual((await partsOf([body])).error?.kind, "payload_too_large");
+    }
+  });
+
+  it("bytes that came while the service was busy are in time", async () => {
+    const body = part("a", "1") + END;
+    const pieces = Array.from({ length: 4 }, (_, at) => body.slice(at * 20, at === 3 ? undefined : (at + 1) * 20));
+    assert.deepEqual(await partsOf(pieces, { silenceMs: 100, busyMs: 250 }), { read: [["a", "1"]], error: undefined });
   });
 
   it("silence ends the wait, and so does a client that leaves", async () => {

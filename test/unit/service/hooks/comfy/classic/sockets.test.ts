@@ -70,7 +70,7 @@ describe("WebSockets of the classic API", () => {
   });
 
   it("a picture may be larger than what a reader may leave unread, and ends with a reader that takes none of it", async () => {
-    const limits = { slow_reader_bytes: 1000, streams_bytes: 1e9, slow_reader_seconds: 2 };
+    const limits = { slow_reader_bytes: 1000, streams_bytes: 1e9, slow_reader_seconds: 5 };
     const { sockets, opened } = await open(limits, ["fast", "slow"]);
     const [fast, slow] = opened;
     const png = Buffer.alloc(30_000_000, 7);
