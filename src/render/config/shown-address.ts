@@ -10,7 +10,7 @@ const HARMLESS =
 const FILE = /^(?:memory:|sqlite:)/;
 /** A text that was to be an address, and names no user. */
 const WORD = /^(?:(?:memory|postgres(?:ql)?|s3|sqlite):)?[\w./-]*$/;
-const WITH_SECRET = /:[^@]*@|%40|password\s*=/is;
+const ENCODED_OR_NAMED = /%40|password\s{0,9}=/i;
 
 const setOf = (secret: string): string => `set (${secret.length} chars)`;
 
@@ -21,7 +21,7 @@ const setOf = (secret: string): string => `set (${secret.length} chars)`;
  */
 export function shownAddress(text: string): string {
   if (WORD.test(text)) return text;
-  if (FILE.test(text) && !WITH_SECRET.test(text.slice(text.indexOf(":") + 1))) return text;
+  if (FILE.test(text) && !mayNameUser(text.slice(text.indexOf(":") + 1))) return text;
   const { scheme, user, place, query } = CLEAR.exec(text)?.groups ?? {};
   if (scheme === undefined) {
     const [, known = ""] = /^((?:postgres(?:ql)?|sqlite|s3|https?):(?:\/\/)?)/i.exec(text) ?? [];
@@ -30,6 +30,11 @@ export function shownAddress(text: string): string {
   const shown = [scheme, user === undefined ? "" : `${shownUser(user)}@`, place];
   if (query !== undefined) shown.push("?", query.split("&").map(shownParameter).join("&"));
   return shown.join("");
+}
+
+function mayNameUser(path: string): boolean {
+  const colon = path.indexOf(":");
+  return (colon >= 0 && colon < path.lastIndexOf("@")) || ENCODED_OR_NAMED.test(path);
 }
 
 /** A sentence without users and passwords of the addresses in it. */
