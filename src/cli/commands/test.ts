@@ -1,7 +1,8 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
+import { readRegular } from "../../io/regular-file.js";
 import { decodeText } from "../../io/text-encoding.js";
 import { createGraphKeys } from "../../render/items/graph-keys.js";
 import { checkSnapshot, type SnapshotVerdict } from "../../render/snapshot/check-snapshot.js";
@@ -100,11 +101,11 @@ async function findGraphs(path: string): Promise<{ graphs: string[]; folder?: st
 
 /** Whether a file is meant as a graph, also where it is a wrong one; package.json and the like are not. */
 async function isGraph(path: string): Promise<boolean> {
-  const { size } = await stat(path);
-  const text = (size > MAX_READ_BYTES ? undefined : decodeText(await readFile(path))) ?? "";
-  return (
-    size > MAX_READ_BYTES || text.includes('"class_type"') || (text.includes('"nodes"') && text.includes('"links"'))
-  );
+  if (!(await stat(path)).isFile()) return false;
+  const bytes = await readRegular(path, MAX_READ_BYTES);
+  if (bytes === undefined) return true;
+  const text = decodeText(bytes) ?? "";
+  return text.includes('"class_type"') || (text.includes('"nodes"') && text.includes('"links"'));
 }
 
 /** Makes the test of one graph. Fails with usage.invalid, before anything renders, for a key that no graph has. */
