@@ -126,8 +126,10 @@ function countOf(header: Uint8Array): { members: number; values: number } {
       for (at = bytes.indexOf(QUOTE!, at + 1); at > 0 && isEscaped(bytes, at); ) at = bytes.indexOf(QUOTE!, at + 1);
       // a text without an end, which the parser refuses
       if (at <= 0) break;
-    } else if (byte === OPEN || byte === OPEN_LIST) depth++;
-    else if (byte === CLOSE || byte === CLOSE_LIST) depth--;
+    } else if (byte === OPEN || byte === OPEN_LIST) {
+      // as deep the parser refuses it
+      if (++depth > MAX_DEPTH) break;
+    } else if (byte === CLOSE || byte === CLOSE_LIST) depth--;
     else if (byte === COMMA) {
       values++;
       if (depth === 1) members++;
