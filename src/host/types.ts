@@ -304,6 +304,11 @@ export interface Host {
    */
   refusal?(kind: keyof HostFiles | "checkpoints", name: string): FileRefusal | undefined;
   /**
+   * Reads the headers of files that have come or changed, without blocking the thread, so that `checkpoints`, `files` and
+   * `refusal` know them. Resolves within a second or so, to whether all have been read. Absent: these read them.
+   */
+  refresh?(): Promise<boolean>;
+  /**
    * Abilities of its models. Absent: a graph is not refused for want of one. Counts only as the host's own, non-enumerable
    * property: a host made from another one's has to declare it again.
    */

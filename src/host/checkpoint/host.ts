@@ -67,6 +67,7 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
     fileOf: (kind, name) => folders.find(kind, name)?.name,
     loadFile: (kind, name, _signal, settings, warn) => loader.file(kind, name, settings, warn),
     refusal: (kind, name) => refusals.of(kind, name),
+    refresh: () => refusals.refresh(),
     promptWarnings: (text) => promptWarnings(text, folders),
     provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
     close: () => runtime.close(),
