@@ -120,6 +120,12 @@ export interface ClipEncoder {
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
 
+/** A file that has text encoders, as a graph names it. */
+export interface EncoderFile {
+  readonly kind: "checkpoints" | "text_encoders";
+  readonly name: string;
+}
+
 /** A textual inversion that a prompt names. */
 export interface FoundEmbedding {
   /** They stand for its rows; none where it is left out. */
@@ -315,9 +321,9 @@ export interface Host {
   readonly abilities?: readonly HostAbility[];
   /**
    * Sentences on what of a prompt would be left out, and errors with which encoding it would fail, as far as names and
-   * headers say. Absent: they show when it is encoded.
+   * headers say. `models`: files whose text encoders will read it. Absent: they show when it is encoded.
    */
-  promptWarnings?(text: string): readonly (string | LatentkitError)[];
+  promptWarnings?(text: string, models: readonly EncoderFile[]): readonly (string | LatentkitError)[];
   /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
   /** Ends what it has started. Absent: there is nothing to end. */

@@ -68,7 +68,10 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
     loadFile: (kind, name, _signal, settings, warn) => loader.file(kind, name, settings, warn),
     refusal: (kind, name) => refusals.of(kind, name),
     refresh: () => refusals.refresh(),
-    promptWarnings: (text) => promptWarnings(text, folders),
+    promptWarnings: (text, models) => {
+      const encoders = models.flatMap(({ kind, name }) => refusals.encoders(kind, name) ?? []);
+      return promptWarnings(text, folders, encoders);
+    },
     provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
     close: () => runtime.close(),
   };

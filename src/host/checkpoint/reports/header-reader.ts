@@ -5,6 +5,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { FileRefusal } from "../../types.js";
 import type { ModelFile } from "../files/model-folders.js";
 import { quotedName } from "../weights/stored.js";
+import type { FileFacts } from "./file-facts.js";
 import type { SentRead } from "./header-thread.js";
 import type { ListedModel } from "./list-models.js";
 
@@ -18,9 +19,8 @@ const WAIT_MS = 1000;
 const STATS_AT_ONCE = 32;
 
 /** A model file by its header. */
-export interface HeaderRead {
+export interface HeaderRead extends FileFacts {
   readonly listed: ListedModel;
-  readonly refusal: FileRefusal | undefined;
 }
 
 interface Wanted {
@@ -116,10 +116,10 @@ function inThread(wanted: readonly Wanted[], take: (wanted: Wanted, read: Header
       void thread.terminate();
     };
     let timer = setTimeout(end, FILE_MS).unref();
-    thread.on("message", ({ listed, refusal }: SentRead) => {
+    thread.on("message", ({ listed, refusal, encoders }: SentRead) => {
       const isError = refusal !== undefined && "code" in refusal;
       const error = isError && new LatentkitError(refusal.code, refusal.message, refusal.details);
-      take(wanted[done]!, { listed, refusal: error ? { error } : (refusal as FileRefusal | undefined) });
+      take(wanted[done]!, { listed, encoders, refusal: error ? { error } : (refusal as FileRefusal | undefined) });
       done++;
       clearTimeout(timer);
       timer = setTimeout(end, FILE_MS).unref();

@@ -3,8 +3,15 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { FileRefusal } from "../../types.js";
 import type { ModelKind } from "../files/kinds.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
+import {
+  type Effort,
+  ENCODER_KINDS,
+  type EncoderSize,
+  type FileFacts,
+  factsOf,
+  RECOGNISED_KINDS,
+} from "./file-facts.js";
 import { HeaderReader, stateKey, within } from "./header-reader.js";
-import { type Effort, RECOGNISED_KINDS, refusalOf } from "./refusal-of.js";
 
 /** Files whose answers stay. */
 const MOST = 4096;
@@ -14,7 +21,7 @@ const FRESH_MS = 10_000;
 /** Answers to which model files a host cannot load, one for each state of a file. */
 export class FileRefusals {
   /** Least recently asked for first. */
-  readonly #known = new Map<string, FileRefusal | undefined>();
+  readonly #known = new Map<string, FileFacts>();
   readonly #headers = new HeaderReader();
   #refreshed: { readonly at: number; readonly lists: readonly (readonly string[])[] } = { at: 0, lists: [] };
   #offered = new WeakMap<readonly string[], readonly string[]>();
@@ -37,6 +44,15 @@ export class FileRefusals {
 
   /** Why a file of a kind cannot be loaded, by its header; undefined for one that is not there. `quick`: in most cases. */
   of(kind: ModelKind, name: string, effort: Effort = "whole"): FileRefusal | undefined {
+    return this.#find(kind, name, effort)?.refusal;
+  }
+
+  /** Text encoders of a file; undefined where it is not known which it has. */
+  encoders(kind: ModelKind, name: string): readonly EncoderSize[] | undefined {
+    return ENCODER_KINDS.has(kind) ? this.#find(kind, name, "whole")?.encoders : undefined;
+  }
+
+  #find(kind: ModelKind, name: string, effort: Effort): FileFacts | undefined {
     try {
       const file = this.folders.find(kind, name);
       return file === undefined ? undefined : this.#ofFile(file, effort);
@@ -55,17 +71,17 @@ export class FileRefusals {
     return known;
   }
 
-  #ofFile(file: ModelFile, effort: Effort): FileRefusal | undefined {
+  #ofFile(file: ModelFile, effort: Effort): FileFacts | undefined {
     const stats = statSync(file.path, { bigint: true, throwIfNoEntry: false });
     // a folder of diffusers is read when it is loaded
     if (!stats?.isFile()) return undefined;
     const state = stateKey(file, stats);
     const read = this.#headers.get(state);
-    if (read !== undefined) return read.refusal;
+    if (read !== undefined) return read;
     if (this.#headers.isPending(state)) return undefined;
     const key = `${effort}\n${state}`;
     if (!this.#known.has(key)) {
-      this.#known.set(key, refusalOf(file.kind, file, effort));
+      this.#known.set(key, factsOf(file.kind, file, effort));
       if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!);
     }
     return this.#known.get(key);

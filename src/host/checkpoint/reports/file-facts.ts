@@ -6,10 +6,11 @@ import { ggufArchitecture, ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../types.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
+import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import { controlNetPart } from "../recognition/controlnet.js";
 import { requireLora } from "../recognition/lora.js";
 import { formatError } from "../recognition/open.js";
-import type { ModelFile } from "../recognition/part.js";
+import type { ModelFile, Part } from "../recognition/part.js";
 import { requireCheckpoint } from "../recognition/recognise.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { upscalerPart } from "../recognition/upscaler.js";
@@ -30,11 +31,25 @@ const UNET_MARKS = ["input_blocks.0.0.weight", "down_blocks.0.resnets.0.norm1.we
 const OFFSETS = '"data_offsets"';
 const LAST_BYTE = /^"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]/;
 
-/** Recognition of the kinds that are loaded, as far as headers tell. */
+/** A text encoder of a file, as embeddings have to fit it. */
+export type EncoderSize = Pick<TextEncoderConfig, "name"> & { readonly width: number };
+
+/** Facts on a model file that its header tells. */
+export interface FileFacts {
+  /** Why it cannot be loaded; undefined where nothing speaks against it. */
+  readonly refusal?: FileRefusal;
+  /** Those of its text encoders; absent where they were not looked for. */
+  readonly encoders?: readonly EncoderSize[];
+}
+
+const sizesOf = (encoders: readonly Part<TextEncoderConfig>[]): readonly EncoderSize[] =>
+  encoders.map(({ config: { name, hidden } }) => ({ name, width: hidden }));
+
+/** Recognition of the kinds that are loaded, as far as headers tell; of those with text encoders, these. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown } = {
-  checkpoints: requireCheckpoint,
+  checkpoints: (file) => sizesOf(requireCheckpoint(file).textEncoders),
   diffusion_models: requireCheckpoint,
-  text_encoders: recogniseTextEncoders,
+  text_encoders: (file) => sizesOf(recogniseTextEncoders(file)),
   vae: recogniseVae,
   loras: requireLora,
   controlnet: controlNetPart,
@@ -54,54 +69,49 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
   controlnet: ["zero_convs.0.0.weight", "controlnet_down_blocks.0.weight"],
 };
 
-/**
- * Why a file of a kind cannot be loaded, by its header; undefined where nothing speaks against it, and for a file that is
- * gone. Blocks the thread.
- */
-export function refusalOf(kind: ModelKind, file: NamedFile, effort: Effort): FileRefusal | undefined {
+/** Kinds of files with text encoders. */
+export const ENCODER_KINDS: ReadonlySet<ModelKind> = new Set(["checkpoints", "text_encoders"]);
+
+/** Reads the facts on a file of a kind; none on a file that is gone. Blocks the thread. */
+export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileFacts {
   try {
     const descriptor = openRegularSync(file.path);
     try {
-      return readRefusal(kind, file, descriptor, effort);
+      return readFacts(kind, file, descriptor, effort);
     } finally {
       closeSync(descriptor);
     }
   } catch (thrown) {
     const error = thrown instanceof LatentkitError ? thrown : readError(file.name, thrown);
     // a file that is gone is missed when it is loaded
-    if (error.code === "file.not-found") return undefined;
+    if (error.code === "file.not-found") return {};
     const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];
-    return family === undefined ? { error } : { family };
+    return { refusal: family === undefined ? { error } : { family } };
   }
 }
 
-function readRefusal(
-  kind: ModelKind,
-  { name, path }: NamedFile,
-  descriptor: number,
-  effort: Effort,
-): FileRefusal | undefined {
+function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: number, effort: Effort): FileFacts {
   const { size } = fstatSync(descriptor);
   const start = readAt(descriptor, 0, Math.min(START_BYTES, size));
   if (Buffer.from(start.subarray(0, 4)).toString("latin1") === "GGUF") {
     const architecture = ggufArchitecture(readAt(descriptor, 0, Math.min(GGUF_BYTES, size)));
-    return { family: ggufFamily(path, architecture), format: "GGUF" };
+    return { refusal: { family: ggufFamily(path, architecture), format: "GGUF" } };
   }
   const recognise = RECOGNISE[kind];
-  if (recognise === undefined) return undefined;
+  if (recognise === undefined) return {};
   try {
     const length = headerLength(start.subarray(0, LENGTH_BYTES), size);
-    if (effort === "quick" && length > LONGEST_QUICK) return undefined;
+    if (effort === "quick" && length > LONGEST_QUICK) return {};
     const header = readAt(descriptor, LENGTH_BYTES, length);
-    if (effort === "quick" && isUsual(kind, Buffer.from(header.buffer), size)) return undefined;
+    if (effort === "quick" && isUsual(kind, Buffer.from(header.buffer), size)) return {};
     const { entries, metadata } = parseHeader(header, size);
     const weights = new Map([...entries].map(([key, entry]) => [key, { ...entry, key, file: path }]));
     const file = { name, metadata, weights };
     const joined = joinFactors(file);
     const texts = joined.stored.map(({ from, to }) => Buffer.from(readAt(descriptor, from, to - from)).toString());
     checkFormats(file, joined, texts);
-    recognise({ ...file, weights: joined.weights });
-    return undefined;
+    const recognised = recognise({ ...file, weights: joined.weights });
+    return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
   } catch (thrown) {
     const error = readError(name, thrown);
     throw error.code === "safetensors.invalid" ? formatError(name, error, start, size) : error;
