@@ -1,3 +1,4 @@
+import { escapeControls } from "./controls.js";
 import { permissionHint } from "./permission.js";
 
 /** The meaning of a failure to a ComfyUI client and to a shell script. */
@@ -207,11 +208,8 @@ export function atNode(at: { nodeId?: string; node?: string }, message: string):
   return `${name}${hasSubject ? "," : ":"} ${message}`;
 }
 
-const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
-
 /** Foreign text as a JSON string, with escapes for all that controls a terminal or the direction of its text. */
-export const quoted = (text: string): string =>
-  JSON.stringify(text).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
+export const quoted = (text: string): string => escapeControls(JSON.stringify(text));
 
 /** Describes any value for a message: never throws, is never long, and never has a tensor's content. */
 export function describe(value: unknown): string {

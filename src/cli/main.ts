@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { LatentkitError, suggest } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
 import { permissionHint } from "../base/permission.js";
+import { withoutUsers } from "../render/config/shown-address.js";
 import type { CreateStoreRunners } from "./batch/render-batch.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./commands/serve.js";
@@ -173,7 +174,8 @@ function report(error: unknown, terminal: Terminal, signal: AbortSignal): number
   const message = isOurs
     ? withHint(error)
     : `Internal error: ${error instanceof Error ? error.message : String(error)}${denied === undefined ? "" : `. ${denied}`}`;
-  terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
-  if (terminal.env.LATENTKIT_DEBUG === "1" && error instanceof Error) terminal.err(`${error.stack}\n`);
+  terminal.err(`${red(terminal, "latentkit:")} ${harmless(withoutUsers(message))}\n`);
+  if (terminal.env.LATENTKIT_DEBUG === "1" && error instanceof Error)
+    terminal.err(`${withoutUsers(String(error.stack))}\n`);
   return isOurs ? error.meaning.exit : 1;
 }

@@ -1,15 +1,14 @@
-import { readFile, stat } from "node:fs/promises";
 import { LatentkitError } from "../base/errors.js";
+import { readRegular } from "../io/regular-file.js";
 
 const MAX_FILE_BYTES = 2 ** 30;
 
 /** Reads a picture's file. Fails with file.not-found, file.read-failed or, above 1 GiB, png.too-large. */
 export async function readImage(path: string): Promise<Buffer> {
   try {
-    if ((await stat(path)).size > MAX_FILE_BYTES) {
-      throw new LatentkitError("png.too-large", `${path}: expected a picture of at most 1 GiB.`);
-    }
-    return await readFile(path);
+    const bytes = await readRegular(path, MAX_FILE_BYTES);
+    if (bytes !== undefined) return bytes;
+    throw new LatentkitError("png.too-large", `${path}: expected a picture of at most 1 GiB.`);
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const code = (error as NodeJS.ErrnoException).code;

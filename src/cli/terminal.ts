@@ -1,3 +1,5 @@
+import { escapeControls, escapeWithinLines } from "../base/controls.js";
+
 /** The output of a command: results go to `out`, progress and errors to `err`. */
 export interface Terminal {
   out(text: string): void;
@@ -39,10 +41,8 @@ export function processTerminal(codeWhenClosed: number): Terminal {
 export const red = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[31m${text}\x1b[39m` : text);
 export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text);
 
-const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+/** Puts foreign text on one line: characters that control the terminal, hide or turn text, and line breaks, become escapes. */
+export const oneLine = escapeControls;
 
-/** Puts foreign text on one line: characters that control the terminal or the direction of text, and line breaks, become escapes. */
-export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
-
-/** Makes foreign text safe for a terminal: characters that control it or the direction of text become escapes, except line breaks and tabs. */
-export const harmless = (text: string): string => text.replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, escaped);
+/** Makes foreign text safe for a terminal: as oneLine, but for line breaks and tabs. */
+export const harmless = escapeWithinLines;

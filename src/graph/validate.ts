@@ -18,6 +18,7 @@ import {
 import { findRoots } from "./roots.js";
 import { checkCached } from "./validation/cached-check.js";
 import type { CheckedInput } from "./validation/checked-input.js";
+import { ENCODERS, type EncoderSearch, encoderFiles } from "./validation/encoder-files.js";
 import {
   cycleError,
   type GraphError,
@@ -154,7 +155,7 @@ export function checkGraph(
       if (!EDITOR_LEFTOVERS.has(name)) warn(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     for (const { input, bend } of bends) warn({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
     const refusals = hostRefusals(definition, id, checked.values, host);
-    for (const { input, problem } of promptWarnings(definition, checked.values, host)) {
+    for (const { input, problem } of promptWarnings(id, checked.values, { graph, definitions, host })) {
       if (typeof problem === "string") warn({ nodeId: id, input, message: atNode(at, problem) });
       else refusals.push(loadError(at, input, problem));
     }
@@ -196,21 +197,20 @@ export function checkGraph(
   return { validation: { ok: false, error, nodeErrors, warnings }, ...nodes };
 }
 
-/** Types of what encodes prompts: a node without any of them does not read its texts as prompts. */
-const ENCODERS: ReadonlySet<string> = new Set(["CLIP", "PIPE_LINE"]);
-
 /** Sentences on what the host would leave out of a node's prompts, and errors with which encoding them would fail. */
 function promptWarnings(
-  { inputs }: NodeDefinition,
+  id: string,
   values: Readonly<Record<string, unknown>>,
-  host: ChoiceContext["host"],
+  { graph, definitions, host }: EncoderSearch & { readonly host: ChoiceContext["host"] },
 ): { input: string; problem: string | LatentkitError }[] {
   if (host?.promptWarnings === undefined) return [];
+  const { inputs } = definitions.get(id)!;
   const specs = Object.entries(inputs);
   if (!specs.some(([, { type, files }]) => ENCODERS.has(type) || files === "checkpoints")) return [];
   return specs.flatMap(([input, { type }]) => {
     const text = type === "STRING" ? values[input] : undefined;
-    const problems = typeof text === "string" ? host.promptWarnings!(text) : [];
+    if (typeof text !== "string") return [];
+    const problems = host.promptWarnings!(text, encoderFiles(id, { graph, definitions }));
     return problems.map((problem) => ({ input, problem }));
   });
 }

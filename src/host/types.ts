@@ -120,6 +120,12 @@ export interface ClipEncoder {
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
 
+/** A file that has text encoders, as a graph names it. */
+export interface EncoderFile {
+  readonly kind: "checkpoints" | "text_encoders";
+  readonly name: string;
+}
+
 /** A textual inversion that a prompt names. */
 export interface FoundEmbedding {
   /** They stand for its rows; none where it is left out. */
@@ -304,15 +310,20 @@ export interface Host {
    */
   refusal?(kind: keyof HostFiles | "checkpoints", name: string): FileRefusal | undefined;
   /**
+   * Reads the headers of files that have come or changed, without blocking the thread, so that `checkpoints`, `files` and
+   * `refusal` know them. Resolves within a second or so, to whether all have been read. Absent: these read them.
+   */
+  refresh?(): Promise<boolean>;
+  /**
    * Abilities of its models. Absent: a graph is not refused for want of one. Counts only as the host's own, non-enumerable
    * property: a host made from another one's has to declare it again.
    */
   readonly abilities?: readonly HostAbility[];
   /**
    * Sentences on what of a prompt would be left out, and errors with which encoding it would fail, as far as names and
-   * headers say. Absent: they show when it is encoded.
+   * headers say. `models`: files whose text encoders will read it. Absent: they show when it is encoded.
    */
-  promptWarnings?(text: string): readonly (string | LatentkitError)[];
+  promptWarnings?(text: string, models: readonly EncoderFile[]): readonly (string | LatentkitError)[];
   /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
   /** Ends what it has started. Absent: there is nothing to end. */

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, readFileSync, readSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
@@ -9,6 +9,7 @@ import { otherFormat, START_BYTES } from "../host/checkpoint/files/other-format.
 import { freezeJson, isPlainObject, parseJson } from "../io/json/lossless.js";
 import { HEAD_BYTES, pictureKind } from "../io/pictures/kind.js";
 import { pictureTexts } from "../io/pictures/texts.js";
+import { openRegularSync } from "../io/regular-file.js";
 import { decodeText } from "../io/text-encoding.js";
 import { apiGraph, type ConvertOptions } from "./convert-workflow.js";
 
@@ -179,7 +180,7 @@ const NO_PATH = /^(?:".*"|\[.*\]|<.*|null|true|false|-?\d[\d.eE+-]*|)$/s;
 function readFile(path: string): Uint8Array {
   let file: number | undefined;
   try {
-    file = openSync(path, "r");
+    file = openRegularSync(path);
     const head = Buffer.alloc(HEAD_BYTES);
     const isPicture = pictureKind(head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0))) !== undefined;
     const [kind, mib] = isPicture ? ["picture", MAX_PICTURE_MIB] : ["JSON file", MAX_GRAPH_MIB];

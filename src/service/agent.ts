@@ -62,6 +62,8 @@ export interface AgentGraphs {
   classes(): readonly string[];
   /** Describes a node class as ComfyUI does; undefined for an unknown one. */
   describe(classType: string): NodeDescription | undefined;
+  /** Has the heads of new model files read off the thread, within a second or so; whether all have been. Absent: nothing to read. */
+  refresh?(): Promise<boolean>;
   /** Names of the model files of a kind; undefined where there are no models of the kind. */
   models(kind: FileKind): readonly string[] | undefined;
   /** Returns a graph with values for its parameters put in. Throws graph.invalid and usage.invalid. */

@@ -130,6 +130,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const { host = defaultHost } = options;
   const validate = async (text: string, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+    await host.refresh?.();
     const { inputDir, allowNetwork, classAliases } = job;
     // nodes of a setup module exist in the threads alone
     if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
@@ -153,6 +154,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
       return definition && describeNode(definition, { host, inputDir: job.inputDir });
     },
     classes: () => nodes.keys(),
+    refresh: async () => (await host.refresh?.()) ?? true,
     models: (kind) => (kind === "checkpoints" ? host.checkpoints() : host.files?.(kind)),
     toApi: (graph) => apiGraph(graph, { registry, classAliases }),
     fill: (graph, values) => fillWorkflow(graph, values, { registry: nodes, classAliases }),

@@ -12,6 +12,7 @@ import { systemClock } from "./hooks/clock.js";
 import type { Limits } from "./hooks/hook-config.js";
 import { HookError, REFUSALS } from "./hooks/hook-error.js";
 import { type HookLog, LOGGER } from "./hooks/hook-log.js";
+import { hostRefusal } from "./hooks/http/access/host-header.js";
 import { AWAITS_CONTINUE } from "./hooks/http/body.js";
 import { enterConnection } from "./hooks/http/connection.js";
 import { prepareResponse } from "./hooks/http/linger.js";
@@ -126,10 +127,8 @@ function createApp(hooks: ServerOptions["hooks"], log: HookLog): Express {
     sendError(req, res, error, randomUUID());
   };
   app.use((req, res, next) => {
-    const count = req.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host").length;
-    if (count === 1 || (count === 0 && req.httpVersion === "1.0")) return next();
-    const sentence = count === 0 ? "the Host header is missing" : "more than one Host header";
-    return refuse(req, res, new HookError("invalid_request", sentence));
+    const sentence = hostRefusal(req);
+    return sentence === undefined ? next() : refuse(req, res, new HookError("invalid_request", sentence));
   });
   app.use(hooks.router);
   app.use((req, res) => refuse(req, res, new HookError("not_found")));

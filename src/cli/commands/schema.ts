@@ -2,6 +2,7 @@ import { printJsonPretty } from "../../io/json/print.js";
 import { exactSchema } from "../../render/schema/graph-schema.js";
 import { type Command, pair } from "../command.js";
 import { hostOptions, openHost } from "../host.js";
+import { harmless } from "../terminal.js";
 
 export const schemaCommand: Command = {
   usage: "schema GRAPH",
@@ -28,7 +29,7 @@ export const schemaCommand: Command = {
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       named: args.flag("named"),
     });
-    terminal.out(`${printJsonPretty(schema)}\n`);
+    terminal.out(harmless(`${printJsonPretty(schema)}\n`));
     return 0;
   },
 };

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { LatentkitError } from "../../base/errors.js";
-import { type Config, hidePassword } from "../../render/config/config.js";
+import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
+import { shownAddress } from "../../render/config/shown-address.js";
 import { type Arguments, type Command, pair } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
 import { portOf } from "../port.js";
@@ -155,8 +156,9 @@ function greeting({ url, hasToken, takesText }: Service, config: Config, { env }
     );
   }
   if (hasToken && config.page) lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);
-  const { render, output_dir, store, files: address = output_dir } = config;
-  const files = render ? `Files are written to ${hidePassword(address)}` : "Workers run what it takes";
-  lines.push(`${files}, runs are stored in ${hidePassword(store)}.`);
+  const { render, output_dir, store, files } = config;
+  const target = files === undefined ? output_dir : shownAddress(files);
+  const work = render ? `Files are written to ${target}` : "Workers run what it takes";
+  lines.push(`${work}, runs are stored in ${shownAddress(store)}.`);
   return `${lines.join("\n")}\n`;
 }

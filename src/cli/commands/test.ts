@@ -1,7 +1,9 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { lstat, readdir, realpath, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
-import { LatentkitError } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
+import { isInside } from "../../io/files/path-inside.js";
+import { readRegular } from "../../io/regular-file.js";
 import { decodeText } from "../../io/text-encoding.js";
 import { createGraphKeys } from "../../render/items/graph-keys.js";
 import { checkSnapshot, type SnapshotVerdict } from "../../render/snapshot/check-snapshot.js";
@@ -15,6 +17,8 @@ import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
 const FAILED = 1;
 const SNAPSHOTS = "__snapshots__";
+/** Pictures of differences. */
+const DIFFERENCES = "__differences__";
 const MAX_TOLERANCE = 255;
 /** Larger files are no graphs, and the render says so. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
@@ -71,6 +75,7 @@ export const testCommand: Command = {
       counts.set(outcome.status, (counts.get(outcome.status) ?? 0) + 1);
       print(outcome, args, terminal);
     }
+    if (folder !== undefined) await refuseLinks(folder);
     const obsolete = folder === undefined ? [] : await obsoleteSnapshots(folder, graphs);
     for (const stem of obsolete) {
       if (args.flag("update")) await removeSnapshot(stem);
@@ -100,11 +105,11 @@ async function findGraphs(path: string): Promise<{ graphs: string[]; folder?: st
 
 /** Whether a file is meant as a graph, also where it is a wrong one; package.json and the like are not. */
 async function isGraph(path: string): Promise<boolean> {
-  const { size } = await stat(path);
-  const text = (size > MAX_READ_BYTES ? undefined : decodeText(await readFile(path))) ?? "";
-  return (
-    size > MAX_READ_BYTES || text.includes('"class_type"') || (text.includes('"nodes"') && text.includes('"links"'))
-  );
+  if (!(await stat(path)).isFile()) return false;
+  const bytes = await readRegular(path, MAX_READ_BYTES);
+  if (bytes === undefined) return true;
+  const text = decodeText(bytes) ?? "";
+  return text.includes('"class_type"') || (text.includes('"nodes"') && text.includes('"links"'));
 }
 
 /** Makes the test of one graph. Fails with usage.invalid, before anything renders, for a key that no graph has. */
@@ -146,6 +151,7 @@ async function createTest(
   };
   return async (graph) => {
     try {
+      await refuseLinks(dirname(graph));
       const set = Object.fromEntries(valuesOf(graph));
       const { outputs, warnings } = await renderOutputs(graph, { ...options, set });
       for (const warning of warnings) terminal.err(`Warning: ${oneLine(graph)}: ${harmless(warning)}\n`);
@@ -157,6 +163,22 @@ async function createTest(
       return { graph, status: "failed", messages: [error.message], pictures: [] };
     }
   };
+}
+
+/**
+ * Fails with path.outside where a link leads the snapshots or the pictures of differences out of the graphs' folder: they
+ * would be written and removed elsewhere.
+ */
+async function refuseLinks(folder: string): Promise<void> {
+  const root = await realpath(folder);
+  for (const name of [SNAPSHOTS, DIFFERENCES]) {
+    const path = join(folder, name);
+    if ((await lstat(path).catch(() => undefined)) === undefined) continue;
+    const real = await realpath(path).catch(() => undefined);
+    if (real !== undefined && isInside(root, real)) continue;
+    const message = `Snapshots: expected a folder in ${folder}, received a link that leads out of it, ${describe(path)}.`;
+    throw new LatentkitError("path.outside", message);
+  }
 }
 
 const stemOf = (graph: string): string => join(dirname(graph), SNAPSHOTS, basename(graph, extname(graph)));

@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
-import { type Config, hidePassword } from "../../render/config/config.js";
+import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
+import { shownAddress } from "../../render/config/shown-address.js";
 import type { Command } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
 import { portOf } from "../port.js";
@@ -64,7 +65,7 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     const worker = await startWorker(config, { log: (line) => terminal.err(line) });
     const { limits, output_dir, store } = config;
     print(
-      `latentkit claims runs from ${hidePassword(store)}, ${limits.running} at the same time; files go to ${output_dir}.\n`,
+      `latentkit claims runs from ${shownAddress(store)}, ${limits.running} at the same time; files go to ${output_dir}.\n`,
     );
     if (worker.url !== undefined) print(`Probes and metrics: ${worker.url}\n`);
     emit({ type: "working", url: worker.url });

@@ -67,7 +67,11 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
     fileOf: (kind, name) => folders.find(kind, name)?.name,
     loadFile: (kind, name, _signal, settings, warn) => loader.file(kind, name, settings, warn),
     refusal: (kind, name) => refusals.of(kind, name),
-    promptWarnings: (text) => promptWarnings(text, folders),
+    refresh: () => refusals.refresh(),
+    promptWarnings: (text, models) => {
+      const encoders = models.flatMap(({ kind, name }) => refusals.encoders(kind, name) ?? []);
+      return promptWarnings(text, folders, encoders);
+    },
     provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
     close: () => runtime.close(),
   };

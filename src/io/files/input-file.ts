@@ -17,6 +17,7 @@ import { parseAddress } from "../http/download.js";
 import { isRead, READ_NAMES } from "../pictures/decode.js";
 import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/kind.js";
 import { requireSharp } from "../pictures/sharp.js";
+import { readRegular } from "../regular-file.js";
 import { freeInputDisk, type InputDisk } from "./input-disk.js";
 import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
@@ -80,7 +81,7 @@ async function readPooled(path: string, size: number, disk: InputDisk): Promise<
   }
   // it has grown meanwhile
   returnMemory(bytes.buffer);
-  return await promises.readFile(path);
+  return (await readRegular(path, Number.POSITIVE_INFINITY))!;
 }
 
 /** At most an eighth more, so that files of similar sizes share buffers. */

@@ -1,5 +1,6 @@
 import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
+import { withoutFormat } from "../../base/controls.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { EXTENSIONS, PictureType } from "../pictures/format.js";
 import type { SavingName } from "../prefix-texts.js";
@@ -41,7 +42,7 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
  */
 export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
   refuse(pathFault(prefix), prefix, input);
-  const normal = normalize(prefix);
+  const normal = normalize(withoutFormat(prefix));
   return targetOf(outputFolder, prefix, dirname(normal), basename(normal), input);
 }
 
@@ -57,7 +58,13 @@ export function resolveFile(
 ): OutputTarget {
   refuse(pathFault(folder), folder, inputs.folder);
   refuse(nameFault(name), name, inputs.name);
-  return targetOf(outputFolder, folder, normalize(withSlashes(folder)), name, inputs.folder);
+  return targetOf(
+    outputFolder,
+    folder,
+    normalize(withSlashes(withoutFormat(folder))),
+    withoutFormat(name),
+    inputs.folder,
+  );
 }
 
 /** A path with the separator of every system. */
@@ -76,11 +83,13 @@ const INSIDE = "a path inside the output folder";
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /**
- * Expectation that a path for writing does not meet: no control characters, and those of `escapeFault`; undefined where it
- * meets all.
+ * Expectation that a path for writing does not meet: no control characters, and those of `escapeFault`, also without its
+ * format characters, which names of files lack; undefined where it meets all.
  */
 export const pathFault = (path: string): string | undefined =>
-  escapeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
+  escapeFault(path) ??
+  escapeFault(withoutFormat(path)) ??
+  (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
 
 /**
  * Expectation that a path does not meet because it leaves its folder on this or any other system, so that a graph is
@@ -99,7 +108,8 @@ export function escapeFault(path: string): string | undefined {
 
 /** Expectation that a plain file name does not meet; undefined where it meets all. */
 export const nameFault = (name: string): string | undefined =>
-  pathFault(name) ?? (basename(name) === name ? undefined : "a file name without folders");
+  pathFault(name) ??
+  (basename(name) === name && !/^\.{1,2}$/.test(withoutFormat(name)) ? undefined : "a file name without folders");
 
 function refuse(fault: string | undefined, path: string, input: string | undefined): void {
   if (fault !== undefined) throw outside(path, fault, input);

@@ -127,8 +127,11 @@ class Parser {
   }
 
   private string(): string {
-    this.at++;
-    let value = "";
+    const start = this.at++;
+    let value = this.skip(PLAIN_TEXT);
+    if (this.takes('"')) return value;
+    const whole = this.escapedString(start);
+    if (whole !== undefined) return whole;
     for (;;) {
       value += this.skip(PLAIN_TEXT);
       if (this.takes('"')) return value;
@@ -138,6 +141,20 @@ class Parser {
       if (hex === null && ESCAPES[letter] === undefined) throw this.unexpected("an escape that JSON knows");
       value += hex === null ? ESCAPES[letter] : String.fromCharCode(Number.parseInt(hex[1]!, 16));
       this.at += hex === null ? 1 : 5;
+    }
+  }
+
+  /** A text with escapes, read by V8, which takes a hundredth of the time; undefined for a wrong one, whose fault is looked for. */
+  private escapedString(start: number): string | undefined {
+    let end = this.text.indexOf('"', start + 1);
+    while (end > 0 && isEscaped(this.text, end)) end = this.text.indexOf('"', end + 1);
+    if (end < 0) return undefined;
+    try {
+      const value = JSON.parse(this.text.slice(start, end + 1)) as string;
+      this.at = end + 1;
+      return value;
+    } catch {
+      return undefined;
     }
   }
 
@@ -175,9 +192,21 @@ class Parser {
   }
 
   private failure(reason: string): LatentkitError {
-    const lines = this.text.slice(0, this.at).split("\n");
-    const first = this.options.line ?? 1;
-    const position = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
+    let line = this.options.line ?? 1;
+    let start = 0;
+    // an array of lines would be larger than the text
+    for (let end = this.text.indexOf("\n"); end >= 0 && end < this.at; end = this.text.indexOf("\n", start)) {
+      start = end + 1;
+      line++;
+    }
+    const position = `line ${line}, column ${this.at - start + 1}`;
     return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${position}: ${reason}.`);
   }
+}
+
+/** Whether an odd number of backslashes is before a character. */
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text[first - 1] === "\\") first--;
+  return (at - first) % 2 === 1;
 }

@@ -27,6 +27,10 @@ export const LENGTH_BYTES = 8;
 
 /** The format allows 100 MB; the largest headers in use, those of trainers that log into them, have a tenth of this. */
 const MAX_HEADER = 2 ** 25;
+/** Files of the largest models have a tenth of this. */
+const MAX_TENSORS = 65_536;
+/** Values of a header: type, two bytes and five sides for each tensor, and as many texts of metadata. */
+const MAX_VALUES = 9 * MAX_TENSORS;
 /** Root, tensors and metadata, lists of sizes. */
 const MAX_DEPTH = 3;
 const METADATA = "__metadata__";
@@ -85,8 +89,14 @@ export function headerOf(root: Record<string, unknown>, headerBytes: number, fil
   return { metadata: readMetadata(root[METADATA]), entries };
 }
 
-/** Reads the object that a header is. Throws safetensors.invalid for other bytes. */
+/**
+ * Reads the object that a header is. Throws safetensors.invalid for other bytes, and before they are parsed for more than
+ * 65,536 tensors.
+ */
 export function headerJson(header: Uint8Array): Record<string, unknown> {
+  const { members, values } = countOf(header);
+  if (members > MAX_TENSORS + 1) throw invalid(`at most ${MAX_TENSORS} tensors in a header`, `${members}`);
+  if (values > MAX_VALUES) throw invalid(`at most ${MAX_VALUES} values in a header`, `${values}`);
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(header);
@@ -102,6 +112,37 @@ export function headerJson(header: Uint8Array): Record<string, unknown> {
   }
   if (!isPlainObject(root)) throw invalid("an object as header", describe(root));
   return root;
+}
+
+const [QUOTE, BACKSLASH, COMMA, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = Buffer.from('"\\,{}[]') as unknown as number[];
+
+/** Members of the root, which are tensors and metadata, and values at any depth, by their commas outside of texts. */
+function countOf(header: Uint8Array): { members: number; values: number } {
+  const bytes = Buffer.from(header.buffer, header.byteOffset, header.length);
+  let [members, values, depth] = [1, 1, 0];
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      for (at = bytes.indexOf(QUOTE!, at + 1); at > 0 && isEscaped(bytes, at); ) at = bytes.indexOf(QUOTE!, at + 1);
+      // a text without an end, which the parser refuses
+      if (at <= 0) break;
+    } else if (byte === OPEN || byte === OPEN_LIST) {
+      // as deep the parser refuses it
+      if (++depth > MAX_DEPTH) break;
+    } else if (byte === CLOSE || byte === CLOSE_LIST) depth--;
+    else if (byte === COMMA) {
+      values++;
+      if (depth === 1) members++;
+    }
+  }
+  return { members, values };
+}
+
+/** Whether an odd number of backslashes is before a byte. */
+function isEscaped(bytes: Buffer, at: number): boolean {
+  let first = at;
+  while (bytes[first - 1] === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
 }
 
 function readEntry(name: string, value: unknown, start: number): StoredEntry {

@@ -1,3 +1,4 @@
+import { withoutFormat } from "../../base/controls.js";
 import { LatentkitError } from "../../base/errors.js";
 import { itemStem } from "../../io/files/item-files.js";
 import { nextCounter, resolvePrefix, withSlashes } from "../../io/files/output-path.js";
@@ -56,7 +57,7 @@ export function checkTemplate(template: string): string {
   if (
     template === "" ||
     template.length > MAX_TEMPLATE_CHARACTERS ||
-    /[\\/:*?"<>|{}\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(rest)
+    /[\\/:*?"<>|{}\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(rest)
   ) {
     const expected = `a file name of at most ${MAX_TEMPLATE_CHARACTERS} characters with fields such as {prefix}, {number}, {5.seed}`;
     throw new LatentkitError("usage.invalid", `name: expected ${expected}, received ${JSON.stringify(template)}.`);
@@ -125,7 +126,7 @@ export function namesOf(
   for (const [id, own] of Object.entries(prefixes)) {
     const prefix = prefixIn(values, id, own);
     if (typeof prefix !== "string") continue;
-    const path = withSlashes(prefix);
+    const path = withSlashes(withoutFormat(prefix));
     const cut = path.lastIndexOf("/") + 1;
     starts[id] = path.slice(0, cut) + itemStem(names, path.slice(cut));
   }

@@ -129,7 +129,9 @@ export const configSchema = lazy(() => {
       .url({ protocol: /^https?$/ })
       .transform(withoutSlashes)
       .optional()
-      .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
+      .describe(
+        "Address of the service for others, for the addresses in webhooks and in `/api/v2`; absent: these are paths.",
+      ),
     allowed_origins: allowedOrigins()
       .default([])
       .describe(

@@ -3,6 +3,7 @@ import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { loadZod } from "../../base/lazy-packages.js";
 import { type Config, configSchema } from "./config-schema.js";
 import { expectedBy } from "./expected-by.js";
+import { shownAddress } from "./shown-address.js";
 
 export type { Config, ConfigInput } from "./config-schema.js";
 
@@ -28,7 +29,7 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
     return `unknown key "${at === "" ? harmless : `${at}.${harmless}`}".${hint}`;
   }
   const wrong = valueAt(value, issue.path);
-  const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong));
+  const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong, issue.path));
   return `"${at}": ${expectedBy(issue)}, received ${received}.`;
 }
 
@@ -108,20 +109,15 @@ function kindOf(value: unknown): string {
   return isPlain && value !== undefined && value !== null ? `a ${typeof value}` : describe(value);
 }
 
+const ADDRESS = /^[a-z][\w+.-]*:\/\//i;
+
 /** A copy for printing: each secret shows as "set (32 chars)". @internal */
 export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): unknown {
   const isScalar = typeof config !== "object" || config === null;
   if (isScalar && config !== undefined && isSecret(at)) return `set (${String(config).length} chars)`;
-  if (typeof config === "string") return hidePassword(config);
+  const isAddress = typeof config === "string" && (at[0] === "store" || at[0] === "files" || ADDRESS.test(config));
+  if (isAddress) return shownAddress(config);
   if (Array.isArray(config)) return config.map((item, index) => hideSecrets(item, [...at, index]));
   if (isScalar) return config;
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, hideSecrets(value, [...at, key])]));
-}
-
-/** A text with the password of an address hidden: postgres://user:password@host/database?password=… */
-export function hidePassword(text: string): string {
-  const hide = (_: string, before: string, secret: string) => `${before}set (${secret.length} chars)`;
-  return text
-    .replace(/^(\w+:\/\/[^/@:]*:)([^@]*)(?=@)/, hide)
-    .replace(/(^\w+:\/\/[^?]*\?(?:[^#]*&)?password=)([^&#]*)/i, hide);
 }

@@ -1,9 +1,10 @@
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { parse as parseYaml, YAMLParseError } from "yaml";
+import { YAMLParseError } from "yaml";
 import { z } from "zod";
 import { LatentkitError, suggest } from "../../base/errors.js";
+import { readRegularSync } from "../../io/regular-file.js";
 import { decodeText } from "../../io/text-encoding.js";
+import { readYaml } from "../../io/yaml.js";
 import { type Config, configLeaves, parseConfig } from "./config.js";
 import { expectedBy } from "./expected-by.js";
 
@@ -50,9 +51,9 @@ export function loadConfig(options: {
 }
 
 function readConfigFile(file: string): Tree {
-  let bytes: Buffer;
+  let bytes: Buffer | undefined;
   try {
-    bytes = readFileSync(file);
+    bytes = readRegularSync(file, MAX_FILE_BYTES);
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? "unreadable";
     throw new LatentkitError(
@@ -62,7 +63,7 @@ function readConfigFile(file: string): Tree {
       { cause: error },
     );
   }
-  if (bytes.length > MAX_FILE_BYTES) {
+  if (bytes === undefined) {
     throw new LatentkitError("config.invalid", `Configuration file ${file}: expected at most 1 MiB.`);
   }
   const text = decodeText(bytes);
@@ -72,8 +73,8 @@ function readConfigFile(file: string): Tree {
   }
   let value: unknown;
   try {
-    // YAML 1.2 contains JSON; few aliases, so that a small file cannot unfold into a huge one
-    value = parseYaml(text, { maxAliasCount: 50, prettyErrors: true, logLevel: "error" });
+    // YAML 1.2 contains JSON
+    value = readYaml(text, { maxAliasCount: 50, prettyErrors: true });
   } catch (error) {
     const where = error instanceof YAMLParseError && error.linePos ? ` line ${error.linePos[0].line}` : "";
     // what follows a colon or a quote may be a piece of the file: a token, for one
@@ -124,7 +125,7 @@ function readVariable(name: string, text: string, type: z.core.$ZodType): unknow
   if (z.safeParse(type, text).success) return text;
   let value: unknown;
   try {
-    value = parseYaml(text, { maxAliasCount: 0, logLevel: "error" });
+    value = readYaml(text, { maxAliasCount: 0 });
   } catch {
     value = text;
   }

@@ -1,9 +1,10 @@
-import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { makeEach } from "../../io/files/output-path.js";
 import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
 import { decodePng, encodePng, type RawImage } from "../../io/png/png.js";
+import { readRegular } from "../../io/regular-file.js";
 
 /** Names of a kind of pages in messages, and the key of the PNG text that marks them. */
 export interface PageKind {
@@ -27,8 +28,8 @@ function pagePath(path: string, page: number): string {
 /** Whether a path is free for a page: nothing is there, or an earlier page of its kind. */
 export async function isFree(path: string, { mark }: PageKind): Promise<boolean> {
   try {
-    const { size } = await stat(path);
-    return size <= MAX_FILE_BYTES && Object.hasOwn((await decodePng(await readFile(path))).text, mark);
+    const bytes = await readRegular(path, MAX_FILE_BYTES);
+    return bytes !== undefined && Object.hasOwn((await decodePng(bytes)).text, mark);
   } catch (error) {
     if (error instanceof LatentkitError) return false;
     return (error as NodeJS.ErrnoException).code === "ENOENT";

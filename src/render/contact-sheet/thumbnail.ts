@@ -1,8 +1,8 @@
-import { readFile, stat } from "node:fs/promises";
 import { decodePicture } from "../../io/pictures/decode.js";
 import { pictureKind } from "../../io/pictures/kind.js";
 import { type DecodedImage, decodePng } from "../../io/png/png.js";
 import type { RawImage } from "../../io/raw-image.js";
+import { readRegular } from "../../io/regular-file.js";
 import type { Colour } from "./canvas.js";
 
 /** Larger files are not read. */
@@ -37,8 +37,8 @@ export async function thumbnail(bytes: Uint8Array, box: number | Box, ground: Co
 /** Thumbnail of a file; undefined where it cannot be read: another program may have moved or replaced it. */
 export async function fileThumbnail(path: string, box: number | Box, ground: Colour): Promise<RawImage | undefined> {
   try {
-    if ((await stat(path)).size > MAX_FILE_BYTES) return undefined;
-    return await thumbnail(await readFile(path), box, ground);
+    const bytes = await readRegular(path, MAX_FILE_BYTES);
+    return bytes && (await thumbnail(bytes, box, ground));
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
-import { createReadStream } from "node:fs";
 import { extname } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
+import { openRegular } from "../../io/regular-file.js";
 import { CsvParser } from "./csv.js";
 import type { GraphKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemParser, itemError } from "./item.js";
@@ -47,7 +47,7 @@ export class ItemFile {
     private readonly path: string,
     private readonly parser: ItemParser,
   ) {
-    this.chunks = (createReadStream(path) as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+    this.chunks = chunksOf(path);
   }
 
   /** Keys that every item sets, where the file names them before its items. */
@@ -88,6 +88,13 @@ export class ItemFile {
       await this.close();
     }
   }
+}
+
+/** Chunks of a file of 64 KiB. Nothing is open before the first is asked for. */
+async function* chunksOf(path: string): AsyncGenerator<Buffer, void> {
+  const handle = await openRegular(path);
+  // the stream closes it
+  yield* handle.createReadStream() as AsyncIterable<Buffer>;
 }
 
 /** Refuses UTF-16 by its mark, or by the zeros of its first letter. */

@@ -1,8 +1,9 @@
-import { readFile, rm, stat } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { makeEach } from "../../io/files/output-path.js";
 import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
+import { readRegular } from "../../io/regular-file.js";
 import type { OutputFact, RenderedOutput } from "./outputs.js";
 
 const MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024;
@@ -62,9 +63,9 @@ export async function removeSnapshot(stem: string): Promise<void> {
 
 async function readBounded(path: string, limit: number): Promise<Buffer | undefined> {
   try {
-    const { size } = await stat(path);
-    if (size > limit) throw new LatentkitError("value.invalid", `${path}: expected at most ${limit} bytes.`);
-    return await readFile(path);
+    const bytes = await readRegular(path, limit);
+    if (bytes !== undefined) return bytes;
+    throw new LatentkitError("value.invalid", `${path}: expected at most ${limit} bytes.`);
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? "unreadable";

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../base/errors.js";
 import { lazy } from "../../base/lazy-packages.js";
-import type { ListedModel } from "../../host/checkpoint/reports/list-models.js";
+import type { ModelListing } from "../../host/checkpoint/reports/model-listing.js";
 import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/lossless.js";
 import { describeNode } from "../../nodes/describe.js";
@@ -24,11 +24,15 @@ export interface Library {
 
 /** The nodes and model files of a service. */
 export function libraryRoutes({ clock, tokens }: HookContext, { host, models }: Library): Route[] {
-  const nodes = lazy(() => {
+  const described = lazy(() => {
     const keys = defaultRegistry.keys();
     return { nodes: keys.map((key) => describeNode(defaultRegistry.get(key)!, { host: host ?? defaultHost })) };
   });
-  const listing = shared(clock, () => list(models));
+  const nodes = async () => {
+    await host?.refresh?.();
+    return described();
+  };
+  const listing = shared(clock, listOf(models));
   const route = (name: string, read: () => object | Promise<object>): Route => {
     const handler: Handler = async ({ req, res }) => {
       const body = await read();
@@ -40,28 +44,41 @@ export function libraryRoutes({ clock, tokens }: HookContext, { host, models }: 
     // whether there is a token can be told from any refusal
     { ...route("about", () => ({ is_configured: tokens.configured })), access: "open" },
     route("nodes", nodes),
-    route("models", async () => ({ has_folders: models.length > 0, models: await listing() })),
+    route("models", async () => {
+      const { models: listed, isComplete } = await listing();
+      return { has_folders: models.length > 0, models: listed, is_complete: isComplete };
+    }),
   ];
 }
 
-async function list(models: readonly string[]): Promise<readonly ListedModel[]> {
-  if (models.length === 0) return [];
-  const { listModels } = await import("../../host/checkpoint/reports/list-models.js");
-  try {
-    return await listModels({ models, hashes: false });
-  } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    throw new HookError("files_unavailable", error.message, { cause: error });
-  }
+type Listed = Awaited<ReturnType<ModelListing["list"]>>;
+
+function listOf(models: readonly string[]): () => Promise<Listed> {
+  let opened: ModelListing | undefined;
+  return async () => {
+    if (models.length === 0) return { models: [], isComplete: true };
+    const { ModelListing } = await import("../../host/checkpoint/reports/model-listing.js");
+    try {
+      opened ??= new ModelListing(models);
+      return await opened.list();
+    } catch (error) {
+      if (!(error instanceof LatentkitError)) throw error;
+      throw new HookError("files_unavailable", error.message, { cause: error });
+    }
+  };
 }
 
-/** Shares one listing among all who ask within some seconds: it reads the head of every file. */
-function shared<T>(clock: Clock, read: () => Promise<T>): () => Promise<T> {
-  let last: { readonly at: number; readonly result: Promise<T> } | undefined;
+/** Shares one listing among all who ask within some seconds: it looks at every file. One that lacks files is not kept. */
+function shared(clock: Clock, read: () => Promise<Listed>): () => Promise<Listed> {
+  let last: { readonly at: number; readonly result: Promise<Listed> } | undefined;
   return () => {
     if (last === undefined || clock.monotonic() - last.at > LISTING_MS) {
-      const result = read();
-      last = { at: clock.monotonic(), result };
+      const own = { at: clock.monotonic(), result: read() };
+      last = own;
+      const forget = () => {
+        if (last === own) last = undefined;
+      };
+      own.result.then(({ isComplete }) => isComplete || forget(), forget);
     }
     return last.result;
   };

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { connect } from "node:net";
 import { classicStarter } from "../../helpers/hooks/classic-service.js";
 import { bearer, until } from "../../helpers/hooks/hook-service.js";
@@ -54,6 +55,50 @@ describe("upgrades of a server with a WebSocket", () => {
     process.off("warning", onWarning);
     // of listeners that are left behind
     assert.deepEqual(warnings, []);
+  });
+
+  it("an offer with each request leaves a connection as many requests as without", async () => {
+    const { port, listening } = await start();
+    listening.server.maxRequestsPerSocket = 20;
+    for (const more of [offer, []]) {
+      const socket = connect(port, "127.0.0.1");
+      let text = "";
+      socket.on("data", (chunk) => {
+        text += chunk.toString("latin1");
+      });
+      socket.write(request("GET", "/health", "", more).repeat(30));
+      await once(socket, "close");
+      assert.equal(text.match(/HTTP\/1\.1 200 /g)?.length, 20, text);
+      assert.equal(text.match(/^Connection: close/gm)?.length, 1);
+    }
+  });
+
+  it("an offer of a client that wants the connection closed leaves it so", async () => {
+    const { port } = await start();
+    const socket = connect(port, "127.0.0.1");
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+    });
+    socket.write(request("GET", "/health", "", ["Upgrade: h2c", "Connection: close, Upgrade"]));
+    await once(socket, "close");
+    assert.match(text, /^HTTP\/1\.1 200 .*^Connection: close/ms);
+  });
+
+  it("a WebSocket with two Host headers, or none, is refused", async () => {
+    const { port } = await start();
+    const websocket = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
+    const key = `Sec-WebSocket-Key: ${Buffer.alloc(16).toString("base64")}`;
+    const open = request("GET", "/ws", "", [...websocket, key]);
+    assert.deepEqual((await talk(port, [open], 1)).statuses, [101]);
+    for (const [hosts, sentence] of [
+      ["Host: 127.0.0.1\r\nHost: other.example", /more than one Host header/],
+      ["X-Host: 127.0.0.1", /the Host header is missing/],
+    ] as const) {
+      const { statuses, text } = await talk(port, [open.replace("Host: 127.0.0.1", hosts)], 1);
+      assert.deepEqual(statuses, [400], text);
+      assert.match(text, sentence);
+    }
   });
 
   it("another path than that of the WebSocket, and another method, are refused", async () => {

@@ -1,8 +1,9 @@
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { parse, YAMLParseError } from "yaml";
+import { YAMLParseError } from "yaml";
 import { LatentkitError } from "../../../base/errors.js";
 import { isObject } from "../../../base/options.js";
+import { readYaml } from "../../../io/yaml.js";
 import { readBoundedText } from "./bounded-text.js";
 import { kindOf, type ModelKind } from "./kinds.js";
 
@@ -23,7 +24,7 @@ export interface ExtraFolder {
  * as configs, are left out, and so is nothing else: whether a folder exists is not asked. Throws config.invalid.
  */
 export function readExtraModelPaths(file: string): ExtraFolder[] {
-  const sections = readYaml(file);
+  const sections = sectionsOf(file);
   const folders: ExtraFolder[] = [];
   for (const [name, section] of Object.entries(sections)) {
     // a section whose lines are all comments
@@ -43,11 +44,11 @@ export function readExtraModelPaths(file: string): ExtraFolder[] {
   return folders;
 }
 
-function readYaml(file: string): Record<string, unknown> {
+function sectionsOf(file: string): Record<string, unknown> {
   let root: unknown;
   try {
-    // ComfyUI takes the last of two equal keys, and so do people; few aliases unfold into little
-    root = parse(readBounded(file), { maxAliasCount: 50, uniqueKeys: false, logLevel: "error" });
+    // ComfyUI takes the last of two equal keys, and so do people
+    root = readYaml(readBounded(file), { maxAliasCount: 50, uniqueKeys: false });
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const where = error instanceof YAMLParseError && error.linePos ? ` line ${error.linePos[0].line}` : "";

@@ -74,6 +74,12 @@ export class ModelFolders {
     return this.#current(kind).names;
   }
 
+  /** The files of a kind, by name. */
+  files(kind: ModelKind): ModelFile[] {
+    const { names, paths } = this.#current(kind);
+    return names.map((name) => ({ kind, name, path: paths.get(name)! }));
+  }
+
   /**
    * Finds a file by its name: with its folder, without, or with another one as long as one file alone is called so; "\"
    * separates too, as in graphs from Windows. Case is what the file system makes of it. Throws model.missing with the

@@ -1,5 +1,5 @@
-import { open } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
+import { openRegular } from "../../../io/regular-file.js";
 import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
 import { withFactors } from "../weights/factors.js";
 import { type NamedFile, openWeightFile, quotedName, type WeightFile } from "../weights/stored.js";
@@ -33,7 +33,7 @@ export function formatError(name: string, error: LatentkitError, start: Uint8Arr
 }
 
 async function beginningOf(path: string): Promise<{ start: Uint8Array; bytes: number }> {
-  const handle = await open(path, "r");
+  const handle = await openRegular(path);
   try {
     const { bytesRead, buffer } = await handle.read(new Uint8Array(START_BYTES), 0, START_BYTES, 0);
     return { start: buffer.subarray(0, bytesRead), bytes: (await handle.stat()).size };

@@ -85,9 +85,12 @@ export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): P
 }
 
 /** Recognises a checkpoint as recogniseCheckpoint does, as far as its header tells. Throws as it. */
-export function requireCheckpoint(file: ModelFile): void {
+export function requireCheckpoint(file: ModelFile): Pick<RecognisedCheckpoint, "textEncoders"> {
   const steps = checkpointParts(file);
-  while (!steps.next().done);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
 }
 
 interface CheckpointParts extends Omit<RecognisedCheckpoint, "sampling"> {

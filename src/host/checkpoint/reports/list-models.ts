@@ -81,7 +81,8 @@ export async function listModels(options: ListModelsOptions): Promise<ListedMode
   return listed;
 }
 
-async function describeFile({ kind, name, path }: ModelFile): Promise<ListedModel> {
+/** Recognises a model file by its header. Never rejects for a file that cannot be loaded. @internal */
+export async function describeFile({ kind, name, path }: ModelFile): Promise<ListedModel> {
   const bytes = (await stat(path).catch(() => undefined))?.size ?? 0;
   const unread = { kind, name, path, bytes, dtypes: [] };
   const file = await orMessage(() => openModelFile({ name, path }));

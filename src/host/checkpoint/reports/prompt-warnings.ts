@@ -2,17 +2,25 @@ import { LatentkitError } from "../../../base/errors.js";
 import { parsePrompt } from "../../prompt/parse.js";
 import { tokenGroups } from "../../prompt/token-groups.js";
 import type { ModelFolders } from "../files/model-folders.js";
-import { requireEmbedding } from "../tokenizer/embedding-file.js";
+import { embeddingProblems, leftOut } from "../tokenizer/embedding-file.js";
 import { findEmbedding, noSuchEmbedding } from "../tokenizer/find-embedding.js";
+import type { EncoderSize } from "./file-facts.js";
 
-/** Sentences on the embeddings of a prompt that no file has the name of, and errors of those that fail a run, each once. */
-export function promptWarnings(prompt: string, folders: ModelFolders): (string | LatentkitError)[] {
+/**
+ * Sentences on the embeddings of a prompt that no file has the name of or that do not fit the encoders, and errors of those
+ * that fail a run, each once.
+ */
+export function promptWarnings(
+  prompt: string,
+  folders: ModelFolders,
+  encoders: readonly EncoderSize[],
+): (string | LatentkitError)[] {
   const sentences = new Map<string, string | LatentkitError>();
   for (const word of new Set(embeddingsOf(prompt))) {
     try {
       const { file, name } = findEmbedding(folders, word);
-      if (file !== undefined) requireEmbedding(file);
-      else sentences.set(name, noSuchEmbedding(folders, name));
+      if (file === undefined) sentences.set(name, noSuchEmbedding(folders, name));
+      else for (const problem of embeddingProblems(file, encoders)) sentences.set(problem, leftOut(file, problem));
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       sentences.set(error.message, error);

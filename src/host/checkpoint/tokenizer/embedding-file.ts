@@ -19,16 +19,23 @@ const READABLE = /\.(?:safetensors|sft)$/i;
  * Those of several embeddings in a LoRA's file follow each other. Throws model.unsupported for pickles, which could run
  * code, model.invalid for damaged files.
  */
-export function readEmbedding(
-  file: ModelFile,
-  encoder: { readonly name: string; readonly width: number },
-): Float32Array | string {
+export function readEmbedding(file: ModelFile, encoder: Encoder): Float32Array | string {
   return withFile(file, (descriptor) => rowsOf(descriptor, encoder));
 }
 
-/** Reads the header of a textual inversion alone. Throws as readEmbedding where no encoder can use the file. */
-export function requireEmbedding(file: ModelFile): void {
-  withFile(file, tensorsIn);
+/**
+ * Reads the header of a textual inversion alone: why it has no rows for each of some encoders, in words. Throws as
+ * readEmbedding where no encoder can use the file.
+ */
+export function embeddingProblems(file: ModelFile, encoders: readonly Encoder[]): string[] {
+  const tensors = withFile(file, tensorsIn);
+  return encoders.flatMap((encoder) => problemOf(tensorsOf(tensors, encoder.name), encoder) ?? []);
+}
+
+/** A text encoder, and the number of values that it has for a token. */
+interface Encoder {
+  readonly name: string;
+  readonly width: number;
 }
 
 function withFile<Result>(file: ModelFile, read: (descriptor: number) => Result): Result {
@@ -49,6 +56,9 @@ function withFile<Result>(file: ModelFile, read: (descriptor: number) => Result)
   }
 }
 
+/** Sentence on an embedding that does not fit. */
+export const leftOut = (file: ModelFile, problem: string): string => `${subject(file)} is left out: ${problem}.`;
+
 /** Subject of a message. */
 export const subject = ({ name }: ModelFile): string => `Embedding ${describe(name)}`;
 
@@ -63,13 +73,16 @@ function tensorsIn(descriptor: number): ReadonlyMap<string, StoredEntry> {
   return parseHeader(readAt(descriptor, LENGTH_BYTES, length), stats.size).entries;
 }
 
-function rowsOf(descriptor: number, encoder: { readonly name: string; readonly width: number }): Float32Array | string {
+function problemOf(tensors: readonly StoredEntry[], { name, width }: Encoder): string | undefined {
+  if (tensors.length === 0) return `it has no tensor ${OWN_NAME} or clip_${name}`;
+  const other = tensors.find(({ shape }) => shape.length < 1 || shape.length > 2 || shape.at(-1) !== width);
+  return other && `its shape is [${other.shape.join(", ")}], and the encoder has ${width} values a token`;
+}
+
+function rowsOf(descriptor: number, encoder: Encoder): Float32Array | string {
   const tensors = tensorsOf(tensorsIn(descriptor), encoder.name);
-  if (tensors.length === 0) return `it has no tensor ${OWN_NAME} or clip_${encoder.name}`;
-  for (const { shape } of tensors) {
-    if (shape.length < 1 || shape.length > 2 || shape.at(-1) !== encoder.width)
-      return `its shape is [${shape.join(", ")}], and the encoder has ${encoder.width} values a token`;
-  }
+  const problem = problemOf(tensors, encoder);
+  if (problem !== undefined) return problem;
   const bytes = tensors.reduce((sum, { from, to }) => sum + to - from, 0);
   if (bytes > MAX_BYTES) {
     const message = `expected an embedding of at most ${MAX_BYTES} bytes, received one of ${bytes}.`;

@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { FoundEmbedding } from "../../types.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
-import { readEmbedding, subject } from "./embedding-file.js";
+import { leftOut, readEmbedding } from "./embedding-file.js";
 import { findEmbedding, noSuchEmbedding } from "./find-embedding.js";
 
 /** Bytes of rows in memory: more than the longest prompt has. The files least recently used go first. */
@@ -56,7 +56,7 @@ export class EmbeddingRows {
     const rest = word.slice(name.length);
     if (file === undefined) return { ids: [], rest, warning: noSuchEmbedding(this.#folders, name) };
     const { ids, problem } = this.#rowsOf(file);
-    return { ids, rest, warning: problem && `${subject(file)} is left out: ${problem}.` };
+    return { ids, rest, warning: problem && leftOut(file, problem) };
   }
 
   /**

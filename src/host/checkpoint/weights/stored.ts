@@ -1,5 +1,6 @@
-import { type FileHandle, open, realpath, stat } from "node:fs/promises";
+import { type FileHandle, realpath, stat } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
+import { openRegular } from "../../../io/regular-file.js";
 import { headerJson, headerLength, headerOf, LENGTH_BYTES, type StoredEntry } from "../../../io/safetensors/header.js";
 
 /** A tensor of a .safetensors file on disk. */
@@ -55,7 +56,7 @@ export const quotedName = (name: string): string =>
 export async function openWeightFile({ name, path }: NamedFile): Promise<WeightFile> {
   try {
     const file = await realpath(path);
-    const handle = await open(file, "r");
+    const handle = await openRegular(file);
     try {
       const { size, mtimeNs, ino } = await handle.stat({ bigint: true });
       const bytes = Number(size);

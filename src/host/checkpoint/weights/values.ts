@@ -1,6 +1,7 @@
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
+import { openRegular } from "../../../io/regular-file.js";
 import type { StoredType } from "../../../io/safetensors/header.js";
 import { toTensor } from "../../../io/safetensors/read.js";
 import { quotedName, type StoredWeight } from "./stored.js";
@@ -63,7 +64,7 @@ export async function readStored(weight: StoredWeight): Promise<Uint8Array> {
   if (to - from > MOST_BYTES) throw invalid(weight, `at most ${MOST_BYTES} bytes`, `${to - from}`);
   let handle: FileHandle | undefined;
   try {
-    handle = await open(file, "r");
+    handle = await openRegular(file);
     const bytes = new Uint8Array(to - from);
     let filled = 0;
     while (filled < bytes.length) {

@@ -1,5 +1,6 @@
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
+import { openRegular } from "../../../io/regular-file.js";
 import type { FileState, Presence } from "./presence.js";
 import { HEADER_START, type JournalHeader, type JournalRecord, readRecord } from "./records.js";
 import { JournalState } from "./state.js";
@@ -63,7 +64,7 @@ export async function readJournal(
 export async function isFinished(path: string): Promise<boolean> {
   let file: FileHandle | undefined;
   try {
-    file = await open(path, "r");
+    file = await openRegular(path);
     const { size } = await file.stat();
     let last = "";
     for await (const { line } of wholeLines(file, path, Math.max(0, size - TAIL_BYTES))) last = line;

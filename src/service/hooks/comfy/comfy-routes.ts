@@ -1,10 +1,11 @@
 import { LatentkitError } from "../../../base/errors.js";
-import type { Route } from "../http/call.js";
+import type { Handler, Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { maxRunSeconds } from "../runs/terms.js";
 import { assetRoutes } from "./asset-routes.js";
 import { AssetFiles } from "./assets/asset-files.js";
 import { type ClassicApi, createClassicApi } from "./classic/classic-routes.js";
+import { refuseForeignOrigin } from "./classic/origin-guard.js";
 import { type ComfyParts, outputKeeper } from "./comfy-parts.js";
 import { jobEventsRoute } from "./job-events.js";
 import { jobRoutes } from "./job-routes.js";
@@ -64,5 +65,14 @@ function versionTwo(context: HookContext, parts: ComfyParts): Route[] {
     // what is below it and unknown gets the contract's envelope as well
     { name: "v2_unknown", paths: ["/api/v2", "/api/v2/", "/api/v2/*rest"], handlers: {} },
   ];
-  return routes.map((route) => ({ access: "token", sendError: sendComfyError, ...route }));
+  const guarded =
+    (handler: Handler): Handler =>
+    (call) => {
+      refuseForeignOrigin(context.config, call.req);
+      return handler(call);
+    };
+  return routes.map((route) => ({
+    ...{ access: "token", sendError: sendComfyError, ...route },
+    handlers: Object.fromEntries(Object.entries(route.handlers).map(([method, handler]) => [method, guarded(handler)])),
+  }));
 }

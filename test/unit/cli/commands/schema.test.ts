@@ -18,4 +18,15 @@ describe("latentkit schema", () => {
     assert.equal(missing.code, 2);
     assert.match(missing.stderr, /^latentkit: Graph .*none\.json does not exist\.\n$/);
   });
+
+  it("escapes what controls a terminal, hides or turns text", async () => {
+    const path = join(folder(), "hostile.json");
+    const inputs = { text: "a\u009b31mb\u202ec\u200bd\u{e0041}e\ud800", filename_prefix: "x\u2028\u0085" };
+    writeFileSync(path, JSON.stringify({ 1: { class_type: "CLIPTextEncode", inputs } }));
+    const { code, stdout } = await latentkit(["schema", path]);
+    assert.equal(code, 0);
+    assert.match(stdout, /"a\\u009b31mb\\u202ec\\u200bd\\udb40\\udc41e\\ud800"/);
+    assert.doesNotMatch(stdout, /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u);
+    JSON.parse(stdout);
+  });
 });

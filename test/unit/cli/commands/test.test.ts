@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { main } from "#src/cli/main.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
@@ -28,6 +28,27 @@ describe("latentkit test", () => {
     };
     return { code: await main(["test", ...args], terminal), stdout, stderr };
   };
+
+  it("follows no link out of the folder, neither for snapshots nor for differences", async () => {
+    mkdirSync(join(folder(), "graphs"));
+    mkdirSync(join(folder(), "elsewhere"));
+    write("graphs/a.json", solid(0.25));
+    write("elsewhere/old.json", { outputs: [] });
+    for (const name of ["__snapshots__", "__differences__"]) {
+      symlinkSync(join(folder(), "elsewhere"), join(folder(), "graphs", name));
+      for (const args of [["--update", join(folder(), "graphs")], [join(folder(), "graphs/a.json")]]) {
+        const { code, stdout, stderr } = await test(args);
+        assert.ok(code !== 0, stderr);
+        assert.match(stdout + stderr, /expected a folder in .*graphs, received a link that leads out of it/);
+      }
+      rmSync(join(folder(), "graphs", name));
+    }
+    assert.deepEqual(filesIn(join(folder(), "elsewhere")), ["old.json"]);
+    // one that stays inside
+    mkdirSync(join(folder(), "graphs/inside"));
+    symlinkSync("inside", join(folder(), "graphs/__snapshots__"));
+    assert.equal((await test(["--update", join(folder(), "graphs")])).code, 0);
+  });
 
   it("writes, compares, shows a difference, updates and clears away", async () => {
     write("a.json", solid(0.25));

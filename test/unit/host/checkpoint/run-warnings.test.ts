@@ -44,8 +44,25 @@ describe("warnings of a checkpoint host", () => {
     mkdirSync(join(folder(), "embeddings"), { recursive: true });
     writeWeights(join(folder(), "embeddings/wide.safetensors"), { emb_params: f32([1, 3]) });
     const own = createCheckpointHost({ models: [tinyModels(), folder()] });
-    const [warning] = await rendered(graphOf("embedding:wide"), undefined, own).finally(() => own.close());
+    const [warning, ...others] = await rendered(graphOf("embedding:wide"), undefined, own).finally(() => own.close());
     assert.match(warning ?? "", /^Node 2 \(CLIPTextEncode\): Embedding "wide\.safetensors" is left out: its shape is/);
+    assert.deepEqual(others, []);
+    const found = (graph: object, targets = ["2"]) =>
+      validateGraph(graph, { host: own, targets }).warnings.map(({ message }) => message);
+    assert.deepEqual(found(graphOf("embedding:wide")), [warning]);
+    // behind a node that takes another layer
+    const layer = { class_type: "CLIPSetLastLayer", inputs: { clip: ["1", 1], stop_at_clip_layer: -2 } };
+    const far = { ...graphOf("embedding:wide"), "4": layer };
+    far["2"].inputs.clip = ["4", 0];
+    assert.deepEqual(found(far), [warning]);
+    const loader = {
+      class_type: "ext pipeLoader",
+      inputs: { ckpt_name: "tiny-sd1.safetensors", positive: "embedding:wide", negative: "" },
+    };
+    const encode = { class_type: "VAEDecode", inputs: { samples: ["1", 1], vae: ["1", 2] } };
+    const save = { class_type: "PreviewImage", inputs: { images: ["2", 0] } };
+    const piped = found({ 1: loader, 2: encode, 3: save }, ["3"]).filter((message) => message.includes("wide"));
+    assert.deepEqual(piped, [warning?.replace("Node 2 (CLIPTextEncode)", "Node 1 (ext pipeLoader)")]);
   });
 
   it("are errors before a run for embeddings that cannot be read", async () => {

@@ -49,7 +49,21 @@ describe("io/files/output-path", () => {
       }
       await refuses(() => resolveFile(root, "t", `a${control}b`), "path.outside", /a path without line breaks/);
     }
-    assert.equal(resolvePrefix(root, "für dich \u{1f469}\u200d\u{1f680}").name, "für dich \u{1f469}\u200d\u{1f680}");
+    assert.equal(resolvePrefix(root, "für dich \u{1f469}\u{1f680}").name, "für dich \u{1f469}\u{1f680}");
+  });
+
+  it("leaves out characters that nobody sees, and refuses what they hide", async () => {
+    const hidden = ["\u202e", "\u200b", "\u200d", "\u2066", "\ufeff", "\u00ad", "\u{e0041}"];
+    for (const character of hidden) {
+      assert.equal(resolvePrefix(root, `a${character}/fox${character}gnp`).name, "foxgnp");
+      assert.equal(resolvePrefix(root, `a${character}/fox`).subfolder, "a");
+      assert.equal(resolveFile(root, `b${character}`, `txt${character}.exe`).name, "txt.exe");
+      await refuses(() => resolvePrefix(root, `.${character}./fox`), "path.outside");
+      await refuses(() => resolvePrefix(root, `${character}/etc/fox`), "path.outside");
+      await refuses(() => resolveFile(root, "", `.${character}.`), "path.outside");
+    }
+    for (const refused of ["a\u0085", "a\u009bK", "a\ud800"])
+      await refuses(() => resolvePrefix(root, refused), "path.outside");
   });
 
   it("refuses paths that leave the folder on any system", async () => {

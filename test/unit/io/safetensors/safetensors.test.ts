@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { randn, Tensor } from "latentkit";
+import { LatentkitError, randn, Tensor } from "latentkit";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
 import { writeSafetensors } from "#src/io/safetensors/write.js";
 import { refuses } from "../../../helpers/errors.js";
+import { growsLinearly } from "../../../helpers/growth.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 /** A file of this header and these bytes of values. */
@@ -27,6 +28,53 @@ describe("safetensors", () => {
       for (const [name, tensor] of Object.entries(tensors)) assertSameBits(toTensor(file.tensors.get(name)!), tensor);
       assert.equal(file.tensors.get("a")!.bytes.byteOffset % 8, 0);
       assert.equal(file.tensors.get("a")!.bytes.buffer, bytes.buffer);
+    }
+  });
+
+  it("reads a header of 65,536 tensors, and refuses one of more with count and bound, before it is parsed", async () => {
+    const of = (count: number, entry: string) =>
+      `{"__metadata__":{"a":"\\"},{,\\\\"},${Array.from({ length: count }, (_, i) => `"${i}":${entry}`).join(",")}}`;
+    const empty = '{"dtype":"F32","shape":[1,1,1,1,0],"data_offsets":[0,0]}';
+    assert.equal(readSafetensors(fileOf(of(65_536, empty))).tensors.size, 65_536);
+    const most = "expected at most 65536 tensors in a header, received 70001\\.$";
+    await refuses(() => readSafetensors(fileOf(of(70_000, empty))), "safetensors.invalid", new RegExp(most));
+    // no JSON behind the count: what is refused was not parsed
+    await refuses(
+      () => readSafetensors(fileOf(`{${'"a":1,'.repeat(1e6)}`)),
+      "safetensors.invalid",
+      /received 1000001\.$/,
+    );
+    const shape = `{"a":{"shape":[${"1,".repeat(1e6)}`;
+    await refuses(
+      () => readSafetensors(fileOf(shape)),
+      "safetensors.invalid",
+      /at most 589824 values .* received 1000001\.$/,
+    );
+  });
+
+  it("refuses hostile headers of 32 MiB in linear time @alone", async () => {
+    const hostile = [
+      (n: number) => `{"__metadata__":{"a":"${"\\n".repeat(n)}`,
+      (n: number) => `{"__metadata__":{"a":"${"\\n".repeat(n)}"}}`,
+      (n: number) => `{"__metadata__":{"a":"${"\\".repeat(n)}`,
+      (n: number) => `{"__metadata__":{"a":"${'\\\\"'.repeat(n)}`,
+      (n: number) => `${"\n".repeat(n)}x`,
+      (n: number) => `${"[".repeat(n)}`,
+      (n: number) => `${'"'.repeat(n)}`,
+      (n: number) => "\0".repeat(n),
+    ];
+    for (const make of hostile) {
+      await growsLinearly(
+        2 ** 18,
+        (n) => fileOf(make(n)),
+        (file) => {
+          try {
+            readSafetensors(file);
+          } catch (error) {
+            assert.ok(error instanceof LatentkitError);
+          }
+        },
+      );
     }
   });
 

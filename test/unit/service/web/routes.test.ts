@@ -139,7 +139,12 @@ describe("web routes", () => {
     const { url } = await start();
     const { nodes } = (await json<{ nodes: { name: string }[] }>(`${url}/api/page/nodes`)).body;
     assert.ok(nodes.some(({ name }) => name === "KSampler"));
-    assert.deepEqual((await json(`${url}/api/page/models`)).body, { ok: true, has_folders: false, models: [] });
+    assert.deepEqual((await json(`${url}/api/page/models`)).body, {
+      ok: true,
+      has_folders: false,
+      is_complete: true,
+      models: [],
+    });
     const { graphs } = (await json<{ graphs: { schema: { required: string[] } }[] }>(`${url}/api/graphs`)).body;
     assert.deepEqual(graphs[0]!.schema.required, ["message"]);
     const slow = await start({}, { isSlow: true });

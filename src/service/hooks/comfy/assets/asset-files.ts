@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import {
   type FileHandle,
+  link,
   mkdir,
   open,
   readdir,
@@ -258,9 +259,14 @@ class FileUpload implements Upload {
     await this.#handle.sync();
     await this.#close();
     const path = blobPath(this.#folder, hash)!;
-    const isNew = (await stat(path).catch(missing)) === undefined;
-    // over equal bytes as well: it makes them young
+    // of equal uploads at once one alone makes the link
+    const isNew = await link(this.#path, path).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => (error.code === "EEXIST" ? false : isAbsent(path)),
+    );
+    // over equal bytes as well: it makes them young; where both are links of one file, it changes nothing
     await rename(this.#path, path);
+    await rm(this.#path, { force: true });
     this.#isSettled = true;
     if (!isNew) this.#count(-this.size);
     return { hash, isNew };
@@ -281,6 +287,9 @@ class FileUpload implements Upload {
     await this.#handle.close();
   }
 }
+
+/** Whether nobody has the bytes yet, on file systems without links. */
+const isAbsent = async (path: string): Promise<boolean> => (await stat(path).catch(missing)) === undefined;
 
 function missing(error: NodeJS.ErrnoException): undefined {
   if (error.code === "ENOENT") return undefined;

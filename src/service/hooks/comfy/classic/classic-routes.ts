@@ -47,7 +47,8 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
     };
   const routeOf = ({ name, path, handlers }: ClassicRoute): Route => ({
     name: `comfy_${name}`,
-    paths: [path, `/api${path}`],
+    // hooks have numbers at /api/queue
+    paths: path === "/queue" ? [path] : [path, `/api${path}`],
     access,
     sendError: sendClassicError,
     handlers: Object.fromEntries(Object.entries(handlers).map(([method, handler]) => [method, guarded(handler)])),

@@ -33,16 +33,24 @@ export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: obj
     ({ req, res }: Call) =>
       sendJson(req, res, { status: 200, body: read() });
   const sendText = ({ req, res }: Call, text: string) => sendBytes(req, res, { status: 200, bytes: Buffer.from(text) });
+  const refresh = async () => (await graphs.refresh?.()) ?? true;
+  const describeAll = () =>
+    Buffer.from(printJson(Object.fromEntries(graphs.classes().map((key) => [key, graphs.describe(key)]))));
   // hundreds of classes: encoded once
-  const allNodes = lazy(() =>
-    Buffer.from(printJson(Object.fromEntries(graphs.classes().map((key) => [key, graphs.describe(key)])))),
-  );
-  const node = (call: Call) => {
+  const knownNodes = lazy(describeAll);
+  const allNodes = async () => ((await refresh()) ? knownNodes() : describeAll());
+  const node = async (call: Call) => {
+    await refresh();
     const key = call.params.class!;
     const description = graphs.describe(key);
     sendText(call, description === undefined ? "{}" : printJson({ [key]: description }));
   };
-  const models = ({ req, res, params }: Call) => {
+  const kinds = async ({ req, res }: Call) => {
+    await refresh();
+    sendJson(req, res, { status: 200, body: KINDS.filter((kind) => graphs.models(kind)) });
+  };
+  const models = async ({ req, res, params }: Call) => {
+    await refresh();
     const kind = KINDS.find((name) => name === params.folder);
     const files = kind === undefined ? undefined : graphs.models(kind);
     if (files === undefined) throw new HookError("not_found", "no such folder of models");
@@ -52,12 +60,12 @@ export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: obj
     {
       name: "object_info",
       path: "/object_info",
-      handlers: { GET: ({ req, res }) => sendBytes(req, res, { status: 200, bytes: allNodes() }) },
+      handlers: { GET: async ({ req, res }) => sendBytes(req, res, { status: 200, bytes: await allNodes() }) },
     },
     { name: "object_info_class", path: "/object_info/:class", handlers: { GET: node } },
     { name: "system_stats", path: "/system_stats", handlers: { GET: json(systemStats) } },
     { name: "features", path: "/features", handlers: { GET: json(() => features) } },
-    { name: "models", path: "/models", handlers: { GET: json(() => KINDS.filter((kind) => graphs.models(kind))) } },
+    { name: "models", path: "/models", handlers: { GET: kinds } },
     { name: "models_folder", path: "/models/:folder", handlers: { GET: models } },
     // hosts list no embeddings, and there are no scripts for the editor
     { name: "embeddings", path: "/embeddings", handlers: { GET: json(() => []) } },

@@ -11,18 +11,23 @@ import { isAllowedOrigin } from "../../http/access/cross-origin.js";
  */
 export function refuseForeign({ web }: HookConfig, req: IncomingMessage): void {
   const { host, origin, "sec-fetch-site": site = "none" } = req.headers;
-  const publicHost = hostOf(web.public_url);
-  const own = [host, publicHost, web.trust_proxy ? lastOf(req.headers["x-forwarded-host"]) : undefined];
-  const from = hostOf(origin);
-  const isOwn =
-    origin === undefined
-      ? site === "none" || site === "same-origin"
-      : from !== undefined && own.some((name) => name === from);
-  if (!isOwn && !isAllowedOrigin(web, req)) throw forbidden("a page of another site may not call this service");
+  refuseForeignOrigin({ web }, req);
+  if (origin === undefined && site !== "none" && site !== "same-origin") throw foreign();
   if (web.comfy_classic !== "open" || isAddress(host)) return;
-  if (host !== undefined && host === publicHost) return;
+  if (host !== undefined && host === hostOf(web.public_url)) return;
   throw forbidden("expected an address, localhost or the host of public_url as Host");
 }
+
+/** Refuses a request with an `Origin` that is neither the service's own nor allowed. Fails as refuseForeign. */
+export function refuseForeignOrigin({ web }: Pick<HookConfig, "web">, req: IncomingMessage): void {
+  const { host, origin } = req.headers;
+  if (origin === undefined || isAllowedOrigin(web, req)) return;
+  const own = [host, hostOf(web.public_url), web.trust_proxy ? lastOf(req.headers["x-forwarded-host"]) : undefined];
+  const from = hostOf(origin);
+  if (from === undefined || !own.includes(from)) throw foreign();
+}
+
+const foreign = () => forbidden("a page of another site may not call this service");
 
 const forbidden = (sentence: string) => new HookError("invalid_request", sentence, { status: 403, code: "forbidden" });
 

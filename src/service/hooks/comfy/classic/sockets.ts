@@ -6,6 +6,7 @@ import type { WebSocket, WebSocketServer } from "ws";
 import { lazy, loadWs } from "../../../../base/lazy-packages.js";
 import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
+import { hostRefusal } from "../../http/access/host-header.js";
 import type { Access } from "../../http/call.js";
 import { whenIdle } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
@@ -141,6 +142,8 @@ export class Sockets {
   #admit(req: IncomingMessage, query: URLSearchParams, clientId: string, cut: () => void): () => void {
     const { runs, slots, config } = this.#context;
     const path = req.url?.split("?", 1)[0];
+    const sentence = hostRefusal(req);
+    if (sentence !== undefined) throw new HookError("invalid_request", sentence);
     if (!PATHS.has(path)) throw new HookError("not_found");
     passGate(this.#context, this.#facts.access, { req: req as Request, query, params: {} });
     refuseForeign(config, req);

@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { withoutFormat } from "../../../../base/controls.js";
 import type { AgentContext } from "../../../agent.js";
 import { fileUrl } from "../../file-url.js";
 import { TERMINAL_EVENTS } from "../outcome.js";
@@ -10,8 +11,7 @@ import type { EventBuffer } from "./event-buffer.js";
 const RESERVED: readonly string[] = ["replay_meta", ...TERMINAL_EVENTS];
 // a line break here would forge a frame of the stream
 const EVENT_NAME = /^[A-Za-z][\w.-]{0,63}$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: it refuses control characters
-const FILE_NAME = /^(?!\.{1,2}$)[^/\\\u0000-\u001f\u007f\ud800-\udfff]{1,255}$/u;
+const FILE_NAME = /^(?!\.{1,2}$)[^/\\\p{Cc}\p{Cs}]{1,255}$/u;
 /** Longest partial text of a cancelled run, in UTF-16 units. */
 const LONGEST_TEXT = 1024 * 1024;
 
@@ -102,11 +102,11 @@ export class AgentOutput {
 
   #addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string } {
     const path = realFolder(resolve(file.path));
-    const requested = file.name ?? basename(path);
-    if (!FILE_NAME.test(requested)) {
+    const visible = withoutFormat(file.name ?? basename(path));
+    if (!FILE_NAME.test(visible)) {
       throw new TypeError("addFile: a name is 1 to 255 characters without slashes and control characters.");
     }
-    const name = this.#freeName(requested, path);
+    const name = this.#freeName(visible, path);
     if (!this.#isClosed && !this.#paths.has(name)) {
       if (this.#paths.size >= this.#mostFiles)
         throw new RangeError(`addFile: a run has at most ${this.#mostFiles} files.`);

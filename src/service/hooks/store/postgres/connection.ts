@@ -1,5 +1,5 @@
 import { HookError } from "../../hook-error.js";
-import { createPool, type Pool, type PoolClient, type SqlRow, type SqlValue } from "./driver.js";
+import { createPool, type Pool, type PoolClient, type SqlRow, type SqlValue, withoutSecrets } from "./driver.js";
 import { migrate } from "./schema.js";
 
 /** Time in which a connection must be free or made. */
@@ -34,12 +34,14 @@ type Values = readonly (SqlValue | readonly SqlValue[])[];
  */
 export class Connection {
   readonly #pool: Pool;
+  readonly #url: string;
   readonly #schema: string;
   readonly #statements = new Map<string, string>();
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor({ url, schema, connections }: ConnectionOptions) {
+    this.#url = url;
     this.#schema = schema;
     this.#pool = createPool({
       connectionString: url,
@@ -58,7 +60,7 @@ export class Connection {
   open(): Promise<void> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined;
-      throw error;
+      throw withoutSecrets(error, this.#url);
     });
     return this.#opening;
   }
@@ -150,7 +152,7 @@ export class Connection {
       return await work();
     } catch (error) {
       if (error instanceof HookError) throw error;
-      throw new HookError("store_unavailable", undefined, { cause: error });
+      throw new HookError("store_unavailable", undefined, { cause: withoutSecrets(error, this.#url) });
     }
   }
 }

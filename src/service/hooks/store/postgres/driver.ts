@@ -1,6 +1,7 @@
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig, QueryConfig } from "pg";
 import { LatentkitError } from "../../../../base/errors.js";
 import { loadPg } from "../../../../base/lazy-packages.js";
+import { placeOf } from "../../../../render/config/shown-address.js";
 
 export type SqlValue = string | number | boolean | null;
 export type SqlRow = Record<string, SqlValue>;
@@ -30,3 +31,30 @@ function loaded(load: typeof loadPg): ReturnType<typeof loadPg> {
     throw new LatentkitError("config.invalid", sentence, {}, { cause });
   }
 }
+
+/**
+ * An error of the driver or the server that names nothing of the address's user or password. Of an address that could be
+ * read in two ways the driver takes a piece of the password for the host or the database: then only the code is left.
+ */
+export function withoutSecrets(error: unknown, url: string): unknown {
+  if (!(error instanceof Error) || error instanceof LatentkitError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (placeOf(url) === undefined) return coded(code ?? "the connection failed", code);
+  const alone = /^\w+:\/\/([^:@/?#]+)@/.exec(url)?.[1];
+  // a user without a password may be a token
+  if (alone === undefined || !error.message.includes(quoted(alone))) return error;
+  return coded(error.message.replaceAll(quoted(alone), '"…"'), code);
+}
+
+const quoted = (user: string): string => `"${decoded(user)}"`;
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const coded = (message: string, code: string | undefined): Error =>
+  Object.assign(new Error(message), code !== undefined && { code });

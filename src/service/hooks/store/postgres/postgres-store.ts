@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, type OptionRules, type Rule } from "../../../../base/options.js";
+import { placeOf } from "../../../../render/config/shown-address.js";
 import type { SharedStore } from "../leases.js";
 import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
@@ -200,16 +201,8 @@ function checkTypes(options: Partial<PostgresStoreOptions>): void {
 function openError(cause: unknown, url: string): LatentkitError {
   if (cause instanceof LatentkitError) return cause;
   const reason = (cause instanceof Error && (cause.message || (cause as NodeJS.ErrnoException).code)) || String(cause);
-  const sentence = `Cannot open the PostgreSQL store at ${addressOf(url)}: ${reason.replace(/\.$/, "")}.`;
+  const place = placeOf(url);
+  const address = place === undefined ? "the configured address" : `postgres://${place}`;
+  const sentence = `Cannot open the PostgreSQL store at ${address}: ${reason.replace(/\.$/, "")}.`;
   return new LatentkitError("config.invalid", sentence, {}, { cause });
-}
-
-/** Host and database of an address, without user and password. */
-function addressOf(url: string): string {
-  try {
-    const { host, pathname } = new URL(url);
-    return `postgres://${host}${pathname}`;
-  } catch {
-    return "the configured address";
-  }
 }

@@ -1,13 +1,29 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Model } from "../api/types.ts";
 import { Empty, Problem } from "../parts/notice.tsx";
 import { Scroller } from "../parts/scroller.tsx";
 import { useLoaded } from "../parts/service.ts";
 import { byteSize } from "../parts/words.ts";
 
+/** Time after which files that were not read yet are asked for again. */
+const AGAIN_MS = 2000;
+
+interface Listing {
+  readonly has_folders: boolean;
+  readonly models: readonly Model[];
+  /** Whether the heads of all files have been read. */
+  readonly is_complete: boolean;
+}
+
 /** The model files of the service. */
 export function ModelsView() {
-  const { value, error } = useLoaded<{ has_folders: boolean; models: readonly Model[] }>("api/page/models");
+  const [looks, setLooks] = useState(0);
+  const { value, error } = useLoaded<Listing>("api/page/models", looks);
+  useEffect(() => {
+    if (value === undefined || value.is_complete) return;
+    const timer = setTimeout(() => setLooks(looks + 1), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
   const [words, setWords] = useState("");
   const models = (value?.models ?? []).filter(({ name, kind, family = "" }) =>
     `${name} ${kind} ${family}`.toLowerCase().includes(words.trim().toLowerCase()),

@@ -17,8 +17,8 @@ export interface Loaded<T> {
   readonly error?: Error;
 }
 
-/** Loads a resource when it is first shown, and again with another path or token. */
-export function useLoaded<T>(path: string | undefined): Loaded<T> {
+/** Loads a resource when it is first shown, and again with another path, token or count of looks. */
+export function useLoaded<T>(path: string | undefined, looks = 0): Loaded<T> {
   const client = useService();
   const [state, setState] = useState<Loaded<T>>({});
   useEffect(() => {
@@ -29,7 +29,7 @@ export function useLoaded<T>(path: string | undefined): Loaded<T> {
       (error: Error) => !stop.signal.aborted && setState((state) => ({ ...state, error })),
     );
     return () => stop.abort();
-  }, [client, path]);
+  }, [client, path, looks]);
   return state;
 }
 

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { get as httpGet } from "node:http";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { Comfy, ComfyError, InvalidWorkflow, JobFailed, NotFound, Unauthorized } from "@comfyorg/sdk";
 import { schemas } from "@comfyorg/sdk/low";
 import { createPreviewHost, decodePng, encodePng } from "latentkit";
@@ -31,6 +35,12 @@ const text = (words: string) => ({
   },
 });
 
+/** A response with its addresses as a client resolves them: without `public_url` they are paths. */
+const absolute = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value), (_key, inner: unknown) =>
+    typeof inner === "string" && inner.startsWith("/api/") ? `http://localhost${inner}` : inner,
+  );
+
 describe("Comfy API v2 with the unmodified SDK", () => {
   const start = serviceStarter();
   const agents: { close(): Promise<void> }[] = [];
@@ -53,7 +63,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
   };
 
   it("run: progress, output, download, workflow; answers fit the contract's schemas", async () => {
-    const { client, get } = await open();
+    const { client, get, url } = await open();
     const job = await client.submit(client.workflows.fromJson(picture(7)));
     const events: { event?: string; type?: string }[] = [];
     for await (const event of job.events()) events.push(event as never);
@@ -66,12 +76,44 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.match(texts.prompt!, /a fox/);
     assert.ok(events.length >= 3, JSON.stringify(events));
     const raw = (await (await get(`/api/v2/jobs/${job.id}`)).json()) as { outputs: { id: string; url: string }[] };
-    schemas.zJob.parse(raw);
+    schemas.zJob.parse(absolute(raw));
     const asset = await (await get(`/api/v2/assets/${raw.outputs[0]!.id}`)).json();
-    schemas.zAsset.parse(asset);
+    schemas.zAsset.parse(absolute(asset));
     // signed: no token
-    assert.equal((await fetch(raw.outputs[0]!.url)).status, 200);
+    assert.equal((await fetch(new URL(raw.outputs[0]!.url, url))).status, 200);
     assert.deepEqual((await job.getWorkflow()).workflow, JSON.parse(JSON.stringify(picture(7))));
+  });
+
+  it("addresses of outputs begin with public_url, or are paths, whatever the Host header says", async () => {
+    for (const [web, start] of [
+      [{ trust_proxy: true }, "/api/v2/"],
+      [{ public_url: "https://render.example.com/x" }, "https://render.example.com/x/api/v2/"],
+    ] as const) {
+      const { client, url } = await open(web);
+      const job = await client.run(client.workflows.fromJson(picture(7)));
+      const headers = { host: "evil.example", "x-forwarded-host": "evil.example", authorization: `Bearer ${TOKEN}` };
+      const [response] = (await once(httpGet(`${url}/api/v2/jobs/${job.id}`, { headers }), "response")) as [Readable];
+      const body = Buffer.concat(await response.toArray()).toString();
+      const { outputs } = JSON.parse(body) as { outputs: { url: string }[] };
+      assert.ok(outputs[0]!.url.startsWith(start), outputs[0]!.url);
+      assert.doesNotMatch(body, /evil/);
+    }
+  });
+
+  it("a foreign Origin is refused, in the contract's envelope; the own one and allowed ones pass", async () => {
+    const { get, post, url } = await open({ allowed_origins: ["https://studio.example"] });
+    for (const origin of ["https://evil.example", "null", `${url}.evil.example`]) {
+      for (const response of [
+        await get("/api/v2/jobs/x", { origin }),
+        await post("/api/v2/jobs", { workflow: picture(7) }, { origin }),
+        await get("/api/v2/nothing", { origin }),
+      ]) {
+        const expected = response.url.endsWith("nothing") ? 404 : 403;
+        assert.equal(response.status, expected);
+      }
+    }
+    for (const origin of [url, "https://studio.example"])
+      assert.equal((await get(`/api/v2/jobs/${randomUUID()}`, { origin })).status, 404);
   });
 
   it("100 jobs in a row, without a hang; a look at a young job is held until it ends", async () => {
@@ -154,7 +196,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     );
     assert.equal((await get(`/api/v2/assets/${asset.id}/content`, { range: "bytes=99999-" })).status, 416);
     assert.equal((await fetch(`${url}/api/v2/assets/${asset.id}/content`)).status, 401);
-    schemas.zAsset.parse(await (await get(`/api/v2/assets/${asset.id}`)).json());
+    schemas.zAsset.parse(absolute(await (await get(`/api/v2/assets/${asset.id}`)).json()));
     await asset.delete();
     await assert.rejects(client.assets.get(again.id === undefined ? "" : (asset.id ?? "gone")), NotFound);
     // the other name still has the bytes

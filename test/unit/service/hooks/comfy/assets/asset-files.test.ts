@@ -46,6 +46,18 @@ describe("AssetFiles", () => {
     assert.equal(await codeOf(assets.add(name(hash))), "storage_full");
   });
 
+  it("tells one of many equal uploads at once that its bytes are new, and counts them once", async () => {
+    const assets = open(60);
+    for (const text of ["fox", "hare"]) {
+      const uploads = await Promise.all(Array.from({ length: 5 }, () => put(assets, text)));
+      assert.deepEqual(uploads.filter(({ isNew }) => isNew).length, 1);
+    }
+    assert.equal(readdirSync(join(folder(), "blobs")).length, 2);
+    // 53 bytes are left
+    await put(assets, "x".repeat(53));
+    assert.equal(await codeOf(put(assets, "y")), "storage_full");
+  });
+
   it("keeps equal bytes once, under their BLAKE3, with a name for each upload", async () => {
     const assets = open();
     const first = await put(assets, "fox");

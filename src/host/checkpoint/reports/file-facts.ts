@@ -1,0 +1,133 @@
+import { closeSync, fstatSync, readSync } from "node:fs";
+import { LatentkitError } from "../../../base/errors.js";
+import { openRegularSync } from "../../../io/regular-file.js";
+import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors/header.js";
+import { ggufArchitecture, ggufFamily } from "../../foreign-families.js";
+import type { FileRefusal } from "../../types.js";
+import type { ModelKind } from "../files/kinds.js";
+import { START_BYTES } from "../files/other-format.js";
+import type { TextEncoderConfig } from "../networks/text-encoder.js";
+import { controlNetPart } from "../recognition/controlnet.js";
+import { requireLora } from "../recognition/lora.js";
+import { formatError } from "../recognition/open.js";
+import type { ModelFile, Part } from "../recognition/part.js";
+import { requireCheckpoint } from "../recognition/recognise.js";
+import { recogniseTextEncoders } from "../recognition/text-encoder.js";
+import { upscalerPart } from "../recognition/upscaler.js";
+import { recogniseVae } from "../recognition/vae.js";
+import { checkFormats, joinFactors } from "../weights/factors.js";
+import { type NamedFile, readError } from "../weights/stored.js";
+
+/** Effort of a look at a file: "quick" reads no header that has what files of its kind have, nor a long one. */
+export type Effort = "quick" | "whole";
+
+/** Longest header that a quick look reads: longer ones are those of large models, and of hostile files. */
+const LONGEST_QUICK = 2 ** 20;
+/** Bytes of a GGUF file in which its architecture is looked for. */
+const GGUF_BYTES = 2 ** 16;
+/** Words of recognition for a model of a family that does not run here. */
+const FAMILY = /^an? (\p{Lu}.*) model$/u;
+const UNET_MARKS = ["input_blocks.0.0.weight", "down_blocks.0.resnets.0.norm1.weight"];
+const OFFSETS = '"data_offsets"';
+const LAST_BYTE = /^"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]/;
+
+/** A text encoder of a file, as embeddings have to fit it. */
+export type EncoderSize = Pick<TextEncoderConfig, "name"> & { readonly width: number };
+
+/** Facts on a model file that its header tells. */
+export interface FileFacts {
+  /** Why it cannot be loaded; undefined where nothing speaks against it. */
+  readonly refusal?: FileRefusal;
+  /** Those of its text encoders; absent where they were not looked for. */
+  readonly encoders?: readonly EncoderSize[];
+}
+
+const sizesOf = (encoders: readonly Part<TextEncoderConfig>[]): readonly EncoderSize[] =>
+  encoders.map(({ config: { name, hidden } }) => ({ name, width: hidden }));
+
+/** Recognition of the kinds that are loaded, as far as headers tell; of those with text encoders, these. */
+const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown } = {
+  checkpoints: (file) => sizesOf(requireCheckpoint(file).textEncoders),
+  diffusion_models: requireCheckpoint,
+  text_encoders: (file) => sizesOf(recogniseTextEncoders(file)),
+  vae: recogniseVae,
+  loras: requireLora,
+  controlnet: controlNetPart,
+  upscale_models: upscalerPart,
+};
+
+/** Kinds whose files are recognised by their headers. */
+export const RECOGNISED_KINDS = Object.keys(RECOGNISE) as readonly ModelKind[];
+
+/** Parts of keys that files of these kinds have: lists are long, and a header with one of them is not read for them. */
+const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
+  checkpoints: UNET_MARKS,
+  diffusion_models: UNET_MARKS,
+  text_encoders: ["token_embedding.weight"],
+  vae: ["decoder.conv_in.weight"],
+  loras: [".lora_up.weight", ".lora_A.weight", ".lora.up.weight"],
+  controlnet: ["zero_convs.0.0.weight", "controlnet_down_blocks.0.weight"],
+};
+
+/** Kinds of files with text encoders. */
+export const ENCODER_KINDS: ReadonlySet<ModelKind> = new Set(["checkpoints", "text_encoders"]);
+
+/** Reads the facts on a file of a kind; none on a file that is gone. Blocks the thread. */
+export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileFacts {
+  try {
+    const descriptor = openRegularSync(file.path);
+    try {
+      return readFacts(kind, file, descriptor, effort);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (thrown) {
+    const error = thrown instanceof LatentkitError ? thrown : readError(file.name, thrown);
+    // a file that is gone is missed when it is loaded
+    if (error.code === "file.not-found") return {};
+    const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];
+    return { refusal: family === undefined ? { error } : { family } };
+  }
+}
+
+function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: number, effort: Effort): FileFacts {
+  const { size } = fstatSync(descriptor);
+  const start = readAt(descriptor, 0, Math.min(START_BYTES, size));
+  if (Buffer.from(start.subarray(0, 4)).toString("latin1") === "GGUF") {
+    const architecture = ggufArchitecture(readAt(descriptor, 0, Math.min(GGUF_BYTES, size)));
+    return { refusal: { family: ggufFamily(path, architecture), format: "GGUF" } };
+  }
+  const recognise = RECOGNISE[kind];
+  if (recognise === undefined) return {};
+  try {
+    const length = headerLength(start.subarray(0, LENGTH_BYTES), size);
+    if (effort === "quick" && length > LONGEST_QUICK) return {};
+    const header = readAt(descriptor, LENGTH_BYTES, length);
+    if (effort === "quick" && isUsual(kind, Buffer.from(header.buffer), size)) return {};
+    const { entries, metadata } = parseHeader(header, size);
+    const weights = new Map([...entries].map(([key, entry]) => [key, { ...entry, key, file: path }]));
+    const file = { name, metadata, weights };
+    const joined = joinFactors(file);
+    const texts = joined.stored.map(({ from, to }) => Buffer.from(readAt(descriptor, from, to - from)).toString());
+    checkFormats(file, joined, texts);
+    const recognised = recognise({ ...file, weights: joined.weights });
+    return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
+  } catch (thrown) {
+    const error = readError(name, thrown);
+    throw error.code === "safetensors.invalid" ? formatError(name, error, start, size) : error;
+  }
+}
+
+/** Whether a header names a key that files of the kind have, and its last tensor ends where the file does. */
+function isUsual(kind: ModelKind, header: Buffer, size: number): boolean {
+  const last = header.toString("latin1", Math.max(0, header.lastIndexOf(OFFSETS)));
+  const end = LAST_BYTE.exec(last)?.[1];
+  if (Number(end) + LENGTH_BYTES + header.length !== size) return false;
+  return USUAL[kind]?.some((mark) => header.includes(mark)) === true;
+}
+
+function readAt(descriptor: number, from: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  const read = readSync(descriptor, bytes, 0, length, from);
+  return bytes.subarray(0, read);
+}

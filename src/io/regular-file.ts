@@ -1,0 +1,59 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+
+/** O_NONBLOCK, which Windows lacks: opening a pipe does not wait for its writer, nor a device for its other end. */
+const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+// decision 357
+/**
+ * Opens a file that somebody names, for reading. Rejects with the system's errors, EISDIR for a folder, and for a pipe or a
+ * device, which may never end, with an error whose `code` says so.
+ */
+export async function openRegular(path: string): Promise<FileHandle> {
+  const handle = await open(path, FLAGS);
+  try {
+    requireFile(await handle.stat());
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Opens a file as openRegular does, and returns its descriptor. */
+export function openRegularSync(path: string): number {
+  const descriptor = openSync(path, FLAGS);
+  try {
+    requireFile(fstatSync(descriptor));
+    return descriptor;
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+}
+
+/** Bytes of a file, which is opened as by openRegular; undefined for more than `most`. */
+export async function readRegular(path: string, most: number): Promise<Buffer | undefined> {
+  const handle = await openRegular(path);
+  try {
+    return (await handle.stat()).size > most ? undefined : await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Reads a file as readRegular does. */
+export function readRegularSync(path: string, most: number): Buffer | undefined {
+  const descriptor = openRegularSync(path);
+  try {
+    return fstatSync(descriptor).size > most ? undefined : readFileSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function requireFile(stats: Stats): void {
+  if (stats.isFile()) return;
+  const code = stats.isDirectory() ? "EISDIR" : stats.isFIFO() ? "a pipe, no file" : "a device, no file";
+  throw Object.assign(new Error(`expected a file, received ${code}`), { code });
+}
