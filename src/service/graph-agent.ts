@@ -7,6 +7,7 @@ import { createCache } from "../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type Validation, validateGraph } from "../graph/validate.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../host/checkpoint/settings.js";
+import type { Host } from "../host/types.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
 import { describeNode } from "../nodes/describe.js";
 import { apiGraph } from "../render/convert-workflow.js";
@@ -142,7 +143,7 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
     return { response: JSON.stringify(reporter.files) };
   };
   const nodes = registry ?? defaultRegistry;
-  const { host = models?.listing ?? defaultHost } = options;
+  const { host = models === undefined ? defaultHost : withoutPrompts(models.listing) } = options;
   const validate = async (text: string, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
     const { inputDir, allowNetwork, classAliases } = job;
@@ -188,6 +189,9 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
     close: () => renderer.close(),
   });
 }
+
+/** A host that leaves prompts to the threads that render: a long one takes seconds. */
+const withoutPrompts = (host: Host): Host => Object.create(host, { promptWarnings: { value: undefined } });
 
 function createRenderer(job: Job, options: GraphAgentOptions, models: ModelThread | undefined): Renderer {
   const { host, registry, threads, cacheBytes, resourceLimits, graceMs } = options;

@@ -18,6 +18,7 @@ import {
 } from "../../base/options.js";
 import { parseGraph } from "../../graph/parse.js";
 import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
+import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settings.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
 import { printJson } from "../../io/json/lossless.js";
@@ -33,7 +34,7 @@ import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
-import { ModelThread, type OnLoad } from "../threads/model-thread.js";
+import { ModelThread } from "../threads/model-thread.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
 import type { BatchEvent } from "./events.js";
 import { createFaults } from "./faults.js";
@@ -65,7 +66,7 @@ export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, Ba
    */
   models?: ModelSettings;
   /** Called when a network of `models` begins to load, has been loaded and has been released. Must not throw. */
-  onLoad?: OnLoad;
+  onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
   /** Number of items, where the application knows it. */
   total?: number;
   /** Cuts the batch once what runs has come to its end; `signal` cuts it at once. */

@@ -6,16 +6,13 @@ import type {
   RuntimeThreadData,
   ToRuntimeThread,
 } from "../../host/checkpoint/runtime/remote/thread.js";
-import type { LoadState } from "../../host/checkpoint/runtime/runtime.js";
+import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
 import type { ModelSettings } from "../../host/checkpoint/settings.js";
 import type { Host } from "../../host/types.js";
 import { LoadedWorker } from "./loaded-worker.js";
 
 const require = createRequire(import.meta.url);
 const PROGRAM = new URL("../../host/checkpoint/runtime/remote/thread.js", import.meta.url);
-
-/** Called when a network begins to load, has been loaded and has been released. */
-export type OnLoad = (label: string, state: LoadState) => void;
 
 // decision 330
 /**
@@ -34,7 +31,7 @@ export class ModelThread {
   /** Throws usage.invalid for wrong settings, and config.invalid for folders that do not exist. */
   constructor(
     readonly settings: ModelSettings,
-    private readonly onLoad: OnLoad = () => {},
+    private readonly onLoad: NonNullable<RuntimeOptions["onLoad"]> = () => {},
   ) {
     // read where there are models alone
     const { createListingHost } =

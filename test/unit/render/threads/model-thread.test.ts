@@ -159,6 +159,27 @@ describe("models of threads that render", () => {
     assert.deepEqual(hashesIn(out("next")), await expected());
   });
 
+  it("start again for the next run where their thread has ended", async () => {
+    const thread = new ModelThread(models);
+    const pool = createThreadPool({ threads: 1, models: thread });
+    closers.push(
+      () => thread.close(),
+      () => pool.close(),
+    );
+    for (const name of ["a", "b"]) {
+      const { status, error } = await pool.render(graph, { set, outputDir: out(name) });
+      assert.deepEqual([status, error], ["success", undefined]);
+      await thread.close();
+    }
+    assert.deepEqual(hashesIn(out("b")), hashesIn(out("a")));
+    const running = pool.render(graph, { set: endless, outputDir: out("lost") });
+    await sleep(1000);
+    await thread.close();
+    const { status, error } = await running;
+    assert.equal(status, "failed");
+    assert.match(error!.message, /: The host was closed\.$|: ONNX Runtime: its thread has ended\.$/);
+  });
+
   it("are refused beside a host of a setup module, and beside live objects of a batch", async () => {
     const setup = `import { createPreviewHost } from ${JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href)};
       export default () => ({ host: createPreviewHost() });`;
