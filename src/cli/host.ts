@@ -2,6 +2,7 @@ import { parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
 import type { BatchOptions } from "../render/batch/batch.js";
 import { defaultRegistry } from "../render/defaults.js";
+import { loadsModels } from "../render/loads-models.js";
 import { readGraph } from "../render/source.js";
 import type { Arguments } from "./command.js";
 import { harmless, type Terminal } from "./terminal.js";
@@ -47,12 +48,9 @@ function loadReport(terminal: Terminal, isQuiet: boolean): NonNullable<BatchOpti
 }
 
 /** Whether a node of the graph loads a model; false where the graph cannot be read, which others say. */
-export function loadsModels(path: string): boolean {
+export function graphLoadsModels(path: string): boolean {
   try {
-    const { prompt } = parseGraph(readGraph(path).graph);
-    const classes = new Set(Object.values(prompt).map((node) => (node as { class_type?: unknown }).class_type));
-    const inputs = [...classes].flatMap((name) => Object.values(defaultRegistry.get(String(name))?.inputs ?? {}));
-    return inputs.some(({ files }) => files !== undefined);
+    return loadsModels(parseGraph(readGraph(path).graph).prompt, defaultRegistry);
   } catch {
     return false;
   }

@@ -5,7 +5,7 @@ import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair, wholeNumber } from "./command.js";
-import { hostLine, loadsModels, modelsIn, modelsOf, openHost } from "./host.js";
+import { graphLoadsModels, hostLine, modelsIn, modelsOf, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
 /** Options of a run of one graph that the command line holds. */
@@ -34,7 +34,7 @@ function commonOptions(args: Arguments, terminal: Terminal) {
   const isQuiet = args.flag("quiet") || args.flag("json");
   const isShared = args.has("store");
   const folders = isShared ? [] : config.models;
-  if (!isQuiet && !isShared && loadsModels(args.positionals[0]!)) terminal.err(hostLine(folders.length > 0));
+  if (!isQuiet && !isShared && graphLoadsModels(args.positionals[0]!)) terminal.err(hostLine(folders.length > 0));
   return {
     folders,
     isQuiet,

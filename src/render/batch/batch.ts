@@ -32,6 +32,7 @@ import type { BatchItem, ItemValues } from "../items/item.js";
 import { openPictures, Pictures } from "../items/pictures.js";
 import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
+import { loadsModels } from "../loads-models.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
 import { ModelThread } from "../threads/model-thread.js";
@@ -204,6 +205,8 @@ export async function* runBatch(
   const queue = new EventQueue<BatchEvent>();
   let work = Promise.resolve();
   try {
+    // it starts while the threads do
+    if (loadsModels(parsed.prompt, registry)) models?.start();
     await runner.ready(settable);
     const { prompt, note } = parsed;
     const { set = {}, redact } = job;

@@ -39,9 +39,14 @@ export class ModelThread {
     this.listing = createListingHost(settings);
   }
 
+  /** Starts the process of the networks before a call needs it. */
+  start(): void {
+    send(this.#worker ?? this.#startWorker(), { type: "start" });
+  }
+
   /** Port for one more thread that renders; `lost` is called when nothing is at its other end any more. */
   connect(lost: () => void): MessagePort {
-    const worker = this.#worker ?? this.#start();
+    const worker = this.#worker ?? this.#startWorker();
     this.#lost.add(lost);
     const { port1, port2 } = new MessageChannel();
     send(worker, { type: "connect", port: port1 }, [port1]);
@@ -67,7 +72,7 @@ export class ModelThread {
     await worker.terminate();
   }
 
-  #start(): LoadedWorker {
+  #startWorker(): LoadedWorker {
     const { device, threads, memory, plan } = this.settings;
     const workerData: RuntimeThreadData = { device, threads, memory, plan };
     const worker = startWorker(workerData);

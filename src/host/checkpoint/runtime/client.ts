@@ -77,6 +77,14 @@ class ChildRuntime implements OwnRuntime {
     return this.#queue.add(signal, async () => (await this.#load(source, calls)).session.ports, place);
   }
 
+  start(): void {
+    const work = async () => {
+      await this.#chooseDevice();
+      await this.#live();
+    };
+    this.#queue.add(undefined, work).catch(() => {});
+  }
+
   forget(run: string): void {
     this.#queue.forget(run);
   }

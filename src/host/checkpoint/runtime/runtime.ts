@@ -125,6 +125,8 @@ export interface RunResult {
 export interface OwnRuntime extends Runtime {
   /** `run`, with the network that ran. */
   call(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<RunResult>;
+  /** Starts the process before a run needs it. A run that needs it says what is wrong with it. */
+  start(): void;
   /** Forgets a run that is over. */
   forget(run: string): void;
   /** Forgets tensors that were kept: no later run has them. */

@@ -12,7 +12,7 @@ export type RuntimeThreadData = Omit<RuntimeOptions, "onLoad">;
 
 export type ToRuntimeThread =
   /** One more thread that renders. */
-  { readonly type: "connect"; readonly port: MessagePort } | { readonly type: "close" };
+  { readonly type: "connect"; readonly port: MessagePort } | { readonly type: "start" | "close" };
 
 export type FromRuntimeThread =
   | { readonly type: "loaded" }
@@ -27,6 +27,7 @@ function serve(owner: MessagePort, { threads, memory, device, plan }: RuntimeThr
   let ports = 0;
   owner.on("message", (message: ToRuntimeThread) => {
     if (message.type === "connect") new ServedPort(message.port, ports++, shared);
+    else if (message.type === "start") runtime.start();
     else void runtime.close().then(() => tell({ type: "closed" }));
   });
 }

@@ -66,6 +66,16 @@ describe("createRuntime", () => {
     });
   });
 
+  it("starts its process before the first run where it is told to, once", async () => {
+    const runtime = make();
+    runtime.start();
+    runtime.start();
+    while (runtime.describe().version === undefined) await sleep(5);
+    const { processId } = runtime.describe();
+    assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
+    assert.equal(runtime.describe().processId, processId);
+  });
+
   it("tells the inputs and outputs of a network, which it loads once", async () => {
     const states: string[] = [];
     const runtime = make({ onLoad: (_, state) => states.push(state) });
