@@ -7,7 +7,9 @@ import { build } from "esbuild";
 const PROGRAMS = [
   "cli/main.js",
   "cli/reproducible/child.js",
+  "host/checkpoint/listing-host.js",
   "host/checkpoint/runtime/child.js",
+  "host/checkpoint/runtime/remote/thread.js",
   "native/cuda/trial.js",
   "render/threads/thread.js",
   "service/start-worker.js",

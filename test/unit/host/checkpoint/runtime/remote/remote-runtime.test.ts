@@ -142,6 +142,19 @@ describe("RemoteRuntime and ServedPort", () => {
     await refuses(a.run(plusOneSource(), { x: one(1) }), "runtime.failed");
   });
 
+  it("fails the call in which the process is killed, and those that wait for their turn go on", async () => {
+    const [a, b] = [connect(), connect()];
+    const context = one(1);
+    await b.run(plusOneSource(), { x: context }, { keep: ["x"] });
+    const failure = refuses(a.run(slowSource(3000), { x: slowInput() }), "runtime.failed", /SIGKILL/);
+    while (!states.includes("slow loaded")) await sleep(5);
+    const waiting = b.run(plusOneSource(), { x: context }, { keep: ["x"] });
+    await sleep(100);
+    process.kill(runtime.describe().processId!, "SIGKILL");
+    await failure;
+    assert.deepEqual(values(await waiting), [2]);
+  });
+
   it("loads for the next call where the thread that was asked for the graph is gone", async () => {
     const [a, b] = [connect(), connect()];
     let isAsked = false;
