@@ -7,6 +7,7 @@ import { build } from "esbuild";
 const PROGRAMS = [
   "cli/main.js",
   "cli/reproducible/child.js",
+  "host/checkpoint/host.js",
   "host/checkpoint/listing-host.js",
   "host/checkpoint/runtime/child.js",
   "host/checkpoint/runtime/remote/thread.js",

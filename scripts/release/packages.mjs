@@ -24,6 +24,7 @@ export const MAIN_FILES = [
   "dist/testing.d.ts",
   "dist/cli/main.js",
   "dist/cli/commands/init.js",
+  "dist/host/checkpoint/host.js",
   "dist/host/checkpoint/listing-host.js",
   "dist/host/checkpoint/runtime/child.js",
   "dist/host/checkpoint/runtime/remote/thread.js",
