@@ -14,7 +14,7 @@ import { LoadedWorker } from "./loaded-worker.js";
 const require = createRequire(import.meta.url);
 const PROGRAM = new URL("../../host/checkpoint/runtime/remote/thread.js", import.meta.url);
 
-// decision 330
+// decision 325
 /**
  * The thread whose child process runs the networks of all threads that render. It starts with the first of them, and again
  * with the next one where it has ended. It does not keep the process alive.
