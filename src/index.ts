@@ -7,6 +7,7 @@ export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/
 export type { RunEvent } from "./graph/events.js";
 export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache.js";
 export { parseGraphText, printGraphText } from "./graph/parse.js";
+export type { ModelSettings } from "./host/checkpoint/settings.js";
 export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
 export {
   encodePrompt,

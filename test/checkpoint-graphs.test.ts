@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodePng, type RunEvent, render } from "latentkit";
+import { createRenderer, decodePng, type Renderer, type RunEvent, render } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { rejectsAs } from "./helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "./helpers/folders.js";
@@ -35,15 +35,20 @@ const QUICK = ["image-to-image", "inpainting", "noise-injection"];
 describe("graphs that sample, on tiny checkpoints", () => {
   const folder = temporaryFolder();
   let host: CheckpointHost;
+  let renderer: Renderer;
   before(() => {
     host = createCheckpointHost({ models: tinyModels() });
+    renderer = createRenderer({ models: { folders: tinyModels() }, threads: 1 });
   });
-  after(() => host.close());
+  after(async () => {
+    await host.close();
+    await renderer.close();
+  });
 
   it("are those of the preview host", () => assert.equal(names.length, 10));
 
   for (const name of names)
-    it(`${name}: well-formed pictures, the same again${QUICK.includes(name) ? "" : " @long"}`, async () => {
+    it(`${name}: well-formed pictures, the same again in a thread${QUICK.includes(name) ? "" : " @long"}`, async () => {
       const set = SMALLER[name] ?? {};
       const graph = join(graphs, `${name}.json`);
       const [first, again] = [join(folder(), "first"), join(folder(), "again")];
@@ -57,7 +62,8 @@ describe("graphs that sample, on tiny checkpoints", () => {
         // of random weights comes something, but neither one colour nor black and white alone
         assert.ok(new Set(data).size > 64, path);
       }
-      assert.equal((await render(graph, { host, outputDir: again, inputDir, set })).status, "success");
+      const repeated = await renderer.render({ graph, outputDir: again, inputDir, set });
+      assert.equal(repeated.status, "success", repeated.error?.message);
       assert.deepEqual(hashesIn(again), hashesIn(first));
     });
 

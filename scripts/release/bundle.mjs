@@ -7,7 +7,10 @@ import { build } from "esbuild";
 export const PROGRAMS = [
   "cli/main.js",
   "cli/reproducible/child.js",
+  "host/checkpoint/host.js",
+  "host/checkpoint/listing-host.js",
   "host/checkpoint/runtime/child.js",
+  "host/checkpoint/runtime/remote/thread.js",
   "native/cuda/trial.js",
   "render/threads/thread.js",
   "service/hooks/comfy/classic/pictures/picture-thread.js",

@@ -7,7 +7,7 @@ const escaped = (characters: string): string => {
   return text;
 };
 
-// decision 355
+// decision 332
 /**
  * Foreign text for one line of a terminal: what controls the terminal, has no width, turns the direction of text or breaks
  * the line becomes an escape of JSON, and so do halves of surrogate pairs.

@@ -1,6 +1,8 @@
 import { parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
+import type { BatchOptions } from "../render/batch/batch.js";
 import { defaultRegistry } from "../render/defaults.js";
+import { loadsModels } from "../render/loads-models.js";
 import { readGraph } from "../render/source.js";
 import type { Arguments } from "./command.js";
 import { harmless, type Terminal } from "./terminal.js";
@@ -29,28 +31,33 @@ export async function openHost(
 ): Promise<Host | undefined> {
   if (models.length === 0) return undefined;
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
+  return createCheckpointHost({ models, onLoad: loadReport(terminal, isQuiet) });
+}
+
+/** The models of these folders for threads that render; none without any. */
+export const modelsIn = (folders: readonly string[], terminal: Terminal, isQuiet: boolean): BatchModels =>
+  folders.length === 0 ? {} : { models: { folders }, onLoad: loadReport(terminal, isQuiet) };
+
+type BatchModels = Pick<BatchOptions, "models" | "onLoad">;
+
+/** Prints a line for each network that begins to load. */
+function loadReport(terminal: Terminal, isQuiet: boolean): NonNullable<BatchOptions["onLoad"]> {
   // a bar may stand on the line
   const print = (text: string) => terminal.err(`${terminal.isTerminal ? EMPTY_LINE : ""}${harmless(text)}\n`);
-  return createCheckpointHost({
-    models,
-    onLoad: (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`)),
-  });
+  return (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`));
 }
 
 /** Whether a node of the graph loads a model; false where the graph cannot be read, which others say. */
-export function loadsModels(path: string): boolean {
+export function graphLoadsModels(path: string): boolean {
   try {
-    const { prompt } = parseGraph(readGraph(path).graph);
-    const classes = new Set(Object.values(prompt).map((node) => (node as { class_type?: unknown }).class_type));
-    const inputs = [...classes].flatMap((name) => Object.values(defaultRegistry.get(String(name))?.inputs ?? {}));
-    return inputs.some(({ files }) => files !== undefined);
+    return loadsModels(parseGraph(readGraph(path).graph).prompt, defaultRegistry);
   } catch {
     return false;
   }
 }
 
 /** The line that says which host renders. */
-export const hostLine = (host: Host | undefined): string =>
-  host === undefined
+export const hostLine = (hasModels: boolean): string =>
+  !hasModels
     ? "Preview host: pictures stand in for a model's; --models DIR renders with your checkpoints.\n"
     : "Checkpoint host: your models, on ONNX Runtime.\n";

@@ -5,11 +5,22 @@ import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair, wholeNumber } from "./command.js";
-import { hostLine, loadsModels, modelsOf, openHost } from "./host.js";
+import { graphLoadsModels, hostLine, modelsIn, modelsOf, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
-/** Options of a run that the command line holds, whether of one graph or of a batch. */
+/** Options of a run of one graph that the command line holds. */
 export async function renderOptions(args: Arguments, terminal: Terminal) {
+  const { folders, isQuiet, ...options } = commonOptions(args, terminal);
+  return { ...options, host: await openHost(folders, terminal, isQuiet) };
+}
+
+/** Options of a batch that the command line holds, but for its items. */
+export function batchRenderOptions(args: Arguments, terminal: Terminal) {
+  const { folders, isQuiet, ...options } = commonOptions(args, terminal);
+  return { ...options, ...modelsIn(folders, terminal, isQuiet) };
+}
+
+function commonOptions(args: Arguments, terminal: Terminal) {
   const config = loadConfig({
     file: args.value("config"),
     flags: {
@@ -22,10 +33,11 @@ export async function renderOptions(args: Arguments, terminal: Terminal) {
   });
   const isQuiet = args.flag("quiet") || args.flag("json");
   const isShared = args.has("store");
-  const host = isShared ? undefined : await openHost(config.models, terminal, isQuiet);
-  if (!isQuiet && !isShared && loadsModels(args.positionals[0]!)) terminal.err(hostLine(host));
+  const folders = isShared ? [] : config.models;
+  if (!isQuiet && !isShared && graphLoadsModels(args.positionals[0]!)) terminal.err(hostLine(folders.length > 0));
   return {
-    host,
+    folders,
+    isQuiet,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
     targets: idList(args.value("targets")),
     outputDir: config.output_dir,

@@ -4,7 +4,7 @@ import { type FileHandle, open } from "node:fs/promises";
 /** O_NONBLOCK, which Windows lacks: opening a pipe does not wait for its writer, nor a device for its other end. */
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
-// decision 357
+// decision 334
 /**
  * Opens a file that somebody names, for reading. Rejects with the system's errors, EISDIR for a folder, and for a pipe or a
  * device, which may never end, with an error whose `code` says so.

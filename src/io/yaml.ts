@@ -10,7 +10,7 @@ const CLOSING = ["]", "}"];
 /** Marks of block lists and keys: each on a line is a level. */
 const BLOCK = ["-", "?"];
 
-// decision 356
+// decision 333
 /**
  * Reads YAML with few aliases, so that a small text cannot unfold into a huge value. Throws an error of the package, and
  * before it begins one for a text of more than 64 levels or 16,384 words and marks: it calls itself for each level.

@@ -12,16 +12,21 @@ import {
   SIGNAL,
 } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
+import { MODEL_SETTINGS, type ModelSettings } from "../host/checkpoint/settings.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/choice.js";
 import { EventQueue } from "./event-queue.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
 import { type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { GRAPH } from "./source.js";
+import { ModelThread } from "./threads/model-thread.js";
 import type { RunListener } from "./threads/render-thread.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "./threads/thread-pool.js";
 
-type ThreadOptions = Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs">;
+interface ThreadOptions extends Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
+  /** Models of the threads, which share one process for their networks; the preview host where absent. */
+  readonly models?: ModelSettings;
+}
 
 /** Options of `createRenderer`: its threads, and those of `render` that all jobs have unless they set their own. */
 export interface RendererOptions extends Omit<JobOptions, "passing">, ThreadOptions {}
@@ -60,6 +65,7 @@ const THREAD_RULES: OptionRules<ThreadOptions> = {
   cacheBytes: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
   resourceLimits: OBJECT,
   graceMs: COUNT,
+  models: MODEL_SETTINGS,
 };
 
 const RENDERER_RULES: OptionRules<RendererOptions> = {
@@ -82,7 +88,13 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
   checkOptions("createRenderer", options, RENDERER_RULES);
   const { setup, cacheDir, ...common } = jobOf(options);
   checkJob(common);
-  const pool = createThreadPool({ ...pickOptions<ThreadOptions>(options, THREAD_RULES), setup, cacheDir });
+  const { models: settings, ...threads } = pickOptions<ThreadOptions>(options, THREAD_RULES);
+  const models = settings && new ModelThread(settings);
+  const pool = createThreadPool({ ...threads, models, setup, cacheDir });
+  const close = async () => {
+    await pool.close();
+    await models?.close();
+  };
   const checked = (name: string, job: RendererJob): RendererJob => {
     checkOptions(name, job, RENDERER_JOB_RULES, ["graph"]);
     return job;
@@ -98,8 +110,8 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
       const { signal } = checked("stream", job);
       return follow((listener) => run(job, listener), job, signal);
     },
-    close: () => pool.close(),
-    [Symbol.asyncDispose]: () => pool.close(),
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

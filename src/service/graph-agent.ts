@@ -6,6 +6,8 @@ import type { RunEvent } from "../graph/events.js";
 import { createCache } from "../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type Validation, validateGraph } from "../graph/validate.js";
+import { MODEL_SETTINGS, type ModelSettings } from "../host/checkpoint/settings.js";
+import type { Host } from "../host/types.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
 import { describeNode } from "../nodes/describe.js";
 import { apiGraph } from "../render/convert-workflow.js";
@@ -16,6 +18,7 @@ import { type RunOutcome, resultOf } from "../render/result.js";
 import { withSmallPreview } from "../render/small-preview.js";
 import { GRAPH } from "../render/source.js";
 import { surroundingsOf } from "../render/surroundings.js";
+import { ModelThread } from "../render/threads/model-thread.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
@@ -35,7 +38,9 @@ export interface GraphAgentOptions
   readonly graph?: string | object;
   /** Further graphs by the names that requests choose them by. */
   readonly graphs?: Readonly<Record<string, string | object>>;
-  /** Live objects: with either, graphs run on the calling thread. For worker threads: `setup`. */
+  /** Models of the threads, which share one process for their networks; the preview host where absent. */
+  readonly models?: ModelSettings;
+  /** Live objects: with either, graphs run on the calling thread. For worker threads: `models` and `setup`. */
   readonly host?: Surroundings["host"];
   readonly registry?: Surroundings["registry"];
   /** Each run writes in `runs/<run id>` below. */
@@ -44,6 +49,7 @@ export interface GraphAgentOptions
 
 const AGENT_RULES: OptionRules<GraphAgentOptions> = {
   ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output", "partialExecutionTargets"),
+  models: MODEL_SETTINGS,
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,
   graph: GRAPH,
@@ -80,6 +86,19 @@ const MOST_ASSET_BYTES = 256 * 1024 * 1024;
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   checkOptions("createGraphAgent", options, AGENT_RULES, ["outputDir"]);
+  const models = options.models && new ModelThread(options.models);
+  const agent = graphAgentWith(options, models);
+  const { close } = agent;
+  return Object.assign(agent, {
+    async close() {
+      await close();
+      await models?.close();
+    },
+  });
+}
+
+/** `createGraphAgent` with checked options; models that are given outlive the agent. */
+export function graphAgentWith(options: GraphAgentOptions, models: ModelThread | undefined): GraphAgent {
   const { registry, classAliases } = options;
   const sources = readSources(options, { registry, classAliases });
   const { inputDir = sources.values().next().value!.inputDir, ...rest } = jobOf(options);
@@ -88,7 +107,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const named = new NamedGraphs(sources, context);
   const outputDir = resolve(options.outputDir);
   chooseDevice(job.device);
-  const renderer = createRenderer(job, options);
+  const renderer = createRenderer(job, options, models);
 
   const assetsDir = join(outputDir, "assets");
   const graphOf = async (graph: RunGraph | undefined) => {
@@ -127,7 +146,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     return { response: JSON.stringify(reporter.files) };
   };
   const nodes = registry ?? defaultRegistry;
-  const { host = defaultHost } = options;
+  const { host = models === undefined ? defaultHost : withoutPrompts(models.listing) } = options;
   const validate = async (text: string, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
     await host.refresh?.();
@@ -176,12 +195,21 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   });
 }
 
-function createRenderer(job: Job, options: GraphAgentOptions): Renderer {
+/** A host that leaves prompts to the threads that render: a long one takes seconds. */
+const withoutPrompts = (host: Host): Host => Object.create(host, { promptWarnings: { value: undefined } });
+
+function createRenderer(job: Job, options: GraphAgentOptions, models: ModelThread | undefined): Renderer {
   const { host, registry, threads, cacheBytes, resourceLimits, graceMs } = options;
   const { setup, cacheDir } = job;
   if (host === undefined && registry === undefined) {
     refuseUnsendable(job);
-    return createThreadPool({ threads, setup, cacheBytes, cacheDir, resourceLimits, graceMs });
+    return createThreadPool({ threads, setup, models, cacheBytes, cacheDir, resourceLimits, graceMs });
+  }
+  if (models !== undefined) {
+    throw new LatentkitError(
+      "usage.invalid",
+      "createGraphAgent: expected models, or host and registry, received both.",
+    );
   }
   if (setup !== undefined) {
     throw new LatentkitError("usage.invalid", "createGraphAgent: expected setup, or host and registry, received both.");

@@ -2,12 +2,12 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../base/errors.js";
-import type { Host } from "../host/types.js";
 import type { Config } from "../render/config/config.js";
+import { ModelThread } from "../render/threads/model-thread.js";
 import type { Agent } from "./agent.js";
 import type { GraphSources } from "./agent-graphs.js";
 import { createBatchAgent } from "./batch/batch-agent.js";
-import { createGraphAgent } from "./graph-agent.js";
+import { graphAgentWith } from "./graph-agent.js";
 import type { FileStore } from "./hooks/files/file-store.js";
 import { createS3Files } from "./hooks/files/s3/s3-files.js";
 import { HookError } from "./hooks/hook-error.js";
@@ -40,28 +40,23 @@ interface OpenAgent {
 }
 
 /** Opens the models of a configuration; undefined where it names none, and where this process renders nothing. */
-export async function openModels({ models, render }: Config): Promise<Host | undefined> {
-  if (models.length === 0 || !render) return undefined;
-  // loaded where there are models alone: it brings a runtime of its own
-  const { createCheckpointHost } = await import("../host/checkpoint/index.js");
-  return createCheckpointHost({ models });
-}
+export const openModels = ({ models, render }: Config): ModelThread | undefined =>
+  models.length === 0 || !render ? undefined : new ModelThread({ folders: models });
 
 /** Opens the agent of a run, with the models that it renders with. */
-export async function openAgent(config: Config, host?: Host): Promise<OpenAgent> {
-  const agent = await openUntraced(config, host);
+export async function openAgent(config: Config, models?: ModelThread): Promise<OpenAgent> {
+  const agent = await openUntraced(config, models);
   return config.traces ? { ...agent, run: tracedAgent(agent.run) } : agent;
 }
 
-async function openUntraced(config: Config, host: Host | undefined): Promise<OpenAgent> {
+async function openUntraced(config: Config, models: ModelThread | undefined): Promise<OpenAgent> {
   const settings = config.agent;
   if (settings !== undefined && "module" in settings) {
     return { run: await loadAgent(settings.module), close: async () => {}, reload: () => {} };
   }
   const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = { ...settings, ...sourcesOf(config) };
-  const agent = createGraphAgent({
+  const options = {
     ...own,
-    host,
     extraPnginfo,
     cacheDir,
     outputDir: config.output_dir,
@@ -71,7 +66,8 @@ async function openUntraced(config: Config, host: Host | undefined): Promise<Ope
     format: config.format,
     parameters: config.parameters,
     threads: threadsOf(config),
-  });
+  };
+  const agent = graphAgentWith(options, models);
   return { run: agent, close: () => agent.close(), reload: (config) => agent.reload(sourcesOf(config)) };
 }
 
@@ -85,11 +81,11 @@ function sourcesOf({ agent = {} }: Config): GraphSources {
 }
 
 /** Opens the agent of runs that batches queue. */
-export function openBatchAgent(config: Config, host?: Host): ReturnType<typeof createBatchAgent> {
+export function openBatchAgent(config: Config, models?: ModelThread): ReturnType<typeof createBatchAgent> {
   const { agent, output_dir: outputDir, device, allow_network: allowNetwork, remote_image_api } = config;
   const cacheDir = agent !== undefined && !("module" in agent) ? agent.cache_dir : undefined;
   const own = { outputDir, device, allowNetwork, config: { remote_image_api }, cacheDir };
-  return createBatchAgent({ ...own, host, threads: threadsOf(config) });
+  return createBatchAgent({ ...own, models, threads: threadsOf(config) });
 }
 
 const threadsOf = ({ limits }: Config) => Math.min(limits.running, availableParallelism());

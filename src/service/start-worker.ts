@@ -52,11 +52,11 @@ export async function startWorkerProcess(
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const host = await openModels({ ...config, render: true });
-    closers.push(async () => host?.close?.());
-    const agent = await openAgent(config, host);
+    const models = openModels({ ...config, render: true });
+    closers.push(async () => models?.close());
+    const agent = await openAgent(config, models);
     closers.push(agent.close);
-    const batchAgent = openBatchAgent(config, host);
+    const batchAgent = openBatchAgent(config, models);
     closers.push(() => batchAgent.close());
     const files = openFiles(config);
     const store = await openPostgres(config.store);

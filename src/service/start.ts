@@ -71,15 +71,16 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const host = await openModels(config);
-    closers.push(async () => host?.close?.());
-    const agent = await openAgent(config, host);
+    const models = openModels(config);
+    closers.push(async () => models?.close());
+    const agent = await openAgent(config, models);
     closers.push(agent.close);
     const files = openFiles(config);
     const store = await openStore(config.store);
     const workers = !config.render;
     const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
-    const library = { host: host ?? (config.render ? defaultHost : undefined), models: config.models };
+    const host = models?.listing ?? (config.render ? defaultHost : undefined);
+    const library = { host, models: config.models };
     const hooks = createServiceWithRoutes(options, (context) => (config.page ? webRoutes(context, library) : []));
     closers.push(() => hooks.close(0));
     await refusingStore(() => hooks.runs.open());

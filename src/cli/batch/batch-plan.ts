@@ -20,7 +20,7 @@ import { seedAxis } from "../../render/items/seeds.js";
 import { sweepAxis } from "../../render/items/sweep.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, wholeNumber } from "../command.js";
-import { renderOptions } from "../render-options.js";
+import { batchRenderOptions } from "../render-options.js";
 import type { Terminal } from "../terminal.js";
 
 /** A batch as the command line describes it. */
@@ -52,7 +52,7 @@ export async function planBatch(
 ): Promise<BatchPlan> {
   const graph = args.positionals[0]!;
   const shared = args.has("store") ? sharedConfig(args, terminal) : undefined;
-  const options = await renderOptions(args, terminal);
+  const options = batchRenderOptions(args, terminal);
   const { outputDir } = options;
   const { graph: source, inputDir: usual } = readGraph(graph, { classAliases: options.classAliases });
   const keys = createGraphKeys(source, options);

@@ -3,7 +3,7 @@ import type { FoundEmbedding } from "../types.js";
 import type { TextNetwork } from "./clip.js";
 import type { ModelPart } from "./model-part.js";
 import { buildTextEncoder, type TextEncoderConfig, type TextEncoderOptions } from "./networks/text-encoder.js";
-import type { Runtime } from "./runtime/client.js";
+import type { Runtime } from "./runtime/runtime.js";
 import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";
 
 /** A text encoder whose graph is built over the weights of a file, with the rows of textual inversions that it knows. */
@@ -28,7 +28,7 @@ export class BuiltTextEncoder implements TextNetwork {
     const session = this.part.session(variant, (network, config) => buildTextEncoder(network, config, output));
     const { tokens, embeddings } = this.rows.feed(chunks);
     const ids = { int64: tokens.flat(), shape: [tokens.length, this.part.config.positions] };
-    const { cond, pooled } = await this.runtime.run(session, { tokens: ids, embeddings });
+    const { cond, pooled } = await this.runtime.run(session, { tokens: ids, embeddings }, { isShared: true });
     return { cond: cond!, pooled };
   }
 }

@@ -4,7 +4,7 @@ import { RunControls } from "./control.js";
 import type { NamedTensors, UnetCall, UnetNetwork, UnetRun } from "./model.js";
 import type { ModelPart } from "./model-part.js";
 import { buildUnet, type UnetConfig } from "./networks/unet.js";
-import type { Runtime } from "./runtime/client.js";
+import type { Runtime } from "./runtime/runtime.js";
 import { type LabelSource, labelVectors, sizeLabel } from "./size-label.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */

@@ -2,7 +2,7 @@ import type { Tensor } from "../../tensor/tensor.js";
 import type { ModelPart } from "./model-part.js";
 import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "./networks/taesd.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
-import type { Runtime } from "./runtime/client.js";
+import type { Runtime } from "./runtime/runtime.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import type { VaeNetworks } from "./vae.js";
 

@@ -12,7 +12,7 @@ import { CheckpointControlNet } from "./control-net.js";
 import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
 import { buildControlNet } from "./networks/controlnet.js";
 import type { UnetConfig } from "./networks/unet.js";
-import type { Runtime } from "./runtime/client.js";
+import type { Runtime } from "./runtime/runtime.js";
 import { floatsOf, type WeightChange } from "./weights/network.js";
 
 /** Inputs that a network takes beside those of control nets. */

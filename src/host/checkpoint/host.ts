@@ -1,34 +1,25 @@
+import type { MessagePort } from "node:worker_threads";
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
-import type { Host, HostAbility } from "../types.js";
+import type { Host } from "../types.js";
 import { FileHashes } from "./files/file-hashes.js";
-import { MODELS_RULE, ModelFolders } from "./files/model-folders.js";
+import { MODELS_RULE } from "./files/kinds.js";
+import { ModelFolders } from "./files/model-folders.js";
 import { StoredHashes } from "./files/stored-hashes.js";
-import { LOADABLE, ModelLoader } from "./model-loader.js";
-import { promptWarnings } from "./reports/prompt-warnings.js";
+import { listedBy, withoutAbilities } from "./listing-host.js";
+import { ModelLoader } from "./model-loader.js";
 import { provenanceOf } from "./reports/provenance.js";
-import { FileRefusals } from "./reports/refusals.js";
-import { createRuntime, type RuntimeOptions } from "./runtime/client.js";
+import { createRuntime } from "./runtime/client.js";
+import { RemoteRuntime } from "./runtime/remote/remote-runtime.js";
+import type { Runtime, RuntimeOptions } from "./runtime/runtime.js";
+import type { ModelSettings } from "./settings.js";
 
 /** Options of `createCheckpointHost`. */
-export interface CheckpointHostOptions {
+export interface CheckpointHostOptions extends Omit<ModelSettings, "folders"> {
   /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */
-  readonly models: string | readonly string[];
-  /** Where networks run: "cpu", "auto" or a provider of ONNX Runtime; "cpu" where absent. */
-  readonly device?: NonNullable<RuntimeOptions["device"]>;
-  /** Threads of the runtime; one for each core where absent. */
-  readonly threads?: number;
-  /** Bytes of weights that stay loaded; as much as is free where absent. */
-  readonly memory?: number;
-  /**
-   * Way to hold weights: "fold" converts them once, "stream" reads them from the file at every call and takes the least
-   * memory; chosen for each network where absent.
-   */
-  readonly plan?: NonNullable<RuntimeOptions["plan"]>;
+  readonly models: ModelSettings["folders"];
   /** Called when a network begins to load, has been loaded and has been released. */
   readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
 }
-
-const NO_ABILITIES: readonly HostAbility[] = [];
 
 const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   models: MODELS_RULE,
@@ -48,32 +39,39 @@ export interface CheckpointHost extends Host {
 /**
  * Makes a host that runs people's own checkpoints: `.safetensors` files of Stable Diffusion 1, 2 and XL in ComfyUI's
  * folders, as they are, and folders of diffusers whose networks are exported to ONNX. Networks run in a child process, by
- * ONNX Runtime (the package `onnxruntime-node`), which maps the weights from the files. Throws config.invalid for folders that do not exist.
+ * ONNX Runtime (the package `onnxruntime-node`), which maps the weights from the files. All other nodes of a graph compute
+ * in the thread that renders with the host: for worker threads, name the folders as `models` of `createRenderer`,
+ * `batch` and `createGraphAgent`. Throws config.invalid for folders that do not exist.
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
   const { models, device, threads, memory, plan, onLoad } = options;
   const folders = new ModelFolders(models);
   const runtime = createRuntime({ device, threads, memory, plan, onLoad });
+  const host = hostOf(folders, runtime, new FileHashes(new StoredHashes()));
+  return withoutAbilities({ ...host, close: () => runtime.close() });
+}
+
+/** A host whose networks run in the runtime of another thread. */
+export interface ConnectedHost {
+  readonly host: Host;
+  /** Does the work of a run, whose calls take turns as its place says. */
+  readonly within: RemoteRuntime["within"];
+}
+
+/** Opens models in a thread that renders; `port` leads to the runtime's thread. */
+export function connectHost(folders: ModelSettings["folders"], port: MessagePort): ConnectedHost {
+  const runtime = new RemoteRuntime(port);
+  const host = withoutAbilities(hostOf(new ModelFolders(folders), runtime, runtime));
+  return { host, within: (place, work) => runtime.within(place, work) };
+}
+
+function hostOf(folders: ModelFolders, runtime: Runtime, hashes: Pick<FileHashes, "sha256">): Host {
   const loader = new ModelLoader(folders, runtime);
-  const refusals = new FileRefusals(folders);
-  const hashes = new FileHashes(new StoredHashes());
-  const host: CheckpointHost = {
-    name: "checkpoint",
-    preview: false,
-    checkpoints: () => refusals.offered("checkpoints"),
+  return {
+    ...listedBy(folders),
     loadCheckpoint: (name) => loader.checkpoint(name),
-    files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? refusals.offered(kind) : undefined),
-    fileOf: (kind, name) => folders.find(kind, name)?.name,
     loadFile: (kind, name, _signal, settings, warn) => loader.file(kind, name, settings, warn),
-    refusal: (kind, name) => refusals.of(kind, name),
-    refresh: () => refusals.refresh(),
-    promptWarnings: (text, models) => {
-      const encoders = models.flatMap(({ kind, name }) => refusals.encoders(kind, name) ?? []);
-      return promptWarnings(text, folders, encoders);
-    },
-    provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
-    close: () => runtime.close(),
+    provenance: (files, signal) => provenanceOf(files, { folders, hashes, runtime }, signal),
   };
-  return Object.freeze(Object.defineProperty(host, "abilities", { value: NO_ABILITIES }));
 }

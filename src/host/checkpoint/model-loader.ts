@@ -9,7 +9,6 @@ import { CheckpointClip } from "./clip.js";
 import { CheckpointControlNet } from "./control-net.js";
 import { loadPipeline } from "./exported/pipeline.js";
 import { FileCache } from "./file-cache.js";
-import type { ModelKind } from "./files/kinds.js";
 import type { ModelFile, ModelFolders } from "./files/model-folders.js";
 import { CheckpointLora } from "./lora.js";
 import { CheckpointModel, type ModelSource } from "./model.js";
@@ -25,24 +24,13 @@ import { taesdScale } from "./recognition/taesd.js";
 import { recogniseTextEncoders } from "./recognition/text-encoder.js";
 import { upscalerPart } from "./recognition/upscaler.js";
 import { recogniseVae } from "./recognition/vae.js";
-import type { Runtime } from "./runtime/client.js";
+import type { Runtime } from "./runtime/runtime.js";
 import { readingOf, samplingOf } from "./sampling.js";
 import { EmbeddingRows } from "./tokenizer/embedding-rows.js";
 import { CheckpointUpscaler } from "./upscaler.js";
 import { CheckpointVae } from "./vae.js";
 import { quotedName, type WeightFile } from "./weights/stored.js";
 import { readValues } from "./weights/values.js";
-
-/** Folders from which the host loads models. */
-export const LOADABLE = [
-  "checkpoints",
-  "diffusion_models",
-  "text_encoders",
-  "vae",
-  "loras",
-  "controlnet",
-  "upscale_models",
-] as const satisfies readonly ModelKind[];
 
 /** Families of a text encoder that is loaded alone, by the input `type` of its loader. */
 const CLIP_TYPES: Readonly<Record<string, readonly Family[]>> = {

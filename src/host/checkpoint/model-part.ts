@@ -1,8 +1,7 @@
-import { LatentkitError } from "../../base/errors.js";
 import { OnnxGraph } from "./onnx/graph.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
-import { type FileState, hasChanged, quotedName, type WeightFile, type WeightMap } from "./weights/stored.js";
+import { type FileState, fileState, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
 export interface Adapter {
@@ -48,6 +47,7 @@ export class ModelPart<Config> {
       key: JSON.stringify([variant, stateOf(this.file), ...this.adapters.map(({ key }) => key)]),
       label: this.label,
       files: files.map(({ path }) => path),
+      states: files.map(fileState),
       parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
@@ -57,7 +57,6 @@ export class ModelPart<Config> {
         await new Promise((resolve) => setImmediate(resolve));
         return graph.encode({ overridable: plan === "stream" });
       },
-      verify: () => requireUnchanged(files),
     };
   }
 }
@@ -68,15 +67,4 @@ function merged(adapters: readonly Adapter[]): WeightChanges {
   for (const { changes } of adapters)
     for (const [key, list] of changes) all.set(key, [...(all.get(key) ?? []), ...list]);
   return all;
-}
-
-/** Rejects with model.invalid where a file has changed since it was opened. */
-export async function requireUnchanged(files: readonly FileState[]): Promise<void> {
-  for (const file of files) {
-    if (!(await hasChanged(file))) continue;
-    throw new LatentkitError(
-      "model.invalid",
-      `Model ${quotedName(file.name)} has changed since it was loaded: run this again.`,
-    );
-  }
 }

@@ -2,7 +2,7 @@ import type { Tensor } from "../../tensor/tensor.js";
 import type { UpscaleModel } from "../types.js";
 import type { ModelPart } from "./model-part.js";
 import { buildUpscaler, type UpscalerConfig } from "./networks/upscaler.js";
-import type { Runtime } from "./runtime/client.js";
+import type { Runtime } from "./runtime/runtime.js";
 
 /** An upscale model of a file, which runs in the runtime's process. */
 export class CheckpointUpscaler implements UpscaleModel {

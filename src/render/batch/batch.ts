@@ -8,6 +8,7 @@ import {
   checkOptions,
   FILE,
   FLAG,
+  FUNCTION,
   OBJECT,
   type OptionRules,
   pickOptions,
@@ -17,6 +18,8 @@ import {
 } from "../../base/options.js";
 import { parseGraph } from "../../graph/parse.js";
 import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
+import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
+import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settings.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
 import { printJson } from "../../io/json/lossless.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
@@ -29,8 +32,10 @@ import type { BatchItem, ItemValues } from "../items/item.js";
 import { openPictures, Pictures } from "../items/pictures.js";
 import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
+import { loadsModels } from "../loads-models.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
+import { ModelThread } from "../threads/model-thread.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
 import type { BatchEvent } from "./events.js";
 import { createFaults } from "./faults.js";
@@ -56,6 +61,13 @@ export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, Ba
   name?: string;
   /** A labelled grid of the pictures by the values of two or three keys, written at the end. */
   grid?: GridOptions;
+  /**
+   * Models of the worker threads, which share one process for their networks: the calls of the first item that is not done
+   * go first, and equal prompts are encoded once. The preview host where absent. For turns in this thread: `host`.
+   */
+  models?: ModelSettings;
+  /** Called when a network of `models` begins to load, has been loaded and has been released. Must not throw. */
+  onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
   /** Number of items, where the application knows it. */
   total?: number;
   /** Cuts the batch once what runs has come to its end; `signal` cuts it at once. */
@@ -76,6 +88,8 @@ const BATCH_RULES: OptionRules<BatchOptions> = {
   grid: OBJECT,
   total: COUNT,
   drain: SIGNAL,
+  models: MODEL_SETTINGS,
+  onLoad: FUNCTION,
 };
 
 const RETRIES = [0, 100] as const;
@@ -169,7 +183,8 @@ export async function* runBatch(
   if (options.grid !== undefined) checkGrid(options.grid, settable);
   chooseDevice(options.device);
   const live = pickOptions<BatchSurroundings>(options, LIVE_RULES);
-  const surroundings = withDefaults(live);
+  const models = openModels(options, live);
+  const surroundings = withDefaults({ ...live, host: live.host ?? models?.listing });
   const { registry } = surroundings;
   const source = readGraph(graph, { registry, classAliases: options.classAliases, clock: options.clock });
   const { inputDir = source.inputDir, ...rest } = jobOf(options);
@@ -186,10 +201,12 @@ export async function* runBatch(
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
-  const runner = runnerOf(printJson(parsed.prompt), job, { ...live, signal }, concurrency);
+  const runner = runnerOf(printJson(parsed.prompt), job, { ...live, signal }, concurrency, models);
   const queue = new EventQueue<BatchEvent>();
   let work = Promise.resolve();
   try {
+    // it starts while the threads do
+    if (loadsModels(parsed.prompt, registry)) models?.start();
     await runner.ready(settable);
     const { prompt, notes } = parsed;
     const { set = {}, redact } = job;
@@ -211,7 +228,16 @@ export async function* runBatch(
     queue.abandon();
     await work.catch(() => {});
     await runner.close();
+    await models?.close();
   }
+}
+
+/** Models for worker threads. Throws usage.invalid beside live objects, which cannot be sent to one. */
+function openModels({ models, onLoad }: BatchOptions, { signal: _, ...live }: BatchSurroundings) {
+  if (models === undefined) return undefined;
+  const [first] = Object.keys(live);
+  if (first === undefined) return new ModelThread(models, onLoad);
+  throw new LatentkitError("usage.invalid", `batch: expected models or ${first}, received both.`);
 }
 
 function gridOf(

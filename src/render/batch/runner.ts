@@ -12,6 +12,7 @@ import { renderJob } from "../render.js";
 import type { RunOutcome } from "../result.js";
 import { readGraph } from "../source.js";
 import { openSurroundings } from "../surroundings.js";
+import type { ModelThread } from "../threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../threads/thread-pool.js";
 
 /** Result of one attempt at an item. */
@@ -60,6 +61,7 @@ export type CreateRunner = (
   job: Job,
   surroundings: BatchSurroundings,
   concurrency: number | undefined,
+  models: ModelThread | undefined,
 ) => Runner;
 
 /** Surroundings of a batch; it keeps its own caches, names its files and reports its items. */
@@ -76,10 +78,11 @@ export function createRunner(
   job: Job,
   surroundings: BatchSurroundings,
   concurrency = availableParallelism(),
+  models?: ModelThread,
 ): Runner {
   const { signal, ...live } = surroundings;
   if (Object.keys(live).length > 0) return liveRunner(graph, job, surroundings, concurrency);
-  return threadRunner(graph, job, signal, concurrency);
+  return threadRunner(graph, job, signal, concurrency, models);
 }
 
 function liveRunner(graph: string | object, job: Job, live: BatchSurroundings, concurrency: number): Runner {
@@ -105,9 +108,15 @@ function liveRunner(graph: string | object, job: Job, live: BatchSurroundings, c
   return { slots: concurrency, concurrency, ready, run, runAlone: run, close: async () => {} };
 }
 
-function threadRunner(graph: string | object, job: Job, signal: AbortSignal | undefined, concurrency: number): Runner {
+function threadRunner(
+  graph: string | object,
+  job: Job,
+  signal: AbortSignal | undefined,
+  concurrency: number,
+  models: ModelThread | undefined,
+): Runner {
   const { setup, cacheDir } = job;
-  const common = { setup, cacheDir, cacheBytes: CACHE_BYTES };
+  const common = { setup, cacheDir, models, cacheBytes: CACHE_BYTES };
   const pool = createThreadPool({ ...common, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
   // its threads start when it is needed
   const lonely = createThreadPool({ ...common, threads: 1 });

@@ -15,11 +15,14 @@ function waitForAll(): void {
 export class LoadedWorker extends Worker {
   private readonly loaded: Promise<void>;
 
-  constructor(program: URL, { workerData, resourceLimits }: Pick<WorkerOptions, "workerData" | "resourceLimits">) {
+  constructor(
+    program: URL,
+    { workerData, ...more }: Pick<WorkerOptions, "workerData" | "resourceLimits" | "transferList">,
+  ) {
     const flag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     // a program that node reads from its command line has a type; a thread's has its own
     const execArgv = process.execArgv.some((name) => name.startsWith("--input-type")) ? [] : undefined;
-    super(starter(program), { eval: true, workerData: { ...workerData, flag }, resourceLimits, execArgv });
+    super(starter(program), { eval: true, workerData: { ...workerData, flag }, ...more, execArgv });
     // the end of a process stops its threads as well
     if (loading.size === 0) process.on("exit", waitForAll);
     loading.add(flag);

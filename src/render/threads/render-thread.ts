@@ -1,16 +1,20 @@
 import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
+import { revive } from "../../base/sent-error.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite } from "../../io/files/collected-files.js";
 import type { WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
 import { LoadedWorker } from "./loaded-worker.js";
 import { createMark, readMark, setMark } from "./mark.js";
-import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
+import type { ModelThread } from "./model-thread.js";
+import type { FromThread, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
 export interface ThreadSettings {
   readonly data: ThreadData;
+  /** Models of the thread; none where absent. */
+  readonly models?: ModelThread;
   readonly resourceLimits?: ResourceLimits;
   /** From an abort to the end of a thread whose node does not listen. */
   readonly graceMs: number;
@@ -68,14 +72,19 @@ export class RenderThread {
   readonly ended: Promise<void>;
 
   constructor(private readonly settings: ThreadSettings) {
-    const { data: workerData, resourceLimits } = settings;
-    this.worker = startWorker({ workerData, resourceLimits });
+    const { data, models, resourceLimits } = settings;
+    const retire = () => this.retire();
+    const port = models?.connect(retire);
+    const opened = port && models && { port, folders: models.settings.folders };
+    const transferList = port === undefined ? [] : [port];
+    this.worker = startWorker({ workerData: { ...data, models: opened }, transferList, resourceLimits });
     this.worker.on("message", (message: FromThread) => this.receive(message));
     this.worker.on("error", (error) => {
       this.crash = error;
     });
     this.ended = new Promise((resolve) => {
       this.worker.on("exit", (code) => {
+        models?.leave(retire);
         this.exited(code);
         resolve();
       });
@@ -126,6 +135,12 @@ export class RenderThread {
   end(): void {
     this.isOver = true;
     void this.worker.terminate();
+  }
+
+  /** Takes no further run, and ends the thread after the last. */
+  private retire(): void {
+    this.isOver = true;
+    if (this.load === 0) this.end();
   }
 
   private abort(id: number): void {
@@ -186,7 +201,8 @@ export class RenderThread {
     clearTimeout(running.grace);
     this.running.delete(id);
     this.marks.push(running.mark);
-    if (this.running.size === 0) this.worker.unref();
+    if (this.running.size === 0 && this.isOver) this.end();
+    else if (this.running.size === 0) this.worker.unref();
     how();
   }
 }
@@ -218,10 +234,3 @@ const received = ({ error, ...result }: SentResult): RunOutcome => ({
   ...result,
   error: error && (revive(error) as LatentkitError),
 });
-
-/** The error as it was before it was sent. */
-function revive({ code, message, details, stack }: SentError): Error {
-  const error = code === undefined ? new Error(message) : new LatentkitError(code, message, details);
-  if (stack !== undefined) error.stack = stack;
-  return error;
-}

@@ -11,6 +11,7 @@ import { loadNative } from "../../native/load.js";
 import { type Job, printJob } from "../job.js";
 import { createFold } from "../result.js";
 import { bytesOf, pathOf } from "../source.js";
+import type { ModelThread } from "./model-thread.js";
 import {
   type PooledRun,
   RenderThread,
@@ -31,6 +32,8 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
   readonly resourceLimits?: ResourceLimits;
   /** Time of a node after an abort before its thread is ended; 2,000 ms where absent. */
   readonly graceMs?: number;
+  /** Models to render with; they outlive the pool. */
+  readonly models?: ModelThread;
 }
 
 /** An item of a batch: its values in place of the job's `set`, and the names of its files. */
@@ -73,9 +76,10 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
     const message = `threads: expected a whole number from 1 to ${MAX_THREADS}, received ${describe(threads)}.`;
     throw new LatentkitError("value.out-of-range", message);
   }
-  const { cacheBytes = DEFAULT_CACHE_BYTES } = options;
+  const { cacheBytes = DEFAULT_CACHE_BYTES, models } = options;
   const cacheDir = options.cacheDir === undefined ? undefined : createDiskCache({ folder: options.cacheDir }).folder;
   return new Pool(threads, options.runsPerThread ?? 1, {
+    models,
     data: { setup: options.setup, cacheBytes, cacheDir, isBlocking: threads >= availableParallelism() },
     resourceLimits: options.resourceLimits,
     graceMs: options.graceMs ?? GRACE_MS,

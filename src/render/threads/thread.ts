@@ -1,16 +1,14 @@
 // Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../base/errors.js";
 import { lastOf } from "../../base/last-of.js";
+import { type SentError, sent } from "../../base/sent-error.js";
 import type { RunEvent } from "../../graph/events.js";
-import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph, parseGraphText } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/files/blocking-disk.js";
 import { CollectedFiles, type CollectedWrite } from "../../io/files/collected-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
 import { parseJson } from "../../io/json/lossless.js";
-import type { RenderSurroundings } from "../defaults.js";
 import { type Job, parseJob } from "../job.js";
 import { plainEvent, plainResult } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";
@@ -18,12 +16,11 @@ import { renderJob } from "../render.js";
 import type { RunOutcome } from "../result.js";
 import { withSmallPreview } from "../small-preview.js";
 import { frozenGraph, readGraph } from "../source.js";
-import { openSurroundings } from "../surroundings.js";
 import { setMark } from "./mark.js";
+import { type OpenThread, openThread, type ThreadObjects } from "./open-thread.js";
 
-/** Facts that a thread is started with; all its runs share the setup and the disk cache, whose folder is absolute. */
-export interface ThreadData extends Readonly<Pick<Job, "setup" | "cacheDir">> {
-  readonly cacheBytes: number;
+/** Facts that a thread is started with. */
+export interface ThreadData extends ThreadObjects {
   /** See `OutputHandling`. */
   readonly isBlocking: boolean;
 }
@@ -54,14 +51,6 @@ export interface ThreadItem {
   readonly names: ItemNames;
   /** Nothing is written: the writes are sent to the owner. */
   readonly isCollected?: boolean;
-}
-
-/** Without code: an error that is not the library's own. */
-export interface SentError {
-  readonly code?: ErrorCode;
-  readonly message: string;
-  readonly details?: ErrorDetails;
-  readonly stack?: string;
 }
 
 /** A result as data that can be sent: values that are no scalars in words. */
@@ -115,7 +104,7 @@ const PROGRESS_EVERY_MS = 40;
 function serve(port: MessagePort, data: ThreadData): void {
   const { isBlocking } = data;
   // once for all runs: models are loaded once, and the cache recognises the host
-  const open = once(() => openSurroundings(data, { cache: createCache({ policy: "bytes", size: data.cacheBytes }) }));
+  const open = once(() => openThread(data));
   const graphOf = lastOf(readGraphText);
   const jobOf = lastOf(parseJob);
   const withFiles = (text: string, files: FilesByName | undefined): Job =>
@@ -127,13 +116,14 @@ function serve(port: MessagePort, data: ThreadData): void {
   const send = (message: FromThread, moved: readonly ArrayBuffer[] = []) => port.postMessage(message, moved);
 
   const run = async (id: number, message: RunMessage, { graph, job, files: given }: Sent, signal: AbortSignal) => {
-    let surroundings: RenderSurroundings;
+    let opened: OpenThread;
     try {
-      surroundings = await open();
+      opened = await open();
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: true });
       return;
     }
+    const { surroundings, within } = opened;
     const { item, keys, isQuiet = false, mark } = message.run;
     const isDue = createThrottle();
     const onEvent = (event: RunEvent) => {
@@ -167,7 +157,10 @@ function serve(port: MessagePort, data: ThreadData): void {
       };
       // nobody reads the events of items: a random id costs more than a node
       const runId = item && `${item.names.batch}-${item.names.position}`;
-      const rendered = await renderJob(graphOf(graph), itemJob ?? shared, around, runId);
+      // items of this process's batch in their order; those of a store's are runs of a service, which take turns
+      const rank = item === undefined || item.isCollected ? 0 : item.names.position;
+      const place = { run: String(id), rank };
+      const rendered = await within(place, () => renderJob(graphOf(graph), itemJob ?? shared, around, runId));
       const failure = rendered.status === "success" ? await commit(own) : undefined;
       const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;
       const inMemory = rendered.files.flatMap((file) => (file.bytes === undefined ? [] : [file.bytes.buffer]));
@@ -241,14 +234,6 @@ function sendable(event: RunEvent): RunEvent {
   if (event.type === "progress") return withSmallPreview(event);
   const copy = plainEvent(event, Number) as RunEvent;
   return event.type === "node-error" ? ({ ...copy, error: sent(event.error) } as RunEvent) : copy;
-}
-
-function sent(error: unknown): SentError {
-  if (error instanceof LatentkitError) {
-    const { code, message, details, stack } = error;
-    return { code, message, details: { ...details }, stack };
-  }
-  return error instanceof Error ? { message: error.message, stack: error.stack } : { message: String(error) };
 }
 
 if (parentPort === null) throw new Error("render/threads/thread.js runs in a worker thread only.");

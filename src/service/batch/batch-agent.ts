@@ -2,18 +2,14 @@ import { rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { interruption } from "../../base/abort.js";
 import { lastOf } from "../../base/last-of.js";
-import { createCache } from "../../graph/memory/cache.js";
-import type { Surroundings } from "../../graph/surroundings.js";
-import { CollectedFiles, type CollectedWrite } from "../../io/files/collected-files.js";
+import type { CollectedWrite } from "../../io/files/collected-files.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { failed } from "../../render/batch/runner.js";
 import { type Job, parseJob } from "../../render/job.js";
 import { plain } from "../../render/plain.js";
-import { renderJob } from "../../render/render.js";
 import type { RunOutcome } from "../../render/result.js";
-import { frozenGraph } from "../../render/source.js";
-import { surroundingsOf } from "../../render/surroundings.js";
-import { createThreadPool } from "../../render/threads/thread-pool.js";
+import type { ModelThread } from "../../render/threads/model-thread.js";
+import { createThreadPool, type ThreadPool } from "../../render/threads/thread-pool.js";
 import type { Agent } from "../agent.js";
 import { type MessageItem, PACK_NAME, printReply, type ReplyItem, readMessage } from "./batch-message.js";
 import { PackWriter } from "./pack.js";
@@ -25,8 +21,8 @@ const CACHE_BYTES = 2 ** 26;
 export interface BatchAgentOptions
   extends Required<Pick<Job, "outputDir" | "device" | "allowNetwork" | "config">>,
     Pick<Job, "cacheDir"> {
-  /** Models of the worker; their graphs are rendered in the calling thread. */
-  readonly host: Surroundings["host"];
+  /** Models of the worker; none where absent. */
+  readonly models?: ModelThread;
   readonly threads: number;
 }
 
@@ -34,16 +30,14 @@ interface Rendered extends Pick<RunOutcome, "status" | "files" | "warnings" | "l
   readonly writes: readonly CollectedWrite[];
 }
 
-type RenderItem = (graph: string, job: Job, item: MessageItem, signal: AbortSignal) => Promise<Rendered>;
-
 // decision 265
 /** Creates the agent of runs that `latentkit render --store` queues. Its threads start with the first of them. */
 export function createBatchAgent(options: BatchAgentOptions): Agent & { close(): Promise<void> } {
-  const { host, threads, cacheDir, outputDir, device, allowNetwork, config } = options;
-  let renderer: ReturnType<typeof inThreads> | undefined;
+  const { models, threads, cacheDir, outputDir, device, allowNetwork, config } = options;
+  let pool: ThreadPool | undefined;
   const open = () => {
-    renderer ??= host === undefined ? inThreads(threads, cacheDir) : withHost(host, cacheDir);
-    return renderer;
+    pool ??= createThreadPool({ threads, models, cacheDir, cacheBytes: CACHE_BYTES });
+    return pool;
   };
   const jobOf = lastOf((text): Job => {
     const job = parseJob(text);
@@ -56,7 +50,7 @@ export function createBatchAgent(options: BatchAgentOptions): Agent & { close():
     const pack = new PackWriter(join(folder, PACK_NAME));
     try {
       const reply: ReplyItem[] = [];
-      for (const item of items) reply.push(await renderItem(open().render, graph, jobOf(job), item, pack, signal));
+      for (const item of items) reply.push(await renderItem(open(), graph, jobOf(job), item, pack, signal));
       await pack.close();
       if (!pack.isEmpty) addFile({ path: pack.path, name: PACK_NAME });
       return { response: printReply(reply) };
@@ -66,11 +60,11 @@ export function createBatchAgent(options: BatchAgentOptions): Agent & { close():
       throw error;
     }
   };
-  return Object.assign(agent, { close: async () => renderer?.close() });
+  return Object.assign(agent, { close: async () => pool?.close() });
 }
 
 async function renderItem(
-  render: RenderItem,
+  threads: ThreadPool,
   graph: string,
   job: Job,
   item: MessageItem,
@@ -78,7 +72,7 @@ async function renderItem(
   signal: AbortSignal,
 ): Promise<ReplyItem> {
   const started = performance.now();
-  const { status, files, warnings, leftOut, error, writes } = await render(graph, job, item, signal).catch(
+  const { status, files, warnings, leftOut, error, writes } = await renderIn(threads, graph, job, item, signal).catch(
     (error: unknown): Rendered => ({ ...failed(error, []), writes: [] }),
   );
   if (status === "interrupted") throw interruption(signal, "The agent was closed.");
@@ -91,34 +85,16 @@ async function renderItem(
   };
 }
 
-function inThreads(threads: number, cacheDir: string | undefined): { render: RenderItem; close(): Promise<void> } {
-  const pool = createThreadPool({ threads, cacheDir, cacheBytes: CACHE_BYTES });
-  return {
-    async render(graph, job, { set, passing, names }, signal) {
-      const item = { set: { ...job.set, ...valuesOf(set) }, passing, names, isCollected: true };
-      const { collected = [], ...result } = await pool.render(graph, job, { signal, item });
-      return { ...result, writes: collected };
-    },
-    close: () => pool.close(),
-  };
-}
-
-function withHost(
-  host: Surroundings["host"],
-  cacheDir: string | undefined,
-): { render: RenderItem; close(): Promise<void> } {
-  const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
-  const surroundings = surroundingsOf({ cacheDir }, { host, cache });
-  const graphOf = lastOf((text: string) => frozenGraph(parseJson(text) as object));
-  return {
-    async render(graph, job, { set, passing, names }, signal) {
-      const files = new CollectedFiles(names, job.outputDir!);
-      const own = { ...job, set: { ...job.set, ...valuesOf(set) }, passing };
-      const result = await renderJob(graphOf(graph), own, { ...surroundings, signal, outputHandling: { files } });
-      return { ...result, writes: files.writes };
-    },
-    close: async () => {},
-  };
+async function renderIn(
+  threads: ThreadPool,
+  graph: string,
+  job: Job,
+  { set, passing, names }: MessageItem,
+  signal: AbortSignal,
+): Promise<Rendered> {
+  const item = { set: { ...job.set, ...valuesOf(set) }, passing, names, isCollected: true };
+  const { collected = [], ...result } = await threads.render(graph, job, { signal, item });
+  return { ...result, writes: collected };
 }
 
 const valuesOf = (set: string) => parseJson(set) as Record<string, unknown>;

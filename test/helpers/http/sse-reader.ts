@@ -10,6 +10,13 @@ export interface SseEvent {
 /** Reads a stream's events, as an independent parser sees them, to its end or until `count` have come. */
 export async function readEvents(response: Response, count = Number.POSITIVE_INFINITY): Promise<SseEvent[]> {
   const events: SseEvent[] = [];
+  for await (const event of eventsOf(response)) if (events.push(event) >= count) break;
+  return events;
+}
+
+/** A stream's events as they come. */
+export async function* eventsOf(response: Response): AsyncGenerator<SseEvent, void, undefined> {
+  const events: SseEvent[] = [];
   const parser = createParser({
     onEvent({ id, event, data }: EventSourceMessage) {
       events.push({ id: id === undefined ? undefined : Number(id), event: event ?? "message", data: JSON.parse(data) });
@@ -21,9 +28,8 @@ export async function readEvents(response: Response, count = Number.POSITIVE_INF
   assert.ok(response.body, "the response has a body");
   for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     parser.feed(chunk);
-    if (events.length >= count) break;
+    yield* events.splice(0);
   }
-  return events.slice(0, count);
 }
 
 export const ids = (events: readonly SseEvent[]): number[] =>

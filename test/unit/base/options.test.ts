@@ -72,14 +72,14 @@ const CASES: Cases = {
       ...{ targets: true, outputDir: true, inputDir: true, files: true, classAliases: true, config: true },
       ...{ partialExecutionTargets: "takes null", partial: true },
       ...{ allowNetwork: true, device: true, previews: true, cacheDir: true, output: true },
-      ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
+      ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true, models: true },
     },
   },
   batch: {
     call: (options) => drained(api.batch(graph, [], options)),
     options: {
       ...{ ...run, ...picture, cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true },
-      ...{ retry: true, name: true, grid: true, total: true, drain: true },
+      ...{ retry: true, name: true, grid: true, total: true, drain: true, models: true, onLoad: true },
     },
   },
   executeGraph: {
@@ -173,6 +173,7 @@ const CASES: Cases = {
       ...{
         graph: true,
         graphs: true,
+        models: true,
         host: true,
         registry: true,
         outputDir: true,

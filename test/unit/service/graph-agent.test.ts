@@ -7,6 +7,7 @@ import { createGraphAgent, createHookService, createMemoryStore, type GraphAgent
 import { createLogger } from "latentkit/service";
 import { refuses } from "../../helpers/errors.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { tinyModels } from "../../helpers/models/tiny-host.js";
 
 const inputDir = join(root, "test/graphs/input");
 const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);
@@ -452,6 +453,40 @@ describe("createGraphAgent", () => {
     const { state, events } = await serve(graph, { classAliases: { "easy ": "ext " } }).run("{}");
     assert.equal(state, "succeeded");
     assert.ok(events.some(({ data }) => data.class_type === "easy saveImageLazy"));
+  });
+
+  it("checks graphs by the model files that its threads load, and leaves prompts to the run", async () => {
+    const models = { folders: [tinyModels(), folder()] };
+    mkdirSync(join(folder(), "embeddings"));
+    writeFileSync(join(folder(), "embeddings", "pickled.pt"), "no tensors");
+    const checkpoint = (ckpt_name: string) => ({
+      1: { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name } },
+      2: { class_type: "CLIPTextEncode", inputs: { text: "embedding:pickled", clip: ["1", 1] } },
+      3: { class_type: "EmptyLatentImage", inputs: { width: 64, height: 64, batch_size: 1 } },
+      4: {
+        class_type: "KSampler",
+        inputs: {
+          ...{ seed: 1, steps: 1, cfg: 1, sampler_name: "euler", scheduler: "normal", denoise: 1 },
+          ...{ model: ["1", 0], positive: ["2", 0], negative: ["2", 0], latent_image: ["3", 0] },
+        },
+      },
+      5: { class_type: "VAEDecode", inputs: { samples: ["4", 0], vae: ["1", 2] } },
+      6: { class_type: "SaveImage", inputs: { images: ["5", 0], filename_prefix: "x" } },
+    });
+    const graph = checkpoint("tiny-sd1.safetensors");
+    const agent = open(graph, { models });
+    assert.ok(agent.graphs.models("checkpoints")?.includes("tiny-sd1.safetensors"));
+    assert.equal((await agent.graphs.validate(JSON.stringify(graph))).ok, true);
+    const { state, last } = await serve(graph, { models }).run("{}");
+    assert.equal(state, "failed");
+    assert.match(String(last.error), /pickled\.pt/);
+    const other = { ...graph, 1: checkpoint("tiny-sd11.safetensors")[1] };
+    const { ok, nodeErrors } = await agent.graphs.validate(JSON.stringify(other));
+    assert.equal(ok, false);
+    assert.match(JSON.stringify(nodeErrors), /tiny-sd1\.safetensors/);
+    const live = { host: createPreviewHost() };
+    await refuses(() => open(graph, { models, ...live }), "usage.invalid", /expected models, or host and registry/);
+    await refuses(() => open(graph, { models: { folders: join(folder(), "none") } }), "config.invalid");
   });
 
   it("throws for a graph that cannot run", async () => {

@@ -8,6 +8,8 @@ import { startService } from "latentkit/service";
 import { parseConfig } from "#src/render/config/config.js";
 import { refuses } from "../../helpers/errors.js";
 import { temporaryFolder } from "../../helpers/folders.js";
+import { eventsOf } from "../../helpers/http/sse-reader.js";
+import { tinyModels } from "../../helpers/models/tiny-host.js";
 
 describe("startService", () => {
   const folder = temporaryFolder();
@@ -64,6 +66,52 @@ describe("startService", () => {
     const { paused } = (await (await fetch(`${next.url}/api/queue/resume`, init)).json()) as { paused: boolean };
     assert.equal(paused, false);
     await next.close();
+  });
+
+  it("responds while a node of a run with models holds its thread", async () => {
+    const hooks_token = "a token of length";
+    const nodes = {
+      1: { class_type: "EmptyImage", inputs: { width: 2048, height: 2048, batch_size: 1, color: 0 } },
+      2: { class_type: "ImageBlur", inputs: { image: ["1", 0], blur_radius: 31, sigma: 10 } },
+      3: { class_type: "SaveImage", inputs: { images: ["2", 0], filename_prefix: "x" } },
+    };
+    const graph = join(folder(), "blur.json");
+    writeFileSync(graph, JSON.stringify(nodes));
+    const service = await start({ models: [tinyModels()], agent: { graph }, channels: { web: { hooks_token } } });
+    const headers = { authorization: `Bearer ${hooks_token}`, "content-type": "application/json" };
+    const posted = await fetch(`${service.url}/hooks/agent`, { method: "POST", headers, body: '{"message":"{}"}' });
+    const { stream_url } = (await posted.json()) as { stream_url: string };
+    let isBlurring = false;
+    let isOver = false;
+    const reading = (async () => {
+      for await (const { event, data } of eventsOf(await fetch(service.url + stream_url))) {
+        const { node } = data as { node?: string };
+        if (node === "2") isBlurring = event === "node_start";
+        if (event === "done") return;
+        assert.ok(!event.endsWith("error"), JSON.stringify(data));
+      }
+    })().finally(() => {
+      isOver = true;
+    });
+    let responses = 0;
+    while (!isOver) {
+      const wasBlurring = isBlurring;
+      assert.equal((await fetch(`${service.url}/health`)).status, 200);
+      if (wasBlurring && isBlurring) responses++;
+    }
+    await reading;
+    await service.close();
+    assert.ok(responses >= 5, `${responses} responses while the node ran`);
+  });
+
+  it("refuses folders of models that do not exist, and lists those that do", async () => {
+    await refuses(start({ models: [join(folder(), "none")] }), "config.invalid", /none/);
+    const channels = { web: { hooks_token: "a token of length" } };
+    const service = await start({ models: [tinyModels()], channels });
+    const headers = { authorization: "Bearer a token of length" };
+    const { nodes } = (await (await fetch(`${service.url}/api/page/nodes`, { headers })).json()) as { nodes: object[] };
+    assert.match(JSON.stringify(nodes), /tiny-sd1\.safetensors/);
+    await service.close();
   });
 
   it("reachable address: refuses a token under 16 characters, unquoted", async () => {

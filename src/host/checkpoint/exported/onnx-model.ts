@@ -2,10 +2,10 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import { requireUnchanged, stateOf } from "../model-part.js";
+import { stateOf } from "../model-part.js";
 import { invalid, unsupported } from "../recognition/refusal.js";
-import type { CallOptions, Runtime } from "../runtime/client.js";
 import type { Port, SessionPorts } from "../runtime/protocol.js";
+import type { CallOptions, Runtime } from "../runtime/runtime.js";
 import type { Feed, SessionSource } from "../runtime/sessions.js";
 import type { FileState, NamedFile } from "../weights/stored.js";
 
@@ -56,8 +56,8 @@ export class OnnxModel {
       parameters: Math.ceil(fileBytes / BYTES_OF_FLOAT),
       fileBytes,
       isFixed: true,
+      states,
       make: () => ({ path }),
-      verify: () => requireUnchanged(states),
     });
   }
 

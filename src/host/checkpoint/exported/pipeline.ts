@@ -10,7 +10,7 @@ import { CheckpointModel } from "../model.js";
 import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import type { Family } from "../recognition/recognise.js";
 import { unsupported } from "../recognition/refusal.js";
-import type { Runtime } from "../runtime/client.js";
+import type { Runtime } from "../runtime/runtime.js";
 import type { EmbeddingRows } from "../tokenizer/embedding-rows.js";
 import { CheckpointVae } from "../vae.js";
 import { Config } from "./config.js";

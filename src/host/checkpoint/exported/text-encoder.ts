@@ -45,7 +45,7 @@ export class ExportedTextEncoder implements TextNetwork {
     const pooledName = ["text_embeds", "pooler_output"].find((name) => names.includes(name));
     const wanted = pooledName === undefined ? [context] : [context, pooledName];
     const ids = { int64: chunks.flat(), shape: [chunks.length, LENGTH] };
-    const [cond, pooled] = await model.run({ input_ids: ids }, wanted);
+    const [cond, pooled] = await model.run({ input_ids: ids }, wanted, { isShared: true });
     if (pooled !== undefined) model.requireShape(pooled, [chunks.length, undefined]);
     return { cond: model.requireShape(cond!, [chunks.length, LENGTH, undefined]), pooled };
   }

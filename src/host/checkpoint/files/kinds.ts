@@ -1,3 +1,4 @@
+import { type Rule, TEXTS } from "../../../base/options.js";
 import type { HostFiles } from "../../types.js";
 
 /** A kind of model files, by the name of ComfyUI's folder. */
@@ -42,3 +43,20 @@ export function kindOf(folder: string): ModelKind | undefined {
   const kinds = Object.keys(KIND_FOLDERS) as ModelKind[];
   return kinds.find((kind) => KIND_FOLDERS[kind].includes(folder));
 }
+
+/** Folders from which the host loads models. */
+export const LOADABLE = [
+  "checkpoints",
+  "diffusion_models",
+  "text_encoders",
+  "vae",
+  "loras",
+  "controlnet",
+  "upscale_models",
+] as const satisfies readonly ModelKind[];
+
+/** Rule of folders of models. */
+export const MODELS_RULE: Rule = [
+  "a folder or a list of folders",
+  (value) => typeof value === "string" || (TEXTS[1](value) && (value as readonly string[]).length > 0),
+];

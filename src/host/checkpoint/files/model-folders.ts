@@ -1,7 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve, win32 } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { type Rule, TEXTS } from "../../../base/options.js";
 import { MAX_PATH_CHARACTERS } from "../../../io/files/path-inside.js";
 import { type ExtraFolder, readExtraModelPaths } from "./extra-model-paths.js";
 import { KIND_FOLDERS, KIND_WORDS, type ModelKind } from "./kinds.js";
@@ -17,12 +16,6 @@ const CLOCK_MS = 2000;
 const MOST_LOOKS = 16;
 
 const MOST_LISTED = 5;
-
-/** Rule of the option `models`. */
-export const MODELS_RULE: Rule = [
-  "a folder or a list of folders",
-  (value) => typeof value === "string" || (TEXTS[1](value) && (value as readonly string[]).length > 0),
-];
 
 /** A model file, or a folder of diffusers, that was found. */
 export interface ModelFile {

@@ -45,7 +45,7 @@ export async function within(work: Promise<void>): Promise<boolean> {
   }
 }
 
-// decision 359
+// decision 336
 /** Reads headers of model files in a thread, one after the other, each once for each state of its file. */
 export class HeaderReader {
   /** In the order in which they were read. */

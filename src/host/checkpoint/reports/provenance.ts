@@ -3,14 +3,14 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { NamedModels, Provenance } from "../../types.js";
 import type { FileHashes } from "../files/file-hashes.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
-import type { Runtime } from "../runtime/client.js";
+import type { Runtime } from "../runtime/runtime.js";
 import { findEmbedding } from "../tokenizer/find-embedding.js";
 import { embeddingsOf } from "./prompt-warnings.js";
 
 /** Everything from which a host knows how its pictures were made. */
 export interface ProvenanceSource {
   readonly folders: ModelFolders;
-  readonly hashes: FileHashes;
+  readonly hashes: Pick<FileHashes, "sha256">;
   readonly runtime: Pick<Runtime, "describe">;
 }
 

@@ -6,7 +6,15 @@ export interface Turn {
   readonly isAbandoned: boolean;
 }
 
-interface Call {
+/** Where a call comes from, by which calls take turns. */
+export interface Place {
+  /** Names its run. */
+  readonly run: string;
+  /** Calls of a lower rank go first: of a batch, the position of the item; 0 for runs that share fairly. */
+  readonly rank: number;
+}
+
+interface Call extends Place {
   readonly turn: { isAbandoned: boolean };
   readonly start: () => Promise<void>;
   readonly interrupt: () => void;
@@ -24,14 +32,28 @@ export interface CallQueueOptions {
 /** Ending the child and loading its sessions again takes about as long. */
 const PATIENCE_MS = 1000;
 /** Each holds its inputs in memory. */
-const MOST_WAITING = 256;
+const MOST_WAITING = 1024;
+/** Runs whose turns are remembered. */
+const MOST_RUNS = 4096;
+/** A run's next call follows within milliseconds; the share of a call bounds what is lost where none does. */
+const HOLD = { least: 5, most: 200, share: 0.1 } as const;
+const ALONE: Place = { run: "", rank: 0 };
 
-/** Calls that take turns, first come first served. An abort rejects a call at once; its work ends when it can. */
+// decision 326
+/**
+ * Calls that take turns: those of the lowest rank first, of one rank that of the run which has waited longest for a turn,
+ * of one run the oldest. An abort rejects a call at once; its work ends when it can.
+ */
 export class CallQueue {
   readonly #waiting: Call[] = [];
   #current: Call | undefined;
   #patience: NodeJS.Timeout | undefined;
   #wasWanted = false;
+  /** Number of each run's last turn, the oldest first. */
+  readonly #turns = new Map<string, number>();
+  #turn = 0;
+  /** The place after a call whose run is likely to go on at once, and the time for which calls of higher ranks wait. */
+  #hold: { readonly place: Place; readonly timer: NodeJS.Timeout } | undefined;
 
   constructor(private readonly options: CallQueueOptions) {}
 
@@ -41,7 +63,7 @@ export class CallQueue {
   }
 
   /** Does some work when its turn comes. Rejects as the work does, with the signal's reason, and with runtime.failed for too many. */
-  async add<T>(signal: AbortSignal | undefined, work: (turn: Turn) => Promise<T>): Promise<T> {
+  async add<T>(signal: AbortSignal | undefined, work: (turn: Turn) => Promise<T>, place = ALONE): Promise<T> {
     signal?.throwIfAborted();
     const { mostWaiting = MOST_WAITING } = this.options;
     if (this.#waiting.length >= mostWaiting)
@@ -50,6 +72,7 @@ export class CallQueue {
     const result = new Promise<T>((resolve, reject) => {
       const turn = { isAbandoned: false };
       const call: Call = {
+        ...place,
         turn,
         start: () => work(turn).then(resolve, reject),
         interrupt: () => reject(interruption(signal, "The host was closed.")),
@@ -63,6 +86,14 @@ export class CallQueue {
     } finally {
       leave();
     }
+  }
+
+  /** Forgets a run that is over: nobody waits for its next call. */
+  forget(run: string): void {
+    this.#turns.delete(run);
+    if (this.#hold?.place.run !== run) return;
+    this.#release();
+    this.#next();
   }
 
   /** Rejects all calls with run.interrupted. */
@@ -80,13 +111,47 @@ export class CallQueue {
   }
 
   #next(): void {
-    const call = this.#current === undefined ? this.#waiting.shift() : undefined;
+    const call = this.#current === undefined ? this.#take() : undefined;
     this.#current ??= call;
     this.#changed();
+    const started = performance.now();
     void call?.start().then(() => {
       this.#current = undefined;
+      if (!call.turn.isAbandoned) this.#holdFor(call, performance.now() - started);
       this.#next();
     });
+  }
+
+  /** Takes the call whose turn it is; undefined where none waits, or those that do are held back. */
+  #take(): Call | undefined {
+    const turnOf = ({ run }: Call) => this.#turns.get(run) ?? 0;
+    const isBefore = (a: Call, b: Call) => a.rank < b.rank || (a.rank === b.rank && turnOf(a) < turnOf(b));
+    const first = this.#waiting.reduce<Call | undefined>(
+      (best, call) => (best === undefined || isBefore(call, best) ? call : best),
+      undefined,
+    );
+    if (first === undefined || first.rank > (this.#hold?.place.rank ?? Number.POSITIVE_INFINITY)) return undefined;
+    this.#release();
+    this.#waiting.splice(this.#waiting.indexOf(first), 1);
+    this.#turns.delete(first.run);
+    this.#turns.set(first.run, ++this.#turn);
+    if (this.#turns.size > MOST_RUNS) this.#turns.delete(this.#turns.keys().next().value!);
+    return first;
+  }
+
+  /** Keeps calls of higher ranks back for a moment: a step of a younger item would delay the older one's next. */
+  #holdFor(place: Place, ms: number): void {
+    const time = Math.min(HOLD.most, Math.max(HOLD.least, ms * HOLD.share));
+    const timer = setTimeout(() => {
+      this.#release();
+      this.#next();
+    }, time).unref();
+    this.#hold = { place, timer };
+  }
+
+  #release(): void {
+    clearTimeout(this.#hold?.timer);
+    this.#hold = undefined;
   }
 
   #changed(): void {

@@ -1,7 +1,8 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { checkOptions, FUNCTION, type OptionRules } from "../../../base/options.js";
+import { checkOptions } from "../../../base/options.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { CPU_TARGET } from "../onnx/target.js";
+import { requireUnchanged } from "../weights/stored.js";
 import { CallQueue, type Turn } from "./call-queue.js";
 import { KeptValues } from "./kept-values.js";
 import { coreCount, freeMemory } from "./machine.js";
@@ -9,96 +10,24 @@ import { fits, preferredPlan } from "./plan.js";
 import { RuntimeProcess } from "./process.js";
 import { bytesOf, type SentFeed, type SessionPorts } from "./protocol.js";
 import { chooseProvider, type Device } from "./providers.js";
-import { type Plan, PROVIDERS, type Provider, sessionOptions } from "./session-options.js";
-import { type Feed, type LoadedSession, LoadedSessions, type SessionSource } from "./sessions.js";
-
-/** Options of `createRuntime`. */
-export interface RuntimeOptions {
-  /** Number of threads of one run; the number of cores by default. */
-  threads?: number;
-  /** Bytes of memory for weights; by default as much as is free. */
-  memory?: number;
-  /** Where networks run: "cpu" (the default), another provider, or "auto" for the first one that computes rightly here. */
-  device?: Provider | "auto";
-  /** Way to hold weights; by default chosen for each network. */
-  plan?: Plan;
-  /** Called when a network begins to load, has been loaded, and has been released. */
-  onLoad?: (label: string, state: LoadState) => void;
-}
-
-export type LoadState = "loading" | "loaded" | "released";
-
-/** Options of one run. */
-export interface CallOptions {
-  /** Ends the wait at once. */
-  readonly signal?: AbortSignal;
-  /** Inputs that come again and never change: they are sent once. */
-  readonly keep?: readonly string[];
-  /** Number of runs of this network to expect, which decides how to load it; 1 by default. */
-  readonly calls?: number;
-  /** Names of the outputs to compute; all by default. */
-  readonly outputs?: readonly string[];
-}
-
-/** A network that has run. */
-export interface RunNetwork {
-  readonly label: string;
-  readonly plan: Plan;
-  /** Paths of the files of its weights, without symbolic links. */
-  readonly files: readonly string[];
-}
-
-/** State of a runtime, for receipts and reports. */
-export interface RuntimeState {
-  /** Version of onnxruntime-node; undefined before the first run. */
-  readonly version?: string;
-  /** Undefined before the first run where the device is "auto". */
-  readonly provider?: Provider;
-  readonly threads: number;
-  readonly processId?: number;
-  /** Least recently used first. */
-  readonly sessions: readonly LoadedSession[];
-  /** Networks that have run, with the plan of the last run; least recently run first, at most 256. */
-  readonly networks: readonly RunNetwork[];
-}
-
-/** ONNX Runtime in a child process, which starts with the first run and ends with this process. */
-export interface Runtime {
-  /**
-   * Runs a network once and returns its outputs; runs take turns. Rejects with the signal's reason, runtime.missing,
-   * device.unavailable, what `verify` of the source rejects with, and runtime.failed: the run failed, or the process died
-   * in it. The next run works with a new process then.
-   */
-  run(
-    source: SessionSource,
-    feeds: Readonly<Record<string, Feed>>,
-    options?: CallOptions,
-  ): Promise<Record<string, Tensor>>;
-  /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
-  ports(source: SessionSource, options?: Pick<CallOptions, "signal" | "calls">): Promise<SessionPorts>;
-  /** Interrupts all runs with run.interrupted and gives all memory back. A later run starts anew. */
-  close(): Promise<void>;
-  describe(): RuntimeState;
-}
-
-const MAX_THREADS = 256;
-const MOST_NETWORKS = 256;
-
-const RULES: OptionRules<RuntimeOptions> = {
-  threads: [
-    `a whole number from 1 to ${MAX_THREADS}`,
-    (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_THREADS,
-  ],
-  memory: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
-  device: [`auto, ${PROVIDERS.join(", ")}`, (value) => value === "auto" || PROVIDERS.includes(value as Provider)],
-  plan: ["stream or fold", (value) => value === "stream" || value === "fold"],
-  onLoad: FUNCTION,
-};
+import type {
+  CallOptions,
+  Feeds,
+  LoadOptions,
+  OwnRuntime,
+  RunNetwork,
+  RunResult,
+  RuntimeOptions,
+  RuntimeState,
+} from "./runtime.js";
+import { RUNTIME_RULES, RunNetworks } from "./runtime.js";
+import { type Plan, sessionOptions } from "./session-options.js";
+import { type LoadedSession, LoadedSessions, type SessionSource } from "./sessions.js";
 
 // decision 220
 /** Makes a runtime. Nothing is started or loaded before the first run. Throws usage.invalid. */
-export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  checkOptions("createRuntime", options, RULES);
+export function createRuntime(options: RuntimeOptions = {}): OwnRuntime {
+  checkOptions("createRuntime", options, RUNTIME_RULES);
   return new ChildRuntime(options);
 }
 
@@ -112,7 +41,7 @@ class LoadedProcess {
 /** Memory for the activations of a run. */
 const RESERVED_BYTES = 2 ** 30;
 
-class ChildRuntime implements Runtime {
+class ChildRuntime implements OwnRuntime {
   readonly #options: RuntimeOptions;
   readonly #threads: number;
   readonly #queue = new CallQueue({
@@ -122,7 +51,7 @@ class ChildRuntime implements Runtime {
   #device: Device | undefined;
   #version: string | undefined;
   #loaded: LoadedProcess | undefined;
-  readonly #networks = new Map<string, RunNetwork>();
+  readonly #networks = new RunNetworks();
 
   constructor(options: RuntimeOptions) {
     const { threads = coreCount(), device = "cpu" } = options;
@@ -131,21 +60,37 @@ class ChildRuntime implements Runtime {
     this.#device = device === "cpu" ? { provider: device, target: CPU_TARGET } : undefined;
   }
 
-  run(
-    source: SessionSource,
-    feeds: Readonly<Record<string, Feed>>,
-    options: CallOptions = {},
-  ): Promise<Record<string, Tensor>> {
-    return this.#queue.add(options.signal, async (turn) => {
-      const { loaded, session } = await this.#load(source, options.calls);
-      const outputs = await call(loaded, session, feeds, options, turn);
-      this.#remember(source, session);
-      return outputs;
-    });
+  async run(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<Record<string, Tensor>> {
+    return (await this.call(source, feeds, options)).outputs;
   }
 
-  ports(source: SessionSource, { signal, calls }: Pick<CallOptions, "signal" | "calls"> = {}): Promise<SessionPorts> {
-    return this.#queue.add(signal, async () => (await this.#load(source, calls)).session.ports);
+  call(source: SessionSource, feeds: Feeds, options: CallOptions = {}): Promise<RunResult> {
+    const work = async (turn: Turn) => {
+      const { loaded, session } = await this.#load(source, options.calls);
+      const outputs = await call(loaded, session, feeds, options, turn);
+      return { outputs, network: this.#remember(source, session) };
+    };
+    return this.#queue.add(options.signal, work, options.place);
+  }
+
+  ports(source: SessionSource, { signal, calls, place }: LoadOptions = {}): Promise<SessionPorts> {
+    return this.#queue.add(signal, async () => (await this.#load(source, calls)).session.ports, place);
+  }
+
+  start(): void {
+    const work = async () => {
+      await this.#chooseDevice();
+      await this.#live();
+    };
+    this.#queue.add(undefined, work).catch(() => {});
+  }
+
+  forget(run: string): void {
+    this.#queue.forget(run);
+  }
+
+  drop(tensors: Iterable<Tensor>): void {
+    for (const tensor of tensors) this.#loaded?.kept.drop(tensor);
   }
 
   async #load(source: SessionSource, calls = 1): Promise<{ loaded: LoadedProcess; session: LoadedSession }> {
@@ -172,14 +117,14 @@ class ChildRuntime implements Runtime {
       threads: this.#threads,
       processId: loaded?.process.id,
       sessions: loaded?.sessions.all ?? [],
-      networks: [...this.#networks.values()],
+      networks: this.#networks.all,
     };
   }
 
-  #remember({ key, label, files = [] }: SessionSource, { plan }: LoadedSession): void {
-    this.#networks.delete(key);
-    this.#networks.set(key, { label, plan, files });
-    if (this.#networks.size > MOST_NETWORKS) this.#networks.delete(this.#networks.keys().next().value!);
+  #remember({ key, label, files = [] }: SessionSource, { plan }: LoadedSession): RunNetwork {
+    const network = { key, label, plan, files };
+    this.#networks.add(network);
+    return network;
   }
 
   async #chooseDevice(): Promise<Device> {
@@ -219,7 +164,7 @@ class ChildRuntime implements Runtime {
     const streamed = loaded.sessions.use(source.key, "stream");
     const known = wish === "stream" ? streamed : loaded.sessions.use(source.key, "fold");
     if (known?.plan === "fold") return known;
-    await source.verify?.();
+    await requireUnchanged(source.states ?? []);
     if (known !== undefined) return known;
     const budget = this.#budget(loaded.sessions.bytes);
     const isForced = this.#options.plan === "fold" || isGpu || source.isFixed === true;
@@ -266,7 +211,7 @@ class ChildRuntime implements Runtime {
 async function call(
   { process, kept }: LoadedProcess,
   session: LoadedSession,
-  feeds: Readonly<Record<string, Feed>>,
+  feeds: Feeds,
   { keep = [], outputs: names }: CallOptions,
   turn: Turn,
 ): Promise<Record<string, Tensor>> {

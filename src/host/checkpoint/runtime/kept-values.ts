@@ -7,6 +7,8 @@ const MOST_BYTES = 2 ** 28;
 export class KeptValues {
   readonly #ids = new WeakMap<Tensor, number>();
   readonly #bytes = new Map<number, number>();
+  /** Values that were dropped, which the child still has. */
+  readonly #dropped: number[] = [];
   #sum = 0;
 
   constructor(private readonly mostBytes = MOST_BYTES) {}
@@ -27,9 +29,19 @@ export class KeptValues {
     this.#sum += tensor.data.byteLength;
   }
 
-  /** Removes the least recently used values beyond the bound and returns their numbers. */
+  /** Removes a tensor's values, which nobody will use again. */
+  drop(tensor: Tensor): void {
+    const id = this.#ids.get(tensor);
+    const bytes = id === undefined ? undefined : this.#bytes.get(id);
+    if (id === undefined || bytes === undefined) return;
+    this.#bytes.delete(id);
+    this.#sum -= bytes;
+    this.#dropped.push(id);
+  }
+
+  /** Removes the least recently used values beyond the bound and returns their numbers, with those that were dropped. */
   takeSurplus(): number[] {
-    const surplus: number[] = [];
+    const surplus = this.#dropped.splice(0);
     for (const [id, bytes] of this.#bytes) {
       if (this.#sum <= this.mostBytes) break;
       surplus.push(id);

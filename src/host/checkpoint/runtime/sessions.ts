@@ -1,9 +1,13 @@
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { EncodedGraph } from "../onnx/graph.js";
 import type { Target } from "../onnx/target.js";
+import type { FileState } from "../weights/stored.js";
 import { type PlannedNetwork, sessionBytes } from "./plan.js";
 import type { SessionPorts } from "./protocol.js";
 import type { Plan } from "./session-options.js";
+
+/** A graph, or the path of a file that holds one. */
+type MadeGraph = EncodedGraph | { readonly path: string };
 
 /** A network that a runtime can load. */
 export interface SessionSource extends PlannedNetwork {
@@ -11,15 +15,15 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
-  /** Paths of the files of its weights, without symbolic links. */
+  /** Paths of the files of its weights, without symbolic links; none where a receipt names them in another way. */
   readonly files?: readonly string[];
+  /** Its files as they were when `key` was made: looked at before it is loaded, and before each streamed run. */
+  readonly states?: readonly FileState[];
   /**
    * Writes its graph for a plan, `overridable` for "stream", in the forms of a target, or returns the path of a file that
    * holds it (`isFixed`).
    */
-  make(plan: Plan, target: Target): EncodedGraph | { readonly path: string } | Promise<EncodedGraph>;
-  /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */
-  verify?(): Promise<void>;
+  make(plan: Plan, target: Target): MadeGraph | Promise<MadeGraph>;
 }
 
 /** Value of an input: a tensor, or whole numbers. */

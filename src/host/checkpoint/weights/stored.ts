@@ -76,8 +76,26 @@ export async function openWeightFile({ name, path }: NamedFile): Promise<WeightF
   }
 }
 
+/** The state of a file alone. */
+export const fileState = ({ name, path, bytes, modifiedNs, inode }: FileState): FileState => ({
+  name,
+  path,
+  bytes,
+  modifiedNs,
+  inode,
+});
+
+/** Rejects with model.invalid where a file has changed since it was opened. */
+export async function requireUnchanged(files: readonly FileState[]): Promise<void> {
+  for (const file of files) {
+    if (!(await hasChanged(file))) continue;
+    const message = `Model ${quotedName(file.name)} has changed since it was loaded: run this again.`;
+    throw new LatentkitError("model.invalid", message);
+  }
+}
+
 /** Whether the file has another size, time of change or inode than when it was opened, or is gone. */
-export async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): Promise<boolean> {
+async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): Promise<boolean> {
   try {
     const { size, mtimeNs, ino } = await stat(path, { bigint: true });
     return Number(size) !== bytes || mtimeNs !== modifiedNs || ino !== inode;

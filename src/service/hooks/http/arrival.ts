@@ -10,7 +10,7 @@ export interface ArrivalLimits {
   readonly clock: Clock;
 }
 
-// decision 345
+// decision 329
 /** The limits of every body, small or large: how long it may take follows from its size alone. */
 export const arrivalLimits = (
   { header_seconds, body_bytes_per_second: bytesPerSecond }: Limits,

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createPreviewHost } from "#src/host/preview/index.js";
+import { createCheckpointHost } from "#src/host/checkpoint/host.js";
 import type { Attempt } from "#src/render/batch/runner.js";
 import { render } from "#src/render/render.js";
+import { ModelThread } from "#src/render/threads/model-thread.js";
 import { createBatchAgent } from "#src/service/batch/batch-agent.js";
 import { printMessage, readReply } from "#src/service/batch/batch-message.js";
 import type { Pending } from "#src/service/batch/chunks.js";
@@ -12,6 +13,7 @@ import { localFiles } from "#src/service/hooks/files/local-files.js";
 import type { RunFile } from "#src/service/hooks/run.js";
 import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, sha256, temporaryFolder } from "../../../helpers/folders.js";
+import { tinyModels } from "../../../helpers/models/tiny-host.js";
 
 const GRAPH = {
   "1": { class_type: "EmptyImage", inputs: { width: 16, height: 16, batch_size: 1, color: 0 } },
@@ -32,10 +34,11 @@ describe("agent of a batch's runs", () => {
         names: namesOf(position),
       })),
     });
-  const call = async (text: string, isThreaded: boolean, signal = new AbortController().signal, attempt?: number) => {
+  const call = async (text: string, hasModels = false, signal = new AbortController().signal, attempt?: number) => {
+    const models = hasModels ? new ModelThread({ folders: tinyModels() }) : undefined;
     const agent = createBatchAgent({
       ...{ outputDir: join(folder(), "shared"), device: "cpu", allowNetwork: true, config: {}, threads: 1 },
-      host: isThreaded ? undefined : createPreviewHost(),
+      models,
     });
     const files: RunFile[] = [];
     const addFile = ({ path, name = "" }: { path: string; name?: string }) => {
@@ -48,6 +51,7 @@ describe("agent of a batch's runs", () => {
       return { response, pack: files[0] };
     } finally {
       await agent.close();
+      await models?.close();
     }
   };
   const publish = async (end: { response: string; pack?: RunFile }, count: number) => {
@@ -60,17 +64,19 @@ describe("agent of a batch's runs", () => {
     return attempts;
   };
 
-  for (const [where, isThreaded] of [
-    ["in threads", true],
-    ["with a worker's models", false],
+  for (const [where, hasModels] of [
+    ["in threads", false],
+    ["with a worker's models", true],
   ] as const) {
     it(`renders items ${where}, of which one fails, into one pack, and writes nothing else`, async () => {
-      const end = await call(message(1, "wrong", 255), isThreaded);
+      const end = await call(message(1, "wrong", 255), hasModels);
       assert.deepEqual(filesIn(folder()), ["shared/runs/run/items.pack"]);
       const [first, second, third] = await publish(end, 3);
       assert.deepEqual([first?.status, second?.status, third?.status], ["success", "failed", "success"]);
       assert.match(second!.error!.message, /^Node 1 .*received/);
-      const { files } = await render(GRAPH, { set: { "1.color": 255 }, outputDir: join(folder(), "alone") });
+      // a receipt names the host
+      const host = hasModels ? createCheckpointHost({ models: tinyModels() }) : undefined;
+      const { files } = await render(GRAPH, { set: { "1.color": 255 }, outputDir: join(folder(), "alone"), host });
       assert.equal(third?.files[0]?.path, join(out(), "sub/p_00003_.png"));
       assert.equal(sha256(readFileSync(third!.files[0]!.path)), sha256(readFileSync(files[0]!.path)));
     });
@@ -78,7 +84,7 @@ describe("agent of a batch's runs", () => {
 
   it("leaves no pack where it is aborted, and shares no folder with an earlier attempt", async () => {
     const signal = AbortSignal.abort();
-    await rejectsAs(signal, call(message(1), true, signal));
+    await rejectsAs(signal, call(message(1), false, signal));
     assert.deepEqual(filesIn(folder()), []);
     await call(message(1), false, undefined, 2);
     assert.deepEqual(filesIn(folder()), ["shared/runs/run.2/items.pack"]);

@@ -4,7 +4,7 @@ import { refusal } from "../refusals.js";
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
 const FORBIDDEN: ReadonlySet<unknown> = new Set(["EROFS", "EACCES", "EPERM"]);
 
-// decision 346
+// decision 330
 /** Does work in the folder of uploads. Fails with storage_full where the disk is, else with files_unavailable. */
 export async function inStorage<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { FileHashes } from "#src/host/checkpoint/files/file-hashes.js";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
 import { provenanceOf } from "#src/host/checkpoint/reports/provenance.js";
-import type { RunNetwork, RuntimeState } from "#src/host/checkpoint/runtime/client.js";
+import type { RunNetwork, RuntimeState } from "#src/host/checkpoint/runtime/runtime.js";
 import { rejectsAs } from "../../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
 
@@ -56,10 +56,10 @@ describe("provenanceOf", () => {
     const [a, b, lora] = NAMES;
     source();
     const networks: RunNetwork[] = [
-      { label: "UNet of a", plan: "stream", files: [real(a!)] },
-      { label: "UNet of b", plan: "fold", files: [real(b!)] },
-      { label: "VAE of a", plan: "stream", files: [real(a!)] },
-      { label: "UNet of a", plan: "fold", files: [real(a!), real(lora!)] },
+      { key: "", label: "UNet of a", plan: "stream", files: [real(a!)] },
+      { key: "", label: "UNet of b", plan: "fold", files: [real(b!)] },
+      { key: "", label: "VAE of a", plan: "stream", files: [real(a!)] },
+      { key: "", label: "UNet of a", plan: "fold", files: [real(a!), real(lora!)] },
     ];
     const plansWith = async (...names: string[]) => {
       const { runtime } = await provenanceOf({ files: names.map(kindAndName), texts: [] }, source(networks));

@@ -1,16 +1,18 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { LatentkitError, Tensor } from "latentkit";
-import { createRuntime, type Runtime, type RuntimeOptions } from "#src/host/checkpoint/runtime/client.js";
+import { Tensor } from "latentkit";
+import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
+import type { OwnRuntime as Runtime, RuntimeOptions } from "#src/host/checkpoint/runtime/runtime.js";
 import { mainThreadMs } from "../../../../helpers/cpu-time.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { root, temporaryFolder } from "../../../../helpers/folders.js";
 import { linearSource, plusOneSource, ROW, slowInput, slowSource } from "../../../../helpers/models/runtime-graphs.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 import { skip } from "../../../../helpers/skip.js";
 
 const MIB = 2 ** 20;
@@ -64,6 +66,16 @@ describe("createRuntime", () => {
     });
   });
 
+  it("starts its process before the first run where it is told to, once", async () => {
+    const runtime = make();
+    runtime.start();
+    runtime.start();
+    while (runtime.describe().version === undefined) await sleep(5);
+    const { processId } = runtime.describe();
+    assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
+    assert.equal(runtime.describe().processId, processId);
+  });
+
   it("tells the inputs and outputs of a network, which it loads once", async () => {
     const states: string[] = [];
     const runtime = make({ onLoad: (_, state) => states.push(state) });
@@ -89,7 +101,7 @@ describe("createRuntime", () => {
         sessions.map((session) => [session.label, session.plan]),
         [["linear", plan]],
       );
-      assert.deepEqual(networks, [{ label: "linear", plan, files: [] }]);
+      assert.deepEqual(networks, [{ key: source.key, label: "linear", plan, files: [] }]);
       await runtime.close();
       assert.equal(runtime.describe().networks.length, 1, "a picture is saved after its networks have gone");
     });
@@ -151,19 +163,16 @@ describe("createRuntime", () => {
     );
   });
 
-  it("asks a source before it is loaded, and before each streamed run", async () => {
+  it("looks at a source's files before it is loaded, and before each streamed run", async () => {
     const source = await linearSource(folder());
-    let count = 0;
-    const verify = async () => {
-      count++;
-      if (count === 4) throw new LatentkitError("model.invalid", "The file has changed.");
-    };
-    const fold = make({ plan: "fold" });
-    for (let i = 0; i < 2; i++) await fold.run({ ...source, verify }, { x: ROW() });
-    assert.equal(count, 1);
-    const stream = make({ plan: "stream" });
-    for (let i = 0; i < 2; i++) await stream.run({ ...source, verify }, { x: ROW() });
-    await refuses(stream.run({ ...source, verify }, { x: ROW() }), "model.invalid", /has changed/);
+    const path = join(folder(), "linear.safetensors");
+    const states = [await weightFile(path)];
+    const [fold, stream] = [make({ plan: "fold" }), make({ plan: "stream" })];
+    for (const runtime of [fold, stream]) await runtime.run({ ...source, states }, { x: ROW() });
+    utimesSync(path, 1000, 1000);
+    assert.deepEqual(values(await fold.run({ ...source, states }, { x: ROW() })), [6, 15]);
+    await refuses(stream.run({ ...source, states }, { x: ROW() }), "model.invalid", /has changed/);
+    await refuses(make().run({ ...source, states }, { x: ROW() }), "model.invalid", /has changed/);
   });
 
   it("names the network in the error of a model that ONNX Runtime refuses, and goes on", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { hasChanged, openWeightFile } from "#src/host/checkpoint/weights/stored.js";
+import { type FileState, openWeightFile, requireUnchanged } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { f32, words, writeWeights } from "../../../../helpers/models/weight-file.js";
@@ -59,16 +59,22 @@ describe("openWeightFile", () => {
   });
 
   it("tells a changed file by size, time and identity", async () => {
+    const changed = (file: FileState) =>
+      refuses(
+        requireUnchanged([file]),
+        "model.invalid",
+        /^Model ".*" has changed since it was loaded: run this again\.$/,
+      );
     const file = await opened(written());
-    assert.equal(await hasChanged(file), false);
+    await requireUnchanged([file]);
     utimesSync(file.path, 1000, 1000);
-    assert.equal(await hasChanged(file), true);
+    await changed(file);
     const touched = await opened(file.path);
     assert.equal(touched.modifiedNs, 1_000_000_000_000n);
     appendFileSync(file.path, "x");
     utimesSync(file.path, 1000, 1000);
-    assert.equal(await hasChanged(touched), true);
+    await changed(touched);
     rmSync(file.path);
-    assert.equal(await hasChanged(touched), true);
+    await changed(touched);
   });
 });

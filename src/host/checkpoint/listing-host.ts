@@ -1,0 +1,43 @@
+import { LatentkitError } from "../../base/errors.js";
+import type { Host } from "../types.js";
+import { LOADABLE } from "./files/kinds.js";
+import { ModelFolders } from "./files/model-folders.js";
+import { promptWarnings } from "./reports/prompt-warnings.js";
+import { FileRefusals } from "./reports/refusals.js";
+import { checkModelSettings, type ModelSettings } from "./settings.js";
+
+type Listing = Omit<Host, "loadCheckpoint">;
+
+/** Part of a host that loads nothing: names of model files, and why one cannot be loaded. */
+export function listedBy(folders: ModelFolders): Listing {
+  const refusals = new FileRefusals(folders);
+  return {
+    name: "checkpoint",
+    preview: false,
+    checkpoints: () => refusals.offered("checkpoints"),
+    files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? refusals.offered(kind) : undefined),
+    fileOf: (kind, name) => folders.find(kind, name)?.name,
+    refusal: (kind, name) => refusals.of(kind, name),
+    refresh: () => refusals.refresh(),
+    promptWarnings: (text, models) => {
+      const encoders = models.flatMap(({ kind, name }) => refusals.encoders(kind, name) ?? []);
+      return promptWarnings(text, folders, encoders);
+    },
+  };
+}
+
+/** The host's lack of abilities is no property of it that a copy takes over. */
+export const withoutAbilities = <Made extends Host>(host: Made): Made =>
+  Object.freeze(Object.defineProperty(host, "abilities", { value: [] }));
+
+/**
+ * Makes a host that lists and checks model files for those that render elsewhere. It loads none. Throws usage.invalid, and
+ * config.invalid for folders that do not exist.
+ */
+export function createListingHost(settings: ModelSettings): Host {
+  checkModelSettings(settings);
+  const loadCheckpoint = async () => {
+    throw new LatentkitError("host.missing", `host "checkpoint": models are loaded by the threads that render.`);
+  };
+  return withoutAbilities({ ...listedBy(new ModelFolders(settings.folders)), loadCheckpoint });
+}

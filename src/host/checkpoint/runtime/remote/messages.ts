@@ -1,0 +1,77 @@
+import type { SentError } from "../../../../base/sent-error.js";
+import type { EncodedGraph } from "../../onnx/graph.js";
+import type { Target } from "../../onnx/target.js";
+import type { Place } from "../call-queue.js";
+import type { SessionPorts } from "../protocol.js";
+import type { CallOptions, RunNetwork, RuntimeFacts } from "../runtime.js";
+import type { Plan } from "../session-options.js";
+import type { SessionSource } from "../sessions.js";
+
+// Messages between a thread that renders and the one that has the runtime. Values move; nobody else is on the way.
+
+/** A network without the function that writes its graph, which stays where the network was recognised. */
+export type SentSource = Omit<SessionSource, "make">;
+
+/** Value of one input. */
+export type SentInput =
+  | { readonly int64: readonly number[]; readonly shape: readonly number[] }
+  | {
+      readonly shape: readonly number[];
+      /** Absent for kept values that were sent before. */
+      readonly values?: Float32Array;
+      /** Number by which later calls of the same thread name these values. */
+      readonly kept?: number;
+    };
+
+export interface RunCall extends Pick<CallOptions, "calls" | "outputs" | "isShared"> {
+  readonly type: "run";
+  readonly source: SentSource;
+  readonly feeds: Readonly<Record<string, SentInput>>;
+  readonly place: Place;
+}
+
+export interface PortsCall extends Pick<CallOptions, "calls"> {
+  readonly type: "ports";
+  readonly source: SentSource;
+  readonly place: Place;
+}
+
+export type Call = RunCall | PortsCall | { readonly type: "hash"; readonly path: string };
+
+/** A question about a call, to the thread that made it. */
+export type Question =
+  | { readonly type: "graph"; readonly plan: Plan; readonly target: Target }
+  /** Kept values that are no longer there, by the name of their input. */
+  | { readonly type: "values"; readonly input: string };
+
+export type Reply =
+  | { readonly graph: EncodedGraph | { readonly path: string } }
+  | { readonly values: Float32Array }
+  | { readonly error: SentError };
+
+export type ToRuntime =
+  | { readonly type: "call"; readonly id: number; readonly call: Call }
+  | { readonly type: "abort"; readonly id: number }
+  | { readonly type: "reply"; readonly question: number; readonly reply: Reply }
+  /** A run is over: it makes no call any more. */
+  | { readonly type: "over"; readonly run: string };
+
+/** One output. */
+export interface SentOutput {
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+export type Outcome =
+  | {
+      readonly outputs: Readonly<Record<string, SentOutput>>;
+      readonly network: RunNetwork;
+      readonly facts: Omit<RuntimeFacts, "networks">;
+    }
+  | { readonly ports: SessionPorts }
+  | { readonly hash: string }
+  | { readonly error: SentError };
+
+export type FromRuntime =
+  | { readonly type: "outcome"; readonly id: number; readonly outcome: Outcome }
+  | { readonly type: "question"; readonly id: number; readonly question: number; readonly asked: Question };

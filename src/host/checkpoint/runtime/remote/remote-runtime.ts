@@ -1,0 +1,176 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { MessagePort } from "node:worker_threads";
+import { onAbort } from "../../../../base/abort.js";
+import { LatentkitError } from "../../../../base/errors.js";
+import { revive, sent } from "../../../../base/sent-error.js";
+import { Tensor } from "../../../../tensor/tensor.js";
+import type { Place } from "../call-queue.js";
+import type { SessionPorts } from "../protocol.js";
+import {
+  type CallOptions,
+  type Feeds,
+  type LoadOptions,
+  RunNetworks,
+  type Runtime,
+  type RuntimeFacts,
+} from "../runtime.js";
+import type { SessionSource } from "../sessions.js";
+import type { Call, FromRuntime, Outcome, Question, Reply, SentInput, SentSource, ToRuntime } from "./messages.js";
+
+/** A call that waits for its outcome. */
+interface Waiting {
+  readonly settle: (outcome: Outcome) => void;
+  readonly source?: SessionSource;
+  readonly feeds?: Feeds;
+}
+
+const UNNAMED: Place = { run: "", rank: 0 };
+const LOST = { error: { code: "runtime.failed", message: "ONNX Runtime: its thread has ended." } } as const;
+
+// decision 325
+/** The runtime of another thread, at the other end of a port. Calls that are made within a run take turns as that run. */
+export class RemoteRuntime implements Runtime {
+  readonly #port: MessagePort;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #places = new AsyncLocalStorage<Place>();
+  readonly #networks = new RunNetworks();
+  /** Numbers of tensors whose values were sent to be kept. */
+  readonly #kept = new WeakMap<Tensor, number>();
+  #facts: Omit<RuntimeFacts, "networks"> = { threads: 0 };
+  #nextId = 0;
+  #nextKept = 0;
+  #isClosed = false;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    port.on("message", (message: FromRuntime) => {
+      const waiting = this.#waiting.get(message.id);
+      if (message.type === "outcome") waiting?.settle(message.outcome);
+      // a call that was given up has its inputs no more
+      else if (waiting !== undefined) void this.#reply(waiting, message.question, message.asked);
+    });
+    port.on("close", () => {
+      this.#isClosed = true;
+      for (const { settle } of [...this.#waiting.values()]) settle(LOST);
+    });
+  }
+
+  /** Does the work of a run, whose calls take turns as its place says. */
+  async within<T>(place: Place, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#places.run(place, work);
+    } finally {
+      this.#send({ type: "over", run: place.run });
+    }
+  }
+
+  async run(source: SessionSource, feeds: Feeds, options: CallOptions = {}): Promise<Record<string, Tensor>> {
+    const { signal, calls, outputs: names, isShared, keep = [], place = this.#place } = options;
+    signal?.throwIfAborted();
+    const moved: ArrayBuffer[] = [];
+    const inputs = Object.entries(feeds).map(([name, feed]) => [name, this.#input(feed, keep.includes(name), moved)]);
+    const call = { type: "run", calls, outputs: names, isShared, place, source: plain(source) } as const;
+    const own = { ...call, feeds: Object.fromEntries(inputs) as Record<string, SentInput> };
+    const outcome = await this.#call(own, { source, feeds, signal, moved });
+    if (!("outputs" in outcome)) throw unexpected();
+    this.#facts = outcome.facts;
+    this.#networks.add(outcome.network);
+    const outputs = Object.entries(outcome.outputs);
+    return Object.fromEntries(outputs.map(([name, { values, shape }]) => [name, Tensor.from(values, shape)]));
+  }
+
+  async ports(source: SessionSource, options: LoadOptions = {}): Promise<SessionPorts> {
+    const { signal, calls, place = this.#place } = options;
+    const outcome = await this.#call({ type: "ports", calls, place, source: plain(source) }, { source, signal });
+    if (!("ports" in outcome)) throw unexpected();
+    return outcome.ports;
+  }
+
+  /** SHA-256 of a file, as `FileHashes` computes it: once for all threads. */
+  async sha256(path: string, signal?: AbortSignal): Promise<string> {
+    const outcome = await this.#call({ type: "hash", path }, { signal });
+    if (!("hash" in outcome)) throw unexpected();
+    return outcome.hash;
+  }
+
+  describe(): RuntimeFacts {
+    return { ...this.#facts, networks: this.#networks.all };
+  }
+
+  get #place(): Place {
+    return this.#places.getStore() ?? UNNAMED;
+  }
+
+  #input(feed: Feeds[string], isKept: boolean, moved: ArrayBuffer[]): SentInput {
+    const { shape } = feed;
+    if (!(feed instanceof Tensor)) return { int64: feed.int64, shape };
+    const known = isKept ? this.#kept.get(feed) : undefined;
+    if (known !== undefined) return { kept: known, shape };
+    // a copy: the thread goes on to use its own
+    const values = feed.data.slice();
+    moved.push(values.buffer);
+    if (!isKept) return { values, shape };
+    const kept = this.#nextKept++;
+    this.#kept.set(feed, kept);
+    return { values, kept, shape };
+  }
+
+  #call(
+    call: Call,
+    {
+      signal,
+      moved = [],
+      ...facts
+    }: Omit<Waiting, "settle"> & { signal?: AbortSignal; moved?: readonly ArrayBuffer[] },
+  ): Promise<Exclude<Outcome, { error: unknown }>> {
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const end = () => {
+        this.#waiting.delete(id);
+        leave();
+      };
+      const settle = (outcome: Outcome) => {
+        end();
+        if ("error" in outcome) reject(revive(outcome.error));
+        else resolve(outcome);
+      };
+      let leave = () => {};
+      this.#waiting.set(id, { ...facts, settle });
+      if (this.#isClosed) return settle(LOST);
+      this.#send({ type: "call", id, call }, moved);
+      leave = onAbort(signal, () => {
+        end();
+        this.#send({ type: "abort", id });
+        reject(signal?.reason);
+      });
+    });
+  }
+
+  async #reply({ source, feeds }: Waiting, question: number, asked: Question): Promise<void> {
+    try {
+      if (asked.type === "graph") {
+        const graph = await source!.make(asked.plan, asked.target);
+        this.#answer(question, { graph });
+        return;
+      }
+      const values = (feeds![asked.input] as Tensor).data.slice();
+      this.#answer(question, { values }, [values.buffer]);
+    } catch (error) {
+      this.#answer(question, { error: sent(error) });
+    }
+  }
+
+  #answer(question: number, reply: Reply, moved: readonly ArrayBuffer[] = []): void {
+    this.#send({ type: "reply", question, reply }, moved);
+  }
+
+  #send(message: ToRuntime, moved: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, moved);
+  }
+}
+
+const plain = ({ make: _, ...source }: SessionSource): SentSource => source;
+
+const unexpected = (): LatentkitError =>
+  new LatentkitError("runtime.failed", "ONNX Runtime: its thread sent an outcome of another call.");

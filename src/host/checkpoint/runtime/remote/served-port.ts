@@ -1,0 +1,174 @@
+import type { MessagePort } from "node:worker_threads";
+import { interruption, onAbort } from "../../../../base/abort.js";
+import { LatentkitError } from "../../../../base/errors.js";
+import { revive, sent } from "../../../../base/sent-error.js";
+import { Tensor } from "../../../../tensor/tensor.js";
+import type { FileHashes } from "../../files/file-hashes.js";
+import type { CallOptions, Feeds, OwnRuntime, RunResult } from "../runtime.js";
+import type { SessionSource } from "../sessions.js";
+import { type CallMemo, keyOfCall } from "./call-memo.js";
+import { KeptInputs } from "./kept-inputs.js";
+import type { Call, FromRuntime, Outcome, Question, Reply, RunCall, SentSource, ToRuntime } from "./messages.js";
+
+/** The parts of a runtime's thread that all its ports share. */
+export interface SharedParts {
+  readonly runtime: OwnRuntime;
+  readonly hashes: Pick<FileHashes, "sha256">;
+  readonly memo: CallMemo;
+}
+
+/** Serves one port: calls of one thread that renders. When it closes, its calls are given up and its values forgotten. */
+export class ServedPort {
+  readonly #calls = new Map<number, AbortController>();
+  readonly #questions = new Map<number, (reply: Reply) => void>();
+  #nextQuestion = 0;
+
+  /** `number` distinguishes its runs from those of other ports. */
+  constructor(
+    private readonly port: MessagePort,
+    private readonly number: number,
+    private readonly shared: SharedParts,
+    private readonly kept = new KeptInputs(),
+  ) {
+    port.on("message", (message: ToRuntime) => this.#receive(message));
+    port.on("close", () => this.#close());
+  }
+
+  #receive(message: ToRuntime): void {
+    switch (message.type) {
+      case "call":
+        void this.#serve(message.id, message.call);
+        break;
+      case "abort":
+        this.#calls.get(message.id)?.abort();
+        break;
+      case "reply":
+        this.#questions.get(message.question)?.(message.reply);
+        break;
+      case "over":
+        this.shared.runtime.forget(this.#nameOf(message.run));
+        break;
+    }
+  }
+
+  async #serve(id: number, call: Call): Promise<void> {
+    const abort = new AbortController();
+    this.#calls.set(id, abort);
+    const moved: ArrayBuffer[] = [];
+    const outcome = await this.#outcome(id, call, abort.signal, moved).catch(
+      (error): Outcome => ({ error: sent(error) }),
+    );
+    // nobody waits for one that was given up
+    if (this.#calls.delete(id) && !abort.signal.aborted) this.#send({ type: "outcome", id, outcome }, moved);
+  }
+
+  async #outcome(id: number, call: Call, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
+    const { runtime, hashes } = this.shared;
+    if (call.type === "hash") return { hash: await hashes.sha256(call.path, signal) };
+    const source = this.#source(id, call.source, signal);
+    const place = { ...call.place, run: this.#nameOf(call.place.run) };
+    const options = { signal, calls: call.calls, place };
+    if (call.type === "ports") return { ports: await runtime.ports(source, options) };
+    const { outputs, network } = await this.#run(id, call, source, options);
+    const sentOutputs = Object.entries(outputs).map(([name, { data, shape }]) => {
+      // a result that others may have stays here
+      const values = call.isShared ? data.slice() : data;
+      moved.push(values.buffer as ArrayBuffer);
+      return [name, { shape, values }] as const;
+    });
+    const { version, provider, threads } = runtime.describe();
+    return { outputs: Object.fromEntries(sentOutputs), network, facts: { version, provider, threads } };
+  }
+
+  async #run(
+    id: number,
+    call: RunCall,
+    source: SessionSource,
+    common: CallOptions & { readonly signal: AbortSignal },
+  ): Promise<RunResult> {
+    const { runtime, memo } = this.shared;
+    const { feeds, keep } = await this.#feeds(id, call, common.signal);
+    const options = { ...common, outputs: call.outputs, keep };
+    const make = () => runtime.call(source, feeds, options);
+    return call.isShared ? memo.get(keyOfCall(source.key, feeds, options), common.signal, make) : make();
+  }
+
+  async #feeds(id: number, call: RunCall, signal: AbortSignal): Promise<{ feeds: Feeds; keep: readonly string[] }> {
+    const feeds: Record<string, Feeds[string]> = {};
+    const keep: string[] = [];
+    for (const [input, feed] of Object.entries(call.feeds)) {
+      if ("int64" in feed) feeds[input] = feed;
+      else if (feed.kept === undefined) feeds[input] = Tensor.from(feed.values!, feed.shape);
+      else {
+        const known = feed.values === undefined ? this.kept.use(feed.kept) : undefined;
+        feeds[input] = known ?? this.#keep(feed.kept, await this.#valuesOf(id, input, feed, signal), feed.shape);
+        keep.push(input);
+      }
+    }
+    return { feeds, keep };
+  }
+
+  #keep(kept: number, values: Float32Array, shape: readonly number[]): Tensor {
+    const tensor = Tensor.from(values, shape);
+    this.shared.runtime.drop(this.kept.add(kept, tensor));
+    return tensor;
+  }
+
+  async #valuesOf(
+    id: number,
+    input: string,
+    feed: { values?: Float32Array },
+    signal: AbortSignal,
+  ): Promise<Float32Array> {
+    if (feed.values !== undefined) return feed.values;
+    const reply = await this.#ask(id, { type: "values", input }, signal);
+    if (!("values" in reply)) throw unexpected();
+    return reply.values;
+  }
+
+  #source(id: number, source: SentSource, signal: AbortSignal): SessionSource {
+    return {
+      ...source,
+      make: async (plan, target) => {
+        const reply = await this.#ask(id, { type: "graph", plan, target }, signal);
+        if (!("graph" in reply)) throw unexpected();
+        return reply.graph;
+      },
+    };
+  }
+
+  /** Asks the thread that made a call. Rejects when the call is given up: its thread may be gone. */
+  #ask(id: number, asked: Question, signal: AbortSignal): Promise<Exclude<Reply, { error: unknown }>> {
+    const question = this.#nextQuestion++;
+    return new Promise((resolve, reject) => {
+      const leave = onAbort(signal, () => {
+        this.#questions.delete(question);
+        reject(interruption(signal, "The run was interrupted."));
+      });
+      if (signal.aborted) return;
+      this.#questions.set(question, (reply) => {
+        this.#questions.delete(question);
+        leave();
+        if ("error" in reply) reject(revive(reply.error));
+        else resolve(reply);
+      });
+      this.#send({ type: "question", id, question, asked });
+    });
+  }
+
+  #nameOf(run: string): string {
+    return `${this.number} ${run}`;
+  }
+
+  #close(): void {
+    for (const abort of this.#calls.values()) abort.abort();
+    this.shared.runtime.drop(this.kept.clear());
+  }
+
+  #send(message: FromRuntime, moved: readonly ArrayBuffer[] = []): void {
+    this.port.postMessage(message, moved);
+  }
+}
+
+const unexpected = (): LatentkitError =>
+  new LatentkitError("runtime.failed", "ONNX Runtime: a thread that renders gave the reply to another question.");

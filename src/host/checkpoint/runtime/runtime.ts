@@ -1,0 +1,137 @@
+import { FUNCTION, type OptionRules } from "../../../base/options.js";
+import type { Tensor } from "../../../tensor/tensor.js";
+import type { Place } from "./call-queue.js";
+import type { SessionPorts } from "./protocol.js";
+import { type Plan, PROVIDERS, type Provider } from "./session-options.js";
+import type { Feed, LoadedSession, SessionSource } from "./sessions.js";
+
+/** Options of `createRuntime`. */
+export interface RuntimeOptions {
+  /** Number of threads of one run; the number of cores by default. */
+  threads?: number;
+  /** Bytes of memory for weights; by default as much as is free. */
+  memory?: number;
+  /** Where networks run: "cpu" (the default), another provider, or "auto" for the first one that computes rightly here. */
+  device?: Provider | "auto";
+  /** Way to hold weights; by default chosen for each network. */
+  plan?: Plan;
+  /** Called when a network begins to load, has been loaded, and has been released. */
+  onLoad?: (label: string, state: LoadState) => void;
+}
+
+/** Inputs of a run by name. */
+export type Feeds = Readonly<Record<string, Feed>>;
+
+export type LoadState = "loading" | "loaded" | "released";
+
+const MAX_THREADS = 256;
+
+export const RUNTIME_RULES: OptionRules<RuntimeOptions> = {
+  threads: [
+    `a whole number from 1 to ${MAX_THREADS}`,
+    (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_THREADS,
+  ],
+  memory: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
+  device: [`auto, ${PROVIDERS.join(", ")}`, (value) => value === "auto" || PROVIDERS.includes(value as Provider)],
+  plan: ["stream or fold", (value) => value === "stream" || value === "fold"],
+  onLoad: FUNCTION,
+};
+
+/** Options of one run. */
+export interface CallOptions {
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+  /** Inputs that come again and never change: they are sent once. */
+  readonly keep?: readonly string[];
+  /** Number of runs of this network to expect, which decides how to load it; 1 by default. */
+  readonly calls?: number;
+  /** Names of the outputs to compute; all by default. */
+  readonly outputs?: readonly string[];
+  /** Equal calls of runs that share a runtime are computed once. */
+  readonly isShared?: boolean;
+  /** By which calls of several runs take turns; first come, first served by default. */
+  readonly place?: Place;
+}
+
+/** Options of loading alone. */
+export type LoadOptions = Pick<CallOptions, "signal" | "calls" | "place">;
+
+/** A network that has run. */
+export interface RunNetwork {
+  /** Key of its source. */
+  readonly key: string;
+  readonly label: string;
+  readonly plan: Plan;
+  /** Paths of the files of its weights, without symbolic links. */
+  readonly files: readonly string[];
+}
+
+const MOST_NETWORKS = 256;
+
+/** Networks that have run, with the plan of the last run; least recently run first, at most 256. */
+export class RunNetworks {
+  readonly #byKey = new Map<string, RunNetwork>();
+
+  get all(): readonly RunNetwork[] {
+    return [...this.#byKey.values()];
+  }
+
+  add(network: RunNetwork): void {
+    this.#byKey.delete(network.key);
+    this.#byKey.set(network.key, network);
+    if (this.#byKey.size > MOST_NETWORKS) this.#byKey.delete(this.#byKey.keys().next().value!);
+  }
+}
+
+/** Facts of a runtime that a receipt tells. */
+export interface RuntimeFacts {
+  /** Version of onnxruntime-node; undefined before the first run. */
+  readonly version?: string;
+  /** Undefined before the first run where the device is "auto". */
+  readonly provider?: Provider;
+  readonly threads: number;
+  /** Networks that have run, with the plan of the last run; least recently run first, at most 256. */
+  readonly networks: readonly RunNetwork[];
+}
+
+/** Runs networks in ONNX Runtime. */
+export interface Runtime {
+  /**
+   * Runs a network once and returns its outputs; runs take turns. Rejects with the signal's reason, runtime.missing,
+   * device.unavailable, what `verify` of the source rejects with, and runtime.failed: the run failed, or the process died
+   * in it. The next run works with a new process then.
+   */
+  run(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<Record<string, Tensor>>;
+  /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
+  ports(source: SessionSource, options?: LoadOptions): Promise<SessionPorts>;
+  /** Returns the facts for a receipt. */
+  describe(): RuntimeFacts;
+}
+
+/** State of a runtime of this thread. */
+export interface RuntimeState extends RuntimeFacts {
+  readonly processId?: number;
+  /** Least recently used first. */
+  readonly sessions: readonly LoadedSession[];
+}
+
+/** Outputs of one run, and the network that ran as a receipt names it. */
+export interface RunResult {
+  readonly outputs: Record<string, Tensor>;
+  readonly network: RunNetwork;
+}
+
+/** ONNX Runtime in a child process, which starts with the first run and ends with this process. */
+export interface OwnRuntime extends Runtime {
+  /** `run`, with the network that ran. */
+  call(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<RunResult>;
+  /** Starts the process before a run needs it. A run that needs it says what is wrong with it. */
+  start(): void;
+  /** Forgets a run that is over. */
+  forget(run: string): void;
+  /** Forgets tensors that were kept: no later run has them. */
+  drop(tensors: Iterable<Tensor>): void;
+  describe(): RuntimeState;
+  /** Interrupts all runs with run.interrupted and gives all memory back. A later run starts anew. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,31 @@
+import { checkOptions, isObject, type OptionRules, type Rule } from "../../base/options.js";
+import { MODELS_RULE } from "./files/kinds.js";
+import { RUNTIME_RULES, type RuntimeOptions } from "./runtime/runtime.js";
+
+// decision 325
+/** Models as plain data: a folder of files, and how their networks run. Threads that render share one process for them. */
+export interface ModelSettings {
+  /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */
+  readonly folders: string | readonly string[];
+  /** Where networks run: "cpu", "auto" or a provider of ONNX Runtime; "cpu" where absent. */
+  readonly device?: NonNullable<RuntimeOptions["device"]>;
+  /** Threads of the runtime; one for each core where absent. */
+  readonly threads?: number;
+  /** Bytes of weights that stay loaded; as much as is free where absent. */
+  readonly memory?: number;
+  /**
+   * Way to hold weights: "fold" converts them once, "stream" reads them from the file at every call and takes the least
+   * memory; chosen for each network where absent.
+   */
+  readonly plan?: NonNullable<RuntimeOptions["plan"]>;
+}
+
+const { device, threads, memory, plan } = RUNTIME_RULES;
+const SETTINGS_RULES: OptionRules<ModelSettings> = { folders: MODELS_RULE, device, threads, memory, plan };
+
+/** Rule of the option `models`. */
+export const MODEL_SETTINGS: Rule = ["an object with the property folders", isObject];
+
+/** Throws usage.invalid for wrong settings of models. */
+export const checkModelSettings = (settings: ModelSettings): void =>
+  checkOptions("models", settings, SETTINGS_RULES, ["folders"]);

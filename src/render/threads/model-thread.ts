@@ -1,0 +1,107 @@
+import { createRequire } from "node:module";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { LatentkitError } from "../../base/errors.js";
+import type {
+  FromRuntimeThread,
+  RuntimeThreadData,
+  ToRuntimeThread,
+} from "../../host/checkpoint/runtime/remote/thread.js";
+import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
+import type { ModelSettings } from "../../host/checkpoint/settings.js";
+import type { Host } from "../../host/types.js";
+import { LoadedWorker } from "./loaded-worker.js";
+
+const require = createRequire(import.meta.url);
+const PROGRAM = new URL("../../host/checkpoint/runtime/remote/thread.js", import.meta.url);
+
+// decision 325
+/**
+ * The thread whose child process runs the networks of all threads that render. It starts with the first of them, and again
+ * with the next one where it has ended. It does not keep the process alive.
+ */
+export class ModelThread {
+  #worker: LoadedWorker | undefined;
+  #ended: Promise<void> = Promise.resolve();
+  /** Callbacks of the threads that render. */
+  readonly #lost = new Set<() => void>();
+
+  /** Lists and checks the models in the thread that has this object. */
+  readonly listing: Host;
+
+  /** Throws usage.invalid for wrong settings, and config.invalid for folders that do not exist. */
+  constructor(
+    readonly settings: ModelSettings,
+    private readonly onLoad: NonNullable<RuntimeOptions["onLoad"]> = () => {},
+  ) {
+    // read where there are models alone
+    const { createListingHost } =
+      require("../../host/checkpoint/listing-host.js") as typeof import("../../host/checkpoint/listing-host.js");
+    this.listing = createListingHost(settings);
+  }
+
+  /** Starts the process of the networks before a call needs it. */
+  start(): void {
+    send(this.#worker ?? this.#startWorker(), { type: "start" });
+  }
+
+  /** Port for one more thread that renders; `lost` is called when nothing is at its other end any more. */
+  connect(lost: () => void): MessagePort {
+    const worker = this.#worker ?? this.#startWorker();
+    this.#lost.add(lost);
+    const { port1, port2 } = new MessageChannel();
+    send(worker, { type: "connect", port: port1 }, [port1]);
+    return port2;
+  }
+
+  /** Forgets a thread that has ended. */
+  leave(lost: () => void): void {
+    this.#lost.delete(lost);
+  }
+
+  /** Ends the process of the networks, and the thread; resolves when both are gone. */
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    // a program that has nothing else to do waits for the end too
+    worker.ref();
+    const closed = new Promise<void>((resolve) => {
+      worker.on("message", ({ type }: FromRuntimeThread) => type === "closed" && resolve());
+    });
+    send(worker, { type: "close" });
+    await Promise.race([closed, this.#ended]);
+    await worker.terminate();
+  }
+
+  #startWorker(): LoadedWorker {
+    const { device, threads, memory, plan } = this.settings;
+    const workerData: RuntimeThreadData = { device, threads, memory, plan };
+    const worker = startWorker(workerData);
+    worker.on("message", (message: FromRuntimeThread) => {
+      if (message.type === "network") this.onLoad(message.label, message.state);
+    });
+    // those who wait for a call are told by their port
+    worker.on("error", () => {});
+    this.#ended = new Promise((resolve) => {
+      worker.once("exit", () => {
+        this.#worker = undefined;
+        for (const lost of this.#lost) lost();
+        resolve();
+      });
+    });
+    worker.unref();
+    this.#worker = worker;
+    return worker;
+  }
+}
+
+const send = (worker: LoadedWorker, message: ToRuntimeThread, moved: readonly MessagePort[] = []): void =>
+  worker.postMessage(message, moved);
+
+function startWorker(workerData: RuntimeThreadData): LoadedWorker {
+  try {
+    return new LoadedWorker(PROGRAM, { workerData });
+  } catch (cause) {
+    const message = `The thread of ONNX Runtime cannot be started (${(cause as Error).message}).`;
+    throw new LatentkitError("thread.lost", message, {}, { cause });
+  }
+}
