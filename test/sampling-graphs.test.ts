@@ -97,13 +97,24 @@ describe("graphs that sample, on the preview host", () => {
     const [path] = await filesOf("outpainting");
     const { width, height } = await decodePng(readFileSync(path!));
     assert.deepEqual([width, height], [576, 448]);
-    assert.ok(isGreen(await meanOf(path!, [0.8, 0.9, 1, 1])));
+    const [other] = await run("outpainting", { "2.text": "white snow under a black sky" });
+    const distance = async (area: readonly number[]) => {
+      const [one, two] = [await meanOf(path!, area), await meanOf(other!, area)];
+      return Math.max(...one.map((value, k) => Math.abs(value - two[k]!)));
+    };
+    const [inside, margin] = [await distance([0.1, 0.3, 0.5, 0.9]), await distance([0.75, 0.1, 1, 0.9])];
+    assert.ok(inside < 2 && margin > 6, `${inside} inside, ${margin} in the margin`);
   });
 
   it("regional-conditioning: each half has its own text", async () => {
     const [path] = await filesOf("regional-conditioning");
     const brightness = async (area: readonly number[]) => (await meanOf(path!, area)).reduce((a, b) => a + b);
-    assert.ok((await brightness([0, 0, 0.4, 0.3])) > (await brightness([0.6, 0, 1, 0.3])) + 100);
+    assert.ok((await brightness([0, 0.65, 0.4, 0.85])) > (await brightness([0.6, 0.65, 1, 0.85])) + 60);
+    const redness = async (area: readonly number[]) => {
+      const [red, , blue] = await meanOf(path!, area);
+      return red - blue;
+    };
+    assert.ok((await redness([0.6, 0.2, 0.85, 0.4])) > (await redness([0.15, 0.2, 0.4, 0.4])) + 40);
   });
 
   it("batch-index: an item alone is the item of its batch", async () => {

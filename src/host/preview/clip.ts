@@ -50,6 +50,9 @@ const L: Omit<Shape, "layer"> = { name: "l", dim: 768, pad: END, salt: 0x6c00_00
 /** Own row of a word's first piece in encoder "l", without position and context. */
 export const wordRow = (word: string): Float32Array => seededRows(L, hash(word.slice(0, PIECE)), 1);
 
+/** Own row of the token that ends a text. */
+export const endRow = (): Float32Array => seededRows(L, END, 1);
+
 const seededRows = ({ salt, dim }: Omit<Shape, "layer">, seed: number, count: number): Float32Array =>
   createGenerator({ seed: salt + seed }).randn([count, dim]).data;
 

@@ -1,86 +1,95 @@
-import { exp } from "../../native/elementary.js";
-import type { Waves } from "./cosines.js";
+import { exp, log } from "../../native/elementary.js";
+import { type Basis, dot } from "./basis.js";
 
-/** Standard deviation of a cell around its mean that the lowest wave contributes, and all that the waves lack. */
-const WAVE_SPREAD = 0.15;
-const REST_SPREAD = 0.04;
+/** Standard deviations, in a cell, of the colour of a pigment and of the texture. */
+const COLOUR_SPREAD = 0.13;
+const TEXTURE_SPREAD = 0.035;
 
-/** A mixture of Gaussians over amplitudes of waves: centres by component and channel, one variance for each wave. */
-export interface Prior {
-  readonly centres: readonly (readonly Float64Array[])[];
+/** One Gaussian over latents: a landscape in colours that vary, with a texture. */
+export interface Component {
+  readonly basis: Basis;
+  /** Mean amplitudes by channel, and their variance in every channel. */
+  readonly centre: readonly Float64Array[];
   readonly variance: Float64Array;
 }
 
-/** Components of equal shares with these centres; `spread` multiplies their standard deviations. */
-export function priorOf(
-  centres: readonly (readonly Float64Array[])[],
-  spread: number,
-  down: Waves,
-  across: Waves,
-): Prior {
-  const variance = new Float64Array(down.count * across.count);
-  for (let i = 0; i < variance.length; i++) {
-    const [u, v] = [i % across.count, Math.floor(i / across.count)];
-    const frequency = Math.sqrt(u * u + v * v);
-    // amplitudes of natural pictures fall like this
-    const fall = (1 + frequency) * Math.sqrt(1 + frequency);
-    const deviation = (spread * WAVE_SPREAD * Math.sqrt(down.cells * across.cells)) / fall;
-    variance[i] = deviation * deviation;
+/** The Gaussian of a layout in the colours of its pigments, by channel; `spread` multiplies how far these vary. */
+export function componentOf(basis: Basis, colours: readonly (readonly number[])[], spread: number): Component {
+  const { planes, amplitudes } = basis;
+  const centre = colours.map((levels) => {
+    const sum = new Float64Array(planes.length);
+    for (const [pigment, amplitude] of amplitudes.entries())
+      for (let i = 0; i < sum.length; i++) sum[i]! += levels[pigment]! * amplitude[i]!;
+    return sum;
+  });
+  const variance = new Float64Array(planes.length);
+  for (const amplitude of amplitudes) {
+    for (let i = 0; i < variance.length; i++) {
+      const deviation = spread * COLOUR_SPREAD * amplitude[i]!;
+      variance[i]! += deviation * deviation;
+    }
   }
-  return { centres, variance };
+  return { basis, centre, variance };
 }
 
-/**
- * Means of the clean amplitudes where waves = keep * clean + sigma * noise, by channel, and the gain of everything that
- * has no wave here.
- */
-export function posterior(
-  waves: readonly Float64Array[],
-  { centres, variance }: Prior,
+/** Latents of one item, by channel, from a place of each in an array on. */
+export interface Item {
+  readonly values: Float32Array | Float64Array;
+  readonly starts: readonly number[];
+}
+
+/** Amplitudes of an item in the basis of a component, by channel. */
+export const amplitudesOf = ({ values, starts }: Item, { basis }: Component): Float64Array[] =>
+  starts.map((start) => Float64Array.from(basis.planes, (plane) => dot(plane, values, start)));
+
+/** Weights of components of equal shares where item = keep * clean + sigma * noise. */
+export function weightsOf(
+  components: readonly Component[],
+  amplitudes: readonly (readonly Float64Array[])[],
   keep: number,
   sigma: number,
-): { means: Float64Array[]; rest: number } {
+): number[] {
+  if (components.length === 1) return [1];
   const noise = sigma * sigma;
-  const weights = normalised(centres.map((centre) => logDensity(waves, centre, variance, keep, noise)));
-  const means = waves.map((wave) => new Float64Array(wave.length));
-  for (const [k, weight] of weights.entries()) {
-    if (weight === 0) continue;
-    for (const [channel, wave] of waves.entries()) {
-      const [centre, mean] = [centres[k]![channel]!, means[channel]!];
-      for (let i = 0; i < wave.length; i++) {
-        const gain = (variance[i]! * keep) / (variance[i]! * keep * keep + noise);
-        mean[i]! += weight * (centre[i]! + gain * (wave[i]! - keep * centre[i]!));
+  const texture = TEXTURE_SPREAD * TEXTURE_SPREAD * keep * keep + noise;
+  const logs = components.map(({ centre, variance }, k) => {
+    let sum = 0;
+    for (const [channel, own] of amplitudes[k]!.entries()) {
+      for (let i = 0; i < own.length; i++) {
+        const [difference, spread] = [own[i]! - keep * centre[channel]![i]!, variance[i]! * keep * keep + noise];
+        // what is in the basis is not in the texture
+        sum -= 0.5 * ((difference * difference) / spread + log(spread / texture) - (own[i]! * own[i]!) / texture);
       }
     }
-  }
-  const rest = REST_SPREAD * REST_SPREAD;
-  return { means, rest: (rest * keep) / (rest * keep * keep + noise) };
-}
-
-/** Logarithm of a component's density, less what is equal in all components. */
-function logDensity(
-  waves: readonly Float64Array[],
-  centre: readonly Float64Array[],
-  variance: Float64Array,
-  keep: number,
-  noise: number,
-): number {
-  let sum = 0;
-  for (let i = 0; i < variance.length; i++) {
-    let distance = 0;
-    for (let channel = 0; channel < waves.length; channel++) {
-      const difference = waves[channel]![i]! - keep * centre[channel]![i]!;
-      distance += difference * difference;
-    }
-    sum -= (0.5 * distance) / (variance[i]! * keep * keep + noise);
-  }
-  return sum;
-}
-
-/** Weights that add up to 1 from their logarithms. */
-function normalised(logs: readonly number[]): number[] {
+    return sum;
+  });
   const most = Math.max(...logs);
-  const weights = logs.map((log) => exp(log - most));
+  const weights = logs.map((value) => exp(value - most));
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return weights.map((weight) => weight / sum);
 }
+
+/** Gain of what no basis has. */
+export const textureGain = (keep: number, sigma: number): number =>
+  gainOf(TEXTURE_SPREAD * TEXTURE_SPREAD, keep, sigma * sigma);
+
+/**
+ * Amplitudes that the mean of the clean latents has beyond the gain of the texture, where `own` are those of the latents
+ * in one channel.
+ */
+export function shiftOf(
+  { centre, variance }: Component,
+  channel: number,
+  own: Float64Array,
+  keep: number,
+  sigma: number,
+): Float64Array {
+  const texture = textureGain(keep, sigma);
+  return own.map((value, i) => {
+    const middle = centre[channel]![i]!;
+    return middle + gainOf(variance[i]!, keep, sigma * sigma) * (value - keep * middle) - texture * value;
+  });
+}
+
+const gainOf = (variance: number, keep: number, noise: number): number =>
+  (variance * keep) / (variance * keep * keep + noise);

@@ -4,104 +4,105 @@ import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model } from "../types.js";
-import type { Colour } from "./colours.js";
-import { analyse, synthesise, type Waves, wavesOf } from "./cosines.js";
-import { type Prior, posterior, priorOf } from "./mixture.js";
-import { LAYOUTS, type Scene, sceneOf, sharesAt } from "./scene.js";
+import { addTo, type Basis, basisOf } from "./basis.js";
+import { layoutsOf } from "./landscape.js";
+import { amplitudesOf, type Component, componentOf, type Item, shiftOf, textureGain, weightsOf } from "./mixture.js";
+import { type Contents, PIGMENTS, type Scene, sceneOf } from "./scene.js";
+import type { Colour } from "./words.js";
 
-/** Number of sizes of latents whose waves stay computed. */
-const CACHED_SIZES = 8;
+/** Landscapes of which what follows from them stays computed. */
+const MOST_CACHED = 8;
 
 // decision 206
 /**
- * Makes a model without weights. Latents of a prompt are a mixture of Gaussians, one for each layout of its colours, with
- * the spectrum of natural pictures. The estimate of the clean latent, the mean of what x can have been, has a closed form. predict takes x [k * B, C, h, w] in the model's
- * units and a conditioning of k entries. `toLatent` gives the latent of a colour.
+ * Makes a model without weights. Latents of a prompt are a mixture of Gaussians, one for each layout of its landscape, whose
+ * colours vary. The estimate of the clean latent, the mean of what x can have been, has a closed form. predict takes
+ * x [k * B, C, h, w] in the model's units and a conditioning of k entries; all entries have the layouts of the first one
+ * that is of a landscape, so that guidance changes colours and not places. `toLatent` gives the latent of a colour.
  */
 export function previewModel(sampling: ModelSampling, toLatent: (colour: Colour) => readonly number[]): Model {
   const { channels } = sampling.latentFormat;
   const scenes = new WeakMap<Tensor, Scene>();
-  const priors = new WeakMap<Scene, Map<string, Prior>>();
-  const sizes = new Map<number, Waves>();
+  const bases = new Map<string, Basis[]>();
+  const components = new WeakMap<Scene, Map<readonly Basis[], Component[]>>();
 
-  const wavesFor = (cells: number): Waves => {
-    const waves = sizes.get(cells) ?? wavesOf(cells);
-    if (sizes.size >= CACHED_SIZES) sizes.clear();
-    sizes.set(cells, waves);
-    return waves;
-  };
-  const priorFor = (cond: Tensor, down: Waves, across: Waves): Prior => {
+  const sceneFor = (cond: Tensor): Scene => {
     const scene = scenes.get(cond) ?? sceneOf(cond);
     scenes.set(cond, scene);
-    const cached = priors.get(scene) ?? new Map<string, Prior>();
-    priors.set(scene, cached);
-    const size = `${down.cells} ${across.cells}`;
-    const prior =
-      cached.get(size) ?? priorOf(layoutsOf(scene, toLatent, channels, down, across), scene.spread, down, across);
-    if (cached.size >= CACHED_SIZES) cached.clear();
-    cached.set(size, prior);
-    return prior;
+    return scene;
+  };
+  const basesFor = (contents: Contents | undefined, rows: number, columns: number): Basis[] =>
+    cached(bases, JSON.stringify([contents, rows, columns]), () => layoutsOf(contents, rows, columns).map(basisOf));
+  const componentsFor = (scene: Scene, own: readonly Basis[]): Component[] => {
+    const ofScene = components.get(scene) ?? new Map<readonly Basis[], Component[]>();
+    components.set(scene, ofScene);
+    return cached(ofScene, own, () => {
+      const latents = PIGMENTS.map((name) => toLatent(scene.palette[name]));
+      const colours = Array.from({ length: channels }, (_, channel) => latents.map((latent) => latent[channel]!));
+      return own.map((basis) => componentOf(basis, colours, scene.spread));
+    });
   };
 
   const predict = async (x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> => {
     signal?.throwIfAborted();
     refuseMisfit(x, sigma, channels, cond, sampling.name);
     const [batch, , rows, columns] = fourSides("predict", x);
-    const [down, across] = [wavesFor(rows), wavesFor(columns)];
-    const out = Tensor.unfilled(x.shape);
+    const plane = rows * columns;
     const keep = isFlow(sampling) ? 1 - sigma : 1;
+    const entries = cond.map(([tensor]) => sceneFor(tensor));
+    const lead = entries.find(({ contents }) => contents !== undefined) ?? entries[0]!;
+    const own = basesFor(lead.contents, rows, columns);
+    const out = Tensor.unfilled(x.shape);
+    const perEntry = batch / cond.length;
     for (let item = 0; item < batch; item++) {
-      const [tensor] = cond[Math.floor((item * cond.length) / batch)]!;
-      const prior = priorFor(tensor, down, across);
-      estimate({ x: x.data, out: out.data, item, channels, down, across }, prior, keep, sigma);
+      const starts = Array.from({ length: channels }, (_, channel) => (item * channels + channel) * plane);
+      const scene = entries[Math.floor(item / perEntry)]!;
+      estimate(
+        { values: x.data, starts },
+        out.data,
+        [lead, scene].map((one) => componentsFor(one, own)),
+        keep,
+        sigma,
+      );
     }
     return out;
   };
   return Object.freeze({ sampling, predict });
 }
 
-interface Item {
-  readonly x: Float32Array;
-  readonly out: Float32Array;
-  readonly item: number;
-  readonly channels: number;
-  readonly down: Waves;
-  readonly across: Waves;
-}
+/** Weights below it change no byte of a picture. */
+const LEAST_WEIGHT = 1e-6;
 
-/** Writes the estimate of one item: its waves by the mixture, the rest by one gain. */
-function estimate({ x, out, item, channels, down, across }: Item, prior: Prior, keep: number, sigma: number): void {
-  const plane = down.cells * across.cells;
-  const starts = Array.from({ length: channels }, (_, channel) => (item * channels + channel) * plane);
-  const waves = starts.map((from) => analyse(x, from, down, across));
-  const { means, rest } = posterior(waves, prior, keep, sigma);
-  for (const [channel, from] of starts.entries()) {
-    for (let i = from; i < from + plane; i++) out[i] = rest * x[i]!;
-    const change = means[channel]!.map((mean, wave) => mean - rest * waves[channel]![wave]!);
-    synthesise(change, out, from, down, across);
+/** Writes the estimate of one item, whose layouts are weighed as in the components of the lead. */
+function estimate(
+  item: Item,
+  out: Float32Array,
+  [lead = [], own = lead]: readonly (readonly Component[])[],
+  keep: number,
+  sigma: number,
+): void {
+  const amplitudes = own.map((component) => amplitudesOf(item, component));
+  const weights = weightsOf(lead, amplitudes, keep, sigma);
+  const gain = textureGain(keep, sigma);
+  const cells = own[0]!.basis.planes[0]!.length;
+  for (const [channel, start] of item.starts.entries()) {
+    const sum = new Float64Array(cells);
+    for (let i = 0; i < cells; i++) sum[i] = gain * item.values[start + i]!;
+    for (const [k, component] of own.entries()) {
+      if (weights[k]! < LEAST_WEIGHT) continue;
+      const shift = shiftOf(component, channel, amplitudes[k]![channel]!, keep, sigma);
+      for (const [i, plane] of component.basis.planes.entries()) addTo(sum, plane, weights[k]! * shift[i]!);
+    }
+    out.set(sum, start);
   }
 }
 
-/** Amplitudes of the waves of each layout, by channel. */
-function layoutsOf(
-  scene: Scene,
-  toLatent: (colour: Colour) => readonly number[],
-  channels: number,
-  down: Waves,
-  across: Waves,
-): Float64Array[][] {
-  const colours = [scene.subject, scene.above, scene.below].map(toLatent);
-  return LAYOUTS.map((layout) =>
-    Array.from({ length: channels }, (_, channel) => {
-      const plane = new Float64Array(down.cells * across.cells);
-      for (let i = 0; i < plane.length; i++) {
-        const [column, row] = [i % across.cells, Math.floor(i / across.cells)];
-        const shares = sharesAt(layout, (column + 0.5) / across.cells, (row + 0.5) / down.cells);
-        plane[i] = shares.reduce((sum, share, k) => sum + share * colours[k]![channel]!, 0);
-      }
-      return analyse(plane, 0, down, across);
-    }),
-  );
+/** The value of a key, which is made where it is absent; a full map begins anew. */
+function cached<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const value = map.get(key) ?? make();
+  if (map.size >= MOST_CACHED && !map.has(key)) map.clear();
+  map.set(key, value);
+  return value;
 }
 
 function refuseMisfit(x: Tensor, sigma: number, channels: number, cond: Conditioning, name: string): void {

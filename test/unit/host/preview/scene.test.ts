@@ -1,36 +1,70 @@
 import assert from "node:assert/strict";
-import { createPreviewHost, encodePrompt } from "latentkit";
-import { sceneOf } from "#src/host/preview/scene.js";
+import { createPreviewHost, encodePrompt, type Tensor } from "latentkit";
+import { type Contents, sceneOf } from "#src/host/preview/scene.js";
+import type { Colour } from "#src/host/preview/words.js";
 
 const sceneFor = async (family: string, prompt: string) => {
   const { clip } = await createPreviewHost().loadCheckpoint(`preview-${family}.safetensors`);
-  const [[cond]] = (await encodePrompt(clip, prompt)) as [[Parameters<typeof sceneOf>[0], object]];
+  const [[cond]] = (await encodePrompt(clip, prompt)) as unknown as [[Tensor, object]];
   return sceneOf(cond);
 };
-const isWarm = ([red, , blue]: readonly [number, number, number]) => red > blue;
+const isWarm = ([red, , blue]: Colour) => red > blue + 0.2;
+const isBlue = ([red, green, blue]: Colour) => blue > red + 0.1 && blue > green + 0.1;
+const isGreen = ([red, green, blue]: Colour) => green > red && green > blue;
+const lightness = ([red, green, blue]: Colour) => red + green + blue;
+const has = ({ contents }: { contents?: Contents }) =>
+  Object.entries(contents ?? {}).flatMap(([part, isThere]) => (isThere ? [part] : []));
 
 describe("the preview model's scene", () => {
   for (const family of ["sd15", "sdxl"]) {
-    it(`takes a prompt's colours in the order of its words, ${family}`, async () => {
-      const { subject, above, below, spread } = await sceneFor(
-        family,
-        "a red house in a green forest under a blue sky",
-      );
-      assert.ok(isWarm(subject));
-      assert.ok(!isWarm(above));
-      assert.ok(below[1] > below[0] && below[1] > below[2], "green");
-      assert.equal(spread, 1);
+    it(`gives things the colours that stand before them, ${family}`, async () => {
+      const scene = await sceneFor(family, "a red fox in a green forest under a blue sky");
+      const { animal, tree, skyTop, light } = scene.palette;
+      assert.deepEqual(has(scene), ["trees", "animal"]);
+      assert.ok(isWarm(animal) && isGreen(tree) && isBlue(skyTop) && isWarm(light));
+      assert.equal(scene.spread, 1);
     });
 
-    it(`is muted and vague where no word has a colour, ${family}`, async () => {
-      const { subject, spread } = await sceneFor(family, "watermark, ugly text");
-      for (const value of subject) assert.ok(Math.abs(value - 0.5) < 0.1);
-      assert.ok(spread > 1);
+    it(`is of no landscape where a prompt is empty or names flaws, ${family}`, async () => {
+      for (const prompt of ["", "watermark, ugly text", "blurry red sky"]) {
+        const { contents, palette, spread } = await sceneFor(family, prompt);
+        assert.equal(contents, undefined);
+        for (const value of palette.skyTop) assert.ok(Math.abs(value - 0.5) < 0.1);
+        assert.ok(spread > 1);
+      }
     });
   }
 
+  it("is at night where the words are", async () => {
+    const [day, night] = [await sceneFor("sd15", "a lake"), await sceneFor("sd15", "a lake at night")];
+    assert.deepEqual([has(day), has(night)], [["water"], ["water", "stars"]]);
+    assert.ok(lightness(night.palette.skyTop) < lightness(day.palette.skyTop) / 2);
+    assert.deepEqual(has(await sceneFor("sd15", "a yellow moon over a purple sea")), ["water", "stars"]);
+  });
+
+  it("gives a colour of nothing that it knows to the light", async () => {
+    assert.ok(isGreen((await sceneFor("sd15", "a green cube")).palette.light));
+  });
+
+  it("is one of some landscapes for words that it does not know", async () => {
+    const prompts = [
+      "masterpiece",
+      "portrait of a woman",
+      "a city street",
+      "ein Haus",
+      "cat cafe",
+      "typewriter",
+      "x y z",
+    ];
+    const scenes = await Promise.all(prompts.map((prompt) => sceneFor("sd15", prompt)));
+    assert.ok(scenes.every(({ contents, spread }) => contents !== undefined && spread === 1));
+    assert.ok(new Set(scenes.map(({ palette }) => JSON.stringify(palette))).size > 2);
+    assert.deepEqual(await sceneFor("sd15", "masterpiece"), scenes[0]);
+  });
+
   it("follows the weight of a word", async () => {
-    assert.equal((await sceneFor("sd15", "a (red:1.4) cube")).spread, 1);
-    assert.ok((await sceneFor("sd15", "a (red:0.1) cube")).spread > 1);
+    const plain = await sceneFor("sd15", "a sunny meadow");
+    assert.deepEqual(has(await sceneFor("sd15", "a sunny meadow, (night:0.1)")), has(plain));
+    assert.deepEqual(has(await sceneFor("sd15", "a sunny meadow, (night:1.3)")), ["stars"]);
   });
 });
