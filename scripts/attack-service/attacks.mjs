@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { comfyAttacks } from "./comfy-attacks.mjs";
 import { get, inLanes, post } from "./http.mjs";
 import { AUTH, signed } from "./service.mjs";
+import { workAttacks } from "./work-attacks.mjs";
 
 /** As many as `streams_per_run` allows. */
 const READERS_PER_RUN = 20;
@@ -67,6 +68,7 @@ export function allAttacks() {
     },
     wakes: { attack: manyWakes },
     ...comfyAttacks(),
+    ...workAttacks(),
     senders: { attack: hostileSenders },
     waiting: {
       attack: async (service) => {

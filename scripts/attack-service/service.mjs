@@ -49,13 +49,19 @@ export default async ({ id, message }, { emit, addFile }) => {
 };
 `;
 
-export async function startService({ rendersGraph = false }) {
+/**
+ * @param {{ rendersGraph?: boolean, models?: (folder: string) => void }} attack `models` writes a folder of models for the
+ * service.
+ */
+export async function startService({ models, rendersGraph = models !== undefined }) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-attack-"));
+  models?.(join(folder, "models"));
   writeFileSync(join(folder, "agent.mjs"), AGENT);
   const config = {
     port: 0,
     store: `sqlite:${join(folder, "attack.db")}`,
     output_dir: join(folder, "out"),
+    ...(models && { models: [join(folder, "models")] }),
     // else the example graph of the package
     ...(rendersGraph ? {} : { agent: { module: join(folder, "agent.mjs") } }),
     channels: {

@@ -9,6 +9,7 @@ export const PROGRAMS = [
   "cli/reproducible/child.js",
   "host/checkpoint/host.js",
   "host/checkpoint/listing-host.js",
+  "host/checkpoint/reports/header-thread.js",
   "host/checkpoint/runtime/child.js",
   "host/checkpoint/runtime/remote/thread.js",
   "native/cuda/trial.js",
