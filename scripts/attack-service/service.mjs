@@ -50,18 +50,18 @@ export default async ({ id, message }, { emit, addFile }) => {
 `;
 
 /**
- * @param {{ rendersGraph?: boolean, models?: (folder: string) => void }} attack `models` writes a folder of models for the
- * service.
+ * @param {{ rendersGraph?: boolean, models?: (folder: string) => string }} attack `models` returns a folder of models, which
+ * it may write at the path that it gets.
  */
 export async function startService({ models, rendersGraph = models !== undefined }) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-attack-"));
-  models?.(join(folder, "models"));
+  const modelsFolder = models?.(join(folder, "models"));
   writeFileSync(join(folder, "agent.mjs"), AGENT);
   const config = {
     port: 0,
     store: `sqlite:${join(folder, "attack.db")}`,
     output_dir: join(folder, "out"),
-    ...(models && { models: [join(folder, "models")] }),
+    ...(modelsFolder && { models: [modelsFolder] }),
     // else the example graph of the package
     ...(rendersGraph ? {} : { agent: { module: join(folder, "agent.mjs") } }),
     channels: {

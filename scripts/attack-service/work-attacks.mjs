@@ -1,6 +1,7 @@
 // Attacks by what a service is there for: nodes that compute for long, pictures that are large, model files of strangers.
 import { execFileSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -13,7 +14,12 @@ const SIDE = 4096;
 const MIB = 2 ** 20;
 
 export function workAttacks() {
-  const models = (folder) => void execFileSync(process.execPath, [TINY_MODELS, folder]);
+  // making them takes longer than most attacks
+  let made;
+  const models = () => {
+    made ??= tinyModels();
+    return made;
+  };
   const computing = Object.entries(LONG_NODES).map(([name, graph]) => [
     `node-${name}`,
     { models, computes: true, attack: (service) => compute(service, graph) },
@@ -23,6 +29,13 @@ export function workAttacks() {
     views: { rendersGraph: true, prepare: uploadLarge, attack: viewLarge },
     "model-files": { models: hostileModels, attack: listModels },
   };
+}
+
+function tinyModels() {
+  const folder = mkdtempSync(join(tmpdir(), "latentkit-tiny-models-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  execFileSync(process.execPath, [TINY_MODELS, join(folder, "models")]);
+  return join(folder, "models");
 }
 
 const node = (class_type, inputs) => ({ class_type, inputs });
@@ -47,7 +60,7 @@ const LONG_NODES = {
   },
   prompt: {
     1: checkpoint("tiny-sd1"),
-    2: node("CLIPTextEncode", { clip: ["1", 1], text: "\u{1f98a}".repeat(MIB) }),
+    2: node("CLIPTextEncode", { clip: ["1", 1], text: "\u{1f98a}".repeat(1_000_000) }),
     3: node("PreviewAny", { source: ["2", 0] }),
   },
   decode: {
@@ -152,6 +165,7 @@ function hostileModels(folder) {
     closeSync(file);
   }
   writeFileSync(join(folder, "checkpoints/page.safetensors"), "<!DOCTYPE html>");
+  return folder;
 }
 
 async function listModels(service) {
