@@ -26,7 +26,8 @@ export function workAttacks() {
   ]);
   return {
     ...Object.fromEntries(computing),
-    views: { rendersGraph: true, prepare: uploadLarge, attack: viewLarge },
+    // one such picture at a time, as it is and as it is decoded
+    views: { rendersGraph: true, mostGrowth: 512 * MIB, prepare: uploadLarge, attack: viewLarge },
     "model-files": { models: hostileModels, attack: listModels },
   };
 }
