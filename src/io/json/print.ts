@@ -98,9 +98,46 @@ const SHORT: Readonly<Record<string, string>> = {
 function quote(text: string, special: RegExp): string {
   // searching is faster than replacing, and most texts need no escapes
   if (text.search(special) === -1) return `"${text}"`;
+  if (special === ON_ONE_LINE.special && text.length > LONGEST_REPLACED) return quoteLong(text);
   const escaped = text.replace(
     special,
     (char) => SHORT[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
   return `"${escaped}"`;
+}
+
+/** Longer texts are escaped unit by unit: a call for each character of a long prompt in emoji takes a second. */
+const LONGEST_REPLACED = 1000;
+const [QUOTE, BACKSLASH, U] = [0x22, 0x5c, 0x75];
+const HEX = Buffer.from("0123456789abcdef");
+/** Letter behind the backslash of each unit that has a short escape; 0 for others. */
+const LETTERS = Uint8Array.from({ length: 128 }, (_, unit) => SHORT[String.fromCharCode(unit)]?.charCodeAt(1) ?? 0);
+
+/** A text as `quote` gives it on one line, which is ASCII. */
+function quoteLong(text: string): string {
+  let length = 2;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 128 && LETTERS[unit] !== 0) length += 2;
+    else length += unit >= 32 && unit < 127 ? 1 : 6;
+  }
+  const out = Buffer.allocUnsafe(length);
+  let at = 0;
+  out[at++] = QUOTE;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    const letter = unit < 128 ? LETTERS[unit]! : 0;
+    if (letter !== 0) {
+      out[at++] = BACKSLASH;
+      out[at++] = letter;
+    } else if (unit >= 32 && unit < 127) {
+      out[at++] = unit;
+    } else {
+      out[at++] = BACKSLASH;
+      out[at++] = U;
+      for (let shift = 12; shift >= 0; shift -= 4) out[at++] = HEX[(unit >> shift) & 15]!;
+    }
+  }
+  out[at] = QUOTE;
+  return out.toString("latin1");
 }

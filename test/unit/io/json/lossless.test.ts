@@ -166,4 +166,13 @@ describe("lossless JSON", () => {
       JSON.parse(printed);
     }
   });
+
+  it("prints long texts as it prints short ones", () => {
+    const units = Array.from({ length: 0x300 }, (_, i) => String.fromCharCode(i));
+    const text = ["\u{1f98a}", "\ud800", "\udfff", "\uffff", "\u2028", "\u007f", ...units].join("");
+    const short = [...Array(text.length).keys()].map((i) => printJson(text[i]).slice(1, -1)).join("");
+    assert.equal(printJson(text.repeat(3)), `"${short.repeat(3)}"`);
+    assert.equal(printJson(text.repeat(3)).length, short.length * 3 + 2);
+    assert.deepEqual(JSON.parse(printJson(text.repeat(3))), text.repeat(3));
+  });
 });
