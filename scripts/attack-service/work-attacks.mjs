@@ -22,7 +22,7 @@ export function workAttacks() {
   };
   const computing = Object.entries(LONG_NODES).map(([name, graph]) => [
     `node-${name}`,
-    { models, computes: true, attack: (service) => compute(service, graph) },
+    { models, computes: true, attack: (service) => compute(service, graph, name === "prompt" ? "error" : "success") },
   ]);
   return {
     ...Object.fromEntries(computing),
@@ -83,8 +83,8 @@ const LONG_NODES = {
   },
 };
 
-/** Runs a graph to its end; the service has to be ready meanwhile. */
-async function compute(service, prompt) {
+/** Runs a graph to an end; the service has to be ready meanwhile. A prompt of a million signs is too long for CLIP. */
+async function compute(service, prompt, end) {
   const { status, text } = await service.post("/prompt", { prompt, client_id: "me" });
   if (status !== 200) return `the graph got status ${status}: ${text.slice(0, 200)}`;
   const { prompt_id } = JSON.parse(text);
@@ -93,7 +93,7 @@ async function compute(service, prompt) {
     if (ready.status !== 200) return `/ready got status ${ready.status}`;
     const { [prompt_id]: entry } = JSON.parse((await service.get(`/history/${prompt_id}`, [AUTH])).text);
     const { status_str } = entry?.status ?? {};
-    if (status_str === "success") return;
+    if (status_str === end) return;
     if (status_str !== undefined)
       return `the run ended as ${status_str}: ${JSON.stringify(entry.status).slice(0, 300)}`;
     await sleep(100);
