@@ -18,5 +18,5 @@ export const escapeControls = (text: string): string => text.replace(/[\p{Cc}\p{
 export const escapeWithinLines = (text: string): string =>
   text.replace(/[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, escaped);
 
-/** A text without characters that nobody sees, which would make two names look alike or end otherwise than they do. */
+/** Removes invisible characters, which could make two names look alike or hide how one ends. */
 export const withoutFormat = (text: string): string => text.replace(/\p{Cf}/gu, "");

@@ -67,7 +67,7 @@ function isMeantAsNode(key: string, value: unknown): boolean {
   return isPlainObject(value) && (Object.hasOwn(value, "class_type") || Object.hasOwn(value, "inputs"));
 }
 
-/** Sentence about entries that are no nodes; none where there are none. */
+/** Returns a sentence about entries that are not nodes, if there are any. */
 export function ignoredNotes(ignored: readonly string[]): readonly string[] {
   if (ignored.length === 0) return [];
   const named = ignored

@@ -27,7 +27,7 @@ export function fillsOf(message: string, parameters: readonly Parameter[]): Reco
   return fills;
 }
 
-/** A sentence on events before a JSON object, of whose values they are none; undefined where there are none. */
+/** Returns a warning about events before a JSON object, which has no place for them; undefined if there are none. */
 export function unusedEvents(message: string): string | undefined {
   const lines = EVENT_LINES.exec(message)?.[0];
   if (lines === undefined || readObject(message) === undefined) return undefined;

@@ -26,7 +26,7 @@ export function listedBy(folders: ModelFolders): Listing {
   };
 }
 
-/** The host's lack of abilities is no property of it that a copy takes over. */
+/** Declares that a host has no abilities; a copy of the host does not inherit that. */
 export const withoutAbilities = <Made extends Host>(host: Made): Made =>
   Object.freeze(Object.defineProperty(host, "abilities", { value: [] }));
 

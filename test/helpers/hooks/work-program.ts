@@ -4,14 +4,14 @@ import { serveWork } from "#src/service/hooks/work-threads.js";
 
 const hoard: Uint8Array[] = [];
 
-/** What a thread is to do; `running`: number of threads that are at work, and the most so far. */
+/** Work for a thread; `running`: number of threads that are at work, and the most so far. */
 export interface TestWork {
   readonly what: "answer" | "hold" | "spin" | "throw" | "exit" | "overflow" | "fill" | "double" | "hoard";
   readonly running?: SharedArrayBuffer;
   readonly bytes?: Uint8Array;
 }
 
-/** What a thread returns: its id, and each byte twice as large. */
+/** Result of a thread: its id, and each byte twice as large. */
 export interface TestDone {
   readonly threadId: number;
   readonly bytes?: Uint8Array;
