@@ -100,7 +100,11 @@ export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; ru
   return { queued: inState("queued"), running: inState("running"), lastMark: Number(rows[0]?.last_mark ?? 0) };
 }
 
-/** Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again. */
+/**
+ * Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again.
+ * A caller reads its clock before the statement, and processes differ in their clocks: the stored time is at least that
+ * of the end that the run waited for.
+ */
 export async function startRuns(
   db: Pick<Connection, "query">,
   { which, alongside = "", value, worker, leaseMs, startedAt, event }: Start,
@@ -108,8 +112,11 @@ export async function startRuns(
   const rows = await db.query(
     `WITH ${alongside} chosen AS MATERIALIZED (${which}),
      started AS (
-       UPDATE lk.runs SET state = 'running', delayed = false, started_at = $2, token = token + 1, worker = $3,
-         lease_until = clock_timestamp() + $4 * interval '1 ms',
+       UPDATE lk.runs SET state = 'running', delayed = false, token = token + 1,
+         started_at = greatest($2::bigint, created_at, (
+           SELECT finished_at FROM lk.runs AS earlier WHERE earlier.session = runs.session AND earlier.seq < runs.seq
+           ORDER BY seq DESC LIMIT 1)),
+         worker = $3, lease_until = clock_timestamp() + $4 * interval '1 ms',
          last_event = last_event + 1, event_bytes = event_bytes + $7::bigint
        FROM chosen WHERE runs.seq = chosen.seq AND runs.state = 'queued' RETURNING runs.*
      ), added AS (
@@ -195,8 +202,8 @@ export async function endRun(
   await lockSessionOf(tx, key);
   const { to, finishedAt, endedMark, error } = ending;
   const [row] = await tx.query(
-    `UPDATE lk.runs SET state = $2, finished_at = $3, ended_mark = $4, error = $5, error_code = $6, active = false,
-       lease_until = NULL
+    `UPDATE lk.runs SET state = $2, finished_at = greatest($3::bigint, started_at), ended_mark = $4, error = $5,
+       error_code = $6, active = false, lease_until = NULL
      FROM lk.sessions
      WHERE sessions.id = runs.session AND runs.id = $1 AND state = ANY($7) AND ($8::bigint IS NULL OR token = $8)
      RETURNING ${SUMMARY}, ${EVENT_COLUMNS},

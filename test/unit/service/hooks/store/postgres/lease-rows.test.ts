@@ -73,6 +73,30 @@ describe("leases of the PostgreSQL store", () => {
     assert.deepEqual(await store.claim(claim("w")), []);
   });
 
+  it("starts no run before the end that it waited for, or before its own creation, by whatever clocks", async () => {
+    const store = create();
+    await add(store, "a1", "a", { createdAt: 500 });
+    await add(store, "a2", "a", { createdAt: 600 });
+    const times = async (id: string) => {
+      const { startedAt, finishedAt } = (await store.getRun(id))!;
+      return [startedAt, finishedAt];
+    };
+    await store.claim(claim("w", { startedAt: 1000 }));
+    await store.endRun("a1", ending({ finishedAt: 2000 }), NOTHING, KEEP);
+    await store.claim(claim("v", { startedAt: 1500 }));
+    await store.endRun("a2", ending({ finishedAt: 1800 }), NOTHING, KEEP);
+    await add(store, "a3", "a", { createdAt: 3000 });
+    await store.claim(claim("w", { startedAt: 2500 }));
+    assert.deepEqual(
+      [await times("a1"), await times("a2"), await times("a3")],
+      [
+        [1000, 2000],
+        [2000, 2000],
+        [3000, null],
+      ],
+    );
+  });
+
   it("claims a delayed run and those behind it once its time has come, and by its priority then", async () => {
     const store = create();
     const now = await store.now();
