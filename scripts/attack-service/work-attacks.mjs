@@ -64,6 +64,14 @@ const LONG_NODES = {
     2: node("CLIPTextEncode", { clip: ["1", 1], text: "\u{1f98a}".repeat(1_000_000) }),
     3: node("PreviewAny", { source: ["2", 0] }),
   },
+  // as many values as a request may have, in nodes that no output needs
+  nodes: {
+    ...Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, i) => [i + 3, node("EmptyLatentImage", { ...sides(1), width: 64 })]),
+    ),
+    1: node("EmptyImage", { width: 64, height: 64, batch_size: 1, color: 255 }),
+    2: shown(["1", 0]),
+  },
   decode: {
     1: checkpoint("tiny-sd1"),
     2: node("EmptyLatentImage", { width: 2048, height: 2048, batch_size: 1 }),

@@ -70,7 +70,7 @@ export const FLOORS = {
   service: [
     "agent asset-references prompt-facts token-headers",
     "agent-graphs log message run-reporter traced-agent",
-    "fill-workflow",
+    "asked-run fill-workflow",
     "graph-agent",
     "hooks/",
     "batch/ web/",

@@ -10,7 +10,7 @@ import {
   VALUES,
 } from "../base/options.js";
 import { GRAPH_JOB_RULES, type GraphJob } from "../graph/job.js";
-import { parseJson, printJson } from "../io/json/lossless.js";
+import { parseJson, printJsonUnicode } from "../io/json/lossless.js";
 import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import { plain } from "../nodes/values.js";
 import { refuseLoss, type Strictness } from "./json-loss.js";
@@ -91,7 +91,7 @@ export function jobOf(options: JobOptions): Job {
 export function printJob(job: Job): string {
   refuseUnsendable(job);
   const { files, ...printed } = job;
-  return printJson(printed);
+  return printJsonUnicode(printed);
 }
 
 /** The job that `printJob` printed. */

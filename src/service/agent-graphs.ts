@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import { findDefinitions, type Graph, parseGraph } from "../graph/parse.js";
 import type { Surroundings } from "../graph/surroundings.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
-import { printJson } from "../io/json/lossless.js";
+import { printJsonUnicode } from "../io/json/lossless.js";
 import { defaultRegistry } from "../render/defaults.js";
 import type { Job } from "../render/job.js";
 import { refuseTargets } from "../render/refuse-wrong.js";
@@ -89,16 +89,12 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     return graph && schemaOf(graph.parameters);
   }
 
-  /** Returns a graph that came with its request. */
-  ofRequest(graph: object): AgentGraph {
-    return this.#prepare(null, graph);
-  }
-
   /** Returns the graph of a run, of which its name may mean another one by now. */
   of(run: RunGraph | undefined): AgentGraph {
     if (run === undefined) return this.#first;
-    const current = run.name === null ? undefined : this.#graphs.get(run.name);
-    return current?.run.text === run.text ? current : this.#prepare(run.name, run.text);
+    const name = run.name ?? DEFAULT;
+    const current = this.#graphs.get(name);
+    return current?.run.text === run.text ? current : this.#prepare(name, run.text);
   }
 
   get #first(): AgentGraph {
@@ -109,15 +105,19 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     return new Map([...sources].map(([name, { graph }]) => [name, this.#prepare(name, graph)]));
   }
 
-  #prepare(name: string | null, source: string | object): AgentGraph {
+  #prepare(name: string, source: string | object): AgentGraph {
     const { registry, setup, targets } = this.#context;
     const graph = parseGraph(source, this.#context);
-    // a graph that came with its request has nodes of its own
-    if (name !== null) refuseTargets(graph, targets);
+    refuseTargets(graph, targets);
     // nodes of a setup module exist in the threads alone
     if (setup === undefined) findDefinitions(graph, registry ?? defaultRegistry);
     const parameters = this.#parametersOf(graph);
-    return { run: { name, text: printJson(graph.prompt) }, prompt: graph.prompt, notes: graph.notes, parameters };
+    return {
+      run: { name, text: printJsonUnicode(graph.prompt) },
+      prompt: graph.prompt,
+      notes: graph.notes,
+      parameters,
+    };
   }
 
   /**

@@ -57,7 +57,7 @@ export interface AgentGraphs {
   /** Folder of uploaded bytes, which graphs that came with their requests refer to. */
   readonly assetsDir: string;
   /** Checks a graph that came with its request, or the part that `targets` need. Its assets exist. */
-  validate(text: string, targets?: readonly string[]): Promise<Validation>;
+  validate(graph: object, targets?: readonly string[]): Promise<Validation>;
   /** Names of the node classes. */
   classes(): readonly string[];
   /** Describes a node class as ComfyUI does; undefined for an unknown one. */

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import type { FilesByName } from "../io/files/input-text.js";
-import { cloneJson, isPlainObject, keysInOrder, parseJson, printJson } from "../io/json/lossless.js";
+import { cloneJson, isPlainObject, keysInOrder, parseJson, printJsonUnicode } from "../io/json/lossless.js";
 
 /** Marks an object in the place of a file's name as a reference to an asset. */
 const ASSET = "core/ASSET";
@@ -46,13 +46,13 @@ export const reference = (info: ReferenceInfo): object => ({ __type: ASSET, info
  * the bytes by these names. Fails with file.not-found.
  */
 export async function readAssets(
-  text: string,
+  graph: Readonly<Record<string, unknown>>,
   { assetsDir, mostBytes }: { assetsDir: string; mostBytes: number },
 ): Promise<{ graph: Record<string, unknown>; files: FilesByName }> {
   const files: Record<string, Uint8Array> = Object.create(null);
   const hashes = new Map<string, unknown>();
   let left = mostBytes;
-  const graph = await replaceReferences(parseJson(text) as Record<string, unknown>, async (info) => {
+  const named = await replaceReferences(graph, async (info) => {
     const path = blobPath(assetsDir, info?.hash);
     if (path === undefined) throw new LatentkitError("file.not-found", "The graph refers to an asset without a hash.");
     const name = nameOf(info ?? {}, hashes);
@@ -62,14 +62,14 @@ export async function readAssets(
     files[name] = bytes;
     return name;
   });
-  return { graph, files };
+  return { graph: named, files };
 }
 
 /** A graph's text with the names of its assets, as those who wrote it have for them. */
 export async function nameAssets(text: string): Promise<string> {
   if (!mayReferToAssets(text)) return text;
   const hashes = new Map<string, unknown>();
-  return printJson(
+  return printJsonUnicode(
     await replaceReferences(parseJson(text) as Record<string, unknown>, async (info) => nameOf(info ?? {}, hashes)),
   );
 }

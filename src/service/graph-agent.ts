@@ -22,12 +22,11 @@ import { ModelThread } from "../render/threads/model-thread.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
-import type { Agent, AgentGraphs, RunGraph } from "./agent.js";
+import type { Agent, AgentGraphs, AgentRun, RunGraph } from "./agent.js";
 import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
-import { mayReferToAssets, readAssets } from "./asset-references.js";
+import { type AskedRun, assetsOf, namedRun, postedRun } from "./asked-run.js";
 import { fillWorkflow } from "./fill-workflow.js";
-import { fillsOf, unusedEvents } from "./message.js";
-import { readPromptFacts } from "./prompt-facts.js";
+import { fillsOf } from "./message.js";
 import { createReporter } from "./run-reporter.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
@@ -76,9 +75,6 @@ interface Renderer {
   close(): Promise<void>;
 }
 
-/** Most bytes of the assets of one graph: they are in memory while it is rendered. */
-const MOST_ASSET_BYTES = 256 * 1024 * 1024;
-
 /**
  * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, preview, node_done,
  * image (file for other files), warning and node_error; its response is the list of files as JSON. Throws where a graph cannot
@@ -110,36 +106,20 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
   const renderer = createRenderer(job, options, models);
 
   const assetsDir = join(outputDir, "assets");
-  const graphOf = async (graph: RunGraph | undefined) => {
-    if (graph?.name !== null || !mayReferToAssets(graph.text)) return { graph: named.of(graph), files: undefined };
-    const read = await readAssets(graph.text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
-    return { graph: named.ofRequest(read.graph), files: read.files };
-  };
+  const askedOf = ({ graph, message }: AgentRun): AskedRun | Promise<AskedRun> =>
+    graph?.name === null
+      ? postedRun(graph.text, message, { assetsDir, extraPnginfo: job.extraPnginfo })
+      : namedRun(named.of(graph), message);
 
   const agent: Agent = async (run, context) => {
     // a worker that was lost may still write: the next one never shares its folder
     const folder = join(outputDir, "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
-    const { graph, files } = await graphOf(run.graph);
-    const facts = run.graph?.name === null ? readPromptFacts(run.message) : undefined;
-    const reporter = createReporter(graph.prompt, { outputDir, folder, isForComfy: facts !== undefined }, context);
-    const set = run.graph?.name === null ? {} : fillsOf(run.message, graph.parameters);
+    const { text, prompt, isForComfy, warnings, job: ownJob } = await askedOf(run);
+    const reporter = createReporter(prompt, { outputDir, folder, isForComfy }, context);
     const { signal } = context;
-    const asked: Job | undefined = facts && {
-      partial: true,
-      partialExecutionTargets: facts.targets,
-      extraPnginfo: { ...job.extraPnginfo, ...facts.extraPnginfo },
-    };
-    // the next message is another one: results that follow from this one would only fill the cache
-    const own: Job = {
-      ...{ ...job, set, passing: Object.keys(set), outputDir: folder },
-      // the nodes that are wanted, and the files at hand, are those of the agent's graphs
-      ...(run.graph?.name === null && { targets: undefined, files }),
-      ...asked,
-    };
-    const unused = run.graph?.name === null ? undefined : unusedEvents(run.message);
-    for (const message of [...graph.notes, ...(unused === undefined ? [] : [unused])])
-      context.emit("warning", { node: null, message });
-    const outcome = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
+    const own: Job = { ...job, ...ownJob, outputDir: folder };
+    for (const message of warnings) context.emit("warning", { node: null, message });
+    const outcome = await renderer.render(text, own, { signal, onEvent: reporter.onEvent });
     if (outcome.status !== "success") await removeUnfinished(folder);
     const result = resultOf(outcome, signal, "The agent was closed.");
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
@@ -147,8 +127,8 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
   };
   const nodes = registry ?? defaultRegistry;
   const { host = models === undefined ? defaultHost : withoutPrompts(models.listing) } = options;
-  const validate = async (text: string, targets?: readonly string[]): Promise<Validation> => {
-    const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+  const validate = async (posted: object, targets?: readonly string[]): Promise<Validation> => {
+    const { graph, files } = await assetsOf(posted, assetsDir);
     await host.refresh?.();
     const { inputDir, allowNetwork, classAliases } = job;
     // nodes of a setup module exist in the threads alone
@@ -178,8 +158,8 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
     toApi: (graph) => apiGraph(graph, { registry, classAliases }),
     fill: (graph, values) => fillWorkflow(graph, values, { registry: nodes, classAliases }),
     // one after the other: each holds its assets
-    validate: (text, targets) => {
-      const result = turn.then(() => validate(text, targets));
+    validate: (graph, targets) => {
+      const result = turn.then(() => validate(graph, targets));
       turn = result.catch(() => undefined);
       return result;
     },

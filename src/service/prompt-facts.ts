@@ -1,4 +1,4 @@
-import { isPlainObject, parseJson, printJson } from "../io/json/lossless.js";
+import { isPlainObject, parseJson, printJsonUnicode } from "../io/json/lossless.js";
 
 /** Facts of a prompt of ComfyUI's classic API beside its graph. Its run keeps them as its message. */
 export interface PromptFacts {
@@ -15,7 +15,7 @@ export interface PromptFacts {
 }
 
 /** Message of a prompt's run: one line of JSON, with every digit. */
-export const printPromptFacts = (facts: PromptFacts): string => printJson({ ...facts });
+export const printPromptFacts = (facts: PromptFacts): string => printJsonUnicode({ ...facts });
 
 /** Facts that a message holds; undefined for a message of another kind. */
 export function readPromptFacts(message: string): PromptFacts | undefined {

@@ -1,7 +1,7 @@
 // JSON that keeps every digit, from the file to the PNG's text chunk.
 export { freezeJson, isFrozenJson, recall } from "./frozen.js";
 export { type ParseOptions, parseJson } from "./parse.js";
-export { printJson, printJsonPretty, printNonFinite, pythonNumber } from "./print.js";
+export { printJson, printJsonPretty, printJsonUnicode, printNonFinite, pythonNumber } from "./print.js";
 export {
   cloneJson,
   HOSTILE_KEYS,

@@ -24,10 +24,16 @@ export function parseJson(text: string, options: ParseOptions = {}): unknown {
   return new Parser(text, Math.min(options.maxDepth ?? MAX_DEPTH, MAX_DEPTH), options).document();
 }
 
-const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them inside strings
 const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them inside strings
+const ESCAPED_OR_CONTROL = /[\\\u0000-\u001f]/;
+const [ZERO, NINE] = [0x30, 0x39];
+/** Digits that any safe integer has at least. */
+const SAFE_DIGITS = 15;
+/** Units that follow the digits of a number that is no integer. */
+const FRACTION: ReadonlySet<number> = new Set([0x2e, 0x45, 0x65]);
 /** By their first letters: a large header has no word but thousands of numbers. */
 const WORDS: ReadonlyMap<string | undefined, readonly [word: string, value: unknown]> = new Map([
   ["t", ["true", true]],
@@ -62,9 +68,9 @@ class Parser {
   }
 
   document(): unknown {
-    this.skip(SPACE);
+    this.space();
     const value = this.value(0);
-    this.skip(SPACE);
+    this.space();
     if (this.at < this.text.length) throw this.unexpected("the end of the text");
     return value;
   }
@@ -72,6 +78,8 @@ class Parser {
   private value(depth: number): unknown {
     const char = this.text[this.at];
     if (char === '"') return this.string();
+    const integer = this.shortInteger();
+    if (integer !== undefined) return integer;
     if (char === "{" || char === "[") {
       if (depth >= this.maxDepth) throw this.failure(`nesting is deeper than ${this.maxDepth} levels`);
       return char === "{" ? this.object(depth) : this.list(depth);
@@ -88,7 +96,7 @@ class Parser {
     const object: Record<string, unknown> = {};
     const keys: string[] = [];
     this.at++;
-    this.skip(SPACE);
+    this.space();
     if (this.takes("}")) return object;
     for (;;) {
       if (this.text[this.at] !== '"') throw this.unexpected("a key in double quotes");
@@ -98,15 +106,15 @@ class Parser {
         this.at = start;
         throw this.failure(`the key ${JSON.stringify(key)} ${HOSTILE_KEYS.has(key) ? "is refused" : "is there twice"}`);
       }
-      this.skip(SPACE);
+      this.space();
       if (!this.takes(":")) throw this.unexpected('":"');
-      this.skip(SPACE);
+      this.space();
       object[key] = this.value(depth + 1);
       keys.push(key);
-      this.skip(SPACE);
+      this.space();
       if (this.takes("}")) break;
       if (!this.takes(",")) throw this.unexpected('"," or "}"');
-      this.skip(SPACE);
+      this.space();
     }
     rememberOrder(object, keys);
     return object;
@@ -115,18 +123,24 @@ class Parser {
   private list(depth: number): unknown[] {
     const list: unknown[] = [];
     this.at++;
-    this.skip(SPACE);
+    this.space();
     if (this.takes("]")) return list;
     for (;;) {
       list.push(this.value(depth + 1));
-      this.skip(SPACE);
+      this.space();
       if (this.takes("]")) return list;
       if (!this.takes(",")) throw this.unexpected('"," or "]"');
-      this.skip(SPACE);
+      this.space();
     }
   }
 
   private string(): string {
+    const end = this.text.indexOf('"', this.at + 1);
+    const plain = this.text.slice(this.at + 1, Math.max(end, this.at + 1));
+    if (end > 0 && !ESCAPED_OR_CONTROL.test(plain)) {
+      this.at = end + 1;
+      return plain;
+    }
     const start = this.at++;
     let value = this.skip(PLAIN_TEXT);
     if (this.takes('"')) return value;
@@ -158,6 +172,20 @@ class Parser {
     }
   }
 
+  /** A whole number of few digits, as most numbers of a graph are; undefined for anything else. */
+  private shortInteger(): number | undefined {
+    let at = this.at;
+    let value = 0;
+    for (let unit = this.text.charCodeAt(at); unit >= ZERO && unit <= NINE; unit = this.text.charCodeAt(++at)) {
+      value = value * 10 + unit - ZERO;
+    }
+    const digits = at - this.at;
+    const isShort = digits > 0 && digits <= SAFE_DIGITS && (digits === 1 || this.text.charCodeAt(this.at) !== ZERO);
+    if (!isShort || FRACTION.has(this.text.charCodeAt(at))) return undefined;
+    this.at = at;
+    return value;
+  }
+
   private number(): number | bigint | NumberLiteral {
     const digits = this.skip(NUMBER);
     if (digits === "") throw this.noValue();
@@ -173,6 +201,14 @@ class Parser {
     const match = pattern.exec(this.text)?.[0] ?? "";
     this.at += match.length;
     return match;
+  }
+
+  private space(): void {
+    for (;;) {
+      const unit = this.text.charCodeAt(this.at);
+      if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return;
+      this.at++;
+    }
   }
 
   private takes(word: string): boolean {

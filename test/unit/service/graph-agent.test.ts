@@ -476,12 +476,12 @@ describe("createGraphAgent", () => {
     const graph = checkpoint("tiny-sd1.safetensors");
     const agent = open(graph, { models });
     assert.ok(agent.graphs.models("checkpoints")?.includes("tiny-sd1.safetensors"));
-    assert.equal((await agent.graphs.validate(JSON.stringify(graph))).ok, true);
+    assert.equal((await agent.graphs.validate(graph)).ok, true);
     const { state, last } = await serve(graph, { models }).run("{}");
     assert.equal(state, "failed");
     assert.match(String(last.error), /pickled\.pt/);
     const other = { ...graph, 1: checkpoint("tiny-sd11.safetensors")[1] };
-    const { ok, nodeErrors } = await agent.graphs.validate(JSON.stringify(other));
+    const { ok, nodeErrors } = await agent.graphs.validate(other);
     assert.equal(ok, false);
     assert.match(JSON.stringify(nodeErrors), /tiny-sd1\.safetensors/);
     const live = { host: createPreviewHost() };

@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../base/errors.js";
-import { printJson } from "../../../io/json/lossless.js";
+import { printJsonUnicode } from "../../../io/json/lossless.js";
 import type { AgentGraphs } from "../../agent.js";
 import { mayReferToAssets, reference, replaceReferences } from "../../asset-references.js";
 import { HookError } from "../hook-error.js";
@@ -52,10 +53,14 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     const text = decodeJson(await readBodyBytes(req, call.res, bodyLimits));
     const key = readIdempotencyKey(req, undefined);
     const { workflow, inputs, webhookUrl } = readSubmission(text, req.headers["user-agent"], reserved);
+    // a large graph takes a tenth of a second at each step: other requests have their turn in between
+    await nextTurn();
     const filled = inputs === undefined ? workflow : fill(parts.graphs, workflow, inputs);
-    const graph = { name: null, text: printJson(await withHashes(parts, filled)) };
+    const completed = await withHashes(parts, filled);
+    await nextTurn();
+    const graph = { name: null, text: printJsonUnicode(completed) };
     // a front end has no models, and cannot tell which of their names are right
-    if (context.rendersHere) await validate(parts.graphs, graph.text);
+    if (context.rendersHere) await validate(parts.graphs, completed, graph.text);
     const sessionKey = `${webhookUrl === undefined ? "comfy:" : prefixOf(webhookUrl)}${context.newId()}`;
     const started = await runs.start({
       ...{ origin: "comfy", message: "", sessionKey, graph, traceparent: traceparentOf(req) },
@@ -149,9 +154,9 @@ function orUndefined(error: unknown): undefined {
   throw error;
 }
 
-async function validate(graphs: AgentGraphs, text: string): Promise<void> {
+async function validate(graphs: AgentGraphs, graph: object, text: string): Promise<void> {
   try {
-    refuseInvalid(await graphs.validate(text));
+    refuseInvalid(await graphs.validate(graph));
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     throw refusal(

@@ -7,6 +7,7 @@ import {
   parseJson,
   printJson,
   printJsonPretty,
+  printJsonUnicode,
   pythonNumber,
 } from "#src/io/json/lossless.js";
 import { seededInts } from "../../../helpers/seeded.js";
@@ -118,6 +119,8 @@ describe("lossless JSON", () => {
       printJsonPretty({ a: [1, { b: "é" }], c: [] }),
       '{\n    "a": [\n        1,\n        {\n            "b": "é"\n        }\n    ],\n    "c": []\n}',
     );
+    // halves of pairs would be lost in UTF-8
+    assert.equal(printJsonUnicode({ é: ["🦊\n", "\ud83e", 1e-7] }), '{"é": ["🦊\\n", "\\ud83e", 1e-07]}');
     const cyclic: unknown[] = [];
     cyclic.push(cyclic);
     assert.throws(() => printJson(cyclic), LatentkitError);
@@ -165,6 +168,14 @@ describe("lossless JSON", () => {
       assert.equal(printJson(parseJson(printed)), printed);
       JSON.parse(printed);
     }
+  });
+
+  it("tells whole numbers of few digits from all others", () => {
+    assert.deepEqual(parseJson("[0, 7, 999999999999999, 1234567890123456789, 12e3, 1.50]"), [
+      ...[0, 7, 999999999999999, 1234567890123456789n],
+      ...[new NumberLiteral("12e3"), new NumberLiteral("1.50")],
+    ]);
+    for (const text of ["01", "00", "1 2", "-", "1x"]) refused(text, /./);
   });
 
   it("prints long texts as it prints short ones", () => {

@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../../base/errors.js";
 import type { Validation } from "../../../../graph/validate.js";
-import { isPlainObject, printJson } from "../../../../io/json/lossless.js";
+import { isPlainObject, printJson, printJsonUnicode } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { arrivalLimits } from "../../http/arrival.js";
 import { decodeJson, readBodyBytes } from "../../http/body.js";
@@ -36,9 +37,14 @@ export function promptRoutes(
     const limits = { ...startBodyLimits(context), maxBytes, takesAnyType: true };
     const text = decodeJson(await readBodyBytes(req, res, limits));
     const { graph, promptId, ...request } = readPromptRequest(text, graphs);
-    const graphText = printJson(await names.resolve(graph));
-    const { outputs, nodeErrors } = await check(graph, graphText, request);
+    // a large graph takes a tenth of a second at each step: other requests have their turn in between
+    await nextTurn();
+    const resolved = await names.resolve(graph);
+    await nextTurn();
+    const { outputs, nodeErrors } = await check(resolved, request);
+    await nextTurn();
     const id = promptId ?? context.newId();
+    const graphText = printJsonUnicode(resolved);
     const own = { id, isOwnId: promptId !== undefined, graphText, outputs, tokenId, traceparent: traceparentOf(req) };
     const { number } = await prompts.start({ ...request, ...own });
     void publisher.follow(id, request.clientId, res);
@@ -47,12 +53,11 @@ export function promptRoutes(
 
   const check = async (
     graph: Record<string, unknown>,
-    text: string,
     { targets }: Pick<PromptRequest, "targets">,
   ): Promise<{ outputs: readonly string[]; nodeErrors: Record<string, unknown> }> => {
     // a front end has no models, and cannot tell which of their names are right
     if (!context.rendersHere) return { outputs: targets ?? outputsOf(graph), nodeErrors: {} };
-    const validation = await validated(text, targets);
+    const validation = await validated(graph, targets);
     const nodeErrors = nodeErrorsJson(validation.nodeErrors);
     // nodes of a setup module are known in its threads alone
     if (validation.ok)
@@ -70,9 +75,9 @@ export function promptRoutes(
     if (description !== undefined) known.set(classType, description.output_node);
     return known.get(classType) ?? false;
   };
-  const validated = async (text: string, targets: readonly string[] | null): Promise<Validation> => {
+  const validated = async (graph: object, targets: readonly string[] | null): Promise<Validation> => {
     try {
-      return await graphs.validate(text, targets ?? undefined);
+      return await graphs.validate(graph, targets ?? undefined);
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       throw refusal("invalid_prompt", error.message);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { printJson } from "../../../../io/json/lossless.js";
+import { printJsonUnicode } from "../../../../io/json/lossless.js";
 import { nameAssets } from "../../../asset-references.js";
 import { printPromptFacts, readPromptFacts } from "../../../prompt-facts.js";
 import { HookError } from "../../hook-error.js";
@@ -231,7 +231,7 @@ export class Prompts {
     budget.left -= (run.graph?.text.length ?? 0) + run.message.length;
     const isShown = budget.left >= 0;
     const graph = isShown ? await nameAssets(run.graph?.text ?? "{}") : "{}";
-    const texts = isShown ? printJson(facts.extraPnginfo) : "{}";
+    const texts = isShown ? printJsonUnicode(facts.extraPnginfo) : "{}";
     const client = facts.clientId === "" ? "" : `,"client_id":${JSON.stringify(facts.clientId)}`;
     const number = numberOf(run, facts.isFront);
     return `[${number},"${id}",${graph},{"extra_pnginfo":${texts}${client}},${JSON.stringify(facts.outputs)}]`;
