@@ -25,7 +25,7 @@ namespace {
 Napi::Object Init(Napi::Env env, Napi::Object core) {
   const Exports exports{core, Napi::Object::New(env)};
   for (const auto fill :
-       {ExportRuntime, ExportLock, ExportNoise, ExportSampling, ExportElementary, ExportTensors, ExportImages,
+       {ExportRuntime, ExportSystem, ExportNoise, ExportSampling, ExportElementary, ExportTensors, ExportImages,
         ExportPngEncode, ExportPngDecode, ExportPngFilter, ExportCudaMemory, ExportFilters})
     fill(exports);
   core.Set("cuda", exports.cuda);

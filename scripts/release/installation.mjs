@@ -69,6 +69,7 @@ function costs({ scratch, options, files, env }) {
 }
 
 function checkOwn(project, env) {
+  checkInstallScripts(project);
   const node = (...args) => run(process.execPath, args, project, env);
   checkBuildTools(project);
   checkModule(node);
@@ -117,6 +118,20 @@ function hashesOf(folder) {
   return Object.fromEntries(files.map((file) => [file.name, hash(file)]));
 }
 
+/** pnpm and bun report each package whose install script they did not run. */
+function checkInstallScripts(project) {
+  const folder = join(project, "node_modules");
+  const manifests = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>
+    /(?:^|[\\/])node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+[\\/]package\.json$/.test(join("node_modules", path)),
+  );
+  const withScripts = manifests.filter((path) => {
+    const { scripts = {} } = JSON.parse(readFileSync(join(folder, path), "utf8"));
+    return ["preinstall", "install", "postinstall"].some((name) => name in scripts);
+  });
+  assert.ok(manifests.length > 20, "no packages were found");
+  assert.deepEqual(withScripts, [], "packages with install scripts");
+}
+
 /** Tools of a build from source are not installed; who builds is told to install them. */
 function checkBuildTools(project) {
   for (const name of ["cmake-js", "node-addon-api"])
@@ -139,10 +154,10 @@ function checkModule(node) {
   assert.equal(node("-p", 'typeof require("latentkit/testing").expectRender').trim(), "function");
 }
 
-/** The commands of README.md's first picture, word by word, but for those that need a registry. */
+/** The commands of README.md up to its first picture, word by word, but for those that need a registry. */
 function checkReadme(project, env) {
   const readme = readFileSync(join(root, "README.md"), "utf8");
-  const section = readme.slice(readme.indexOf("\n## First picture\n"), readme.indexOf("\n## In a program\n"));
+  const section = readme.slice(0, readme.indexOf("\n## In a program\n"));
   const blocks = [...section.matchAll(/(?:^<!-- (not run)[^\n]*\n)?^```bash\n([\s\S]*?)^```$/gm)].flatMap(
     ([, isNotRun, code]) => (isNotRun === undefined ? [code] : []),
   );

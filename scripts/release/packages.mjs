@@ -70,8 +70,9 @@ export function writePlatformPackages({ root, platform, binaries, folder }) {
     const description = `${what} of latentkit for ${platform}.`;
     // preferUnplugged: Yarn must unzip what the system loads
     const rest = { license, engines, preferUnplugged: true };
+    const dependencies = name === cuda.name ? driverAccess(root, platform) : undefined;
     const machine = Object.fromEntries(Object.entries(PLATFORMS[platform]).map(([key, value]) => [key, [value]]));
-    writeManifest(own, { name: `@latentkit/${name}`, version, description, author, ...rest, ...machine });
+    writeManifest(own, { name: `@latentkit/${name}`, version, description, author, ...rest, ...machine, dependencies });
     writeFileSync(
       join(own, "README.md"),
       `# @latentkit/${name}\n\n${description} npm installs it with latentkit; a program imports \`latentkit\`.\n`,
@@ -80,9 +81,16 @@ export function writePlatformPackages({ root, platform, binaries, folder }) {
   });
 }
 
+/** koffi's compiled part for a platform, by which the driver is asked for its devices: it needs no install script. */
+function driverAccess(root, platform) {
+  const { os, cpu } = PLATFORMS[platform];
+  return { [`@koromix/koffi-${os}-${cpu}`]: manifestOf(root).optionalDependencies.koffi };
+}
+
 /**
  * Writes latentkit's own package, which names the packages of platforms as optional dependencies of its version. The
- * checkout's manifest does not: what is not published yet cannot be locked.
+ * checkout's manifest does not: what is not published yet cannot be locked. What the checkout has as optional dependencies
+ * are optional peers here: their install scripts would be run, or reported, for everybody.
  * @param {{ root: string, folder: string, packages: readonly string[] }} options packages: names with their scope
  */
 // decision 290
@@ -99,8 +107,15 @@ export async function writeMainPackage({ root, folder, packages }) {
   await bundle({ dist: join(own, "dist"), exported: exported.map((path) => path.replace("./dist/", "")) });
   await writeInlined({ root, own });
   const platforms = Object.fromEntries(packages.map((name) => [name, manifest.version]));
-  const optionalDependencies = { ...manifest.optionalDependencies, ...platforms };
-  writeManifest(own, { ...manifest, optionalDependencies, bundleDependencies: INLINED });
+  const peers = Object.entries(manifest.optionalDependencies).map(([name, version]) => [name, `^${version}`]);
+  const optional = peers.map(([name]) => [name, { optional: true }]);
+  writeManifest(own, {
+    ...manifest,
+    optionalDependencies: platforms,
+    peerDependencies: { ...manifest.peerDependencies, ...Object.fromEntries(peers) },
+    peerDependenciesMeta: { ...manifest.peerDependenciesMeta, ...Object.fromEntries(optional) },
+    bundleDependencies: INLINED,
+  });
   return own;
 }
 

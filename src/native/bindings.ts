@@ -17,6 +17,13 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /** Takes flock's exclusive lock of an open file without waiting. Returns 0, or the system's error number; ENOSYS on Windows. */
   lockFile(fd: number): number;
+  /**
+   * Gives free pages of the heap back to the system. glibc keeps a gigabyte and more of a released session, and half as
+   * much again as a folded session needs after it was loaded in the place of another one; elsewhere it does nothing.
+   */
+  trimHeap(): void;
+  /** On Linux, has the system kill this process when its parent ends, even in the middle of a call. */
+  dieWithParent(): void;
 
   /** Bytes of a generator's state; the caller owns it. */
   readonly mtStateBytes: number;

@@ -1,4 +1,7 @@
+import { createRequire } from "node:module";
 import { loadKoffi } from "../base/lazy-packages.js";
+import { packageRoot } from "../base/package.js";
+import { packageFile, platformPackage } from "./platform-package.js";
 
 /** One CUDA device as the driver describes it. */
 export interface CudaDevice {
@@ -51,11 +54,17 @@ type Driver = ReturnType<typeof bind> & { readonly library: string };
 /** koffi, or why it does not load. */
 function tryKoffi(): Koffi | string {
   try {
-    return loadKoffi();
+    return packagedKoffi() ?? loadKoffi();
   } catch (error) {
     const [cause] = messageOf(error).split("\n");
     return `koffi, which asks the CUDA driver for its devices, does not load (${cause}): run "npm install koffi".`;
   }
+}
+
+/** koffi's compiled part, which the CUDA package depends on: koffi itself has an install script, which pnpm and bun report. */
+function packagedKoffi(): Koffi | undefined {
+  const manifest = packageFile(packageRoot, `${platformPackage()}-cuda`, "package.json");
+  return manifest && createRequire(manifest)(`@koromix/koffi-${process.platform}-${process.arch}`);
 }
 
 /** The bound driver, or why there is none. */

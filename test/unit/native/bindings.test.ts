@@ -36,6 +36,8 @@ const CORE: All<NativeBindings> = {
   threads: true,
   setThreads: true,
   lockFile: true,
+  trimHeap: true,
+  dieWithParent: true,
   mtStateBytes: true,
   mtSeed: true,
   mtNormals: true,

@@ -85,8 +85,10 @@ describe("scripts/release", () => {
   });
 
   it("makes a package of the CUDA library where there is one", () => {
-    const names = write("linux-x64", ["latentkit.node", "latentkit_cuda.so"]).map(({ name }) => name);
-    assert.deepEqual(names, ["@latentkit/linux-x64", "@latentkit/linux-x64-cuda"]);
+    const [core, cuda] = write("linux-x64", ["latentkit.node", "latentkit_cuda.so"]);
+    assert.deepEqual([core!.name, cuda!.name], ["@latentkit/linux-x64", "@latentkit/linux-x64-cuda"]);
+    // koffi itself has an install script
+    assert.deepEqual([core!.dependencies, Object.keys(cuda!.dependencies!)], [undefined, ["@koromix/koffi-linux-x64"]]);
   });
 
   it("refuses a platform's package that is too large, lacks a licence, or runs a script", () => {

@@ -1,5 +1,5 @@
 // A program: runs sessions of ONNX Runtime for its parent, which kills it to stop a run. It ends with its parent.
-import { loadLibC } from "./libc.js";
+import { loadNative } from "../../../native/load.js";
 import { OnnxSession } from "./onnx-session.js";
 import {
   bytesOf,
@@ -19,8 +19,8 @@ const end = () => process.kill(process.pid, "SIGKILL");
 process.once("disconnect", end);
 // a terminal or a service manager signals the whole group; the parent decides about the runs
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-const libc = loadLibC();
-libc?.dieWithParent();
+const native = loadNative();
+native.dieWithParent();
 // the parent may have ended before that call
 if (process.ppid !== Number(process.argv[2])) end();
 
@@ -44,13 +44,13 @@ class Server {
         case "create": {
           const session = await OnnxSession.create(this.ort, this.#take(request.model), request.options);
           this.#sessions.set(request.session, session);
-          libc?.trimHeap();
+          native.trimHeap();
           return { type: "created", ports: session.ports };
         }
         case "release":
           await this.#sessions.get(request.session)?.release();
           this.#sessions.delete(request.session);
-          libc?.trimHeap();
+          native.trimHeap();
           break;
         case "forget":
           for (const id of request.values) this.received.drop(id);

@@ -1,0 +1,54 @@
+// Calls of the operating system that Node does not offer.
+#include <cerrno>
+#ifndef _WIN32
+#include <sys/file.h>
+#endif
+#ifdef __linux__
+#include <sys/prctl.h>
+
+#include <csignal>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "args.h"
+#include "operations.h"
+
+namespace latentkit {
+namespace {
+
+// The system keeps the lock with the open file, so that a process that is killed leaves none behind.
+Napi::Value LockFile(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  [[maybe_unused]] const int fd = static_cast<int>(a.integer(0, "fd", 0, INT32_MAX));
+#ifdef _WIN32
+  const int error = ENOSYS;
+#else
+  const int error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+#endif
+  return Napi::Number::New(info.Env(), error);
+}
+
+// glibc keeps what was freed in the middle of its heap.
+Napi::Value TrimHeap(const Napi::CallbackInfo &info) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  return info.Env().Undefined();
+}
+
+Napi::Value DieWithParent(const Napi::CallbackInfo &info) {
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  return info.Env().Undefined();
+}
+
+}  // namespace
+
+void ExportSystem(const Exports &exports) {
+  SetAll(exports.core, {{"lockFile", LockFile}, {"trimHeap", TrimHeap}, {"dieWithParent", DieWithParent}});
+}
+
+}  // namespace latentkit
