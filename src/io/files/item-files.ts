@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import type { OutputFiles } from "./output-files.js";
 import { type Ending, makeFolder } from "./output-path.js";
-import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
+import { type Disk, freeDisk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 
 /** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
 export interface ItemNames {
@@ -72,7 +72,7 @@ export class ItemFiles implements OutputFiles {
 
   constructor(
     private readonly names: ItemNames,
-    private readonly disk: Disk = promises,
+    private readonly disk: Disk = freeDisk,
   ) {
     this.own = new Set(names.own);
   }

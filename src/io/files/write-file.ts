@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants, promises } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
+import { syncFile } from "./sync.js";
 
 /** Methods of an open file that writing uses. */
 export interface OpenFile {
@@ -12,13 +13,22 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-/** File system calls that writing uses: those of Node's promises, or equivalents. */
+/** File system calls that writing uses: `freeDisk`, or equivalents. */
 export interface Disk {
   open(path: string, flags: string | number): Promise<OpenFile>;
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   rm(path: string, options: { force: boolean }): Promise<void>;
 }
+
+/** The disk by Node's promises. */
+export const freeDisk: Disk = {
+  ...promises,
+  open: async (path, flags) => {
+    const file = await promises.open(path, flags);
+    return Object.assign(file, { sync: () => syncFile(file) });
+  },
+};
 
 /** End of the names of temporary files, never of a result. */
 export const TEMPORARY_SUFFIX = ".tmp";
@@ -58,7 +68,7 @@ export async function writeNew(
   folder: string,
   bytes: Uint8Array,
   nameAt: (attempt: number) => string,
-  disk: Disk = promises,
+  disk: Disk = freeDisk,
 ): Promise<string> {
   return withTemporary(folder, bytes, nameAt(0), disk, (temporary) => takeFirst(temporary, folder, nameAt, disk));
 }
@@ -89,7 +99,7 @@ export async function writeLinked(
   bytes: Uint8Array,
   temporary: string,
   nameAt: (attempt: number) => string,
-  disk: Disk = promises,
+  disk: Disk = freeDisk,
 ): Promise<string> {
   try {
     await writeWhole(temporary, bytes, disk, false);
@@ -110,7 +120,7 @@ export async function writeReplacing(
   folder: string,
   name: string,
   bytes: Uint8Array,
-  disk: Disk = promises,
+  disk: Disk = freeDisk,
   mark = "",
 ): Promise<void> {
   await withTemporary(folder, bytes, name, disk, (temporary) => disk.rename(temporary, join(folder, name)), mark);
@@ -124,7 +134,7 @@ export async function writeAppending(
   folder: string,
   name: string,
   bytes: Uint8Array,
-  disk: Disk = promises,
+  disk: Disk = freeDisk,
   mark = "",
 ): Promise<void> {
   const path = join(folder, name);

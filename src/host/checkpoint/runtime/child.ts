@@ -103,7 +103,9 @@ async function load(): Promise<typeof import("onnxruntime-node")> {
     await send({ type: "ready", version: String(ort.env.versions.node), backends });
     return ort;
   } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
+    // the second one is Yarn's, whose Plug'n'Play looks for packages itself
+    const missing = process.versions.pnp === undefined ? "ERR_MODULE_NOT_FOUND" : "MODULE_NOT_FOUND";
+    const isMissing = (error as NodeJS.ErrnoException).code === missing;
     await send({ type: "unavailable", isMissing, message: sentence(error) });
     return end() as never;
   }

@@ -49,8 +49,9 @@ export class RuntimeProcess {
 
   constructor() {
     // preloads and inspectors of this process are none of the child's business
-    const { NODE_OPTIONS: _, ...env } = process.env;
-    this.#child = startChild(env);
+    const { NODE_OPTIONS, ...env } = process.env;
+    // Yarn's Plug'n'Play finds packages by them
+    this.#child = startChild(process.versions.pnp === undefined ? env : { ...env, NODE_OPTIONS });
     const kill = () => this.kill();
     process.once("exit", kill);
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {

@@ -2,6 +2,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { LatentkitError } from "../../../base/errors.js";
 import { makeEach } from "../../../io/files/output-path.js";
+import { syncData } from "../../../io/files/sync.js";
 import { writeFailed } from "../../../io/files/write-file.js";
 import { lockFile, type Unlock } from "./lock.js";
 import type { Presence } from "./presence.js";
@@ -122,7 +123,7 @@ export class JournalLog {
   private sync(): Promise<void> {
     this.next ??= this.syncing.then(() => {
       this.next = undefined;
-      this.syncing = this.orFail(() => this.file.datasync());
+      this.syncing = this.orFail(() => syncData(this.file));
       return this.syncing;
     });
     return this.next;

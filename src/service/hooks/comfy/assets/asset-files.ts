@@ -16,6 +16,7 @@ import {
 import { join } from "node:path";
 import type { IHasher } from "hash-wasm";
 import { loadHashWasm } from "../../../../base/lazy-packages.js";
+import { syncFile } from "../../../../io/files/sync.js";
 import { blobPath } from "../../../asset-references.js";
 import { refusal } from "../refusals.js";
 import { inStorage } from "./storage.js";
@@ -256,7 +257,7 @@ class FileUpload implements Upload {
     if (expected !== undefined && expected !== hash) {
       throw refusal("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
     }
-    await this.#handle.sync();
+    await syncFile(this.#handle);
     await this.#close();
     const path = blobPath(this.#folder, hash)!;
     // of equal uploads at once one alone makes the link
