@@ -86,7 +86,9 @@ export const configSchema = lazy(() => {
       .unknown()
       .optional()
       .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
-    hooks_default_session_key: sessionKey.default("hook:ingress").describe("Session of runs that name none."),
+    hooks_default_session_key: sessionKey
+      .optional()
+      .describe("Session of runs that name none. Absent: each has its own, and wakes share `hook:ingress`."),
     hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
     hooks_allowed_session_key_prefixes: z
       .array(sessionKey)

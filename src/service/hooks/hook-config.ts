@@ -5,9 +5,16 @@ export type Limits = Config["limits"];
 type WebConfig = Config["channels"]["web"];
 type WebInput = NonNullable<NonNullable<ConfigInput["channels"]>["web"]>;
 
+/** Session of wakes where the configuration has no default. */
+const HOOK_SESSION = "hook:ingress";
+
+// decision 338
 /** Session keys that a request may run under. */
 export interface SessionPolicy {
-  readonly defaultKey: string;
+  /** Session of a run whose request names none; undefined: one of its own. */
+  readonly defaultKey: string | undefined;
+  /** Session of a wake whose request names none: its events wait for a later run of it. */
+  readonly wakeKey: string;
   readonly isOverrideAllowed: boolean;
   /** Literal and case-sensitive; empty: nothing is restricted. */
   readonly prefixes: readonly string[];
@@ -39,11 +46,14 @@ export function readHookConfig(input: HookConfigInput): HookConfig {
   const channel = isBlank ? rest : { ...rest, hooks_default_session_key: sessionKey };
   const parsed = parseConfig({ channels: { web: channel }, limits }, "createHookService");
   const { web } = parsed.channels;
+  const key = web.hooks_default_session_key;
+  const defaultKey = key === undefined ? undefined : normalizeSessionKey(key);
   return {
     web,
     limits: parsed.limits,
     sessions: {
-      defaultKey: normalizeSessionKey(web.hooks_default_session_key),
+      defaultKey,
+      wakeKey: defaultKey ?? HOOK_SESSION,
       isOverrideAllowed: web.hooks_allow_request_session_key,
       prefixes: (web.hooks_allowed_session_key_prefixes ?? []).map((prefix) => prefix.normalize("NFC")),
     },

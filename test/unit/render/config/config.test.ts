@@ -23,7 +23,6 @@ describe("parseConfig", () => {
     assert.deepEqual([config.output_dir, config.device, config.files], ["./out", "auto", undefined]);
     assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
     assert.deepEqual(config.channels.web, {
-      hooks_default_session_key: "hook:ingress",
       comfy_api: false,
       comfy_classic: "none",
       comfy_inputs: false,
@@ -214,7 +213,7 @@ describe("hideSecrets", () => {
     assert.equal(shown.channels.web.incoming.it!.secrets, "set (32 chars)");
     assert.deepEqual(shown.channels.web.incoming.other!.secrets, ["set (24 chars)"]);
     assert.equal(shown.channels.web.incoming.it!.message, "{{/a}}");
-    assert.equal(shown.channels.web.hooks_default_session_key, "hook:ingress");
+    assert.equal(shown.channels.web.stream_auth, "token");
     assert.equal(config.remote_image_api.keys[0]!.key, key);
   });
 
