@@ -13,6 +13,8 @@ export function exportsOf(file) {
       .filter((name) => name !== "")
       .map((name) => ({ name, from: join(dirname(file), from.replace(/\.js$/, ".d.ts")) })),
   );
+  const own = [...text.matchAll(/^export (?:declare )?(?:function|class|const|interface|type) (\w+)/gm)];
+  names.push(...[...new Set(own.map(([, name]) => name))].map((name) => ({ name, from: file })));
   return names.map(({ name, from }) => findDeclaration(from, name) ?? fail(file, name));
 }
 
@@ -35,7 +37,7 @@ export function referredBy(declarations, isListed) {
 }
 
 /** Files of the package that a declaration file imports names from. */
-function importsOf(file) {
+export function importsOf(file) {
   const text = readFileSync(file, "utf8");
   const statements = [...text.matchAll(/^import (?:type )?\{([^}]*)\} from "(\.[^"]+)";/gm)];
   return new Map(
@@ -51,7 +53,7 @@ function fail(file, name) {
   throw new Error(`${file}: no declaration of ${name} was found.`);
 }
 
-function findDeclaration(file, name) {
+export function findDeclaration(file, name) {
   const statements = statementsOf(file).filter((statement) => statement.name === name);
   if (statements.length > 0) {
     // overloads: one declaration of several signatures

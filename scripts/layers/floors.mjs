@@ -6,7 +6,19 @@
  * @type {Record<string, readonly string[]>}
  */
 export const FLOORS = {
-  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index testing"],
+  "": [
+    "base/",
+    "native/",
+    "tensor/",
+    "io/",
+    "host/",
+    "nodes/",
+    "graph/",
+    "render/",
+    "cli/ service/",
+    "index testing",
+    "testing/",
+  ],
   native: ["*", "cuda/"],
   tensor: [
     "*",
@@ -148,6 +160,8 @@ export const ENTRIES = [
   "service/hooks/postgres.ts",
   "service/index.ts",
   "testing.ts",
+  "testing/jest.ts",
+  "testing/vitest.ts",
 ];
 
 export const MOST_FILES = 15;

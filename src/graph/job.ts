@@ -17,13 +17,13 @@ import type { ClassAliases } from "./parse.js";
 
 /** One run of a graph as plain data: with the graph and its `Surroundings` all that the executor needs. */
 export interface GraphJob {
-  /** Nodes to compute; the graph's output nodes where absent. */
+  /** Ids of the nodes to compute; the graph's output nodes where absent. */
   targets?: readonly string[];
   /** Restricts the graph's output nodes to these, as ComfyUI's clients ask; null: all of them. */
   partialExecutionTargets?: readonly string[] | null;
-  /** ./out where absent. */
+  /** Folder that files are written to; ./out where absent. */
   outputDir?: string;
-  /** Where images are read; ./input where absent, for a graph's file `input` beside it where that exists. */
+  /** Folder that input files are read from; `input` beside the graph's file if there is one, else ./input, where absent. */
   inputDir?: string;
   /**
    * Input files at hand, by the names that the graph has for them; they precede those of `inputDir`. Their bytes must stay
@@ -34,19 +34,21 @@ export interface GraphJob {
   classAliases?: ClassAliases;
   /** Further texts for the pictures, by key. */
   extraPnginfo?: unknown;
+  /** Address and keys of the service that `ext remoteImageApi` calls; the environment's where absent. */
   config?: NodeConfig;
   /**
-   * An output that cannot be computed is left out, with a warning, and the others are computed; false: it refuses the
-   * graph. Where absent, true for `executeGraph` and false for all that renders.
+   * An output that cannot be computed is left out, with a warning, and the others are computed. With false it refuses the
+   * graph; true for `executeGraph`, false for all that renders, where absent.
    */
   partial?: boolean;
-  /** false: a graph is refused in which a node that runs reaches the network or uses a key. */
+  /** false: a graph is refused in which a node that runs reaches the network or uses a key; true where absent. */
   allowNetwork?: boolean;
-  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see docs/cuda.md. LATENTKIT_DEVICE where absent, else auto. */
+  /** Where tensors are computed: "auto", "cpu" or "cuda:N", see docs/cuda.md; LATENTKIT_DEVICE, else "auto", where absent. */
   device?: DeviceChoice;
   /**
    * Sends a small picture of a sampler's estimate with its progress, an image [B, h, w, 3] of latent cells, at most ten
-   * a second; from worker threads `{ data, width, height, channels }` of its first one, 128 pixels at most.
+   * a second. From worker threads it is `{ data, width, height, channels }` of its first one, 128 pixels at most; false
+   * where absent.
    */
   previews?: boolean;
 }
@@ -71,9 +73,9 @@ export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
 
 /** A job of `executeGraph`. */
 export interface ExecuteJob extends GraphJob {
-  /** false: the graph was validated before; values are taken as they are. */
+  /** false: the graph was validated before; values are taken as they are; true where absent. */
   validate?: boolean;
-  /** A random one where absent. */
+  /** Id of the run, in its events; a random one where absent. */
   runId?: string;
 }
 

@@ -19,8 +19,11 @@ export interface Surroundings {
   diskCache?: DiskCache;
   /** Names and receipts of saved images; where absent the next free counter, and receipts that name what a picture was made from. */
   outputHandling?: OutputHandling;
+  /** Time for the nodes, and for dates in names; the system's where absent. */
   clock?: () => Date;
+  /** Requests of nodes that reach the network; the global `fetch` where absent. */
   fetch?: typeof fetch;
+  /** Aborts the run. */
   signal?: AbortSignal;
   /** Receives each event at once, before a node that never lets go of the thread begins. Must not throw. */
   onEvent?: (event: RunEvent) => void;

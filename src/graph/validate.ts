@@ -38,7 +38,7 @@ export interface CheckJob
 
 export interface ValidateOptions extends CheckJob {
   readonly registry: Registry;
-  /** Source of the choices that depend on installed models. */
+  /** Source of the choices that depend on installed models; the preview host where absent. */
   readonly host?: ChoiceContext["host"];
 }
 

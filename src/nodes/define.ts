@@ -13,6 +13,7 @@ import {
 import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
+import type { GivenInputs } from "./static-types.js";
 import type { HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
 
 export type * from "./types.js";
@@ -27,7 +28,7 @@ export function defineNode<
   const L extends boolean = false,
   const K extends string = string,
   const O extends OutputSource = OutputSource,
->(source: NodeSource<I, H, L, K, O>): TypedNode<K, keyof I & string, ResultOf<O>> {
+>(source: NodeSource<I, H, L, K, O>): TypedNode<K, GivenInputs<I, L>, ResultOf<O>> {
   checkSource(source);
   const { key } = source;
   const inputs = Object.fromEntries(Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(input)]));

@@ -37,4 +37,4 @@ const allNodes = Object.freeze([
 export type BuiltInNode = (typeof allNodes)[number];
 
 /** Every node of the package. */
-export const registry: Registry = createRegistry(allNodes);
+export const registry: Registry<BuiltInNode> = createRegistry(allNodes);

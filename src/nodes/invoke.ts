@@ -8,6 +8,7 @@ import {
   FOLDER,
   FUNCTION,
   HOST,
+  isObject,
   OBJECT,
   type OptionRules,
   REGISTRY,
@@ -26,9 +27,9 @@ import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoiceContext, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
+import type { NamedInputs, NodeByKey, TypesOf } from "./static-types.js";
 import { CONVERTED, convertInput, expectedOf } from "./values.js";
 
-// decision 30
 /** Options of `invokeNode`: the surroundings that a graph would give the node. */
 export interface InvokeOptions {
   /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
@@ -41,12 +42,17 @@ export interface InvokeOptions {
   inputDir?: string;
   /** Input files at hand, by their names; they precede those of `inputDir`. */
   files?: FilesByName;
+  /** The nodes that a key names; those of the package where absent. */
   registry?: Registry;
+  /** Aborts the call. */
   signal?: AbortSignal;
+  /** Time for the node; the system's where absent. */
   clock?: () => Date;
+  /** Requests of a node that reaches the network; the global `fetch` where absent. */
   fetch?: typeof fetch;
+  /** Address and keys of the service that `ext remoteImageApi` calls; the environment's where absent. */
   config?: NodeConfig;
-  /** Device that computes: "auto", "cpu" or "cuda:N"; see docs/cuda.md. LATENTKIT_DEVICE where absent, else auto. */
+  /** Device that computes: "auto", "cpu" or "cuda:N", see docs/cuda.md; LATENTKIT_DEVICE, else "auto", where absent. */
   device?: DeviceChoice;
   /** Receives warnings: an input that the node does not have, a value that it does not compute with. */
   log?: (message: string) => void;
@@ -79,35 +85,31 @@ export interface Invoked<Result extends readonly unknown[] = unknown[]> {
   ui?: Record<string, unknown[]>;
 }
 
-type BuiltIn<Key> = Extract<BuiltInNode, { readonly key: Key }>;
-type TypesOf<Key> = NonNullable<BuiltIn<Key>["types"]>;
-
-/** Values of the node's inputs; an unknown name is ignored with a warning. */
-type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Readonly<Record<string, unknown>>;
-
 /**
- * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
- * output is an array; an absent input is its default. Every input is checked before the node runs. Fails with a
- * LatentkitError that names the node, and with the reason of `signal`; a node that does not listen to that has 2 s.
+ * Runs one node: one of the package or of `registry` by its key, or a definition of your own. Inputs and outputs carry the
+ * node's names and order; a node that takes lists gets arrays, a list output is an array; an absent input is its default.
+ * Every input is checked before the node runs. Fails with a LatentkitError that names the node, and with the reason of
+ * `signal`; a node that does not listen to that has 2 s.
  */
-export function invokeNode<Key extends BuiltInNode["key"]>(
+export function invokeNode<const Key extends string, Nodes extends NodeDefinition = BuiltInNode>(
   key: Key,
-  inputs: InputsOf<Key>,
-  options?: InvokeOptions & { registry?: undefined },
-): Promise<Invoked<TypesOf<Key>["result"]>>;
-export function invokeNode(
-  key: string,
-  inputs: Readonly<Record<string, unknown>>,
+  inputs: NamedInputs<NodeByKey<Nodes, Key>>,
+  options?: InvokeOptions & { registry?: Registry<Nodes> },
+): Promise<Invoked<TypesOf<NodeByKey<Nodes, Key>>["result"]>>;
+export function invokeNode<Node extends NodeDefinition>(
+  node: Node,
+  inputs: TypesOf<Node>["inputs"],
   options?: InvokeOptions,
-): Promise<Invoked>;
+): Promise<Invoked<TypesOf<Node>["result"]>>;
 export async function invokeNode(
-  key: string,
-  inputs: Readonly<Record<string, unknown>>,
+  node: string | NodeDefinition,
+  inputs: object,
   options: InvokeOptions = {},
 ): Promise<Invoked> {
   checkOptions("invokeNode", options, INVOKE_RULES);
   if (options.hidden !== undefined) checkOptions("invokeNode, hidden", options.hidden, HIDDEN_RULES);
-  const definition = findNode(key, options.registry ?? allNodes);
+  const definition = isDefinition(node) ? node : findNode(node, options.registry ?? allNodes);
+  const { key } = definition;
   if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs)) {
     const message = `${key}: expected an object of inputs, received ${describe(inputs)}.`;
     throw new LatentkitError("usage.invalid", message, { node: key });
@@ -117,8 +119,9 @@ export async function invokeNode(
   const device = chooseDevice(options.device);
   warnOfUnknownInputs(definition, inputs, context.log);
   const choices = new InvokeChoices(context, options.files);
-  const received = readInputs(definition, inputs, choices);
-  warnOfBends(definition, inputs, received, context.log);
+  const given = inputs as Readonly<Record<string, unknown>>;
+  const received = readInputs(definition, given, choices);
+  warnOfBends(definition, given, received, context.log);
   validateInputs(definition, received, choices);
   options.signal?.throwIfAborted();
   let returned: ReturnType<typeof toResult>;
@@ -141,11 +144,16 @@ export async function invokeNode(
   return ui === undefined ? { result } : { result, ui };
 }
 
-function findNode(key: string, registry: Registry): NodeDefinition {
+/** Whether defineNode returned it: a node's source has its outputs in other forms. */
+const isDefinition = (node: unknown): node is NodeDefinition =>
+  isObject(node) && typeof node.run === "function" && Array.isArray(node.outputs) && isObject(node.hidden);
+
+function findNode(key: unknown, registry: Registry): NodeDefinition {
   const definition = typeof key === "string" ? registry.get(key) : undefined;
   if (definition !== undefined) return definition;
   const { suggestion, hint } = suggest(key, registry.keys());
-  const message = `Node: expected a registered key, received ${describe(key)}.${hint}`;
+  const expected = typeof key === "string" ? "a registered key" : "a registered key or a node that defineNode returned";
+  const message = `Node: expected ${expected}, received ${describe(key)}.${hint}`;
   throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 

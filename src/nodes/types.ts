@@ -166,10 +166,10 @@ export interface NodeDefinition extends Hooks {
   ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeResult | undefined>;
 }
 
-/** A node with static types of key, inputs and outputs; `invokeNode` uses those of the package's own nodes. */
-export interface TypedNode<Key extends string, Input extends string, Result extends readonly unknown[]>
+/** A node with static types of key, inputs and outputs, which `invokeNode` and a registry use. */
+export interface TypedNode<Key extends string, Inputs extends object, Result extends readonly unknown[]>
   extends NodeDefinition {
   readonly key: Key;
   /** Carries static types only; never set. */
-  readonly types?: { readonly input: Input; readonly result: Result };
+  readonly types?: { readonly inputs: Inputs; readonly result: Result };
 }

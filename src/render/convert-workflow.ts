@@ -12,6 +12,7 @@ import type { Registry } from "../nodes/registry.js";
 export interface ConvertOptions {
   /** Node classes, whose inputs tell which value belongs to which input. All nodes where absent. */
   readonly registry?: Registry;
+  /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   readonly classAliases?: ClassAliases;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly clock?: () => Date;

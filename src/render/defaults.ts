@@ -35,6 +35,7 @@ export const withDefaults = (surroundings: Surroundings): RenderSurroundings => 
 
 /** Options of `validateGraph`. */
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
+  /** The nodes; those of the package where absent. */
   readonly registry?: Registry;
 }
 const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = EXECUTE_JOB_RULES;

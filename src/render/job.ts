@@ -32,9 +32,9 @@ export interface Job extends GraphJob {
   set?: Readonly<Record<string, unknown>>;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];
-  /** Further texts for the pictures, by key. */
+  /** Further texts for the pictures, by key; none where absent. */
   extraPnginfo?: Readonly<Record<string, unknown>>;
-  /** "full" where absent. */
+  /** Texts that pictures carry: "full", "prompt" (the graph and its receipt) or "none"; "full" where absent. */
   metadata?: MetadataPolicy;
   /** Format of the pictures; PNG files of 8 bits where absent. */
   format?: PictureFormat;

@@ -41,6 +41,7 @@ export interface GraphAgentOptions
   readonly models?: ModelSettings;
   /** Live objects: with either, graphs run on the calling thread. For worker threads: `models` and `setup`. */
   readonly host?: Surroundings["host"];
+  /** The nodes, as `host`; those of the package where absent. */
   readonly registry?: Surroundings["registry"];
   /** Each run writes in `runs/<run id>` below. */
   readonly outputDir: string;

@@ -8,7 +8,9 @@ const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as
 // decision 156
 /** Options of `createLogger`: info to stderr where absent. */
 export interface LoggerOptions {
+  /** Least level that is logged. Default: info. */
   level?: (typeof LEVELS)[number];
+  /** Where lines go. Default: stderr. */
   destination?: DestinationStream;
 }
 

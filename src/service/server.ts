@@ -36,12 +36,13 @@ const LAST_BYTES_MS = 1000;
 export interface ServerOptions {
   /** The router, and what ends with the server: a hook service, or a worker. */
   readonly hooks: Pick<HookService, "router" | "close" | "upgrade">;
-  /** Default 127.0.0.1. */
+  /** Address to listen on. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Default 8188; 0: any free port. */
+  /** Port, 0 for any free one. Default: 8188. */
   readonly port?: number;
+  /** Those of connections, as the service has them. Default: those of docs/configuration.md. */
   readonly limits?: Partial<Limits>;
-  /** Default: warnings and errors to stderr. */
+  /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
 }
 

@@ -59,8 +59,9 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   const { web } = config.channels;
   const { configured: hasToken, shortest } = createTokens(web.hooks_token);
   if (!isLoopback(config.host)) checkReachable(config.host, hasToken ? shortest : undefined);
-  if (web.comfy_classic === "open" && !isLoopback(config.host)) {
-    const sentence = `channels.web.comfy_classic: expected "token" or "none" where others can reach the service (host "${config.host}"), received "open".`;
+  const open = (["comfy_api", "comfy_classic"] as const).find((key) => web[key] === "open");
+  if (open !== undefined && !isLoopback(config.host)) {
+    const sentence = `channels.web.${open}: expected "token" or "none" where others can reach the service (host "${config.host}"), received "open".`;
     throw new LatentkitError("config.invalid", sentence);
   }
   if (!config.render && !isPostgres(config.store)) {

@@ -23,6 +23,7 @@ const MAX_SEED = 2n ** 64n - 1n;
 export interface NoiseOptions {
   /** 0 … 2^64-1; a number must be a safe integer, a string decimal. */
   seed: bigint | number | string;
+  /** "CPU" or "GPU": the generator that is followed; "CPU" where absent. */
   source?: NoiseSource;
   /** GPU only; the H100's on every machine where absent. */
   card?: Card;
@@ -114,6 +115,7 @@ function drawValues(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): {
 
 /** Options of `randn`. `batchIndex` draws the noise of these entries of a batch, as ComfyUI's batch_index does. */
 export interface RandnOptions extends NoiseOptions {
+  /** Draws, in their order, that the entries of the batch take; as many new draws where absent. */
   batchIndex?: readonly number[];
   /** Tensor of the same shape that receives the values; a new one where absent. */
   out?: Tensor;

@@ -48,7 +48,9 @@ interface Stored {
 
 /** Options of `createCache`. `size` is bytes (1 GiB where absent) for the policy "bytes", results (1000) for "lru". */
 export interface CacheOptions {
+  /** Kind of the bound: "bytes", or "lru", a number of results; "bytes" where absent. */
   policy?: CachePolicy;
+  /** The bound; 1 GiB, or 1000 results, where absent. */
   size?: number;
 }
 

@@ -14,7 +14,7 @@ export type WeightInterpretation = (typeof WEIGHT_INTERPRETATIONS)[number];
 export interface PromptOptions {
   /** One of TOKEN_NORMALIZATIONS; any other text acts as "none", as in the reference. Default "none". */
   tokenNormalization?: string;
-  /** Default "comfy". */
+  /** How weights act: "comfy", "A1111", "comfy++", "compel" or "down_weight". Default "comfy". */
   weightInterpretation?: string;
   /** The weight that "down_weight" scales the largest one to, where that is above it. Default 1. */
   wMax?: number;

@@ -47,7 +47,7 @@ import { sheetItemOf } from "./sheet-item.js";
 
 /** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
 export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, BatchSurroundings {
-  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
+  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects; one for each processor where absent. */
   concurrency?: number;
   /** A file that a killed batch goes on from; none where absent. */
   journal?: string;
@@ -55,7 +55,7 @@ export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, Ba
   resume?: boolean;
   /** No item starts after one has failed. */
   failFast?: boolean;
-  /** Further tries of an item that fails, 0 to 100. */
+  /** Further tries of an item that fails, 0 to 100; 0 where absent. */
   retry?: number;
   /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
   name?: string;

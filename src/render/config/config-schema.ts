@@ -55,7 +55,10 @@ export const configSchema = lazy(() => {
       bit_depth: z.int().optional().describe("Bits of a sample of png files, 8 or 16; 8 where absent."),
     })
     .transform(({ bit_depth: bitDepth, ...rest }) => ({ ...rest, ...(bitDepth !== undefined && { bitDepth }) }))
-    .refine((format): format is PictureFormat => FORMAT[1](format), `expected ${FORMAT[0]}`);
+    .refine(
+      (format): format is PictureFormat => FORMAT[1](format),
+      `expected ${FORMAT[0].replace("bitDepth", "bit_depth")}`,
+    );
 
   const retries = z.strictObject({
     attempts: z
@@ -80,13 +83,21 @@ export const configSchema = lazy(() => {
   });
 
   const access = z.enum(["open", "token", "none"]).default("open");
+  const comfyAccess = z
+    .union([z.enum(["open", "token", "none"]), z.boolean()], {
+      error: 'expected "open", "token" (or true) or "none" (or false)',
+    })
+    .transform((value) => (typeof value === "string" ? value : value ? "token" : "none"))
+    .default("none");
 
   const web = z.strictObject({
     hooks_token: z
       .unknown()
       .optional()
       .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
-    hooks_default_session_key: sessionKey.default("hook:ingress").describe("Session of runs that name none."),
+    hooks_default_session_key: sessionKey
+      .optional()
+      .describe("Session of runs that name none. Absent: each has its own, and wakes share `hook:ingress`."),
     hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
     hooks_allowed_session_key_prefixes: z
       .array(sessionKey)
@@ -113,17 +124,16 @@ export const configSchema = lazy(() => {
       .default({})
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
-    comfy_api: flag(false, "Whether programs of the Comfy API v2 may render graphs of their own, by `/api/v2`."),
+    comfy_api: comfyAccess.describe(
+      "Who may render graphs of their own by the Comfy API v2 (`/api/v2`): whoever has the token (true: the same), or whoever reaches the service (`open`), on a loopback address only; none, false: the paths do not exist.",
+    ),
     comfy_inputs: flag(
       false,
       "Whether jobs of the Comfy API v2 may have `inputs`, values for the parameters of their graph.",
     ),
-    comfy_classic: z
-      .enum(["open", "token", "none"])
-      .default("none")
-      .describe(
-        "Who may use ComfyUI's classic API (`/prompt`, `/ws`): whoever reaches the service, on a loopback address only, or who has the token; none: the paths do not exist.",
-      ),
+    comfy_classic: comfyAccess.describe(
+      "Who may render graphs of their own by ComfyUI's classic API (`/prompt`, `/ws`), by the same values.",
+    ),
     retries: retries.default(() => retries.parse({})),
     public_url: z
       .url({ protocol: /^https?$/ })

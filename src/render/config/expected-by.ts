@@ -33,6 +33,8 @@ function wordsFor(issue: z.core.$ZodIssue): string {
       return bounded(issue.origin, `${issue.inclusive === false ? "more than" : "at least"} ${issue.minimum}`);
     case "too_big":
       return bounded(issue.origin, `${issue.inclusive === false ? "less than" : "at most"} ${issue.maximum}`);
+    case "invalid_format":
+      return issue.format === "url" ? "an address that begins with http: or https:" : "another text";
     default:
       return "another value";
   }

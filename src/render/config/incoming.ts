@@ -68,7 +68,9 @@ export function incomingSchema() {
         .describe("Templates of the graph's placeholders, by their keys; `message` is one more of them."),
       session_key: template
         .optional()
-        .describe("Template of the session's key; the allowed prefixes apply. Absent: the default session."),
+        .describe(
+          "Template of the session's key; the allowed prefixes apply. Absent: `hooks_default_session_key`, or a session for each run.",
+        ),
       idempotency_key: template
         .optional()
         .describe(

@@ -1,12 +1,13 @@
 import { dirname, resolve } from "node:path";
-import { YAMLParseError } from "yaml";
 import { z } from "zod";
 import { LatentkitError, suggest } from "../../base/errors.js";
 import { readRegularSync } from "../../io/regular-file.js";
 import { decodeText } from "../../io/text-encoding.js";
 import { readYaml } from "../../io/yaml.js";
-import { type Config, configLeaves, parseConfig } from "./config.js";
-import { expectedBy } from "./expected-by.js";
+import { type Config, parseConfig } from "./config.js";
+import { configFault } from "./config-fault.js";
+import { configLeaves } from "./schema-paths.js";
+import { yamlFault } from "./yaml-fault.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const PREFIX = "LATENTKIT_";
@@ -76,10 +77,7 @@ function readConfigFile(file: string): Tree {
     // YAML 1.2 contains JSON
     value = readYaml(text, { maxAliasCount: 50, prettyErrors: true });
   } catch (error) {
-    const where = error instanceof YAMLParseError && error.linePos ? ` line ${error.linePos[0].line}` : "";
-    // what follows a colon or a quote may be a piece of the file: a token, for one
-    const why = (error as Error).message.split(/ at line |[\n:"]/)[0];
-    throw new LatentkitError("config.invalid", `${file}${where}: ${why}.`, {}, { cause: error });
+    throw new LatentkitError("config.invalid", `${file}${yamlFault(error)}.`, {}, { cause: error });
   }
   if (value === null || value === undefined) return {};
   if (typeof value !== "object" || Array.isArray(value)) {
@@ -95,7 +93,7 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
     const name = variableOf(path);
     const text = env[name];
     if (text === undefined || text === "") continue;
-    const value = readVariable(name, text, type);
+    const value = readVariable(path, text, type);
     tree = merge(tree, path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree);
   }
   return tree;
@@ -121,7 +119,7 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
     });
 }
 
-function readVariable(name: string, text: string, type: z.core.$ZodType): unknown {
+function readVariable(path: readonly string[], text: string, type: z.core.$ZodType): unknown {
   if (z.safeParse(type, text).success) return text;
   let value: unknown;
   try {
@@ -131,7 +129,8 @@ function readVariable(name: string, text: string, type: z.core.$ZodType): unknow
   }
   const checked = z.safeParse(type, value);
   if (checked.success) return value;
-  throw new LatentkitError("config.invalid", `Environment variable ${name}: ${expectedBy(checked.error.issues[0]!)}.`);
+  const fault = configFault(checked.error, { value, at: path, frame: (full) => full.slice(path.length) });
+  throw new LatentkitError("config.invalid", `Environment variable ${variableOf(path)}: ${fault}`);
 }
 
 function merge(low: Tree, high: Tree): Tree {

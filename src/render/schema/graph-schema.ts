@@ -27,6 +27,7 @@ export interface GraphSchemaOptions {
   readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf">;
   /** Folder of the input images; as in `render` where absent. */
   readonly inputDir?: string;
+  /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   readonly classAliases?: ClassAliases;
   /** Placeholders and titled primitives alone: what a message of a hook may hold. */
   readonly named?: boolean;

@@ -8,7 +8,7 @@ interface Refusal {
   readonly retryAfterSeconds?: number;
 }
 
-/** The one table of refusals of the hook service. Clients may compare the sentences: they do not change. */
+/** The one table of refusals of the hook service. Clients may look for the sentences: they do not change, but for what follows a colon. */
 export const REFUSALS = {
   unauthorized: {
     status: 401,

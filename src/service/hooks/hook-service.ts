@@ -12,16 +12,19 @@ import type { Store } from "./store/store.js";
 // decisions 138, 152
 /** Options of `createHookService`. */
 export interface HookServiceOptions {
+  /** The work of a run. */
   readonly agent: Agent;
-  /** Default: in memory, gone with the process. */
+  /** Keeper of runs and events. Default: in memory, gone with the process. */
   readonly store?: Store;
   /** Keeper of the files that runs report, as `createS3Files` makes one. Default: they stay where the agent wrote them. */
   readonly files?: FileStore;
+  /** The keys of `channels.web`, and `limits`, as docs/configuration.md has them. */
   readonly config: HookConfigInput;
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
+  /** Source of the time. Default: the system's. */
   readonly clock?: Clock;
-  /** Leaves the runs to the workers of a shared store (`startWorker`); the agent then checks messages only. */
+  /** Leaves the runs to the workers of a shared store (`startWorker`); the agent then checks messages only. Default: false. */
   readonly workers?: boolean;
 }
 

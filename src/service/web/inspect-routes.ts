@@ -20,7 +20,7 @@ const THREAD_MIB = 512;
  * `POST /api/page/fill`: the body of a job of the Comfy API for a graph and its values.
  */
 export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
-  const { comfy_api: runsAny } = config.web;
+  const runsAny = config.web.comfy_api !== "none";
   const served = () => (agent.graphs?.names ?? []).map((name) => ({ name, text: agent.graphs!.find(name)!.text }));
   const arrival = arrivalLimits(config.limits, clock);
   const threads = new WorkThreads<Inspecting, Inspected>({

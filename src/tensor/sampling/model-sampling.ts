@@ -21,12 +21,19 @@ export interface ModelSampling {
 
 /** Parameters that replace the family's own; one that the family does not have is refused. */
 export interface SamplingOverrides {
+  /** Shift of a flow model's noise levels; the family's where absent. */
   shift?: number;
+  /** Factor of a flow model's timesteps; the family's where absent. */
   multiplier?: number;
+  /** Least noise level of a continuous model; the family's where absent. */
   sigmaMin?: number;
+  /** Greatest noise level of a continuous model; the family's where absent. */
   sigmaMax?: number;
+  /** First beta of the table; the family's where absent. */
   linearStart?: number;
+  /** Last beta of the table; the family's where absent. */
   linearEnd?: number;
+  /** Whether the table is rescaled to end in zero terminal SNR; the family's where absent. */
   zsnr?: boolean;
 }
 

@@ -79,8 +79,11 @@ const MAX_SCHEDULED_STEPS = 1_000_000;
 
 /** Options of `sigmas`; `model` is sd15 and `sampler` euler where absent. */
 export interface ScheduleOptions {
+  /** Family of the model; "sd15" where absent. */
   model?: ModelSampling | ModelSamplingName;
+  /** Sampler that the levels are for: some drop the last but one. */
   sampler?: Sampler;
+  /** One of `SCHEDULERS`. */
   scheduler: Scheduler;
   /** Number of steps, 0 … 10000; 0 gives the single sigma 0. */
   steps: number;

@@ -50,7 +50,8 @@ export function serviceStarter(): (
     }
   });
   return async (options = {}) => {
-    const config = { hooks_token: TOKEN, ...options.config };
+    // one session for all runs, so that tests know which waits for which
+    const config = { hooks_token: TOKEN, hooks_default_session_key: "hook:ingress", ...options.config };
     const sink = new PassThrough();
     const logged: Buffer[] = [];
     sink.on("data", (chunk: Buffer) => logged.push(chunk));

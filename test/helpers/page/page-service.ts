@@ -42,7 +42,7 @@ export function pageServiceStarter() {
         port: 0,
         store: "memory:",
         output_dir: join(folder(), "out"),
-        channels: { web: { hooks_token: token } },
+        channels: { web: { hooks_token: token, hooks_default_session_key: "hook:ingress" } },
         ...(isSlow && { agent: { module } }),
         ...config,
       },

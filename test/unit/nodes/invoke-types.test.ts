@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import {
+  registry as builtIn,
   type Clip,
   type Conditioning,
   choice,
+  createRegistry,
   defineNode,
   image,
   int,
@@ -12,12 +14,12 @@ import {
   type NodeDefinition,
   type Pipe,
   type Registry,
-  registry,
   Tensor,
   type Vae,
 } from "latentkit";
 import type { BuiltInNode } from "#src/nodes/index.js";
 import type { ResultOf } from "#src/nodes/outputs.js";
+import { refuses } from "../../helpers/errors.js";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** Compiles where a value has exactly this type. */
@@ -26,7 +28,20 @@ const expectType =
   <Actual>(value: Actual, ..._: Equal<Actual, Expected> extends true ? [] : ["is of another type", Expected]) =>
     value;
 
+type ResultOfCall<Call extends () => Promise<{ result: unknown }>> = Awaited<ReturnType<Call>>["result"];
+
 const picture = Tensor.full([1, 8, 8, 3], 0.25);
+const twice = defineNode({
+  key: "twice",
+  inputs: { value: image(), times: int({ default: 2 }) },
+  outputs: { value: "IMAGE" },
+  run: ({ value, times }) => ({
+    value: Tensor.from(
+      value.data.map((each) => each * times),
+      value.shape,
+    ),
+  }),
+});
 
 describe("static types of invokeNode", () => {
   it("know the outputs of the package's nodes", async () => {
@@ -54,30 +69,74 @@ describe("static types of invokeNode", () => {
     const apart = (await invokeNode("ext pipeOut", { pipe: { ...pipe, vae: undefined } })).result;
     type Apart = [Pipe, Model | null, Conditioning | null, Conditioning | null, Latent | null, Vae | null, Clip | null];
     assert.equal(expectType<Apart>()(apart)[5], null);
-    type Composite = Awaited<ReturnType<typeof invokeNode<"ext latentCompositeMaskedWithCond">>>["result"];
-    expectType<[Pipe, Latent, Conditioning[]]>()(undefined as unknown as Composite);
-    type Noisy = Awaited<ReturnType<typeof invokeNode<"ext latentNoisy">>>["result"];
-    expectType<[Pipe, Latent, number]>()(undefined as unknown as Noisy);
-    type Saved = Awaited<ReturnType<typeof invokeNode<"SaveImage">>>["result"];
-    expectType<[]>()(undefined as unknown as Saved);
+    const composite = () => invokeNode("ext latentCompositeMaskedWithCond", {});
+    expectType<[Pipe, Latent, Conditioning[]]>()(undefined as unknown as ResultOfCall<typeof composite>);
+    const noisy = () => invokeNode("ext latentNoisy", {});
+    expectType<[Pipe, Latent, number]>()(undefined as unknown as ResultOfCall<typeof noisy>);
+    const saved = () => invokeNode("SaveImage", {});
+    expectType<[]>()(undefined as unknown as ResultOfCall<typeof saved>);
   });
 
-  it("know the names of inputs, and take others and any value", () => {
-    type Inputs = Parameters<typeof invokeNode<"ext imageToMask">>[1];
-    const inputs: Inputs = { image: 5, chanel: "red" };
-    // a name that is declared is no index signature: editors offer it
-    type Named = { [Name in keyof Inputs as string extends Name ? never : Name]: true };
-    expectType<"image" | "channel">()("image" as keyof Named);
-    assert.equal(inputs.image, 5);
+  it("know the names of inputs, and take any value: a misspelt name does not compile", async () => {
+    const warnings: string[] = [];
+    const log = (message: string) => warnings.push(message);
+    // @ts-expect-error
+    await invokeNode("ext imageToMask", { image: picture, chanel: "red", channel: "red" }, { log });
+    assert.match(warnings[0]!, /no input "chanel".*Did you mean channel/);
+    await refuses(invokeNode("ext imageToMask", { image: 5, channel: "red" }), "input.wrong-type");
   });
 
-  it("know nothing of a key that is a text, or of another registry", async () => {
+  it("know nothing of a key that is a text, or of a registry without a type", async () => {
     const key: string = "ext imageToMask";
     const inputs = { image: picture, channel: "red" };
     expectType<unknown[]>()((await invokeNode(key, inputs)).result);
-    expectType<unknown[]>()((await invokeNode("ext imageToMask", inputs, { registry })).result);
-    const nodes: Registry = registry;
+    const nodes: Registry = builtIn;
+    expectType<unknown[]>()((await invokeNode("ext imageToMask", inputs, { registry: nodes })).result);
     expectType<NodeDefinition | undefined>()(nodes.get("ext imageToMask"));
+  });
+
+  it("know a node of your own by its definition, and by its key in a registry", async () => {
+    const registry = createRegistry([twice], builtIn);
+    expectType<[Tensor]>()((await invokeNode(twice, { value: picture, times: 3 })).result);
+    expectType<[Tensor]>()((await invokeNode("twice", { value: picture }, { registry })).result);
+    // the nodes of the base, as far as no own one takes their place
+    const inputs = { image: picture, channel: "red" } as const;
+    expectType<[Tensor]>()((await invokeNode("ext imageToMask", inputs, { registry })).result);
+    const [first] = (await invokeNode(twice, { value: picture })).result;
+    assert.equal(first.data[0], 0.5);
+    // @ts-expect-error
+    await invokeNode(twice, { value: picture, tims: 3 });
+    // @ts-expect-error
+    await invokeNode("twice", { value: picture, tims: 3 }, { registry });
+    // by its definition, values count too; numbers may come as text, which keeps their digits
+    // @ts-expect-error
+    await refuses(invokeNode(twice, { value: "a picture" }), "input.wrong-type", /twice, input "value"/);
+    assert.equal((await invokeNode(twice, { value: picture, times: "4" })).result[0].data[0], 1);
+    const renamed = defineNode({
+      key: "InvertMask",
+      inputs: {},
+      outputs: { text: "STRING" },
+      run: () => ({ text: "mine" }),
+    });
+    const replaced = createRegistry([renamed], registry);
+    expectType<[string]>()((await invokeNode("InvertMask", {}, { registry: replaced })).result);
+    // a base of unknown nodes
+    const open = createRegistry([twice], registry as Registry);
+    expectType<[Tensor]>()((await invokeNode("twice", { value: picture }, { registry: open })).result);
+    expectType<unknown[]>()((await invokeNode("ext imageToMask", inputs, { registry: open })).result);
+  });
+
+  it("take any entry of a node that takes lists", async () => {
+    const count = defineNode({
+      key: "count",
+      inputs: { items: int() },
+      outputs: { number: "INT" },
+      inputIsList: true,
+      run: ({ items }) => ({ number: items.length }),
+    });
+    assert.deepEqual((await invokeNode(count, { items: [1, "2"] })).result, [2]);
+    // @ts-expect-error
+    await refuses(invokeNode(count, { itms: [1] }), "input.missing", /count, input "items"/);
   });
 });
 
@@ -100,7 +159,10 @@ describe("static types of defineNode", () => {
     expectType<"mine">()(node.key);
     type Types = NonNullable<typeof node.types>;
     expectType<[Tensor, string[], unknown]>()(undefined as unknown as Types["result"]);
-    expectType<"image" | "mode" | "count">()("image" as Types["input"]);
+    expectType<Tensor | undefined>()(undefined as Types["inputs"]["image"]);
+    expectType<"a" | "b" | undefined>()(undefined as Types["inputs"]["mode"]);
+    expectType<number | bigint | string | undefined>()(undefined as Types["inputs"]["count"]);
+    expectType<"image" | "mode" | "count">()("image" as keyof Types["inputs"]);
     const definition: NodeDefinition = node;
     assert.equal(definition.outputs.length, 3);
     assert.deepEqual(definition.outputs[1], { name: "names", type: "STRING", list: true });

@@ -133,7 +133,13 @@ describe("nodes/invoke", () => {
       /Did you mean ext imageToMask/,
     );
     assert.equal(error.details.suggestion, "ext imageToMask");
-    await refuses(invokeNode(5 as never, {}), "graph.unknown-class");
+    const node = /expected a registered key or a node that defineNode returned, received/;
+    await refuses(invokeNode(5 as never, {}), "graph.unknown-class", node);
+    await refuses(
+      invokeNode({ key: "a", inputs: {}, outputs: {}, run: () => ({}) } as never, {}),
+      "graph.unknown-class",
+      node,
+    );
     await refuses(invokeNode("__proto__", {}), "graph.unknown-class");
   });
 

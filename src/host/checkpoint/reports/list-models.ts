@@ -17,6 +17,7 @@ export interface ListModelsOptions {
   readonly hashes?: boolean;
   /** Receives the number of files that are done, and the name of the one that is read next. */
   readonly onProgress?: (progress: ListProgress) => void;
+  /** Aborts the list. */
   readonly signal?: AbortSignal;
 }
 

@@ -5,7 +5,7 @@ import { maxRunSeconds } from "../runs/terms.js";
 import { assetRoutes } from "./asset-routes.js";
 import { AssetFiles } from "./assets/asset-files.js";
 import { type ClassicApi, createClassicApi } from "./classic/classic-routes.js";
-import { refuseForeignOrigin } from "./classic/origin-guard.js";
+import { refuseForeign, refuseForeignOrigin } from "./classic/origin-guard.js";
 import { type ComfyParts, outputKeeper } from "./comfy-parts.js";
 import { jobEventsRoute } from "./job-events.js";
 import { jobRoutes } from "./job-routes.js";
@@ -26,16 +26,16 @@ export interface ComfyApis {
   close(): void;
 }
 
-// decisions 278, 279
+// decisions 278, 279, 340
 /** ComfyUI's APIs: version 2 below `/api/v2`, and the classic one. Throws config.invalid for an agent without graphs. */
 export function createComfyApis(context: HookContext): ComfyApis {
   const { comfy_api, comfy_classic } = context.config.web;
-  const hasClassic = comfy_classic !== "none";
-  if (!comfy_api && !hasClassic) return { routes: [], preview() {}, close() {} };
-  const parts = partsOf(context, comfy_api ? "comfy_api" : "comfy_classic");
-  const classic = hasClassic ? createClassicApi(context, parts) : undefined;
+  if (comfy_api === "none" && comfy_classic === "none") return { routes: [], preview() {}, close() {} };
+  const parts = partsOf(context, comfy_api === "none" ? "comfy_classic" : "comfy_api");
+  const classic = comfy_classic === "none" ? undefined : createClassicApi(context, parts, comfy_classic);
+  const jobs = comfy_api === "none" ? [] : versionTwo(context, parts, comfy_api);
   return {
-    routes: [...(comfy_api ? versionTwo(context, parts) : []), ...(classic?.routes ?? [])],
+    routes: [...jobs, ...(classic?.routes ?? [])],
     upgrade: classic?.upgrade,
     preview: (runId, png, node) => classic?.preview(runId, png, node),
     close: () => classic?.close(),
@@ -57,7 +57,7 @@ function partsOf(context: HookContext, key: string): ComfyParts {
   return { graphs, assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
 }
 
-function versionTwo(context: HookContext, parts: ComfyParts): Route[] {
+function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "token"): Route[] {
   const routes = [
     ...jobRoutes(context, parts),
     jobEventsRoute(context, parts),
@@ -68,11 +68,14 @@ function versionTwo(context: HookContext, parts: ComfyParts): Route[] {
   const guarded =
     (handler: Handler): Handler =>
     (call) => {
-      refuseForeignOrigin(context.config, call.req);
+      if (access === "open") refuseForeign(context.config, call.req, access);
+      else refuseForeignOrigin(context.config, call.req);
       return handler(call);
     };
   return routes.map((route) => ({
-    ...{ access: "token", sendError: sendComfyError, ...route },
+    ...{ access, sendError: sendComfyError, ...route },
+    // the content of an asset has a signed address, which nobody needs here
+    ...(access === "open" && { access }),
     handlers: Object.fromEntries(Object.entries(route.handlers).map(([method, handler]) => [method, guarded(handler)])),
   }));
 }

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { loadZod } from "../../../base/lazy-packages.js";
+import { expectedBy } from "../../../render/config/expected-by.js";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
 import { isTag, PRIORITY, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
 import type { Limits } from "../hook-config.js";
@@ -139,9 +140,13 @@ type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
+  const issue = parsed.error.issues[0]!;
+  const { path } = issue;
   const isWhole = path.length === 0;
-  throw new HookError("invalid_request", isWhole ? "expected a JSON object" : `${path.join(".")}: ${message}`);
+  throw new HookError(
+    "invalid_request",
+    isWhole ? "expected a JSON object" : `${path.join(".")}: ${expectedBy(issue)}`,
+  );
 }
 
 // lib es2023 has no String.isWellFormed

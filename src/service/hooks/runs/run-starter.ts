@@ -19,16 +19,16 @@ export interface StartRequest extends Terms {
   readonly origin: "agent" | "wake" | "comfy";
   readonly message: string;
   readonly name?: string;
-  readonly sessionKey: string;
+  /** Default: a session of its own. */
+  readonly sessionKey?: string | undefined;
   /** Default: the agent's default graph, if it has graphs. */
   readonly graph?: RunGraph;
   /** Trace context of the request: the agent's run has it. */
   readonly traceparent?: string;
 }
 
-/** One run of a group. Default `sessionKey`: a session of its own. */
-export type GroupItem = Terms &
-  Pick<StartRequest, "message" | "name" | "graph"> & { readonly sessionKey?: string | undefined };
+/** One run of a group. */
+export type GroupItem = Terms & Pick<StartRequest, "message" | "name" | "graph" | "sessionKey">;
 
 export interface GroupRequest extends Pick<StartRequest, "idempotency" | "traceparent"> {
   /** As that of a start. */
@@ -84,7 +84,7 @@ export interface HeartbeatResult {
 }
 
 interface Creation {
-  readonly id?: string;
+  readonly id?: string | undefined;
   readonly origin: RunOrigin;
   readonly sessionKey: string;
   readonly name: string | null;
@@ -119,12 +119,13 @@ export class RunStarter {
   }
 
   async start(request: StartRequest): Promise<Started> {
-    const { id, origin, sessionKey, message, name = null, graph, traceparent, idempotency } = request;
+    const { origin, message, name = null, graph, traceparent, idempotency } = request;
     const createdMark = this.#context.mark();
     const terms = termsOf(request, this.#limits, createdMark);
-    const creation = { id, origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
+      const { id = this.#newId(), sessionKey = `hook:${id}` } = request;
+      const creation = { id, origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
       const created = await this.#create(creation, key);
       if (created === null) throw new HookError("internal");
       return created.started;

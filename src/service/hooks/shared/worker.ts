@@ -31,6 +31,7 @@ const DRAIN_SECONDS = 30;
 
 /** Options of `startWorker`. */
 export interface WorkerOptions {
+  /** The work of a run. */
   readonly agent: Agent;
   /** @internal Agent of runs that `latentkit render --store` queues; without it, they fail. */
   readonly batchAgent?: Agent;
@@ -52,6 +53,7 @@ export interface WorkerOptions {
   readonly retries?: HookConfigInput["retries"];
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
+  /** Source of the time. Default: the system's. */
   readonly clock?: Clock;
 }
 

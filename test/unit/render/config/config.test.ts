@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "#src/base/errors.js";
-import { hideSecrets, parseConfig } from "#src/render/config/config.js";
+import { parseConfig } from "#src/render/config/config.js";
+import { configLeaves } from "#src/render/config/schema-paths.js";
+import { hideSecrets } from "#src/render/config/secrets.js";
 
 const refused = (value: unknown, pattern: RegExp) =>
   assert.throws(
@@ -23,8 +25,7 @@ describe("parseConfig", () => {
     assert.deepEqual([config.output_dir, config.device, config.files], ["./out", "auto", undefined]);
     assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
     assert.deepEqual(config.channels.web, {
-      hooks_default_session_key: "hook:ingress",
-      comfy_api: false,
+      comfy_api: "none",
       comfy_classic: "none",
       comfy_inputs: false,
       hooks_allow_request_session_key: false,
@@ -88,12 +89,67 @@ describe("parseConfig", () => {
       { agent: { graph: "a", module: "b" } },
       /"agent": expected \{ graph: FILE \}, \{ graphs: \{ NAME: FILE \} \} or \{ module: FILE \}/,
     );
+    refused({ agent: { graph: "a", targets: [4] } }, /"agent\.targets\.0": expected a text, received 4\.$/);
+    refused({ agent: { grap: "a" } }, /unknown key "agent\.grap"\. Did you mean "graph"\?$/);
     refused(
-      { agent: { graph: "a", targets: [4] } },
-      /"agent": expected \{ graph: FILE \}, \{ graphs: \{ NAME: FILE \} \} or \{ module: FILE \}/,
+      { remote_image_api: { base_url: "file:///etc/passwd" } },
+      /"remote_image_api\.base_url": expected an address that begins with http: or https:, received "file:\/\/\/etc\/passwd"\.$/,
     );
-    refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
-    refused([], /expected an object, received a list/);
+    refused([], /^test\.yaml: expected an object, received a list of 0\.$/);
+    refused(
+      { channels: { web: { incoming: { a: { signature: "github", message: "x" } } } } },
+      /"channels\.web\.incoming\.a\.secrets": expected a text of at least 16 characters, .*, received nothing\.$/,
+    );
+  });
+
+  it("says in its own words what is expected, whatever the value", () => {
+    const values = [null, true, -1, 1.5, 1e9, "", "\0", "no", [], [{}], [7], {}, { a: 1 }, { a: {} }, Number.NaN];
+    let count = 0;
+    for (const [path] of configLeaves()) {
+      for (const value of values) {
+        const config = path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value);
+        try {
+          parseConfig(config, "test.yaml");
+        } catch (error) {
+          assert.ok(error instanceof LatentkitError);
+          // the fields of a format are judged together
+          const key = path[0] === "format" ? "format(\\.\\w+)?" : path.join("\\.");
+          assert.match(error.message, new RegExp(`^test\\.yaml: (unknown key )?"${key}(\\.[\\w.]+)?"[.:]`));
+          assert.doesNotMatch(error.message, /Invalid|Too (small|big)|Unrecognized|undefined|another (value|text)/);
+          count++;
+        }
+      }
+    }
+    assert.ok(count > 500);
+  });
+
+  it("tells a misplaced key its place", () => {
+    const cases: [unknown, string][] = [
+      [{ hooks_token: "3141592" }, 'unknown key "hooks_token": it belongs under "channels.web".'],
+      [{ web: {} }, 'unknown key "web": it belongs under "channels".'],
+      [{ channels: { hooks_token: "x" } }, 'unknown key "channels.hooks_token": it belongs under "channels.web".'],
+      [{ channels: { web: { port: 80 } } }, 'unknown key "channels.web.port": it belongs at the top.'],
+      [{ channels: { web: { limits: {} } } }, 'unknown key "channels.web.limits": it belongs at the top.'],
+      [{ channels: { web: { running: 2 } } }, 'unknown key "channels.web.running": it belongs under "limits".'],
+      [{ graph: "a.json" }, 'unknown key "graph": it belongs under "agent".'],
+      [{ signature: "github" }, 'unknown key "signature": it belongs under "channels.web.incoming.NAME".'],
+      [{ "limits.running": 2 }, 'unknown key "limits.running": expected keys in each other, limits: { running: … }.'],
+      [{ hook_token: "x" }, 'unknown key "hook_token". Did you mean "channels.web.hooks_token"?'],
+    ];
+    for (const [config, sentence] of cases) {
+      assert.throws(() => parseConfig(config, "test.yaml"), { message: `test.yaml: ${sentence}` });
+    }
+  });
+
+  it("takes the same values for both APIs of ComfyUI", () => {
+    for (const key of ["comfy_api", "comfy_classic"] as const) {
+      const parse = (value: unknown) =>
+        parseConfig({ channels: { web: { [key]: value } } }, "test.yaml").channels.web[key];
+      assert.deepEqual(["open", "token", "none", true, false].map(parse), ["open", "token", "none", "token", "none"]);
+      assert.throws(() => parse("yes"), {
+        message: `test.yaml: "channels.web.${key}": expected "open", "token" (or true) or "none" (or false), received "yes".`,
+      });
+    }
   });
 
   it("takes origins as browsers send them, and nothing that is more or less", () => {
@@ -214,7 +270,7 @@ describe("hideSecrets", () => {
     assert.equal(shown.channels.web.incoming.it!.secrets, "set (32 chars)");
     assert.deepEqual(shown.channels.web.incoming.other!.secrets, ["set (24 chars)"]);
     assert.equal(shown.channels.web.incoming.it!.message, "{{/a}}");
-    assert.equal(shown.channels.web.hooks_default_session_key, "hook:ingress");
+    assert.equal(shown.channels.web.stream_auth, "token");
     assert.equal(config.remote_image_api.keys[0]!.key, key);
   });
 

@@ -126,8 +126,26 @@ describe("loadConfig", () => {
     assert.throws(() => loadConfig({ file: file("prot: 1"), env: {} }), /latentkit\.yaml: unknown key "prot"/);
     assert.throws(() => loadConfig({ file: file("a: [1"), env: {} }), /latentkit\.yaml line 1: /);
     assert.throws(() => loadConfig({ file: file("port: 1\nport: 2"), env: {} }), /line 2: .*unique/);
+    for (const [text, sentence] of [
+      ["a: b: c", /line 1: a line has two keys, or a text with a colon: put the text in quotes\.$/],
+      ["a:\n\tb: 1", /line 2: the line is indented with a tab: expected blanks\.$/],
+      ["a: *b", /a text begins with \* or &, which means an alias: put it in quotes\.$/],
+      ["a: @b", /line 1: a text begins with a sign that YAML reserves: put it in quotes\.$/],
+      ["a: 'b", /line 1: a quote, a bracket, a comma or the blank after a colon is missing\.$/],
+      ["a: 1\n---\na: 2", /line 2: another document begins: expected one\.$/],
+    ] as const) {
+      assert.throws(() => loadConfig({ file: file(text), env: {} }), sentence);
+    }
+    const env = { LATENTKIT_AGENT: "{ grap: x }" };
+    assert.throws(
+      () => loadConfig({ env }),
+      /^LatentkitError: Environment variable LATENTKIT_AGENT: unknown key "grap"\. Did you mean "graph"\?$/,
+    );
     assert.throws(() => loadConfig({ file: file("- 1"), env: {} }), /expected keys and values/);
-    assert.throws(() => loadConfig({ env: { LATENTKIT_PORT: "x7" } }), /LATENTKIT_PORT: expected a number\./);
+    assert.throws(
+      () => loadConfig({ env: { LATENTKIT_PORT: "x7" } }),
+      /LATENTKIT_PORT: expected a number, received "x7"\.$/,
+    );
     assert.throws(
       () => loadConfig({ file: join(folder, "none.yaml"), env: {} }),
       /none\.yaml cannot be read \(ENOENT\)/,

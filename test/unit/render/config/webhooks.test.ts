@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { hideSecrets, parseConfig } from "#src/render/config/config.js";
+import { parseConfig } from "#src/render/config/config.js";
+import { hideSecrets } from "#src/render/config/secrets.js";
 import { WEBHOOK_STATES } from "#src/render/config/webhooks.js";
 import { RUN_STATES } from "#src/service/hooks/run.js";
 

@@ -50,7 +50,7 @@ describe("refusals of hooks", () => {
     ],
     session_key_override_disabled: [
       () => posted({ message: "x", sessionKey: "a" }),
-      "400 session_key_override_disabled: sessionKey override is disabled",
+      '400 session_key_override_disabled: sessionKey override is disabled: "sessionKey" needs hooks_allow_request_session_key: true (channels.web of the configuration)',
     ],
     session_key_prefix_denied: [
       () =>
@@ -58,7 +58,7 @@ describe("refusals of hooks", () => {
           { message: "x", sessionKey: "a" },
           { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:"] },
         ),
-      "400 session_key_prefix_denied: sessionKey is not allowed by configured prefixes",
+      '400 session_key_prefix_denied: sessionKey is not allowed by configured prefixes: "sessionKey" must begin with one of hooks_allowed_session_key_prefixes, "hook:" (channels.web of the configuration)',
     ],
     invalid_request: [() => posted({ message: 5 }), "400 invalid_request: message: expected a string"],
     request_timeout: [

@@ -87,7 +87,7 @@ describe("web routes", () => {
     assert.ok(picture.body.receipt !== null);
     const graph = await inspect(readFileSync(join(root, "examples/hook.json"), "utf8"));
     assert.equal(graph.body.format, "json");
-    assert.equal(graph.body.graph!.nodes.length, 7);
+    assert.equal(graph.body.graph!.nodes.length, 11);
     const wrong = await inspect("[]");
     assert.equal(wrong.status, 200);
     assert.equal(wrong.body.graph, null);

@@ -29,9 +29,12 @@ export interface ClassicApi {
 
 // decision 311
 /** ComfyUI's classic API, each path below `/api` as well. */
-export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">): ClassicApi {
-  const { limits, web } = context.config;
-  const access = web.comfy_classic === "open" ? "open" : "token";
+export function createClassicApi(
+  context: HookContext,
+  parts: Omit<ComfyParts, "jobs">,
+  access: "open" | "token",
+): ClassicApi {
+  const { limits } = context.config;
   const prompts = new Prompts(context);
   const names = new InputNames(parts, prompts, limits.retention_hours * 3600_000);
   const pictures = createPictures(context.clock);
@@ -42,7 +45,7 @@ export function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "
   const guarded =
     (handler: Handler): Handler =>
     (call) => {
-      refuseForeign(context.config, call.req);
+      refuseForeign(context.config, call.req, access);
       return handler(call);
     };
   const routeOf = ({ name, path, handlers }: ClassicRoute): Route => ({

@@ -6,14 +6,15 @@ import { isAllowedOrigin } from "../../http/access/cross-origin.js";
 
 // decision 312
 /**
- * Refuses what a page of another site sends that the configuration does not allow: it could start prompts by a form or an image, without any preflight. With
- * `comfy_classic: open` also a name that its owner may have pointed at this machine. Fails with invalid_request, status 403.
+ * Refuses what a page of another site sends that the configuration does not allow: it could start prompts by a form or an
+ * image, without any preflight. Where the API is open, also a name that its owner may have pointed at this machine. Fails
+ * with invalid_request, status 403.
  */
-export function refuseForeign({ web }: HookConfig, req: IncomingMessage): void {
+export function refuseForeign({ web }: Pick<HookConfig, "web">, req: IncomingMessage, access: "open" | "token"): void {
   const { host, origin, "sec-fetch-site": site = "none" } = req.headers;
   refuseForeignOrigin({ web }, req);
   if (origin === undefined && site !== "none" && site !== "same-origin") throw foreign();
-  if (web.comfy_classic !== "open" || isAddress(host)) return;
+  if (access !== "open" || isAddress(host)) return;
   if (host !== undefined && host === hostOf(web.public_url)) return;
   throw forbidden("expected an address, localhost or the host of public_url as Host");
 }

@@ -7,7 +7,6 @@ import { lazy, loadWs } from "../../../../base/lazy-packages.js";
 import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { hostRefusal } from "../../http/access/host-header.js";
-import type { Access } from "../../http/call.js";
 import { whenIdle } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
 import { passGate } from "../../http/gate.js";
@@ -30,7 +29,7 @@ const PATHS: ReadonlySet<string | undefined> = new Set(["/ws", "/api/ws"]);
 
 /** Facts that a new socket is told. */
 export interface SocketFacts {
-  readonly access: Access;
+  readonly access: "open" | "token";
   /** The features of the service. */
   readonly features: object;
   /** The message about the queue. */
@@ -146,7 +145,7 @@ export class Sockets {
     if (sentence !== undefined) throw new HookError("invalid_request", sentence);
     if (!PATHS.has(path)) throw new HookError("not_found");
     passGate(this.#context, this.#facts.access, { req: req as Request, query, params: {} });
-    refuseForeign(config, req);
+    refuseForeign(config, req, this.#facts.access);
     if (this.#isClosed || runs.closing) throw new HookError("shutting_down");
     if (req.socket.destroyed) throw new HookError("invalid_request");
     return slots.take(`ws ${clientId}`, cut);

@@ -6,7 +6,7 @@ import type { HookContext } from "../context.js";
 import { readIdempotencyKey } from "../idempotency-key.js";
 import { hasBody } from "../linger.js";
 import { parseBody, termsFrom } from "../schemas.js";
-import { resolveSessionKey } from "../session-key.js";
+import { requestedSessionKey } from "../session-key.js";
 import { respondToStart, startBodyLimits } from "./start.js";
 
 // decision 249
@@ -33,7 +33,7 @@ export function againRoute(context: HookContext): Route {
       isUnchecked: body.message == null && body.graph == null && earlier.origin !== "agent",
       message,
       name: (body.name ?? earlier.name)?.trim() || undefined,
-      sessionKey: resolveSessionKey({ ...config.sessions, defaultKey: earlier.sessionKey }, body),
+      sessionKey: requestedSessionKey(config.sessions, body) ?? earlier.sessionKey,
       // a delay and a deadline were those of the earlier request
       ...termsFrom(body),
       timeoutSeconds,

@@ -6,7 +6,7 @@ import type { HookContext } from "../context.js";
 import { hashPayload, readIdempotencyKey } from "../idempotency-key.js";
 import { sendJson } from "../responses.js";
 import { parseBody, type RequestSchemas, termsFrom } from "../schemas.js";
-import { resolveSessionKey } from "../session-key.js";
+import { requestedSessionKey } from "../session-key.js";
 import { type ReadEvents, SliceSource } from "../stream/slice-source.js";
 import { traceparentOf } from "../traceparent.js";
 import { groupEnd, groupPayload } from "./payloads.js";
@@ -82,8 +82,7 @@ export function groupRoutes(context: HookContext): Route[] {
 function readItem(context: HookContext, value: unknown, defaults: Defaults): ReadItem {
   const own = parseBody(context.schemas.groupItem, value);
   const namesSession = own.sessionKey != null || own.session_key != null;
-  const session = resolveSessionKey({ ...context.config.sessions, defaultKey: "" }, namesSession ? own : defaults);
-  const sessionKey = session === "" ? undefined : session;
+  const sessionKey = requestedSessionKey(context.config.sessions, namesSession ? own : defaults);
   const name = (own.name ?? defaults.name)?.trim() || undefined;
   const graphName = own.graph ?? defaults.graph ?? undefined;
   const terms = termsFrom({

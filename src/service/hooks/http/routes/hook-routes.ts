@@ -4,7 +4,7 @@ import type { HookContext } from "../context.js";
 import { hashPayload, readIdempotencyKey } from "../idempotency-key.js";
 import { sendJson } from "../responses.js";
 import { parseBody, termsFrom } from "../schemas.js";
-import { resolveSessionKey } from "../session-key.js";
+import { requestedSessionKey } from "../session-key.js";
 import { queueMetadata } from "./payloads.js";
 import { replayHeader, respondToStart, startBodyLimits } from "./start.js";
 
@@ -18,7 +18,7 @@ export function hookRoutes(context: HookContext): Route[] {
       origin: "agent",
       message: body.message,
       name: body.name?.trim() || undefined,
-      sessionKey: resolveSessionKey(config.sessions, body),
+      sessionKey: requestedSessionKey(config.sessions, body) ?? config.sessions.defaultKey,
       ...termsFrom(body),
       graphName: body.graph ?? undefined,
       tokenId: call.tokenId,
@@ -31,7 +31,7 @@ export function hookRoutes(context: HookContext): Route[] {
     const body = parseBody(schemas.wake, await readJsonBody(call.req, call.res, startBodyLimits(context)));
     const { req, res, tokenId } = call;
     const { text } = body;
-    const sessionKey = resolveSessionKey(config.sessions, body);
+    const sessionKey = requestedSessionKey(config.sessions, body) ?? config.sessions.wakeKey;
     const timeoutSeconds = body.timeoutSeconds ?? undefined;
     const key = readIdempotencyKey(req, body.idempotencyKey);
     const scope = { tokenId, endpoint: "wake" } as const;

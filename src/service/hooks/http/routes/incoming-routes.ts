@@ -45,7 +45,7 @@ function incomingHandler(context: HookContext, name: string, senderConfig: Sende
       origin: "agent",
       message: body.message,
       name: body.name?.trim() || undefined,
-      sessionKey: mappedSessionKey(config.sessions, mapped.sessionKey),
+      sessionKey: mappedSessionKey(config.sessions, mapped.sessionKey) ?? config.sessions.defaultKey,
       priority: senderConfig.priority,
       tags: senderConfig.tags,
       tokenId: `in/${name}`,

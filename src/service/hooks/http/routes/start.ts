@@ -52,7 +52,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payloadOf(start)) },
     admit() {
       if (!start.isUnchecked) refuseMessage(context, message, graph);
-      context.startRates.count(tokenId, [sessionKey]);
+      context.startRates.count(tokenId, sessionKey === undefined ? [] : [sessionKey]);
     },
   });
   await respond(context, call, started);

@@ -13,7 +13,7 @@ import { sweep } from "./sweep.js";
 
 /** Options of `createSqliteStore`. */
 export interface SqliteStoreOptions {
-  /** Default: node:sqlite or better-sqlite3, whichever is installed. */
+  /** The SQLite that opens the file. Default: node:sqlite or better-sqlite3, whichever is installed. */
   readonly driver?: SqliteDriver;
 }
 

@@ -8,6 +8,7 @@ import { Comfy, ComfyError, InvalidWorkflow, JobFailed, NotFound, Unauthorized }
 import { schemas } from "@comfyorg/sdk/low";
 import { createPreviewHost, decodePng, encodePng } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
+import { startService } from "latentkit/service";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
@@ -426,5 +427,22 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.equal((await service.get("/api/v2/jobs/x")).status, 404);
     assert.match(await (await service.get("/api/v2")).text(), /"ok":false/);
     await refuses(() => start({ agent: scriptedAgent, config: { comfy_api: true } }), "config.invalid", /comfy_api/);
+  });
+
+  it("open: without a token, for this machine alone, and for no page of another site", async () => {
+    const { clientOf, url, get } = await open({ comfy_api: "open" });
+    const client = clientOf("no token of this service");
+    const job = await client.run(client.workflows.fromJson(picture(7)));
+    assert.equal(job.status, "succeeded");
+    const { outputs } = (await (await fetch(`${url}/api/v2/jobs/${job.id}`)).json()) as {
+      outputs: { id: string }[];
+    };
+    const content = `${url}/api/v2/assets/${outputs[0]!.id}/content`;
+    assert.equal((await fetch(content)).status, 200);
+    assert.equal((await fetch(content, { headers: { "sec-fetch-site": "cross-site" } })).status, 403);
+    assert.equal((await get("/api/v2/jobs/x", { origin: "https://evil.example" })).status, 403);
+    const web = { hooks_token: TOKEN, comfy_api: "open" as const };
+    const reachable = { host: "0.0.0.0", port: 0, store: "memory:", output_dir: folder(), channels: { web } };
+    await refuses(() => startService(reachable), "config.invalid", /channels\.web\.comfy_api: .*0\.0\.0\.0/);
   });
 });

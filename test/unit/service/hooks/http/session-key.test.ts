@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { refuses } from "../../../../helpers/errors.js";
-import { serviceStarter } from "../../../../helpers/hooks/hook-service.js";
+import { serviceStarter, until } from "../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
 
-const OVERRIDE_DISABLED = "sessionKey override is disabled";
-const PREFIX_DENIED = "sessionKey is not allowed by configured prefixes";
+const overrideDisabled = (field: string) =>
+  `sessionKey override is disabled: "${field}" needs hooks_allow_request_session_key: true (channels.web of the configuration)`;
+const PREFIX_DENIED =
+  'sessionKey is not allowed by configured prefixes: "sessionKey" must begin with one of hooks_allowed_session_key_prefixes, "hook:", "ci:" (channels.web of the configuration)';
+/** Session of a run that has one of its own. */
+const OWN = /^hook:[0-9a-f]{8}-[0-9a-f-]{27}$/;
 
 for (const [endpoint, body] of [
   ["/hooks/agent", { message: "x" }],
@@ -23,20 +27,30 @@ for (const [endpoint, body] of [
     const token = { hooks_token: "correct-horse-battery-staple" };
     const allowed = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:", "ci:"] };
 
-    it("missing: the default", async () => {
-      assert.equal(await ask({}, {}), "hook:ingress");
+    it("missing: the default of the configuration", async () => {
       assert.equal(await ask({}, { hooks_default_session_key: " mine " }), "mine");
-      assert.equal(await ask({}, { hooks_default_session_key: "  " }), "hook:ingress");
       for (const absent of [null, "", "  \t"]) {
-        assert.equal(await ask({ sessionKey: absent, session_key: absent }, {}), "hook:ingress");
+        const mine = { hooks_default_session_key: "mine" };
+        assert.equal(await ask({ sessionKey: absent, session_key: absent }, mine), "mine");
       }
     });
 
+    it("missing, without a default: one of the run's own, or that of wakes", async () => {
+      const expected = endpoint === "/hooks/agent" ? OWN : /^hook:ingress$/;
+      for (const none of [undefined, null, "  "]) {
+        assert.match(String(await ask({}, { hooks_default_session_key: none })), expected);
+      }
+      assert.match(
+        String(await ask({ sessionKey: null, session_key: " " }, { hooks_default_session_key: null })),
+        expected,
+      );
+    });
+
     it("overrides disabled: refused under either name", async () => {
-      const refused = [400, "session_key_override_disabled", OVERRIDE_DISABLED];
-      assert.deepEqual(await ask({ sessionKey: "hook:a" }, {}), refused);
-      assert.deepEqual(await ask({ session_key: "hook:a" }, {}), refused);
-      assert.deepEqual(await ask({ sessionKey: "hook:ingress" }, {}), refused);
+      const refused = (field: string) => [400, "session_key_override_disabled", overrideDisabled(field)];
+      assert.deepEqual(await ask({ sessionKey: "hook:a" }, {}), refused("sessionKey"));
+      assert.deepEqual(await ask({ session_key: "hook:a" }, {}), refused("session_key"));
+      assert.deepEqual(await ask({ sessionKey: "hook:ingress" }, {}), refused("sessionKey"));
     });
 
     it("allowed prefix: accepted, trimmed and in NFC", async () => {
@@ -124,6 +138,31 @@ describe("session policy", () => {
       const config = { hooks_default_session_key } as { hooks_default_session_key: string };
       await refuses(startService({ config }), "config.invalid", /hooks_default_session_key/);
     }
+  });
+
+  it("lets requests that name none run at the same time, and one after the other where there is a default", async () => {
+    for (const [config, states] of [
+      [{ hooks_default_session_key: null }, ["running", "running"]],
+      [{ hooks_default_session_key: "hook:ingress" }, ["running", "queued"]],
+    ] as const) {
+      const { start, get } = await startService({ config });
+      const runs = [await start("hold"), await start("hold")];
+      const stateOf = async ({ status_url }: { status_url: string }) =>
+        ((await (await get(status_url)).json()) as { status: string }).status;
+      await until(async () => (await stateOf(runs[0]!)) === "running", "the first run");
+      if (states[1] === "running") await until(async () => (await stateOf(runs[1]!)) === "running", "the second run");
+      assert.deepEqual(await Promise.all(runs.map(stateOf)), states);
+    }
+  });
+
+  it("names no more than five prefixes", async () => {
+    const prefixes = ["a", "b", "c", "d", "e", "f"].map((letter) => `${letter}:`);
+    const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: prefixes };
+    const { post } = await startService({ config });
+    const { error } = (await (await post("/hooks/agent", { message: "x", session_key: "x" })).json()) as {
+      error: string;
+    };
+    assert.match(error, /: "session_key" must begin with .*"a:", "b:", "c:", "d:", "e:" and others \(/);
   });
 
   it("a message is never interpreted", async () => {
