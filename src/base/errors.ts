@@ -142,6 +142,8 @@ export interface ErrorDetails {
   received?: string;
   expected?: string;
   suggestion?: string;
+  /** Of a file that could not be written: the operating system's code, such as ENOSPC. */
+  systemCode?: string;
   /** Classes of a graph that are not registered, up to 100. */
   unknownClasses?: readonly UnknownClass[];
 }

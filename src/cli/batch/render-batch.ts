@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { LatentkitError } from "../../base/errors.js";
+import { isOutputLost } from "../../io/files/write-file.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { CreateRunner } from "../../render/batch/runner.js";
@@ -7,7 +9,7 @@ import { isItemFile } from "../../render/items/open.js";
 import type { Arguments } from "../command.js";
 import { batchLine } from "../event-json.js";
 import { shortest } from "../render-options.js";
-import { harmless, type Terminal } from "../terminal.js";
+import { harmless, red, type Terminal } from "../terminal.js";
 import { followWithSheet } from "./batch-contact-sheet.js";
 import { type BatchPlan, planBatch } from "./batch-plan.js";
 import { type BatchProgress, createBatchProgress } from "./batch-progress.js";
@@ -45,10 +47,13 @@ export async function renderBatch(
   const result = (status: BatchStatus, more: object) => {
     if (isJson) terminal.out(batchResultLine(status, summary.read(), { ms: performance.now() - started, ...more }));
   };
+  let begun: string | undefined;
   try {
     const plan = await planBatch(args, terminal, printer.report);
     const runnerOf = plan.shared && storeRunners(plan.shared, printer.report);
-    const { status, pages, grid } = await follow(
+    const { journal } = plan.options;
+    begun = journal;
+    const { status, error, pages, grid } = await follow(
       plan,
       runnerOf,
       { drain, signal: urgent() },
@@ -56,12 +61,15 @@ export async function renderBatch(
       progress,
       summary,
     );
-    const { journal } = plan.options;
-    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }) });
+    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }), ...(error && { error }) });
     if (!isQuiet) {
       terminal.err(`${summaryLine(summary.read(), performance.now() - started)}\n`);
       for (const page of pages) terminal.err(`Contact sheet: ${shortest(page)}\n`);
       for (const page of grid) terminal.err(`Grid: ${shortest(page)}\n`);
+    }
+    if (error !== undefined) {
+      terminal.err(`${red(terminal, "latentkit:")} ${harmless(howToGoOn(error, journal))}\n`);
+      return error.meaning.exit;
     }
     if (status === "interrupted") {
       terminal.err(`Interrupted. The same command with --resume goes on from ${shortest(journal)}.\n`);
@@ -70,7 +78,9 @@ export async function renderBatch(
     return summary.read().failed === 0 ? 0 : 1;
   } catch (error) {
     if (error instanceof LatentkitError) result("failed", { error });
-    throw error;
+    // a contact sheet or grid may be what met the full disk
+    if (begun === undefined || !existsSync(begun) || !isOutputLost(error)) throw error;
+    throw new LatentkitError(error.code, howToGoOn(error, begun), error.details, { cause: error });
   } finally {
     progress.end();
     for (const line of failureLines(summary.read(), terminal)) terminal.err(`${line}\n`);
@@ -89,6 +99,7 @@ async function follow(
   const sheet = followWithSheet(plan);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
+  let error: LatentkitError | undefined;
   let grid: readonly string[] = [];
   try {
     for await (const event of runBatch(graph, items, { ...options, ...stops }, keys, keys, fields, runnerOf)) {
@@ -96,13 +107,21 @@ async function follow(
       printer.print(event);
       progress.show(event);
       await sheet.add(event);
-      if (event.type === "batch-done") ({ status, grid = [] } = event);
+      if (event.type === "batch-done") ({ status, error, grid = [] } = event);
     }
   } finally {
     endNotice();
     progress.end();
   }
-  return { status, grid, pages: stops.signal.aborted ? [] : await sheet.finish() };
+  return { status, error, grid, pages: stops.signal.aborted || error !== undefined ? [] : await sheet.finish() };
+}
+
+const FULL: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT"]);
+
+/** Why nothing more could be written, and what to do. */
+function howToGoOn({ message, details }: LatentkitError, journal: string): string {
+  const remedy = FULL.has(details.systemCode) ? "Make room" : "Allow writing there";
+  return `${message} ${remedy}, then the same command with --resume goes on from ${shortest(journal)}.`;
 }
 
 interface Printer {

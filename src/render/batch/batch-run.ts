@@ -1,6 +1,7 @@
 import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
+import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
@@ -61,9 +62,13 @@ export class BatchRun {
   private readonly window: Semaphore;
   private readonly counts = { done: 0, skipped: 0, failed: 0 };
   private journal!: Journal;
-  /** The journal can no longer be written. */
+  /** The journal cannot be used any more. */
   private failure: { error: unknown } | undefined;
   private isCut = false;
+  /** Why no more files can be written. */
+  private lost: LatentkitError | undefined;
+  /** Aborts with `lost`. */
+  private readonly halt = new AbortController();
 
   constructor(
     private readonly graph: BatchGraph,
@@ -75,7 +80,7 @@ export class BatchRun {
     this.window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
   }
 
-  /** Renders all items. Rejects where the journal cannot be opened or written, or the items cannot be read on. */
+  /** Renders all items. Rejects where the journal cannot be opened, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
     const { hash, prefixes, notes } = this.graph;
     this.journal = await Journal.open({ ...this.options, hash, prefixes });
@@ -109,7 +114,7 @@ export class BatchRun {
 
   /** Starts the items in order; returns the error that ended reading them: those before it are rendered. */
   private async renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
-    const intake = new Intake(items, [this.options.signal, this.options.drain]);
+    const intake = new Intake(items, [this.options.signal, this.options.drain, this.halt.signal]);
     try {
       for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
         await this.queue.room();
@@ -147,7 +152,8 @@ export class BatchRun {
       // the next item in the slot does not wait for the record
       if (success !== undefined) await this.finish(task, success.attempt, success.ms);
     } catch (error) {
-      this.failure ??= { error };
+      if (isOutputLost(error)) this.lose(error);
+      else this.failure ??= { error };
     }
   }
 
@@ -191,6 +197,10 @@ export class BatchRun {
         if (!this.hasFailedFast) this.isCut = true;
         return undefined;
       }
+      if (isOutputLost(attempt.error)) {
+        this.lose(attempt.error);
+        return undefined;
+      }
       const error = withOrigin(attempt.error ?? new LatentkitError("node.failed", "The run failed."), task.item);
       const willRetry = number <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
       if (!willRetry) {
@@ -231,10 +241,20 @@ export class BatchRun {
     this.emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
+  // decision 350
+  /** Cuts the batch as `drain` does: its other items would fail alike, and the journal has those that are cut. */
+  private lose(error: LatentkitError): void {
+    this.lost ??= error;
+    this.isCut = true;
+    this.runner.stop?.();
+    this.halt.abort();
+  }
+
   private async end(): Promise<void> {
     const status: BatchStatus = this.isCut ? "interrupted" : this.counts.failed > 0 ? "failed" : "success";
     if (!this.isCut) await this.journal.end(this.counts);
-    this.emit({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started });
+    const error = this.lost && { error: this.lost };
+    this.emit({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started, ...error });
   }
 
   private emit(event: EventFacts): void {

@@ -98,10 +98,10 @@ const CONCURRENCY = [1, 256] as const;
 /**
  * Renders a graph once for each item, several at once, and yields what happens. An item's keys are those of `render`'s
  * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
- * where graph, options or journal are wrong, before anything is written, and where the journal can no longer be
- * written; an item that fails is reported, and the rest goes on. A batch that `signal` or `drain` has cut yields
- * `batch-done` with the status "interrupted", then throws the signal's reason. Ending the iteration early ends the batch
- * at once.
+ * where graph, options or journal are wrong, before anything is written; an item that fails is reported, and the rest goes
+ * on. A batch that `signal` or `drain` has cut yields `batch-done` with the status "interrupted", then throws the signal's
+ * reason; so does one whose disk is full or whose folder may not be written any more, with `file.write-failed`. Ending
+ * the iteration early ends the batch at once.
  */
 export function batch(
   graph: string | object,
@@ -126,10 +126,12 @@ async function* refuseCut(
   { signal, drain }: Pick<BatchOptions, "signal" | "drain">,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   let isCut = false;
+  let lost: LatentkitError | undefined;
   for await (const event of events) {
-    if (event.type === "batch-done") isCut = event.status === "interrupted";
+    if (event.type === "batch-done") [isCut, lost] = [event.status === "interrupted", event.error];
     yield event;
   }
+  if (lost !== undefined) throw lost;
   if (isCut) throw interruption(signal?.aborted ? signal : drain, "The batch was interrupted.");
 }
 
@@ -261,7 +263,7 @@ async function* withGrid(events: readonly BatchEvent[], grid: Grid, signal: Abor
   for (const event of events) {
     const item = sheetItemOf(event);
     if (item !== undefined) grid.add(item);
-    if (event.type !== "batch-done" || signal?.aborted === true) {
+    if (event.type !== "batch-done" || signal?.aborted === true || event.error !== undefined) {
       yield event;
       continue;
     }

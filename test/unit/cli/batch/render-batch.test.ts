@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -8,6 +8,7 @@ import { decodePng } from "#src/io/png/png.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { latentkit } from "../../../helpers/process/cli.js";
 import { skip } from "../../../helpers/skip.js";
+import { mountDisk, remountDisk, unmountDisk } from "../../../helpers/small-disk.js";
 
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** First line, of a graph that loads models. */
@@ -249,6 +250,32 @@ describe("latentkit render, many times", () => {
       (await run(["--seeds", "1", "--journal", join(folder(), "own.jsonl")])).err,
       /own\.jsonl: it is an earlier batch's/,
     );
+  });
+
+  it("ends at a disk that takes no more files, and says how to go on", async function () {
+    const disk = out("disk");
+    mkdirSync(disk);
+    const seeds = ["--seeds", "1..200", "--out", disk, "--journal", out("batch.jsonl")];
+    const full = async (options: string, sentence: string, more: string[] = []) => {
+      const { code, err, lines } = await run([...seeds, ...more]);
+      assert.equal(code, 1, err);
+      assert.ok(lines.at(-1)!.endsWith(`${sentence} goes on from ${out("batch.jsonl")}.`), `${options}: ${err}`);
+      assert.match(lines.at(-2)!, /^\d+ done(, \d+ skipped)? in /);
+      return lines.at(-1)!;
+    };
+    if (!mountDisk(disk, "size=192k")) skip(this, "this user may not mount a small disk");
+    try {
+      const room = ": the disk is full (ENOSPC). Make room, then the same command with --resume";
+      assert.match(await full("size=192k", room), /^latentkit: Node .*: Cannot write "/);
+      remountDisk(disk, "ro");
+      const allow = ": the file system is read-only (EROFS). Allow writing there, then the same command with --resume";
+      await full("ro", allow, ["--resume"]);
+      remountDisk(disk, "rw,size=8m");
+      const result = await run([...seeds, "--resume", "--quiet"]);
+      assert.deepEqual([result.code, filesIn(join(disk, "latent-noisy")).length], [0, 200]);
+    } finally {
+      unmountDisk(disk);
+    }
   });
 
   it("makes a contact sheet, the same one for a batch that was resumed @long", async () => {

@@ -16,6 +16,7 @@ import {
   encodePng,
   image,
   int,
+  type LatentkitError,
   registry,
   render,
   Tensor,
@@ -26,6 +27,8 @@ import { runBatch } from "#src/render/batch/batch.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { eventsUntil, refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { skip } from "../../../helpers/skip.js";
+import { mountDisk, remountDisk, unmountDisk } from "../../../helpers/small-disk.js";
 
 /** A flat picture whose red is an input, and texts that fail or wait. */
 const graph = {
@@ -604,6 +607,39 @@ describe("batch", () => {
       assert.equal(filesIn(join(place, "sub")).length, 33);
     }
   });
+
+  for (const where of ["another disk", "the same disk"]) {
+    it(`is cut by a full disk, and resumes with room, its journal on ${where}`, async function () {
+      const disk = out("disk");
+      mkdirSync(disk);
+      if (!mountDisk(disk, "size=128k")) skip(this, "this user may not mount a small disk");
+      try {
+        const path = where === "the same disk" ? join(disk, "batch.jsonl") : journal();
+        const small = { outputDir: disk, journal: path, retry: 3 };
+        const events: BatchEvent[] = [];
+        const cut = async () => {
+          for await (const event of batch(graph, reds(100), options(small))) events.push(event);
+        };
+        await assert.rejects(cut(), ({ code, details }: LatentkitError) => {
+          assert.deepEqual([code, details.systemCode], ["file.write-failed", "ENOSPC"]);
+          return true;
+        });
+        const [{ status, done, failed, error }] = only(events, "batch-done") as [Of<"batch-done">];
+        assert.deepEqual([status, failed, error?.details.systemCode], ["interrupted", 0, "ENOSPC"]);
+        assert.ok(done > 0 && done < 100, `${done} done`);
+        assert.equal(only(events, "item-done").length, done);
+        assert.deepEqual(only(events, "item-failed"), []);
+        remountDisk(disk, "size=8m");
+        const again = end(await run(reds(100), { ...small, resume: true }));
+        // a record may have reached the full disk while the one behind it did not
+        assert.ok(Number(again[2]) >= done, again.join());
+        assert.deepEqual([again[0], Number(again[1]) + Number(again[2]), again[3]], ["success", 100, 0]);
+        assert.equal(filesIn(join(disk, "sub")).length, 100);
+      } finally {
+        unmountDisk(disk);
+      }
+    });
+  }
 
   it("refuses options of a wrong type in one sentence, before anything is written", async () => {
     const wrong: Record<string, [unknown, RegExp]> = {
