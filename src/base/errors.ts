@@ -142,7 +142,7 @@ export interface ErrorDetails {
   received?: string;
   expected?: string;
   suggestion?: string;
-  /** Of a file that could not be written: the operating system's code, such as ENOSPC. */
+  /** The operating system's code, such as ENOSPC, where a file could not be written. */
   systemCode?: string;
   /** Classes of a graph that are not registered, up to 100. */
   unknownClasses?: readonly UnknownClass[];

@@ -233,8 +233,6 @@ const LASTING: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EROFS", "EACC
 
 /** Whether a file could not be written for a reason that the next file meets as well: someone has to make room, or allow it. */
 export const isOutputLost = (error: unknown): error is LatentkitError =>
-  error instanceof LatentkitError &&
-  error.code === "file.write-failed" &&
-  LASTING.has(error.details.systemCode ?? "");
+  error instanceof LatentkitError && error.code === "file.write-failed" && LASTING.has(error.details.systemCode ?? "");
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException | null)?.code ?? error);

@@ -4,6 +4,7 @@ import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-f
 import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
+import type { DrawnFor } from "../items/random-seeds.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
 import { Intake, type NumberedItem } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
@@ -37,6 +38,8 @@ export interface BatchGraph {
   readonly notes: readonly string[];
   /** Fault of an item with these values; undefined for one that can be rendered. */
   faultOf(values: ItemValues): LatentkitError | undefined;
+  /** An item's values with its random seeds drawn. */
+  seedsOf(values: ItemValues, by: DrawnFor): ItemValues;
   /** An item's values without those that the journal must not hold. */
   redacted(values: ItemValues): ItemValues;
 }
@@ -116,11 +119,12 @@ export class BatchRun {
   private async renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
     const intake = new Intake(items, [this.options.signal, this.options.drain, this.halt.signal]);
     try {
-      for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
+      for (let next = await intake.next(); next !== undefined; next = await intake.next()) {
         await this.queue.room();
         if (this.isStopped) return undefined;
-        const entry = await this.journal.find(read.index, read.item);
+        const entry = await this.journal.find(next.index, next.item);
         const { position, finished: files } = entry;
+        const read = this.withSeeds(next, position);
         if (files === undefined) {
           await this.window.take();
           void this.renderItem(read, entry).finally(() => this.window.give());
@@ -136,6 +140,14 @@ export class BatchRun {
     } finally {
       intake.close();
     }
+  }
+
+  private withSeeds(read: NumberedItem, position: number): NumberedItem {
+    const { item, passing } = read;
+    const values = this.graph.seedsOf(item.values, { batch: this.journal.header.id, position });
+    if (values === item.values) return read;
+    const drawn = Object.keys(values).filter((key) => values[key] !== item.values[key]);
+    return { ...read, item: { ...item, values }, passing: [...new Set([...passing, ...drawn])] };
   }
 
   /** Renders an item and records what came of it. Never rejects. */
