@@ -72,7 +72,9 @@ export {
 } from "./nodes/inputs.js";
 export { type Invoked, type InvokeOptions, invokeNode } from "./nodes/invoke.js";
 export { createRegistry, type Registry } from "./nodes/registry.js";
-export { type BatchOptions, batch } from "./render/batch/batch.js";
+export { batch } from "./render/batch/batch.js";
+export type { BatchOptions } from "./render/batch/batch-options.js";
+export { type BatchCheck, checkBatch, type ItemFault } from "./render/batch/check.js";
 export type { BatchEvent, BatchStatus } from "./render/batch/events.js";
 export type { GridOptions } from "./render/contact-sheet/grid.js";
 export type { GridAxes } from "./render/contact-sheet/grid-axes.js";

@@ -142,6 +142,8 @@ export interface ErrorDetails {
   received?: string;
   expected?: string;
   suggestion?: string;
+  /** The operating system's code, such as ENOSPC, where a file could not be written. */
+  systemCode?: string;
   /** Classes of a graph that are not registered, up to 100. */
   unknownClasses?: readonly UnknownClass[];
 }

@@ -1,6 +1,6 @@
 import { parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
-import type { BatchOptions } from "../render/batch/batch.js";
+import type { BatchOptions } from "../render/batch/batch-options.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { loadsModels } from "../render/loads-models.js";
 import { readGraph } from "../render/source.js";

@@ -2,7 +2,10 @@ import { relative } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import { loadConfig } from "../render/config/load-config.js";
+import { createGraphKeys } from "../render/items/graph-keys.js";
+import { isRandom, isRandomSeed, randomSeed } from "../render/items/random-seeds.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
+import { readGraph } from "../render/source.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair, wholeNumber } from "./command.js";
 import { graphLoadsModels, hostLine, modelsIn, modelsOf, openHost } from "./host.js";
@@ -11,7 +14,27 @@ import { oneLine, type Terminal } from "./terminal.js";
 /** Options of a run of one graph that the command line holds. */
 export async function renderOptions(args: Arguments, terminal: Terminal) {
   const { folders, isQuiet, ...options } = commonOptions(args, terminal);
-  return { ...options, host: await openHost(folders, terminal, isQuiet) };
+  const tell = args.flag("quiet") ? () => {} : terminal.err;
+  const set = drawSeeds(args.positionals[0]!, options.set, options.classAliases, tell);
+  return { ...options, set, host: await openHost(folders, terminal, isQuiet) };
+}
+
+/** Values of --set with seeds in place of "random", which are told. */
+function drawSeeds(
+  graph: string,
+  set: Readonly<Record<string, string>>,
+  classAliases: Readonly<Record<string, string>>,
+  tell: (text: string) => void,
+): Record<string, string> {
+  if (!Object.values(set).some(isRandom)) return set;
+  const keys = createGraphKeys(readGraph(graph, { classAliases }).graph, { classAliases });
+  const drawn = Object.entries(set).map(([key, value]) => {
+    if (!isRandomSeed(keys, key, value)) return [key, value] as const;
+    const seed = String(randomSeed());
+    tell(`${oneLine(key)} = ${seed}\n`);
+    return [key, seed] as const;
+  });
+  return Object.fromEntries(drawn);
 }
 
 /** Options of a batch that the command line holds, but for its items. */

@@ -4,6 +4,8 @@ import { escapeControls, escapeWithinLines } from "../base/controls.js";
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
+  /** Standard input. */
+  readonly input?: AsyncIterable<Buffer> & { destroy?(): void };
   /** Whether `err` is a terminal, on which a line can be redrawn. */
   readonly isTerminal: boolean;
   readonly columns: number;
@@ -30,6 +32,10 @@ export function processTerminal(codeWhenClosed: number): Terminal {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    // it is opened where it is asked for
+    get input() {
+      return process.stdin;
+    },
     isTerminal,
     columns: process.stderr.columns ?? 80,
     // no-color.org: any value but the empty string

@@ -28,7 +28,10 @@ export type OutputChoice = (typeof OUTPUTS)[number];
  * An option of a render is one field here and one rule below; live objects are fields of `Surroundings`.
  */
 export interface Job extends GraphJob {
-  /** "6.text" sets an input of node 6; others fill the placeholder {{key}} or set the primitive of that title. */
+  /**
+   * "6.text" sets an input of node 6; others fill the placeholder {{key}}, set the primitive of that title, or, as prompt,
+   * negative, seed, steps, width and height, the one input of that name which the graph has.
+   */
   set?: Readonly<Record<string, unknown>>;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];

@@ -12,7 +12,7 @@ import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { createClosable } from "./closable-files.js";
 import type { RenderSurroundings } from "./defaults.js";
-import { fillGraph, nodesOfKeys } from "./fill/fill.js";
+import { canonicalValues, fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
 import { parametersOf } from "./receipt/parameters.js";
@@ -53,12 +53,13 @@ export async function renderJob(
   surroundings: RenderSurroundings,
   runId?: string,
 ): Promise<RunOutcome> {
-  const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
+  const { metadata = "full", classAliases = {}, redact = [] } = job;
   const { registry, host, signal, outputHandling, isBlocking, clock } = surroundings;
   refuseUnwritable(job);
   const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
+  const set = canonicalValues(parsed.prompt, job.set ?? {}, definitionOf);
   const prompt = fillGraph(parsed.prompt, set, definitionOf);
   // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
   const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
@@ -100,7 +101,7 @@ export async function renderJob(
     if (event.type === "node-start") nodeId = event.nodeId;
     else if (event.type === "run-done") receipts?.end();
     else if (event.type === "run-start") {
-      for (const warning of graphWarnings(parsed, job, registry, event.at)) emit(warning);
+      for (const warning of graphWarnings(parsed, { ...job, set }, registry, event.at)) emit(warning);
       receipts?.begin(event.nodeIds);
     }
   };

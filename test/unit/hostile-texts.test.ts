@@ -24,6 +24,7 @@ import { checkTemplate, prefixesOf } from "#src/render/batch/names.js";
 import { fillGraph, inputsOfKey } from "#src/render/fill/fill.js";
 import { CsvParser } from "#src/render/items/csv.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
+import { createItemKeys } from "#src/render/items/item-keys.js";
 import { JsonlParser } from "#src/render/items/jsonl.js";
 import { parseSeeds } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
@@ -148,7 +149,7 @@ describe("hostile files and prompts @long", () => {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   const parse = async (Parser: typeof CsvParser | typeof JsonlParser, content: string): Promise<void> => {
-    const parser = new Parser("items", keys);
+    const parser = new Parser("items", createItemKeys(keys));
     const bytes = Buffer.from(content);
     const size = 1 << 16;
     for (let at = 0; at < bytes.length; at += size) await parser.push(bytes.subarray(at, at + size), []);

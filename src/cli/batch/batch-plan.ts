@@ -1,8 +1,8 @@
-import { rm, stat } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
-import type { BatchOptions } from "../../render/batch/batch.js";
+import type { BatchOptions } from "../../render/batch/batch-options.js";
 import { isFinished } from "../../render/batch/journal/journal.js";
 import { createItemRedaction } from "../../render/batch/redaction.js";
 import type { Config } from "../../render/config/config.js";
@@ -10,28 +10,19 @@ import { loadConfig } from "../../render/config/load-config.js";
 import type { GridOptions } from "../../render/contact-sheet/grid.js";
 import { isFree, SHEET } from "../../render/contact-sheet/own-pages.js";
 import type { Axis } from "../../render/items/axis.js";
-import { combine } from "../../render/items/combine.js";
-import { createGraphKeys, type GraphKeys, requireKey } from "../../render/items/graph-keys.js";
-import type { BatchItem, ItemValues } from "../../render/items/item.js";
-import { isItemFile, openItems } from "../../render/items/open.js";
-import { hasWildcard, isPictureName } from "../../render/items/picture-pattern.js";
-import { type InputFolders, openPictures, picturesIn } from "../../render/items/pictures.js";
-import { seedAxis } from "../../render/items/seeds.js";
-import { sweepAxis } from "../../render/items/sweep.js";
+import { createGraphKeys } from "../../render/items/graph-keys.js";
+import type { ItemValues } from "../../render/items/item.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, wholeNumber } from "../command.js";
 import { batchRenderOptions } from "../render-options.js";
 import type { Terminal } from "../terminal.js";
+import { type PlannedItems, planItems, setValues } from "./plan-items.js";
 
 /** A batch as the command line describes it. */
 export interface BatchPlan {
   /** Path of the graph. */
   readonly graph: string;
-  readonly items: AsyncIterable<BatchItem>;
-  /** Keys that every item sets, where they are known. */
-  readonly keys: readonly string[] | undefined;
-  /** Fields of the name template that every item has beside. */
-  readonly fields: readonly string[];
+  readonly source: PlannedItems;
   /** An item's values without those that pictures must not show. */
   readonly redacted: (values: ItemValues) => ItemValues;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
@@ -56,33 +47,39 @@ export async function planBatch(
   const { outputDir } = options;
   const { graph: source, inputDir: usual } = readGraph(graph, { classAliases: options.classAliases });
   const keys = createGraphKeys(source, options);
-  const limit = wholeNumber(args, "limit", 1);
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
   const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
   const folders = { named: options.inputDir, usual };
-  const { axes, ...combination } = await combineItems(args, keys, Object.keys(options.set), folders, limit, report);
+  const set = setValues(options.set, keys);
+  const planned = await planItems(args, keys, set, folders, terminal, report);
   const resume = args.flag("resume");
-  const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
+  let grid: GridOptions | undefined;
+  try {
+    grid = gridOf(args, planned.axes, sheet, outputDir);
+  } catch (error) {
+    await planned.close();
+    throw error;
+  }
   return {
     graph,
-    items: combination.items,
-    keys: combination.keys,
-    fields: combination.fields,
+    source: planned,
     redacted: createItemRedaction(parseGraph(source, options).prompt, options.redact),
     sheet,
     shared,
     options: {
       ...options,
-      inputDir: combination.inputDir ?? options.inputDir,
-      total: combination.total,
-      journal,
+      set,
+      inputDir: planned.inputDir ?? options.inputDir,
+      total: planned.total,
+      journal: args.value("journal") ?? ownJournal(graph, outputDir),
       resume,
       concurrency,
       retry,
       failFast: args.flag("fail-fast"),
       name: args.value("name"),
-      grid: gridOf(args, axes, sheet, outputDir),
+      extraColumns: args.flag("extra-columns"),
+      grid,
       cacheDir: args.value("cache"),
     },
   };
@@ -97,55 +94,6 @@ function sharedConfig(args: Arguments, terminal: Terminal): Config {
   }
   const store = args.value("store") || undefined;
   return loadConfig({ file: args.value("config"), flags: { store }, env: terminal.env });
-}
-
-async function combineItems(
-  args: Arguments,
-  keys: GraphKeys,
-  set: readonly string[],
-  folders: InputFolders,
-  limit: number | undefined,
-  report: (text: string) => void,
-) {
-  for (const key of set) requireKey(keys, key, "set");
-  const sweeps = args.values("sweep").map((text) => sweepAxis(text, keys));
-  for (const { option, keys } of sweeps) {
-    const twice = keys.find((key) => set.includes(key));
-    if (twice === undefined) continue;
-    throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
-  }
-  const path = args.value("items");
-  const swept = sweeps.flatMap((axis) => axis.keys);
-  const pictures =
-    path !== undefined && (await namesPictures(path))
-      ? await openPictures(picturesIn(path), keys, [...set, ...swept], folders)
-      : undefined;
-  const file = pictures ?? (path === undefined ? undefined : await openItems(path, keys));
-  const seeds = args.value("seeds");
-  const taken = [...set, ...swept, ...(file?.keys ?? [])];
-  const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
-  const combination = combine(file, axes, limit, createOverrideReport(set, report));
-  return { ...combination, axes, fields: pictures?.fields ?? [], inputDir: pictures?.inputDir };
-}
-
-/** Whether --items means pictures: a folder, a pattern or a picture, and no file of items. */
-async function namesPictures(path: string): Promise<boolean> {
-  if (isItemFile(path)) return false;
-  const info = await stat(path).catch(() => undefined);
-  return info === undefined ? hasWildcard(path) : info.isDirectory() || isPictureName(path);
-}
-
-/** Reports once for each key of --set that a line of the file has its own value for it. */
-function createOverrideReport(set: readonly string[], report: (text: string) => void): (item: BatchItem) => void {
-  const unreported = new Set(set);
-  return ({ values, origin }) => {
-    for (const key of unreported) {
-      if (origin === undefined || !Object.hasOwn(values, key)) continue;
-      unreported.delete(key);
-      const line = `${origin.file}, line ${origin.line}`;
-      report(`Warning: --set ${key}: ${line} has its own value, which counts there.`);
-    }
-  };
 }
 
 /** The grid of --grid: its rows, columns and pages are the sweeps and seeds in their order. */
@@ -180,9 +128,11 @@ async function sheetPath(name: string | undefined, outputDir: string): Promise<s
   return path;
 }
 
-/** Path of the journal where none is named; that of a batch which came to a good end makes way for a new one. */
-async function ownJournal(graph: string, outputDir: string, resume: boolean): Promise<string> {
-  const path = join(outputDir, `${basename(graph, extname(graph))}.journal.jsonl`);
-  if (!resume && (await isFinished(path))) await rm(path, { force: true });
-  return path;
+/** Path of the journal where none is named. */
+const ownJournal = (graph: string, outputDir: string): string =>
+  join(outputDir, `${basename(graph, extname(graph))}.journal.jsonl`);
+
+/** Removes the plan's own journal where its batch came to a good end: it makes way for a new one. */
+export async function makeWay(args: Arguments, { options: { journal, resume } }: BatchPlan): Promise<void> {
+  if (!args.has("journal") && !resume && (await isFinished(journal))) await rm(journal, { force: true });
 }

@@ -1,15 +1,11 @@
-import { describe, type LatentkitError } from "../../base/errors.js";
+import type { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/print.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
-import type { ItemValues } from "../../render/items/item.js";
 import { plain } from "../../render/plain.js";
-import { harmless, red, type Terminal } from "../terminal.js";
 import { duration, perSecond } from "./batch-progress.js";
 
-/** Failed items that are named; the journal has them all. */
+/** Failed items that the result names; each has an event of its own. */
 const MAX_NAMED = 20;
-const MAX_VALUES = 3;
-const MAX_VALUE_CHARACTERS = 40;
 
 /** Counts of a batch so far. */
 export interface BatchCounts {
@@ -25,8 +21,6 @@ export interface BatchCounts {
 interface Failure {
   readonly index: number;
   readonly error: LatentkitError;
-  /** Its values in words; empty for an item of a file, whose message begins with its line there. */
-  readonly values: string;
 }
 
 /** Counts a batch's events, in bounded memory. */
@@ -35,8 +29,7 @@ export interface Summary {
   read(): BatchCounts;
 }
 
-/** `hasFile`: whether a file holds the items. */
-export function createSummary(hasFile: boolean): Summary {
+export function createSummary(): Summary {
   const failures: Failure[] = [];
   const counts = { done: 0, partial: 0, skipped: 0, failed: 0, failures };
   return {
@@ -48,8 +41,7 @@ export function createSummary(hasFile: boolean): Summary {
       } else if (event.type === "item-skipped") counts.skipped++;
       else if (event.type === "item-failed" && !event.willRetry) {
         counts.failed++;
-        const values = hasFile ? "" : brief(event.values);
-        if (failures.length < MAX_NAMED) failures.push({ index: event.index, error: event.error, values });
+        if (failures.length < MAX_NAMED) failures.push({ index: event.index, error: event.error });
       }
     },
   };
@@ -70,23 +62,4 @@ export function batchResultLine(status: BatchStatus, counts: BatchCounts, more: 
   const { done, partial, skipped, failed } = counts;
   const failures = counts.failures.map(({ index, error }) => ({ index, error }));
   return `${printJson(plain({ type: "result", status, done, ...(partial > 0 && { partial }), skipped, failed, failures, ...more }))}\n`;
-}
-
-/** A line for each failed item, as far as they are named. */
-export function failureLines({ failed, failures }: BatchCounts, terminal: Terminal): string[] {
-  const lines = failures.map(({ index, error, values }) => {
-    const which = values === "" ? `Item ${index}` : `Item ${index} (${values})`;
-    return `${red(terminal, harmless(which))}: ${harmless(error.message)}`;
-  });
-  if (failed > failures.length) lines.push(`… and ${failed - failures.length} more; the journal has them all.`);
-  return lines;
-}
-
-function brief(values: ItemValues): string {
-  const all = Object.entries(values);
-  const pairs = all.slice(0, MAX_VALUES).map(([key, value]) => {
-    const text = describe(value);
-    return `${key} ${text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}`;
-  });
-  return [...pairs, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
 }

@@ -1,21 +1,23 @@
+import { existsSync } from "node:fs";
+import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
-import { runBatch } from "../../render/batch/batch.js";
-import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
+import { isOutputLost } from "../../io/files/write-file.js";
+import { runPrepared } from "../../render/batch/batch.js";
+import type { BatchStatus } from "../../render/batch/events.js";
+import { type PreparedBatch, prepareBatch } from "../../render/batch/prepare.js";
 import type { CreateRunner } from "../../render/batch/runner.js";
 import type { Config } from "../../render/config/config.js";
-import { isItemFile } from "../../render/items/open.js";
 import type { Arguments } from "../command.js";
-import { batchLine } from "../event-json.js";
 import { shortest } from "../render-options.js";
-import { harmless, type Terminal } from "../terminal.js";
+import { harmless, red, type Terminal } from "../terminal.js";
 import { followWithSheet } from "./batch-contact-sheet.js";
-import { type BatchPlan, planBatch } from "./batch-plan.js";
+import { type BatchPlan, makeWay, planBatch } from "./batch-plan.js";
+import { createPrinter, type Printer } from "./batch-printer.js";
 import { type BatchProgress, createBatchProgress } from "./batch-progress.js";
-import { batchResultLine, createSummary, failureLines, type Summary, summaryLine } from "./batch-summary.js";
+import { batchResultLine, createSummary, type Summary, summaryLine } from "./batch-summary.js";
+import { checkLine, checkPlan, checkText } from "./check-plan.js";
 
 const INTERRUPTED = 130;
-/** Distinct warnings that are printed; a batch may repeat one for each item. */
-const MAX_WARNINGS = 50;
 
 const noProgress: BatchProgress = { show: () => {}, printAbove: (write) => write(), end: () => {} };
 
@@ -39,29 +41,43 @@ export async function renderBatch(
   const isJson = args.flag("json");
   const isQuiet = args.flag("quiet") || isJson;
   const started = performance.now();
-  const summary = createSummary(isItemFile(args.value("items") ?? ""));
+  const summary = createSummary();
   const progress = isQuiet ? noProgress : createBatchProgress(terminal);
   const printer = createPrinter(terminal, progress, isJson);
   const result = (status: BatchStatus, more: object) => {
     if (isJson) terminal.out(batchResultLine(status, summary.read(), { ms: performance.now() - started, ...more }));
   };
+  // a pipe that nobody closes would keep the process
+  const endInput = () => (args.value("items") === "-" ? terminal.input?.destroy?.() : undefined);
+  const leave = onAbort(drain, endInput);
+  let plan: BatchPlan | undefined;
+  let begun: string | undefined;
   try {
-    const plan = await planBatch(args, terminal, printer.report);
-    const runnerOf = plan.shared && storeRunners(plan.shared, printer.report);
-    const { status, pages, grid } = await follow(
-      plan,
-      runnerOf,
-      { drain, signal: urgent() },
-      printer,
-      progress,
-      summary,
-    );
+    plan = await planBatch(args, terminal, printer.report);
+    const stops = { drain, signal: urgent() };
+    const prepared = prepareBatch(plan.graph, { ...plan.options, ...stops }, plan.source);
+    const isCheck = args.flag("check");
+    const checked = await checkPlan(plan, prepared, isCheck, printer, drain);
+    if (isCheck) {
+      if (isJson) terminal.out(checkLine(checked));
+      else terminal.out(checkText(checked, plan));
+      return 0;
+    }
+    await makeWay(args, plan);
     const { journal } = plan.options;
-    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }) });
+    begun = journal;
+    const runnerOf = plan.shared && storeRunners(plan.shared, printer.report);
+    const counted = { ...prepared, run: { ...prepared.run, total: checked.items ?? prepared.run.total } };
+    const { status, error, pages, grid } = await follow(plan, counted, runnerOf, stops, printer, progress, summary);
+    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }), ...(error && { error }) });
     if (!isQuiet) {
       terminal.err(`${summaryLine(summary.read(), performance.now() - started)}\n`);
       for (const page of pages) terminal.err(`Contact sheet: ${shortest(page)}\n`);
       for (const page of grid) terminal.err(`Grid: ${shortest(page)}\n`);
+    }
+    if (error !== undefined) {
+      terminal.err(`${red(terminal, "latentkit:")} ${harmless(howToGoOn(error, journal))}\n`);
+      return error.meaning.exit;
     }
     if (status === "interrupted") {
       terminal.err(`Interrupted. The same command with --resume goes on from ${shortest(journal)}.\n`);
@@ -70,64 +86,52 @@ export async function renderBatch(
     return summary.read().failed === 0 ? 0 : 1;
   } catch (error) {
     if (error instanceof LatentkitError) result("failed", { error });
-    throw error;
+    // a contact sheet or grid may be what met the full disk
+    if (begun === undefined || !existsSync(begun) || !isOutputLost(error)) throw error;
+    throw new LatentkitError(error.code, howToGoOn(error, begun), error.details, { cause: error });
   } finally {
+    leave();
+    endInput();
+    await plan?.source.close();
     progress.end();
-    for (const line of failureLines(summary.read(), terminal)) terminal.err(`${line}\n`);
   }
 }
 
 async function follow(
   plan: BatchPlan,
+  prepared: PreparedBatch,
   runnerOf: CreateRunner | undefined,
   stops: Stops,
   printer: Printer,
   progress: BatchProgress,
   summary: Summary,
 ) {
-  const { graph, items, keys, fields, options } = plan;
   const sheet = followWithSheet(plan);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
+  let error: LatentkitError | undefined;
   let grid: readonly string[] = [];
   try {
-    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys, keys, fields, runnerOf)) {
+    for await (const event of runPrepared(prepared, plan.source.items, runnerOf)) {
       summary.add(event);
-      printer.print(event);
+      printer.print(event, plan.source.hasLines);
       progress.show(event);
       await sheet.add(event);
-      if (event.type === "batch-done") ({ status, grid = [] } = event);
+      if (event.type === "batch-done") ({ status, error, grid = [] } = event);
     }
   } finally {
     endNotice();
     progress.end();
   }
-  return { status, grid, pages: stops.signal.aborted ? [] : await sheet.finish() };
+  return { status, error, grid, pages: stops.signal.aborted || error !== undefined ? [] : await sheet.finish() };
 }
 
-interface Printer {
-  print(event: BatchEvent): void;
-  /** Writes a line for a person. */
-  report(text: string): void;
-}
+const FULL: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT"]);
 
-/** Prints files on stdout as they are done, or every event as JSON; warnings on stderr, each once. */
-function createPrinter(terminal: Terminal, progress: BatchProgress, isJson: boolean): Printer {
-  const warnings = new Set<string>();
-  const report = (text: string) => progress.printAbove(() => terminal.err(`${harmless(text)}\n`));
-  return {
-    report,
-    print(event) {
-      if (isJson) terminal.out(batchLine(event));
-      else if (event.type === "item-done" && event.files.length > 0) {
-        const lines = event.files.map(({ path }) => `${shortest(path)}\n`).join("");
-        progress.printAbove(() => terminal.out(lines));
-      } else if (event.type === "warning" && warnings.size < MAX_WARNINGS && !warnings.has(event.message)) {
-        warnings.add(event.message);
-        report(`Warning: ${event.message}`);
-      }
-    },
-  };
+/** Why nothing more could be written, and what to do. */
+function howToGoOn({ message, details }: LatentkitError, journal: string): string {
+  const remedy = FULL.has(details.systemCode) ? "Make room" : "Allow writing there";
+  return `${message} ${remedy}, then the same command with --resume goes on from ${shortest(journal)}.`;
 }
 
 /** Reports the effect of each Ctrl-C, until the returned function is called. */

@@ -1,49 +1,160 @@
 import { LatentkitError } from "../../base/errors.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
-import { parseJson } from "../../io/json/lossless.js";
+import { isPlainObject, parseJson } from "../../io/json/lossless.js";
 import { printJson, printJsonPretty } from "../../io/json/print.js";
 import { KIND_NAMES } from "../../io/pictures/kind.js";
 import { readStill, type StillImage } from "../../io/pictures/still.js";
+import { pictureSettings } from "../../render/receipt/picture-settings.js";
 import { readReceipt } from "../../render/receipt/read.js";
 import type { Receipt } from "../../render/receipt/receipt.js";
+import type { Settings } from "../../render/receipt/settings.js";
 import { hasPixels } from "../../render/verify/same-pixels.js";
-import type { Command } from "../command.js";
+import type { Arguments, Command } from "../command.js";
+import { namesMany, picturePaths } from "../picture-paths.js";
 import { readImage } from "../read-image.js";
 import { harmless, oneLine } from "../terminal.js";
 
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
 
 export const inspectCommand: Command = {
-  usage: "inspect IMAGE",
-  summary: "Show the size, receipt and texts of a picture, including the graph that made it.",
-  help: ["  --json   one JSON object"],
-  options: { json: { type: "boolean" } },
-  positionals: { min: 1, max: 1 },
-  run: async (args, terminal) => {
-    const path = args.positionals[0]!;
-    const image = await readStill(await readImage(path));
-    const { width, height, channels, bitDepth, kind } = image;
-    const { [RECEIPT_KEY]: written, ...others } = image.text;
-    const receipt = written === undefined ? undefined : readReceipt(written);
-    // a text that is no valid receipt is printed like any other
-    const texts = Object.entries(receipt === undefined ? image.text : others);
-    const pixelsMatch = receipt === undefined ? undefined : hasPixels(image, receipt.pixels);
-    if (args.flag("json")) {
-      const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
-      terminal.out(
-        `${printJson({ path, format: kind, width, height, channels, bitDepth, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`,
-      );
+  usage: "inspect IMAGE…",
+  summary: "Show what pictures were made with: prompt, seed, sampler, steps, model, size; also the graph in them.",
+  help: [
+    "  --graph  also the receipt in full, the graph and all other texts",
+    "  --json   one JSON object a line for each picture, with all of it",
+    "",
+    "Each IMAGE is a picture, or a folder whose pictures are meant, with those of the folders below it.",
+  ],
+  options: { json: { type: "boolean" }, graph: { type: "boolean" } },
+  positionals: { min: 1, max: Number.POSITIVE_INFINITY },
+  run: async (args, terminal, signal) => {
+    if (!(await namesMany(args))) {
+      terminal.out(printed(await readPicture(args.positionals[0]!), args));
       return 0;
     }
-    terminal.out(`${oneLine(path)}: ${width} x ${height}, ${describeColour(image)}\n`);
-    if (receipt !== undefined) terminal.out(harmless(receiptLines(receipt, matchOf(image, pixelsMatch === true))));
-    for (const [key, text] of texts) {
-      const value = readText(text);
-      terminal.out(harmless(`${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`));
+    const counts = { shown: 0, unreadable: 0 };
+    for await (const { path } of picturePaths(args)) {
+      signal.throwIfAborted();
+      const picture = await readPicture(path).catch((error: unknown) => {
+        if (error instanceof LatentkitError) return error;
+        throw error;
+      });
+      if (picture instanceof LatentkitError) {
+        counts.unreadable++;
+        const { code, message } = picture;
+        if (args.flag("json")) terminal.out(`${printJson({ path, error: { code, message } })}\n`);
+        else terminal.err(`${oneLine(path)}: ${harmless(message)}\n`);
+        continue;
+      }
+      const isNext = counts.shown++ > 0 && !args.flag("json");
+      terminal.out(`${isNext ? "\n" : ""}${printed(picture, args)}`);
     }
-    return 0;
+    if (args.flag("json")) terminal.out(`${printJson({ type: "result", ...counts })}\n`);
+    else terminal.err(`${counts.shown} shown${counts.unreadable > 0 ? `, ${counts.unreadable} unreadable` : ""}\n`);
+    return counts.unreadable > 0 ? 2 : 0;
   },
 };
+
+/** A picture's file, and what its texts say of it. */
+interface Picture {
+  readonly path: string;
+  readonly image: StillImage;
+  readonly receipt: Receipt | undefined;
+  readonly pixelsMatch: boolean | undefined;
+  /** All texts but a receipt that is valid, JSON parsed. */
+  readonly texts: readonly (readonly [key: string, value: unknown])[];
+  readonly settings: Settings | undefined;
+}
+
+async function readPicture(path: string): Promise<Picture> {
+  const image = await readStill(await readImage(path));
+  const { [RECEIPT_KEY]: written, prompt } = image.text;
+  const receipt = written === undefined ? undefined : readReceipt(written);
+  const texts = Object.entries(image.text)
+    // a text that is no valid receipt is printed like any other
+    .filter(([key]) => key !== RECEIPT_KEY || receipt === undefined)
+    .map(([key, text]) => [key, readText(text)] as const);
+  const settings = prompt === undefined ? undefined : pictureSettings(readText(prompt), receipt?.node);
+  const pixelsMatch = receipt && hasPixels(image, receipt.pixels);
+  return { path, image, receipt, pixelsMatch, texts, settings };
+}
+
+function printed({ path, image, receipt, pixelsMatch, texts, settings }: Picture, args: Arguments): string {
+  const { width, height, channels, bitDepth, kind } = image;
+  const head = `${oneLine(path)}: ${width} x ${height}, ${describeColour(image)}\n`;
+  const match = matchOf(image, pixelsMatch === true);
+  if (args.flag("json")) {
+    const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
+    const facts = {
+      path,
+      format: kind,
+      width,
+      height,
+      channels,
+      bitDepth,
+      settings: settings && jsonSettings(settings),
+    };
+    return `${printJson({ ...facts, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`;
+  }
+  const rows = [...settingRows(settings, receipt), ...briefRows(receipt, texts, match)];
+  if (!args.flag("graph")) return head + harmless(rows.map(rowText).join(""));
+  const all = texts.map(([key, value]) => `${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`);
+  const told = receipt === undefined ? "" : receiptLines(receipt, match);
+  return head + harmless(settingRows(settings, receipt).map(rowText).join("") + told + all.join(""));
+}
+
+type Row = readonly [name: string, value: string];
+
+/** A row whose further lines stand below its value. */
+const rowText = ([name, value]: Row): string =>
+  `  ${name.padEnd(NAME)}${value.replaceAll("\n", `\n  ${" ".repeat(NAME)}`)}\n`;
+const NAME = 10;
+
+/** Rows that people look for first. */
+function settingRows(settings: Settings | undefined, receipt: Receipt | undefined): Row[] {
+  const { positive, negative, seed, sampler, scheduler, steps, cfg, denoise, model } = settings ?? {};
+  const seeds =
+    seed === undefined ? Object.entries(receipt?.seeds ?? {}).map(([key, digits]) => `${digits} (${key})`) : [seed];
+  const strength = denoise === undefined || Number(denoise) === 1 ? undefined : `denoise ${denoise}`;
+  const rows: readonly (readonly [name: string, value: string | undefined])[] = [
+    ["prompt", positive],
+    ["negative", negative],
+    ["seed", joined(seeds)],
+    ["sampler", joined([sampler, scheduler])],
+    ["steps", joined([steps, cfg && `cfg ${cfg}`, strength])],
+    ["model", model?.name],
+  ];
+  return rows.flatMap(([name, value]): Row[] => (value === undefined || value === "" ? [] : [[name, value]]));
+}
+
+const joined = (values: readonly (string | undefined)[]): string | undefined =>
+  values.filter((value) => value !== undefined && value !== "").join(", ") || undefined;
+
+const jsonSettings = ({ positive, negative, model, ...others }: Settings) => ({
+  prompt: positive,
+  negative,
+  ...others,
+  model: model?.name,
+});
+
+/** Rows on all else that the file holds, and how to see it. */
+function briefRows(receipt: Receipt | undefined, texts: Picture["texts"], match: string): Row[] {
+  const rows: Row[] = [];
+  if (receipt !== undefined) {
+    const by = receipt.host.preview ? `${receipt.host.name}, a stand-in for real models` : receipt.host.name;
+    rows.push(["receipt", `latentkit ${receipt.engine} (${by}), its pixels ${match}`]);
+  }
+  for (const [key, value] of texts) {
+    if (key === "parameters" && typeof value === "string") rows.push(["written as", value]);
+    else if (key === "prompt" && isPlainObject(value)) {
+      const count = Object.keys(value).length;
+      rows.push(["graph", `${count} ${count === 1 ? "node" : "nodes"}; --graph prints it`]);
+    }
+  }
+  const others = texts.map(([key]) => key).filter((key) => key !== "prompt" && key !== "parameters");
+  if (others.length > 0) rows.push(["texts", `${others.join(", ")}; --graph prints them`]);
+  return rows;
+}
 
 const describeColour = ({ channels, bitDepth, kind }: StillImage) =>
   `${COLOURS[channels]}, ${bitDepth} bits${kind === "png" ? "" : `, ${KIND_NAMES[kind]}`}`;

@@ -20,7 +20,9 @@ export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
   usage: "render GRAPH",
   summary: "Render a graph, once or many times, and print the files it writes.",
   help: [
-    "  --set KEY=VALUE    6.text=… sets an input of node 6, any other key fills {{key}}; repeatable",
+    "  --set KEY=VALUE    6.text=… sets an input of node 6, any other key fills {{key}}; repeatable;",
+    "                     prompt, negative, seed, steps, width and height are the one input of that name;",
+    "                     5.seed=random draws a seed",
     "  --targets IDS      nodes to compute, separated by commas (the graph's output nodes)",
     "  --out DIR          folder for the files (./out)",
     "  --input DIR        folder of the input images (input beside the graph, else ./input)",

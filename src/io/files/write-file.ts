@@ -232,12 +232,17 @@ export function writeFailed(name: string, error: unknown): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const code = codeOf(error);
   const reason = REASONS[code] ?? "the system refused";
-  return new LatentkitError(
-    "file.write-failed",
-    `Cannot write ${JSON.stringify(name)}: ${reason} (${code}).`,
-    {},
-    { cause: error },
-  );
+  // threads and workers send no cause
+  const details = /^E[A-Z_]+$/.test(code) ? { systemCode: code } : {};
+  const message = `Cannot write ${JSON.stringify(name)}: ${reason} (${code}).`;
+  return new LatentkitError("file.write-failed", message, details, { cause: error });
 }
+
+/** Codes of a disk, quota or folder that takes no other file either. */
+const LASTING: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "ERR_ACCESS_DENIED"]);
+
+/** Whether a file could not be written for a reason that the next file meets as well: someone has to make room, or allow it. */
+export const isOutputLost = (error: unknown): error is LatentkitError =>
+  error instanceof LatentkitError && error.code === "file.write-failed" && LASTING.has(error.details.systemCode ?? "");
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException | null)?.code ?? error);

@@ -1,8 +1,10 @@
 import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
+import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
+import type { DrawnFor } from "../items/random-seeds.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
 import { Intake, type NumberedItem } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
@@ -36,6 +38,8 @@ export interface BatchGraph {
   readonly notes: readonly string[];
   /** Fault of an item with these values; undefined for one that can be rendered. */
   faultOf(values: ItemValues): LatentkitError | undefined;
+  /** An item's values with its random seeds drawn. */
+  seedsOf(values: ItemValues, by: DrawnFor): ItemValues;
   /** An item's values without those that the journal must not hold. */
   redacted(values: ItemValues): ItemValues;
 }
@@ -61,9 +65,13 @@ export class BatchRun {
   private readonly window: Semaphore;
   private readonly counts = { done: 0, skipped: 0, failed: 0 };
   private journal!: Journal;
-  /** The journal can no longer be written. */
+  /** The journal cannot be used any more. */
   private failure: { error: unknown } | undefined;
   private isCut = false;
+  /** Why no more files can be written. */
+  private lost: LatentkitError | undefined;
+  /** Aborts with `lost`. */
+  private readonly halt = new AbortController();
 
   constructor(
     private readonly graph: BatchGraph,
@@ -75,7 +83,7 @@ export class BatchRun {
     this.window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
   }
 
-  /** Renders all items. Rejects where the journal cannot be opened or written, or the items cannot be read on. */
+  /** Renders all items. Rejects where the journal cannot be opened, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
     const { hash, prefixes, notes } = this.graph;
     this.journal = await Journal.open({ ...this.options, hash, prefixes });
@@ -109,13 +117,14 @@ export class BatchRun {
 
   /** Starts the items in order; returns the error that ended reading them: those before it are rendered. */
   private async renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
-    const intake = new Intake(items, [this.options.signal, this.options.drain]);
+    const intake = new Intake(items, [this.options.signal, this.options.drain, this.halt.signal]);
     try {
-      for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
+      for (let next = await intake.next(); next !== undefined; next = await intake.next()) {
         await this.queue.room();
         if (this.isStopped) return undefined;
-        const entry = await this.journal.find(read.index, read.item);
+        const entry = await this.journal.find(next.index, next.item);
         const { position, finished: files } = entry;
+        const read = this.withSeeds(next, position);
         if (files === undefined) {
           await this.window.take();
           void this.renderItem(read, entry).finally(() => this.window.give());
@@ -133,6 +142,14 @@ export class BatchRun {
     }
   }
 
+  private withSeeds(read: NumberedItem, position: number): NumberedItem {
+    const { item, passing } = read;
+    const values = this.graph.seedsOf(item.values, { batch: this.journal.header.id, position });
+    if (values === item.values) return read;
+    const drawn = Object.keys(values).filter((key) => values[key] !== item.values[key]);
+    return { ...read, item: { ...item, values }, passing: [...new Set([...passing, ...drawn])] };
+  }
+
   /** Renders an item and records what came of it. Never rejects. */
   private async renderItem(read: NumberedItem, entry: Entry): Promise<void> {
     try {
@@ -147,7 +164,8 @@ export class BatchRun {
       // the next item in the slot does not wait for the record
       if (success !== undefined) await this.finish(task, success.attempt, success.ms);
     } catch (error) {
-      this.failure ??= { error };
+      if (isOutputLost(error)) this.lose(error);
+      else this.failure ??= { error };
     }
   }
 
@@ -191,6 +209,10 @@ export class BatchRun {
         if (!this.hasFailedFast) this.isCut = true;
         return undefined;
       }
+      if (isOutputLost(attempt.error)) {
+        this.lose(attempt.error);
+        return undefined;
+      }
       const error = withOrigin(attempt.error ?? new LatentkitError("node.failed", "The run failed."), task.item);
       const willRetry = number <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
       if (!willRetry) {
@@ -231,10 +253,20 @@ export class BatchRun {
     this.emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
+  // decision 350
+  /** Cuts the batch as `drain` does: its other items would fail alike, and the journal has those that are cut. */
+  private lose(error: LatentkitError): void {
+    this.lost ??= error;
+    this.isCut = true;
+    this.runner.stop?.();
+    this.halt.abort();
+  }
+
   private async end(): Promise<void> {
     const status: BatchStatus = this.isCut ? "interrupted" : this.counts.failed > 0 ? "failed" : "success";
     if (!this.isCut) await this.journal.end(this.counts);
-    this.emit({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started });
+    const error = this.lost && { error: this.lost };
+    this.emit({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started, ...error });
   }
 
   private emit(event: EventFacts): void {

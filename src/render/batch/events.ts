@@ -2,7 +2,10 @@ import type { LatentkitError } from "../../base/errors.js";
 import type { RenderedFile } from "../files.js";
 import type { ItemValues } from "../items/item.js";
 
-/** How a batch ended: "failed" where an item failed, "interrupted" where a signal has cut it: items are missing. */
+/**
+ * How a batch ended: "failed" where an item failed, "interrupted" where a signal, or a disk that takes no more files, has
+ * cut it: items are missing.
+ */
 export type BatchStatus = "success" | "failed" | "interrupted";
 
 interface AboutItem {
@@ -58,6 +61,8 @@ export type BatchEvent = { readonly at: number } & (
       readonly skipped: number;
       readonly failed: number;
       readonly ms: number;
+      /** Why no more files could be written, where that has cut the batch. */
+      readonly error?: LatentkitError;
       /** Paths of the grid's pages, where there is one. */
       readonly grid?: readonly string[];
     }

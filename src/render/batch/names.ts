@@ -10,6 +10,7 @@ import type { ItemValues } from "../items/item.js";
 type Prompt = Readonly<Record<string, unknown>>;
 
 const FIELD = /\{([^{}]+)\}/g;
+const OWN_FIELDS: ReadonlySet<string> = new Set(["prefix", "number", "index"]);
 /** Longer values would make names that file systems refuse. */
 const MAX_VALUE_CHARACTERS = 60;
 const MAX_TEMPLATE_CHARACTERS = 100;
@@ -65,6 +66,14 @@ export function checkTemplate(template: string): string {
   return /\{(number|index)\}/.test(template) ? template : `${template}_{number}`;
 }
 
+/** Keys of a template's fields, but for those that every item has. */
+export const templateKeys = (template = ""): ReadonlySet<string> =>
+  new Set(Array.from(template.matchAll(FIELD), ([, key]) => key!).filter((key) => !OWN_FIELDS.has(key)));
+
+/** The template with the keys of its fields as `canonical` has them. */
+export const canonicalTemplate = (template: string, canonical: (key: string) => string): string =>
+  template.replace(FIELD, (_, key: string) => `{${OWN_FIELDS.has(key) ? key : canonical(key)}}`);
+
 /** Values that a template's fields are filled from. */
 export interface FieldValues {
   readonly index: number;
@@ -89,8 +98,7 @@ export function fillTemplate(template: string, { index, number, values, prompt }
 /** Fails with usage.invalid for a field that no item can have; `isPossible` is called with keys that are no literals of the graph. */
 export function checkFields(template: string, prompt: Prompt, isPossible: (key: string) => boolean): void {
   for (const [field, key] of template.matchAll(FIELD)) {
-    const isOwn = ["prefix", "number", "index"].includes(key!);
-    if (!isOwn && !isPossible(key!) && literalOf(prompt, key!) === undefined) throw unknownField(field);
+    if (!OWN_FIELDS.has(key!) && !isPossible(key!) && literalOf(prompt, key!) === undefined) throw unknownField(field);
   }
 }
 

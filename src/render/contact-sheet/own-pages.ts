@@ -26,13 +26,27 @@ function pagePath(path: string, page: number): string {
 }
 
 /** Whether a path is free for a page: nothing is there, or an earlier page of its kind. */
-export async function isFree(path: string, { mark }: PageKind): Promise<boolean> {
+export async function isFree(path: string, kind: PageKind): Promise<boolean> {
   try {
-    const bytes = await readRegular(path, MAX_FILE_BYTES);
-    return bytes !== undefined && Object.hasOwn((await decodePng(bytes)).text, mark);
+    return await hasMark(path, [kind]);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}
+
+/** Whether a file is a page of a contact sheet or grid. */
+export const isOwnPage = (path: string): Promise<boolean> => hasMark(path, [SHEET, GRID]);
+
+/** False for what is no PNG file. Rejects where the file cannot be read. */
+async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolean> {
+  const bytes = await readRegular(path, MAX_FILE_BYTES);
+  if (bytes === undefined) return false;
+  try {
+    const { text } = await decodePng(bytes);
+    return kinds.some(({ mark }) => Object.hasOwn(text, mark));
   } catch (error) {
     if (error instanceof LatentkitError) return false;
-    return (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw error;
   }
 }
 

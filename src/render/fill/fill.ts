@@ -2,6 +2,7 @@ import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { titleOf } from "../../graph/unknown-classes.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
+import { COMMON_NAMES, inputsByCommonName } from "./common-names.js";
 import { readDottedKey } from "./dotted-key.js";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
 import { createSeedTest, lackOfDigits } from "./seed-digits.js";
@@ -11,6 +12,8 @@ import { nodesTitled, PRIMITIVE_INPUT, titledPrimitives } from "./titled.js";
 /** The part of a node's definition that says which values it takes; undefined for an unknown class. */
 export type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs" | "displayName"> | undefined;
 
+/** Inputs that a message names. */
+const MAX_NAMED = 8;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
 const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
 
@@ -18,9 +21,9 @@ type Graph = Record<string, unknown>;
 
 /**
  * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node
- * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, or sets the primitive of that title. A
- * string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid for a key that names no
- * node, no input, no placeholder and no title, and for a seed that a program has written as a float.
+ * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, sets the primitive of that title, or the one
+ * input of that common name. A string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid
+ * for a key that names none of these, and for a seed that a program has written as a float.
  */
 export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Graph {
   refuseShortenedSeeds(graph, values, definitionOf);
@@ -82,6 +85,8 @@ export interface KeyInput {
 /** Why a key names nothing in a graph. */
 export interface UnknownKey {
   readonly reason: string;
+  /** Whether it names a node, or several inputs: it is no word of another meaning. */
+  readonly isNear?: boolean;
   readonly suggestion?: string;
 }
 
@@ -125,22 +130,71 @@ function refuseShortenedSeeds(graph: Graph, values: Readonly<Record<string, unkn
   }
 }
 
-/** Node and input that a key names by the node's id or, where none has it, by the title of a primitive. */
+/**
+ * The key by the node's id, "6.text", where it is a common name ("prompt") of that input: a placeholder, title or input of
+ * the key's own name comes first.
+ */
+export function canonicalKey(graph: Graph, key: string, definitionOf: DefinitionOf): string {
+  if (!COMMON_NAMES.has(key) || placeholders(graph).has(key) || nodesTitled(graph, key, definitionOf).length > 0)
+    return key;
+  const match = target(graph, key, placeholders(graph), definitionOf);
+  return "reason" in match ? key : `${match.nodeId}.${match.input}`;
+}
+
+/** Values whose common names are keys by the nodes' ids. Fails with usage.invalid where two keys mean one input. */
+export function canonicalValues(
+  graph: Graph,
+  values: Readonly<Record<string, unknown>>,
+  definitionOf: DefinitionOf,
+): Readonly<Record<string, unknown>> {
+  const keys = Object.keys(values);
+  if (!keys.some((key) => COMMON_NAMES.has(key))) return values;
+  const canonical: Record<string, unknown> = {};
+  for (const key of keys) {
+    const own = canonicalKey(graph, key, definitionOf);
+    if (own !== key && Object.hasOwn(values, own)) {
+      throw new LatentkitError("usage.invalid", `set ${key}: ${own} is the same input, and is set as well.`);
+    }
+    canonical[own] = values[key];
+  }
+  return canonical;
+}
+
+/** Node and input that a key names by the node's id or, where none has it, by the title of a primitive or a common name. */
 function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
   const dotted = readNode(graph, key, definitionOf);
   if (dotted?.isInput) return { nodeId: dotted.nodeId, input: dotted.input };
   const [nodeId, other] = nodesTitled(graph, key, definitionOf);
   if (nodeId !== undefined && other === undefined) return { nodeId, input: PRIMITIVE_INPUT };
   if (nodeId !== undefined) {
-    return { reason: `nodes ${nodeId} and ${other} both have the title ${describe(key)}; set one by its id.` };
+    const reason = `nodes ${nodeId} and ${other} both have the title ${describe(key)}; set one by its id.`;
+    return { reason, isNear: true };
   }
   if (dotted !== undefined) {
     const { nodeId, input, names, classType } = dotted;
-    return unknownKey(`node ${nodeId} (${classType}) has no input "${input}"`, input, names(), `${nodeId}.`);
+    const unknown = unknownKey(`node ${nodeId} (${classType}) has no input "${input}"`, input, names(), `${nodeId}.`);
+    return { ...unknown, isNear: true };
   }
   if (key.includes(".")) {
     const nodeId = key.slice(0, key.indexOf("."));
-    return unknownKey(`the graph has no node "${nodeId}"`, nodeId, Object.keys(graph), "", key.slice(nodeId.length));
+    const unknown = unknownKey(
+      `the graph has no node "${nodeId}"`,
+      nodeId,
+      Object.keys(graph),
+      "",
+      key.slice(nodeId.length),
+    );
+    // other words may hold a dot as well
+    return { ...unknown, isNear: /^\d+(?::\d+)*\.\w/.test(key) };
+  }
+  const [common, ...others] = inputsByCommonName(graph, key, definitionOf);
+  if (common !== undefined && others.length === 0) return common;
+  if (common !== undefined) {
+    const all = [common, ...others].map(({ nodeId, input }) => `${nodeId}.${input}`);
+    return {
+      reason: `${describe(key)} may mean ${all.slice(0, MAX_NAMED).join(" or ")}; set one by its id.`,
+      isNear: true,
+    };
   }
   const reason =
     marks.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;

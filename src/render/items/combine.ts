@@ -11,7 +11,19 @@ export interface Combination {
   readonly keys?: readonly string[];
 }
 
-type ItemReader = Pick<ItemFile, "keys" | "next" | "close">;
+/** Items that are read one after the other. */
+export type ItemReader = Pick<ItemFile, "keys" | "next" | "close">;
+
+/** Number of combinations of the axes' values, as far as a number can tell. */
+export const combinations = (axes: readonly Axis[]): number =>
+  Number(axes.reduce((product, { count }) => product * count, 1n));
+
+/** The axes with their first value alone. */
+export const firstValues = (axes: readonly Axis[]): Axis[] =>
+  axes.map((axis) => {
+    const [first] = axis.values();
+    return { ...axis, count: 1n, values: () => [first], samples: () => [first] };
+  });
 
 /**
  * Every item with every combination of the axes' values: items outermost, then the axes in order, the last one
@@ -42,7 +54,7 @@ export function combine(
 
 function totalOf(file: ItemReader | undefined, axes: readonly Axis[], limit: number | undefined): number | undefined {
   if (file !== undefined) return undefined;
-  const all = Number(axes.reduce((product, { count }) => product * count, 1n));
+  const all = combinations(axes);
   const total = Math.min(all, limit ?? all);
   return Number.isSafeInteger(total) ? total : undefined;
 }

@@ -1,8 +1,9 @@
 import { type CsvError, Parser } from "csv-parse";
 import { describe, type LatentkitError } from "../../base/errors.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { type GraphKeys, takesSeed, takesText } from "./graph-keys.js";
+import { takesSeed, takesText } from "./graph-keys.js";
 import { type BatchItem, type FilePosition, type ItemParser, itemError } from "./item.js";
+import { type ItemKeys, type KeyRole, unknownKey, withFields } from "./item-keys.js";
 
 /** A row of more bytes is a quote that was never closed, or no CSV. */
 const MAX_ROW_BYTES = 1 << 20;
@@ -19,7 +20,13 @@ interface Row {
 }
 
 interface Column {
+  /** As the batch has it. */
   readonly key: string;
+  /** As the file has it. */
+  readonly header: string;
+  readonly role: KeyRole["role"];
+  /** Keys of the inputs that it sets. */
+  readonly inputs: readonly string[];
   readonly takesText: boolean;
   readonly takesSeed: boolean;
 }
@@ -27,7 +34,7 @@ interface Column {
 // decisions 41, 42
 /**
  * Items of a CSV file: the first row has keys as in `set`, each further one is an item, its values texts; blank rows
- * are left out. Fails with items.invalid where a column names nothing in the graph or comes twice, and at broken
+ * are left out. Fails with items.invalid where a column is for nothing or comes twice, and at broken
  * quoting; a row whose fields are too few, too many, empty for a number or shortened for a seed is an item with a fault.
  */
 export class CsvParser implements ItemParser {
@@ -39,7 +46,7 @@ export class CsvParser implements ItemParser {
 
   constructor(
     private readonly file: string,
-    private readonly graphKeys: GraphKeys,
+    private readonly itemKeys: ItemKeys,
   ) {
     this.parser = new Parser({
       bom: true,
@@ -61,7 +68,15 @@ export class CsvParser implements ItemParser {
   }
 
   get keys(): readonly string[] {
-    return this.columns?.map(({ key }) => key) ?? [];
+    return this.keysOf("value");
+  }
+
+  get fields(): readonly string[] {
+    return this.keysOf("field");
+  }
+
+  private keysOf(role: KeyRole["role"]): readonly string[] {
+    return (this.columns ?? []).filter((column) => column.role === role).map(({ key }) => key);
   }
 
   async push(chunk: Buffer | undefined, items: BatchItem[]): Promise<void> {
@@ -87,8 +102,10 @@ export class CsvParser implements ItemParser {
   }
 
   private setColumns(row: Row): void {
-    this.columns = readHeader(row, this.file, this.graphKeys);
-    this.numbers = Object.fromEntries(this.columns.map(({ key }, i) => [key, i + 1]));
+    this.columns = readHeader(row, this.file, this.itemKeys);
+    this.numbers = Object.fromEntries(
+      this.columns.flatMap(({ key, inputs }, i) => [key, ...inputs].map((name) => [name, i + 1])),
+    );
   }
 
   private itemOf({ fields, line }: Row, columns: readonly Column[]): BatchItem {
@@ -96,31 +113,49 @@ export class CsvParser implements ItemParser {
     const fault = faultOf(fields, { file, line }, columns);
     // in a row of the wrong length no field certainly belongs to a column
     const isWhole = fields.length === columns.length;
-    const values = isWhole ? Object.fromEntries(columns.map(({ key }, i) => [key, fields[i]!])) : {};
-    return { values, origin: { file, line, columns: this.numbers }, ...(fault !== undefined && { fault }) };
+    const valuesOf = (wanted: KeyRole["role"]) =>
+      Object.fromEntries(
+        columns.flatMap(({ key, role }, i) => (role === wanted && isWhole ? [[key, fields[i]!]] : [])),
+      );
+    const named = withFields(valuesOf("field"));
+    const origin = { file, line, columns: this.numbers };
+    return { values: valuesOf("value"), ...named, origin, ...(fault !== undefined && { fault }) };
   }
 }
 
-function readHeader({ fields, line }: Row, file: string, keys: GraphKeys): Column[] {
+function readHeader({ fields, line }: Row, file: string, keys: ItemKeys): Column[] {
   if (fields.length > MAX_COLUMNS) {
     throw itemError({ file, line }, `expected at most ${MAX_COLUMNS} columns, received ${fields.length}`);
   }
   const names = fields.map((field) => field.trim());
   const seen = new Map<string, number>();
-  return names.map((key, i) => {
+  return names.map((header, i): Column => {
     const at = { file, line, column: i + 1 };
-    if (key === "" || key.length > MAX_KEY_CHARACTERS) {
-      throw itemError(at, `expected a key such as 6.text, received ${key === "" ? "an empty field" : describe(key)}`);
+    if (header === "" || header.length > MAX_KEY_CHARACTERS) {
+      const received = header === "" ? "an empty field" : describe(header);
+      throw itemError(at, `expected a key such as 6.text, received ${received}`);
     }
-    const before = seen.get(key);
-    if (before !== undefined) throw itemError({ ...at, key }, `the key is in column ${before} already`);
-    seen.set(key, i + 1);
-    const inputs = keys.find(key);
-    if (!("reason" in inputs)) return { key, takesText: takesText(inputs), takesSeed: takesSeed(inputs) };
-    const other = names.length === 1 ? otherSeparator(key) : undefined;
-    if (other === undefined) throw itemError({ ...at, key }, inputs.reason, inputs.suggestion);
-    throw itemError({ file, line }, `expected commas between the columns, received ${other}`);
+    const column = columnOf(header, keys, names.length === 1, at);
+    const before = seen.get(column.key);
+    if (before !== undefined) throw itemError({ ...at, key: header }, `the key is in column ${before} already`);
+    seen.set(column.key, i + 1);
+    return column;
   });
+}
+
+function columnOf(header: string, keys: ItemKeys, isOnly: boolean, at: FilePosition): Column {
+  const role = keys.roleOf(header);
+  if ("role" in role && role.role === "value") {
+    const { key, inputs } = role;
+    const ids = inputs.map(({ nodeId, input }) => `${nodeId}.${input}`);
+    return { key, header, role: "value", inputs: ids, takesText: takesText(inputs), takesSeed: takesSeed(inputs) };
+  }
+  const other = isOnly ? otherSeparator(header) : undefined;
+  if (other !== undefined) {
+    throw itemError({ ...at, column: undefined }, `expected commas between the columns, received ${other}`);
+  }
+  if ("reason" in role) throw itemError({ ...at, key: header }, unknownKey(role, header), role.suggestion);
+  return { key: header, header, role: role.role, inputs: [], takesText: true, takesSeed: false };
 }
 
 function otherSeparator(header: string): string | undefined {
@@ -129,7 +164,7 @@ function otherSeparator(header: string): string | undefined {
 }
 
 function faultOf(fields: readonly string[], row: FilePosition, columns: readonly Column[]): LatentkitError | undefined {
-  const at = (i: number): FilePosition => ({ ...row, column: i + 1, key: columns[i]?.key });
+  const at = (i: number): FilePosition => ({ ...row, column: i + 1, key: columns[i]?.header });
   if (fields.length !== columns.length) {
     const which = at(Math.min(fields.length, columns.length));
     return itemError(which, `expected ${columns.length} fields in the row, received ${fields.length}`);

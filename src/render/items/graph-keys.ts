@@ -3,12 +3,14 @@ import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse
 import { HOSTILE_KEYS, isPlainObject } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { defaultRegistry } from "../defaults.js";
-import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";
+import { canonicalKey, inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";
 
 /** Meaning of the keys of a batch's items in its graph. */
 export interface GraphKeys {
   /** The inputs that a key gives its whole value to, or why the graph knows no such key. */
   find(key: string): readonly KeyInput[] | UnknownKey;
+  /** The key by the node's id where it is a common name ("prompt"); any other key as it is. */
+  canonical(key: string): string;
   /** Inputs by these names that are no links, as keys, in the order of the graph. */
   literals(names: ReadonlySet<string>): readonly KeyInput[];
   /** Inputs with the name of an image file that are no links, in the order of the graph. */
@@ -27,12 +29,13 @@ export function createGraphKeys(
   const cached = new Map<string, readonly KeyInput[] | UnknownKey>();
   return {
     find(key) {
-      if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is refused as a key.` };
+      if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is refused as a key.`, isNear: true };
       const inputs = cached.get(key) ?? inputsOfKey(parsed.prompt, key, definitionOf);
       // unknown keys differ from line to line of a hostile file
       if (!("reason" in inputs)) cached.set(key, inputs);
       return inputs;
     },
+    canonical: (key) => canonicalKey(parsed.prompt, key, definitionOf),
     literals(names) {
       const literals: KeyInput[] = [];
       for (const nodeId of parsed.ids) {

@@ -9,7 +9,7 @@ export interface ItemOrigin {
   readonly file: string;
   /** Line of the item's first character, from 1. */
   readonly line: number;
-  /** Number of each key's column, from 1, where the file has columns. */
+  /** Number of each key's column, from 1, also by the inputs that it sets, where the file has columns. */
   readonly columns?: Readonly<Record<string, number>>;
 }
 
@@ -18,8 +18,8 @@ export interface BatchItem {
   readonly values: ItemValues;
   readonly origin?: ItemOrigin;
   /** Further fields of the name template, which set nothing in the graph. */
-  readonly fields?: Readonly<Record<string, string>>;
-  /** State of a file that the values name: another one makes another item. */
+  readonly fields?: ItemValues;
+  /** Facts beside the values that make another item: the state of a file that they name, fields of its names. */
   readonly state?: string;
   readonly fault?: LatentkitError;
 }
@@ -28,6 +28,8 @@ export interface BatchItem {
 export interface ItemParser {
   /** Keys that every item sets, where the head of the file names them. */
   readonly keys: readonly string[];
+  /** Fields of the name template that every item has beside. */
+  readonly fields: readonly string[];
   /** Adds the items that a chunk completes, undefined being the end of the file. Throws where no more can be read. */
   push(chunk: Buffer | undefined, items: BatchItem[]): void | Promise<void>;
 }

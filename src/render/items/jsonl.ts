@@ -1,18 +1,20 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder, parseJson } from "../../io/json/lossless.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { type GraphKeys, takesSeed } from "./graph-keys.js";
+import { takesSeed } from "./graph-keys.js";
 import { type BatchItem, type ItemOrigin, type ItemParser, itemError } from "./item.js";
+import { type ItemKeys, unknownKey, withFields } from "./item-keys.js";
 
 const MAX_LINE_BYTES = 1 << 20;
 const NEWLINE = 10;
 
 /**
  * Items of a file with one JSON object a line, keys as in `set`; numbers keep every digit, blank lines are left out. A
- * line that is no such object, is too long, or has a key that names nothing in the graph, is an item with a fault.
+ * line that is no such object, is too long, or has a key that is for nothing, is an item with a fault.
  */
 export class JsonlParser implements ItemParser {
   readonly keys: readonly string[] = [];
+  readonly fields: readonly string[] = [];
   private line = 1;
   /** Bytes of the line so far; none are kept of one that is too long. */
   private pending: Buffer[] = [];
@@ -20,7 +22,7 @@ export class JsonlParser implements ItemParser {
 
   constructor(
     private readonly file: string,
-    private readonly graphKeys: GraphKeys,
+    private readonly itemKeys: ItemKeys,
   ) {}
 
   push(chunk: Buffer | undefined, items: BatchItem[]): void {
@@ -50,8 +52,8 @@ export class JsonlParser implements ItemParser {
     this.length = 0;
     try {
       if (length > MAX_LINE_BYTES) throw itemError(origin, "expected a line of at most 1 MiB");
-      const values = readLine(Buffer.concat(pending), origin, this.graphKeys);
-      if (values !== undefined) items.push({ values, origin });
+      const item = readLine(Buffer.concat(pending), origin, this.itemKeys);
+      if (item !== undefined) items.push({ ...item, origin });
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       items.push({ values: {}, origin, fault: error });
@@ -59,8 +61,8 @@ export class JsonlParser implements ItemParser {
   }
 }
 
-/** Values of one line; undefined for a blank one. */
-function readLine(bytes: Buffer, origin: ItemOrigin, keys: GraphKeys): Record<string, unknown> | undefined {
+/** Values and fields of one line; undefined for a blank one. */
+function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem | undefined {
   const { file, line } = origin;
   let text: string;
   try {
@@ -70,21 +72,29 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: GraphKeys): Record<st
     throw itemError(origin, "expected text in UTF-8, received other bytes");
   }
   if (text.trim() === "") return undefined;
-  let values: unknown;
+  let object: unknown;
   try {
-    values = parseJson(text, { what: file, line });
+    object = parseJson(text, { what: file, line });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     throw new LatentkitError("items.invalid", error.message, {}, { cause: error });
   }
-  if (!isPlainObject(values)) {
-    throw itemError(origin, `expected an object of values such as {"6.text": "a fox"}, received ${describe(values)}`);
+  if (!isPlainObject(object)) {
+    throw itemError(origin, `expected an object of values such as {"6.text": "a fox"}, received ${describe(object)}`);
   }
-  for (const key of keysInOrder(values)) {
-    const inputs = keys.find(key);
-    if ("reason" in inputs) throw itemError(origin, inputs.reason, inputs.suggestion);
-    const lack = takesSeed(inputs) ? lackOfDigits(values[key]) : undefined;
-    if (lack !== undefined) throw itemError({ ...origin, key }, lack);
+  const values: Record<string, unknown> = {};
+  const fields: Record<string, unknown> = {};
+  for (const name of keysInOrder(object)) {
+    const role = keys.roleOf(name);
+    if ("reason" in role) throw itemError(origin, unknownKey(role, name), role.suggestion);
+    if (role.role === "field") fields[name] = object[name];
+    if (role.role !== "value") continue;
+    const { key, inputs } = role;
+    if (Object.hasOwn(values, key))
+      throw itemError({ ...origin, key: name }, `another key of the line sets ${key} as well`);
+    const lack = takesSeed(inputs) ? lackOfDigits(object[name]) : undefined;
+    if (lack !== undefined) throw itemError({ ...origin, key: name }, lack);
+    values[key] = object[name];
   }
-  return values;
+  return { values, ...withFields(fields) };
 }

@@ -4,9 +4,10 @@ import { openRegular } from "../../io/regular-file.js";
 import { CsvParser } from "./csv.js";
 import type { GraphKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemParser, itemError } from "./item.js";
+import { createItemKeys, type ExtraKeys, type ItemKeys } from "./item-keys.js";
 import { JsonlParser } from "./jsonl.js";
 
-const PARSERS: Readonly<Record<string, new (file: string, keys: GraphKeys) => ItemParser>> = {
+const PARSERS: Readonly<Record<string, new (file: string, keys: ItemKeys) => ItemParser>> = {
   ".csv": CsvParser,
   ".jsonl": JsonlParser,
   ".ndjson": JsonlParser,
@@ -19,13 +20,51 @@ export const isItemFile = (path: string): boolean => Object.hasOwn(PARSERS, extn
  * Opens a file of items by the end of its name and reads up to the first item; a file without one is refused. Fails
  * with usage.invalid, items.invalid, file.not-found and file.read-failed.
  */
-export async function openItems(path: string, keys: GraphKeys): Promise<ItemFile> {
+export async function openItems(path: string, keys: GraphKeys, extra?: ExtraKeys): Promise<ItemFile> {
   const Parser = PARSERS[extname(path).toLowerCase()];
   if (Parser === undefined) {
     const expected = "a file named .csv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
     throw new LatentkitError("usage.invalid", `Items ${path}: expected ${expected}.`);
   }
-  const file = new ItemFile(path, new Parser(path, keys));
+  return begun(path, new ItemFile(path, new Parser(path, createItemKeys(keys, extra)), chunksOf(path)));
+}
+
+const OBJECT_START = /^(?:\ufeff)?\s*\{/;
+const BLANK = /^(?:\ufeff)?\s*$/;
+/** Blanks before the first item. */
+const MAX_BLANK_BYTES = 1 << 16;
+
+/**
+ * Opens items that a stream brings, `name` in messages: JSON lines where its first character is "{", CSV otherwise. Reads
+ * up to the first item, and fails as openItems.
+ */
+export async function openItemStream(
+  stream: AsyncIterable<Buffer>,
+  name: string,
+  keys: GraphKeys,
+  extra?: ExtraKeys,
+): Promise<ItemFile> {
+  const chunks = stream[Symbol.asyncIterator]();
+  let head = Buffer.alloc(0);
+  for (let isEnd = false; !isEnd && head.length < MAX_BLANK_BYTES && BLANK.test(head.toString("utf8")); ) {
+    const { value, done } = await chunks.next();
+    isEnd = done === true;
+    if (!isEnd) head = Buffer.concat([head, value as Buffer]);
+  }
+  const Parser = OBJECT_START.test(head.toString("utf8")) ? JsonlParser : CsvParser;
+  return begun(name, new ItemFile(name, new Parser(name, createItemKeys(keys, extra)), withHead(head, chunks)));
+}
+
+async function* withHead(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield head;
+    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+async function begun(path: string, file: ItemFile): Promise<ItemFile> {
   // an export that failed leaves such a file; a batch of nothing would look like success
   if (await file.isAtEnd()) {
     throw new LatentkitError("items.invalid", `${path}: expected at least one item, received none.`);
@@ -35,7 +74,6 @@ export async function openItems(path: string, keys: GraphKeys): Promise<ItemFile
 
 /** Items of a file, read a chunk at a time as they are asked for. */
 export class ItemFile {
-  private readonly chunks: AsyncIterator<Buffer>;
   /** Items of the last chunk, and how many of them were taken. */
   private items: BatchItem[] = [];
   private taken = 0;
@@ -46,13 +84,17 @@ export class ItemFile {
   constructor(
     private readonly path: string,
     private readonly parser: ItemParser,
-  ) {
-    this.chunks = chunksOf(path);
-  }
+    private readonly chunks: AsyncIterator<Buffer>,
+  ) {}
 
   /** Keys that every item sets, where the file names them before its items. */
   get keys(): readonly string[] {
     return this.parser.keys;
+  }
+
+  /** Fields of the name template that every item has beside, where the file names them before its items. */
+  get fields(): readonly string[] {
+    return this.parser.fields;
   }
 
   /** Reads on where no item is left of the last chunk. Fails once the items before the failure are taken. */

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { NumberLiteral, parseJson } from "../../io/json/lossless.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { type Axis, rangeLength, rangeValues } from "./axis.js";
+import { type Axis, rangeEnds, rangeLength, rangeValues } from "./axis.js";
 import { type GraphKeys, requireKey, takesSeed } from "./graph-keys.js";
 
 const RANGE = /^(-?\d{1,20})\s*\.\.\s*(-?\d{1,20})$/;
@@ -15,20 +15,21 @@ export function sweepAxis(text: string, keys: GraphKeys): Axis {
   if (equals < 1) {
     throw new LatentkitError("usage.invalid", `--sweep: expected KEY=VALUES, received ${describe(text)}.`);
   }
-  const key = text.slice(0, equals).trim();
-  const option = `sweep ${key}`;
-  const inputs = requireKey(keys, key, option);
+  const named = text.slice(0, equals).trim();
+  const option = `sweep ${named}`;
+  const inputs = requireKey(keys, named, option);
+  const key = keys.canonical(named);
   return { option: `--${option}`, keys: [key], ...valuesOf(text.slice(equals + 1).trim(), option, takesSeed(inputs)) };
 }
 
-function valuesOf(text: string, option: string, areSeeds: boolean): Pick<Axis, "count" | "values"> {
+function valuesOf(text: string, option: string, areSeeds: boolean): Pick<Axis, "count" | "values" | "samples"> {
   const refused = (expected: string, received: string, cause?: unknown) =>
     new LatentkitError("usage.invalid", `--${option}: expected ${expected}, received ${received}.`, {}, { cause });
   const [, first, last] = RANGE.exec(text) ?? [];
   if (first !== undefined) {
     const range = { from: BigInt(first), to: BigInt(last!) };
     if (range.from > range.to) throw refused("a range that goes up", describe(text));
-    return { count: rangeLength(range), values: () => rangeValues(range) };
+    return { count: rangeLength(range), values: () => rangeValues(range), samples: () => rangeEnds(range) };
   }
   const values = text.startsWith("[") ? readList(text, option) : text.split(",").map((value) => value.trim());
   if (values.length === 0) throw refused("at least one value", "none");
@@ -39,7 +40,7 @@ function valuesOf(text: string, option: string, areSeeds: boolean): Pick<Axis, "
     const lack = areSeeds ? lackOfDigits(value) : undefined;
     if (lack !== undefined) throw new LatentkitError("usage.invalid", `--${option}: ${lack}.`);
   }
-  return { count: BigInt(values.length), values: () => values };
+  return { count: BigInt(values.length), values: () => values, samples: () => values };
 }
 
 function readList(text: string, option: string): unknown[] {

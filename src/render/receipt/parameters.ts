@@ -1,11 +1,8 @@
 import { packageVersion } from "../../base/package.js";
-import { isPlainObject } from "../../io/json/lossless.js";
-import { printJson } from "../../io/json/print.js";
+import { settingsOf } from "./settings.js";
 
 // decision 241
-type Inputs = Readonly<Record<string, unknown>>;
 type Prompt = Readonly<Record<string, unknown>>;
-type Link = readonly [nodeId: string, output: unknown];
 
 /** Names of samplers and schedulers as A1111 spells them; others stay as they are. */
 const SAMPLERS: Readonly<Record<string, string>> = {
@@ -40,15 +37,6 @@ const SCHEDULERS: Readonly<Record<string, string>> = {
   kl_optimal: "KL Optimal",
 };
 
-/** Inputs by which custom sampling gets its settings from other nodes. */
-const SETTING_LINKS = ["noise", "guider", "sampler", "sigmas"] as const;
-const TEXT_INPUTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"] as const;
-/** Inputs of nodes that pass a literal value on. */
-const VALUE_INPUTS = ["value", "text", "string", "seed", "noise_seed"] as const;
-const MODEL_INPUTS = ["ckpt_name", "unet_name"] as const;
-/** Far more than any graph has one above the other. */
-const MAX_NODES = 10_000;
-
 /** Hashes of model files by kind and name, as receipts have them. */
 type Models = Readonly<Record<string, string>>;
 
@@ -62,33 +50,24 @@ export function parametersOf(
   { width, height }: { readonly width: number; readonly height: number },
   models: Models = {},
 ): string | undefined {
-  const graph = new Upstream(prompt);
-  const sampler = graph.first(nodeId, ({ latent_image, positive, guider }) => {
-    return isLink(latent_image) && (isLink(positive) || isLink(guider));
-  });
-  if (sampler === undefined) return undefined;
-  const guider = graph.inputsAt(sampler.guider) ?? {};
-  const positive = graph.textsOf(sampler.positive ?? guider.positive ?? guider.cond1 ?? guider.conditioning);
-  const negative = graph.textsOf(sampler.negative ?? guider.negative);
-  const setting = (...names: readonly string[]) => graph.setting(sampler, names);
-  const denoise = setting("denoise");
-  const [kind, model] = graph.modelOf(sampler.model ?? guider.model) ?? [];
-  const hash =
-    model === undefined ? undefined : models[`${kind === "ckpt_name" ? "checkpoints" : "diffusion_models"}/${model}`];
+  const settings = settingsOf(prompt, nodeId);
+  if (settings === undefined) return undefined;
+  const { positive, negative, steps, sampler, scheduler, cfg, seed, denoise, model } = settings;
+  const hash = model && models[`${model.kind}/${model.name}`];
   const fields: readonly (readonly [name: string, value: string | undefined])[] = [
-    ["Steps", setting("steps")],
-    ["Sampler", renamed(SAMPLERS, setting("sampler_name"))],
-    ["Schedule type", renamed(SCHEDULERS, setting("scheduler"))],
-    ["CFG scale", setting("cfg")],
-    ["Seed", setting("seed", "noise_seed")],
+    ["Steps", steps],
+    ["Sampler", renamed(SAMPLERS, sampler)],
+    ["Schedule type", renamed(SCHEDULERS, scheduler)],
+    ["CFG scale", cfg],
+    ["Seed", seed],
     ["Size", `${width}x${height}`],
     ["Model hash", hash?.replace("sha256:", "").slice(0, 10)],
-    ["Model", model?.replace(/^.*[\\/]/s, "").replace(/\.[^.]{1,16}$/, "")],
+    ["Model", model?.name.replace(/^.*[\\/]/s, "").replace(/\.[^.]{1,16}$/, "")],
     ["Denoising strength", denoise === undefined || Number(denoise) === 1 ? undefined : denoise],
     ["Version", `latentkit ${packageVersion()}`],
   ];
-  const settings = fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${quoted(value)}`]));
-  const lines = [positive, ...(negative === "" ? [] : [`Negative prompt: ${negative}`]), settings.join(", ")];
+  const line = fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${quoted(value)}`]));
+  const lines = [positive, ...(negative === "" ? [] : [`Negative prompt: ${negative}`]), line.join(", ")];
   return lines.join("\n");
 }
 
@@ -97,89 +76,3 @@ const renamed = (names: Readonly<Record<string, string>>, name: string | undefin
 
 /** A value as A1111 writes it: as JSON where it holds what separates fields. */
 const quoted = (value: string): string => (/[,:\n]/.test(value) ? JSON.stringify(value) : value);
-
-const isLink = (value: unknown): value is Link =>
-  Array.isArray(value) && value.length === 2 && typeof value[0] === "string";
-
-/** A graph as seen from a node against its links. */
-class Upstream {
-  constructor(private readonly prompt: Prompt) {}
-
-  inputsOf(nodeId: string): Inputs | undefined {
-    const node = Object.hasOwn(this.prompt, nodeId) ? this.prompt[nodeId] : undefined;
-    return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
-  }
-
-  /** Inputs of the node that a link comes from. */
-  inputsAt(link: unknown): Inputs | undefined {
-    return isLink(link) ? this.inputsOf(link[0]) : undefined;
-  }
-
-  /** Inputs of the nearest node that matches. */
-  first(nodeId: string, matches: (inputs: Inputs) => boolean): Inputs | undefined {
-    const seen = new Set([nodeId]);
-    for (const id of seen) {
-      const inputs = this.inputsOf(id);
-      if (inputs === undefined) continue;
-      if (matches(inputs)) return inputs;
-      for (const value of Object.values(inputs)) if (isLink(value) && seen.size < MAX_NODES) seen.add(value[0]);
-    }
-    return undefined;
-  }
-
-  /** The first of these inputs of a sampler, or of the nodes that it gets its settings from, as text. */
-  setting(sampler: Inputs, names: readonly string[]): string | undefined {
-    const linked = SETTING_LINKS.flatMap((link): Inputs[] => {
-      const inputs = this.inputsAt(sampler[link]);
-      return inputs === undefined ? [] : [inputs];
-    });
-    for (const inputs of [sampler, ...linked]) {
-      for (const name of names) {
-        const value = this.literal(inputs[name]);
-        if (value !== undefined) return value;
-      }
-    }
-    return undefined;
-  }
-
-  /** A value as text, where a node alone gives it to the link. */
-  private literal(value: unknown): string | undefined {
-    if (!isLink(value)) return value === undefined || value === null ? undefined : asText(value);
-    const inputs = this.inputsAt(value) ?? {};
-    const own = VALUE_INPUTS.map((name) => inputs[name]).find((inner) => inner !== undefined && !isLink(inner));
-    return own === undefined || own === null ? undefined : asText(own);
-  }
-
-  /** Texts that conditioning is encoded from, in the order of the inputs, each once. */
-  textsOf(conditioning: unknown): string {
-    const texts = new Set<string>();
-    const seen = new Set<string>();
-    const pending: unknown[] = [conditioning];
-    for (let link = pending.shift(); link !== undefined && seen.size < MAX_NODES; link = pending.shift()) {
-      if (!isLink(link) || seen.has(`${link[0]} ${link[1]}`)) continue;
-      seen.add(`${link[0]} ${link[1]}`);
-      const node = this.prompt[link[0]];
-      const inputs = this.inputsOf(link[0]);
-      if (inputs === undefined || (isPlainObject(node) && node.class_type === "ConditioningZeroOut")) continue;
-      const own = TEXT_INPUTS.flatMap((name) => this.literal(inputs[name]) ?? []);
-      for (const text of own) if (text.trim() !== "") texts.add(text.trim());
-      if (own.length > 0) continue;
-      // a node with both sides returns them in this order
-      const sides = [inputs.positive, inputs.negative];
-      const isBoth = sides.every(isLink);
-      pending.unshift(...(isBoth ? [sides[Number(link[1]) === 1 ? 1 : 0]] : Object.values(inputs).filter(isLink)));
-    }
-    return [...texts].join(", ");
-  }
-
-  /** The input that names a model's file, and the name. */
-  modelOf(link: unknown): readonly [input: string, name: string] | undefined {
-    if (!isLink(link)) return undefined;
-    const inputs = this.first(link[0], (own) => MODEL_INPUTS.some((name) => typeof own[name] === "string"));
-    const input = MODEL_INPUTS.find((name) => typeof inputs?.[name] === "string");
-    return input === undefined ? undefined : [input, String(inputs?.[input])];
-  }
-}
-
-/** A literal of a graph, numbers with the digits they have there. */
-const asText = (value: unknown): string => (typeof value === "string" ? value : printJson(value));

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { LatentkitError } from "#src/base/errors.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import type { BatchItem } from "#src/render/items/item.js";
+import type { ExtraKeys } from "#src/render/items/item-keys.js";
 import { type ItemFile, openItems } from "#src/render/items/open.js";
 import { temporaryFolder } from "../folders.js";
 
@@ -29,13 +30,14 @@ export function itemFiles() {
     writeFileSync(path, content);
     return path;
   };
-  const open = (name: string, content: string | Uint8Array): Promise<ItemFile> =>
-    openItems(write(name, content), seededKeys());
+  const open = (name: string, content: string | Uint8Array, extra?: ExtraKeys): Promise<ItemFile> =>
+    openItems(write(name, content), seededKeys(), extra);
   return {
     folder,
     write,
     open,
-    read: async (name: string, content: string | Uint8Array) => readAll(await open(name, content)),
+    read: async (name: string, content: string | Uint8Array, extra?: ExtraKeys) =>
+      readAll(await open(name, content, extra)),
     /** Values of the items in order; the message of its fault for an item that has one. */
     valuesOrFaults: async (name: string, content: string | Uint8Array) =>
       (await readAll(await open(name, content))).map((item) => valuesOrFault(item, folder())),

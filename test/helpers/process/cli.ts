@@ -14,6 +14,8 @@ export function latentkit(
   options: {
     cwd?: string;
     env?: Record<string, string>;
+    /** Text on its standard input, which then stays open. */
+    stdin?: string;
     onStdout?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
     onStderr?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
   } = {},
@@ -22,14 +24,15 @@ export function latentkit(
     const child = spawn(process.execPath, [join(root, "bin/latentkit.mjs"), ...args], {
       cwd: options.cwd,
       env: { ...process.env, ...options.env },
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: [options.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     });
+    child.stdin?.write(options.stdin ?? "");
     const ran: Ran = { code: null, stdout: "", stderr: "" };
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    child.stdout!.setEncoding("utf8").on("data", (text: string) => {
       ran.stdout += text;
       options.onStdout?.(ran.stdout, (signal) => child.kill(signal));
     });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       ran.stderr += text;
       options.onStderr?.(ran.stderr, (signal) => child.kill(signal));
     });

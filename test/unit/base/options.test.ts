@@ -51,6 +51,12 @@ const picture = {
   extraPnginfo: true,
 } as const;
 const shared = { cache: true, diskCache: true, outputHandling: true, onEvent: true } as const;
+const batch = {
+  ...run,
+  ...picture,
+  ...({ cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true, retry: true } as const),
+  ...({ name: true, extraColumns: true, grid: true, total: true, drain: true, models: true, onLoad: true } as const),
+} as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
 const INPUT = "takes no options";
@@ -75,13 +81,8 @@ const CASES: Cases = {
       ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true, models: true },
     },
   },
-  batch: {
-    call: (options) => drained(api.batch(graph, [], options)),
-    options: {
-      ...{ ...run, ...picture, cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true },
-      ...{ retry: true, name: true, grid: true, total: true, drain: true, models: true, onLoad: true },
-    },
-  },
+  batch: { call: (options) => drained(api.batch(graph, [], options)), options: batch },
+  checkBatch: { call: (options) => api.checkBatch(graph, [], options), options: batch },
   executeGraph: {
     call: (options) => drained(api.executeGraph(graph, options)),
     options: {

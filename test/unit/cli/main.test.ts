@@ -298,9 +298,9 @@ describe("latentkit", () => {
     const seed = "2.seed=18446744073709551614";
     await run(["render", join(graphs, "latent-noisy.json"), "--out", folder(), "--quiet", "--set", seed]);
     const image = join(folder(), filesIn(folder())[0]!);
-    const { code, out } = await run(["inspect", image]);
+    const { code, out } = await run(["inspect", image, "--graph"]);
     assert.equal(code, 0);
-    assert.match(out, /: 64 x 64, RGB, 8 bits\nreceipt:\n/);
+    assert.match(out, /: 64 x 64, RGB, 8 bits\n(?: {2}.*\n)*receipt:\n/);
     assert.match(out, /^prompt:\n\{\n/m);
     assert.match(out, /"seed": 18446744073709551614,/);
     assert.match(

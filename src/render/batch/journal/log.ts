@@ -91,6 +91,9 @@ export class JournalLog {
       await this.flushing;
       await this.appending;
       await (this.next ?? this.syncing);
+    } catch (error) {
+      // whoever appended was told
+      if (error !== this.failure) throw error;
     } finally {
       await this.file.close();
       await this.unlock();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -8,6 +8,7 @@ import { decodePng } from "#src/io/png/png.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { latentkit } from "../../../helpers/process/cli.js";
 import { skip } from "../../../helpers/skip.js";
+import { mountDisk, remountDisk, unmountDisk } from "../../../helpers/small-disk.js";
 
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** First line, of a graph that loads models. */
@@ -64,6 +65,11 @@ describe("latentkit render, many times", () => {
     return /"seed": (\d+)/.exec(text.prompt!)![1];
   };
 
+  /** Standard input in small pieces. */
+  async function* stream(text: string) {
+    for (const part of text.match(/[\s\S]{1,7}/g) ?? []) yield Buffer.from(part);
+  }
+
   it("prints the files as they are done and sums up on stderr", async () => {
     const { code, paths, err } = await run(["--seeds", "3,18446744073709551614..18446744073709551615"]);
     assert.equal(code, 0, err);
@@ -87,39 +93,157 @@ describe("latentkit render, many times", () => {
     assert.deepEqual(names, ["0-1-10-7", "1-1-10-8", "2-1-20-7", "3-1-20-8", "4-2-10-7", "5-2-10-8", "6-2-20-7"]);
   });
 
-  it("names failed rows with their lines, goes on, and exits with 1", async () => {
-    const items = write("items.csv", "2.seed,2.scheduler\n1,karras\n,karras\n3,karas\n4\n5,normal\n");
-    const { code, lines } = await run(["--items", items]);
-    assert.equal(code, 1);
-    assert.equal(images().length, 2);
-    assert.match(lines[0]!, /^2 done, 3 failed in /);
+  it("lists every wrong row with line and column before the first render, and exits with 2", async () => {
+    const rows = "1,karras\n,karras\n3,karas\n4\n5,normal\n";
+    const items = write("items.csv", `2.seed,2.scheduler\n${rows}`);
     const at = (line: string) => line.replaceAll(`${folder()}/`, "");
-    assert.deepEqual(lines.slice(1).map(at).sort(), [
-      "Item 1: items.csv, line 3, column 1 (2.seed): expected a value, received an empty field.",
-      'Item 2: items.csv, line 4, column 2: Node 2 (ext latentNoisy), input "scheduler": expected simple, sgm_uniform, karras, exponential, ddim_uniform, beta, normal, linear_quadratic or kl_optimal, received "karas". Did you mean karras?',
-      "Item 3: items.csv, line 5, column 2 (2.scheduler): expected 2 fields in the row, received 1.",
-    ]);
+    const wrong = [
+      "items.csv, line 3, column 1 (2.seed): expected a value, received an empty field.",
+      'items.csv, line 4, column 2: Node 2 (ext latentNoisy), input "scheduler": expected simple, sgm_uniform, karras, exponential, ddim_uniform, beta, normal, linear_quadratic or kl_optimal, received "karas". Did you mean karras?',
+      "items.csv, line 5, column 2 (2.scheduler): expected 2 fields in the row, received 1.",
+      "latentkit: items.csv: 3 of 5 items are wrong, and nothing is rendered.",
+    ];
+    for (const more of [[], ["--check"]]) {
+      const { code, lines, out: stdout } = await run(["--items", items, ...more]);
+      assert.deepEqual([code, lines.map(at), stdout], [2, wrong, ""], more.join(" "));
+    }
+    const swept = await run(["--items", items, "--sweep", "2.steps=10,20", "--json"]);
+    assert.deepEqual(swept.lines.map(at), wrong);
+    assert.deepEqual(
+      json(swept.out).map(({ type, index, status, error }) => [
+        type,
+        index ?? status,
+        (error as { code: string }).code,
+      ]),
+      [
+        ["item-invalid", 2, "items.invalid"],
+        ["item-invalid", 4, "input.not-in-list"],
+        ["item-invalid", 6, "items.invalid"],
+        ["result", "failed", "items.invalid"],
+      ],
+    );
+    // rows beyond the limit are not rendered, and not checked either
+    assert.equal((await run(["--items", items, "--limit", "1", "--quiet"])).code, 0);
+    assert.equal(images().length, 1);
+    // by any name of the input, as the column has it
+    const titled = await run(["--items", write("items.csv", "steps,scene\n10,x\nmany,y\n")], {}, SMALL);
+    assert.match(titled.err, /^.*items\.csv, line 3, column 1: Node 2 .*input "steps": .*received "many"/);
   });
 
-  it("names the values of failed items without a file", async () => {
-    const { code, lines } = await run(["--sweep", "2.scheduler=none", "--seeds", "0..24"]);
-    assert.equal(code, 1);
-    assert.match(lines[0]!, /^0 done, 25 failed in /);
-    assert.equal(lines.length, 22);
-    assert.match(
-      lines[1]!,
-      /^Item \d+ \(2\.scheduler "none", 2\.seed \d+\): Node 2 \(ext latentNoisy\), input "scheduler": expected /,
+  it("--check says how many items and files come, with the first names, and writes nothing", async () => {
+    const items = write(
+      "items.csv",
+      `prompt,2.seed,title\n${Array.from({ length: 40 }, (_, i) => `a fox,${i},t${i}`).join("\n")}`,
     );
-    assert.equal(lines.at(-1), "… and 5 more; the journal has them all.");
+    const args = ["--items", items, "--sweep", "2.steps=10,20", "--name", "{title} {steps} {seed}", "--check"];
+    const { code, out: stdout, err } = await run(args, {}, SMALL);
+    assert.deepEqual([code, err], [0, ""]);
+    assert.equal(
+      stdout.replaceAll(`${folder()}/`, ""),
+      "80 items from items.csv: nothing is wrong with them.\nAt least 80 files, whose names begin:\n" +
+        "  out/latent-noisy/t0 10 0_00001\n  out/latent-noisy/t0 20 0_00002\n  out/latent-noisy/t1 10 1_00003\n  …\n",
+    );
+    assert.deepEqual(filesIn(folder()), ["items.csv"]);
+    const [result] = json((await run([...args, "--limit", "3", "--json"], {}, SMALL)).out);
+    assert.deepEqual([result!.status, result!.items, result!.files], ["success", 3, 3]);
+    assert.match(
+      (await run(["--seeds", "0..999999999", "--check"])).out,
+      /^1000000000 items: nothing is wrong with them\.\n/,
+    );
+    // the journal of a batch that came to a good end stays
+    assert.equal((await run(["--seeds", "1", "--quiet"])).code, 0);
+    assert.equal((await run(["--seeds", "1", "--check"])).code, 0);
+    assert.ok(filesIn(out()).includes("latent-noisy.journal.jsonl"));
+    const names = images();
+    assert.deepEqual(names, ["latent-noisy/gpu-stream_00001.png"]);
+  });
+
+  it("refuses wrong values of a sweep, whatever their place, before anything is written", async () => {
+    const { code, err } = await run(["--sweep", "2.scheduler=karras,none", "--seeds", "0..24"]);
+    assert.equal(code, 2);
+    assert.match(
+      err,
+      /^latentkit: --sweep 2\.scheduler: Node 2 \(ext latentNoisy\), input "scheduler": expected .*received "none"/,
+    );
+    const range = await run(["--sweep", "steps=0..99999999999"]);
+    assert.match(range.err, /^latentkit: --sweep steps: Node 2 .*received 99999999999/);
+    assert.deepEqual(filesIn(folder()), []);
+  });
+
+  it("reads items from standard input, and checks them while they come", async () => {
+    const lines = '{"2.seed": 1}\n{"2.sed": 2}\n{"2.seed": 3, "2.scheduler": "none"}\n{"2.seed": 4}\n';
+    const streamed = (text: string, more: string[] = []) => run(["--items", "-", ...more], { input: stream(text) });
+    const { code, lines: err } = await streamed(lines);
+    assert.equal(code, 1);
+    assert.deepEqual(await Promise.all(images().map(seedOf)), ["1", "4"]);
+    assert.match(err.join("\n"), /^Item 1: stdin, line 2: node 2 .* no input "sed"/m);
+    assert.match(err.join("\n"), /^Item 2: stdin, line 3: Node 2 .*received "none"/m);
+    assert.match(err.at(-1)!, /^2 done, 2 failed in /);
+    const csv = await streamed("\n\n2.seed,2.steps\n7,20\n8,many\n", ["--check"]);
+    assert.equal(csv.code, 2);
+    assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is wrong/);
+    assert.match((await streamed("2.seed\n7\n", ["--check"])).out, /^1 item from stdin: nothing is wrong with it\.\n/);
+    assert.equal((await streamed("")).code, 2);
+    // a pipe that nobody closes holds up nobody
+    const open = await latentkit(["render", graph, ...ONE_SIDE, "--items", "-", "--limit", "1", "--out", out("pipe")], {
+      stdin: "2.seed\n7\n8\n9\n10\n",
+    });
+    assert.equal(open.code, 0, open.stderr);
+  });
+
+  it("draws random seeds, the same again with --resume, and records them", async () => {
+    const items = write("items.csv", "2.steps,2.seed\n10,random\n20,random\n20,random\n");
+    assert.equal((await run(["--items", items, "--quiet"])).code, 0);
+    const seeds = await Promise.all(images().map(seedOf));
+    assert.equal(new Set(seeds).size, 3);
+    const journal = readFileSync(out("out/latent-noisy.journal.jsonl"), "utf8");
+    for (const seed of seeds) assert.ok(journal.includes(`"2.seed": ${seed}`), journal);
+    // a row in front, and a picture that is gone
+    write("items.csv", "2.steps,2.seed\n5,random\n10,random\n20,random\n20,random\n");
+    rmSync(join(out(), images()[1]!));
+    const resumed = await run(["--items", items, "--resume"]);
+    assert.match(resumed.err, /^2 done, 2 skipped in /m);
+    assert.deepEqual((await Promise.all(images().map(seedOf))).slice(0, 3), seeds);
+    const shared = await run(["--seeds", "random:2", "--sweep", "2.steps=1,2", "--out", out("b"), "--quiet"]);
+    assert.equal(shared.code, 0);
+    const of = async (name: string) =>
+      /"seed": (\d+)/.exec((await decodePng(readFileSync(join(out("b"), name)))).text.prompt!)![1];
+    const [a, b, c, d] = await Promise.all(images("b").map(of));
+    assert.deepEqual([c, d], [a, b]);
+    assert.notEqual(a, b);
+    const one = await runGraph(graph, [...ONE_SIDE, "--set", "seed=random", "--out", out("c")]);
+    const [, drawn] = /^seed = (\d+)$/m.exec(one.err)!;
+    assert.equal(
+      /"seed": "?(\d+)/.exec((await decodePng(readFileSync(join(out("c"), images("c")[0]!)))).text.prompt!)![1],
+      drawn,
+    );
+  });
+
+  it("names failed items as they fail, with their values", async () => {
+    const pictures = out("photos");
+    mkdirSync(pictures);
+    for (let i = 0; i < 25; i++) writeFileSync(join(pictures, `p${i}.png`), "no picture");
+    const small = write(
+      "small.json",
+      JSON.stringify({
+        "1": { class_type: "LoadImage", inputs: { image: "x.png" } },
+        "2": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "small" } },
+      }),
+    );
+    const { code, lines } = await runGraph(small, ["--items", pictures]);
+    assert.equal(code, 1);
+    assert.equal(lines.length, 26);
+    assert.match(lines.at(-1)!, /^0 done, 25 failed in /);
+    assert.match(lines[0]!, /^Item \d+ \(1\.image "p\d+\.png"\): Node 1 \(LoadImage\)/);
   });
 
   it("starts nothing further with --fail-fast", async () => {
-    const items = write("items.jsonl", `{"2.seed": 1}\n{"2.sed": 2}\n${'{"2.seed": 3}\n'.repeat(500)}`);
-    const { code, lines } = await run(["--items", items, "--fail-fast"]);
+    const input = stream(`{"2.seed": 1}\n{"2.sed": 2}\n${'{"2.seed": 3}\n'.repeat(500)}`);
+    const { code, lines } = await run(["--items", "-", "--fail-fast"], { input });
     assert.equal(code, 1);
     assert.match(
-      lines[1]!,
-      /^Item 1: .*items\.jsonl, line 2: node 2 \(ext latentNoisy\) has no input "sed"\. Did you mean 2\.seed\?$/,
+      lines[0]!,
+      /^Item 1: stdin, line 2: node 2 \(ext latentNoisy\) has no input "sed"\. Did you mean 2\.seed\?$/,
     );
     assert.ok(images().length < 500);
   });
@@ -162,22 +286,23 @@ describe("latentkit render, many times", () => {
     assert.deepEqual(filesIn(folder()), ["items.csv", "items.txt", "none.csv", "none.jsonl"]);
   });
 
-  it("stops at broken quoting with the line, after the rows before it", async () => {
-    const items = write("items.csv", 'scene,2.seed\nlake,1\nhill,2\n"hill" top,3\n');
+  it("refuses broken quoting with the line, after the wrong rows before it", async () => {
+    const items = write("items.csv", 'scene,2.seed\nlake,1\nhill,x\n"hill" top,3\n');
     const { code, err, out: stdout } = await run(["--items", items, "--set", "2.steps=20", "--json"]);
     assert.equal(code, 2);
+    assert.match(err, /^.*items\.csv, line 3, column 2: Node 2 /);
     assert.match(err, /items\.csv, line 4, column 1: in the row that begins here, a comma is missing/);
-    assert.equal(images().length, 2);
+    assert.deepEqual(filesIn(folder()), ["items.csv"]);
     const last = json(stdout).at(-1)!;
-    assert.deepEqual([last.type, last.status, last.done], ["result", "failed", 2]);
+    assert.deepEqual([last.type, last.status, last.done], ["result", "failed", 0]);
     assert.match((last.error as { message: string }).message, /line 4/);
   });
 
   it("prints one event a line with --json, the result last", async () => {
-    const items = write("items.jsonl", '{"2.seed": 18446744073709551615}\n{"2.seed": "x"}\n');
-    const { code, out: stdout, err } = await run(["--items", items, "--contact-sheet", "--json"]);
+    const input = stream('{"2.seed": 18446744073709551615}\n{"2.seed": "x"}\n');
+    const { code, out: stdout, err } = await run(["--items", "-", "--contact-sheet", "--json"], { input });
     assert.equal(code, 1);
-    assert.match(err, /^Item 1: .*items\.jsonl, line 2: Node 2/);
+    assert.match(err, /^Item 1: stdin, line 2: Node 2/);
     assert.match(stdout, /"type": "item-done", "index": 0, "values": \{"2\.seed": 18446744073709551615\}/);
     const events = json(stdout);
     assert.deepEqual(
@@ -227,12 +352,12 @@ describe("latentkit render, many times", () => {
 
   it("resumes its journal, and begins a new one after a good end", async () => {
     const items = write("items.csv", "2.seed\n1\n\n2x\n3\n");
-    assert.equal((await run(["--items", items])).code, 1);
+    assert.equal((await run(["--items", "-"], { input: stream(readFileSync(items, "utf8")) })).code, 1);
     const before = hashesIn(out("out/latent-noisy"));
+    write("items.csv", "2.seed\n1\n\n2\n3\n");
     const again = await run(["--items", items]);
     assert.equal(again.code, 2);
     assert.match(again.err, /Journal .*latent-noisy\.journal\.jsonl: it is an earlier batch's/);
-    write("items.csv", "2.seed\n1\n\n2\n3\n");
     const resumed = await run(["--items", items, "--resume"]);
     assert.equal(resumed.code, 0);
     assert.match(resumed.err, /^1 done, 2 skipped in /);
@@ -249,6 +374,32 @@ describe("latentkit render, many times", () => {
       (await run(["--seeds", "1", "--journal", join(folder(), "own.jsonl")])).err,
       /own\.jsonl: it is an earlier batch's/,
     );
+  });
+
+  it("ends at a disk that takes no more files, and says how to go on", async function () {
+    const disk = out("disk");
+    mkdirSync(disk);
+    const seeds = ["--seeds", "1..200", "--out", disk, "--journal", out("batch.jsonl")];
+    const full = async (options: string, sentence: string, more: string[] = []) => {
+      const { code, err, lines } = await run([...seeds, ...more]);
+      assert.equal(code, 1, err);
+      assert.ok(lines.at(-1)!.endsWith(`${sentence} goes on from ${out("batch.jsonl")}.`), `${options}: ${err}`);
+      assert.match(lines.at(-2)!, /^\d+ done(, \d+ skipped)? in /);
+      return lines.at(-1)!;
+    };
+    if (!mountDisk(disk, "size=192k")) skip(this, "this user may not mount a small disk");
+    try {
+      const room = ": the disk is full (ENOSPC). Make room, then the same command with --resume";
+      assert.match(await full("size=192k", room), /^latentkit: Node .*: Cannot write "/);
+      remountDisk(disk, "ro");
+      const allow = ": the file system is read-only (EROFS). Allow writing there, then the same command with --resume";
+      await full("ro", allow, ["--resume"]);
+      remountDisk(disk, "rw,size=8m");
+      const result = await run([...seeds, "--resume", "--quiet"]);
+      assert.deepEqual([result.code, filesIn(join(disk, "latent-noisy")).length], [0, 200]);
+    } finally {
+      unmountDisk(disk);
+    }
   });
 
   it("makes a contact sheet, the same one for a batch that was resumed @long", async () => {
@@ -322,7 +473,7 @@ describe("latentkit render, many times", () => {
   it("prints control characters of an item as escapes", async () => {
     const items = write("items.jsonl", `${JSON.stringify({ "2.\u001b[31msed": 1 })}\n{"2.seed": 1}\n`);
     const { code, err } = await run(["--items", items]);
-    assert.equal(code, 1);
+    assert.equal(code, 2);
     assert.ok(!err.includes("\u001b"), JSON.stringify(err));
     assert.match(err, /no input "\\u001b\[31msed"/);
   });
@@ -402,6 +553,8 @@ describe("latentkit render, many times", () => {
       "sweep",
       "limit",
       "name",
+      "extra-columns",
+      "check",
       "concurrency",
       "retry",
       "fail-fast",

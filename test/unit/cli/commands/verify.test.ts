@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { decodePng, encodePng } from "latentkit";
 import { filesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { saved, textsOf } from "../../../helpers/graph/receipt-graphs.js";
@@ -67,6 +67,60 @@ describe("latentkit verify", () => {
     assert.equal((await run("verify")).code, 2);
   });
 
+  it("several files and folders: a line for each, the counts, contact sheets left out", async () => {
+    const graph = join(folder(), "graph.json");
+    writeFileSync(graph, JSON.stringify(saved()));
+    const out = join(folder(), "out");
+    const args = ["--out", out, "--input", inputDir, "--quiet"];
+    assert.equal(
+      (await run("render", graph, "--sweep", "2.filename_prefix=a/x,b", "--contact-sheet", ...args)).code,
+      0,
+    );
+    const [first, second] = filesIn(out).filter((name) => name.endsWith(".png") && !name.startsWith("contact"));
+    assert.deepEqual([dirname(first!), dirname(second!)], ["a", "."]);
+    const good = await run("verify", out, "--input", inputDir);
+    assert.deepEqual(good, {
+      code: 0,
+      out: `${join(out, first!)}: verified\n${join(out, second!)}: verified\n`,
+      err: "2 verified\n",
+    });
+    await rewrite(join(out, second!), { latentkit: "" });
+    writeFileSync(join(out, "broken.png"), "no picture");
+    const missing = join(folder(), "none.png");
+    const mixed = await run("verify", out, missing, "--input", inputDir);
+    assert.deepEqual([mixed.code, mixed.err], [2, "1 verified, 1 unverifiable, 2 unreadable\n"]);
+    assert.match(mixed.out, /^.*broken\.png: unreadable\n {2}.*PNG.*\n/m);
+    assert.match(mixed.out, /none\.png: unreadable\n {2}Cannot read the image .*not found/);
+    await rewrite(join(out, first!), {}, (data) => data.reverse());
+    const different = await run("verify", out, "--input", inputDir, "--json");
+    const lines = different.out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    assert.equal(different.code, 1);
+    assert.deepEqual(
+      lines.map(({ path, status, type }) => [type ?? basename(String(path)), status]),
+      [
+        [basename(first!), "different"],
+        [basename(second!), "unverifiable"],
+        ["broken.png", "unreadable"],
+        ["result", undefined],
+      ],
+    );
+    assert.deepEqual(lines.at(-1), { type: "result", verified: 0, different: 1, unverifiable: 1, unreadable: 1 });
+  });
+
+  it("a folder without pictures, or a file that cannot be read: exit code 2, and nothing is different", async () => {
+    for (const command of ["verify", "inspect"]) {
+      const { code, out, err } = await run(command, folder());
+      assert.deepEqual([code, out], [2, ""]);
+      assert.match(err, /: expected a folder of pictures, received none\.$/m);
+    }
+    const pipe = join(folder(), "x.png");
+    mkdirSync(pipe);
+    assert.equal((await run("verify", pipe)).code, 2);
+  });
+
   it("computes on --device, refuses a missing one", async () => {
     const path = await rendered();
     const here = await run("verify", path, "--input", inputDir, "--device", "cpu");
@@ -93,7 +147,10 @@ describe("latentkit verify", () => {
   it("render --redact hides values, refuses a wrong key", async () => {
     const path = await rendered("--redact", "2.filename_prefix", "--redact", "secret");
     assert.match(textsOf(path).prompt!, /"filename_prefix": "\[redacted\]"/);
-    assert.match((await run("inspect", path)).out, /^ {4}redacted {2}2\.filename_prefix\n {4}redacted {2}secret\n/m);
+    assert.match(
+      (await run("inspect", path, "--graph")).out,
+      /^ {4}redacted {2}2\.filename_prefix\n {4}redacted {2}secret\n/m,
+    );
     const wrong = await run("render", join(folder(), "graph.json"), "--redact", "2.filename_prefx");
     assert.equal(wrong.code, 2);
     assert.match(wrong.err, /Did you mean 2\.filename_prefix\?/);
@@ -101,16 +158,57 @@ describe("latentkit verify", () => {
 
   it("inspect prints the receipt, and whether the pixels match", async () => {
     const path = await rendered();
-    const shown = await run("inspect", path);
+    const shown = await run("inspect", path, "--graph");
     assert.match(shown.out, /\nreceipt:\n {4}version {3}latentkit \d+\.\d+\.\d+\n {4}host {6}preview \(a stand-in/);
     assert.match(shown.out, /^ {4}saved by {2}node 2, picture 0\n {4}pixels {4}blake3:\w{64} \(match this file\)/m);
     assert.match(shown.out, /^ {4}input {5}lake\.png sha256:\w{64}$/m);
     assert.ok(!shown.out.includes("latentkit:\n"));
     assert.match((await run("inspect", path, "--json")).out, /"receipt": \{.*"pixelsMatch": true\}\}\n$/);
     await rewrite(path, {}, (data) => data.reverse());
-    assert.match((await run("inspect", path)).out, /blake3:\w{64} \(differ from this file's\)/);
+    assert.match((await run("inspect", path, "--graph")).out, /blake3:\w{64} \(differ from this file's\)/);
     await rewrite(path, { latentkit: '{"version": 2}' });
-    assert.match((await run("inspect", path)).out, /^latentkit:\n\{\n {4}"version": 2\n\}/m);
+    assert.match((await run("inspect", path, "--graph")).out, /^latentkit:\n\{\n {4}"version": 2\n\}/m);
+  });
+
+  it("inspect shows first what a picture was made with, the rest with --graph", async () => {
+    const sample = ["--set", "prompt=a lake", "--set", "width=64", "--set", "height=64", "--set", "5.denoise=0.75"];
+    const graph = join(root, "examples/text-to-image.json");
+    assert.equal((await run("render", graph, "--seeds", "7,8", ...sample, "--out", folder(), "--quiet")).code, 0);
+    const [first, second] = filesIn(folder()).filter((name) => name.endsWith(".png"));
+    const shown = await run("inspect", join(folder(), first!));
+    const [head, ...rows] = shown.out.split("\n");
+    assert.equal(head, `${join(folder(), first!)}: 64 x 64, RGB, 8 bits`);
+    assert.deepEqual(rows.slice(0, 6), [
+      "  prompt    a lake",
+      "  negative  text, watermark",
+      "  seed      7",
+      "  sampler   euler, normal",
+      "  steps     20, cfg 7, denoise 0.75",
+      "  model     preview-sd15.safetensors",
+    ]);
+    assert.match(
+      rows[6]!,
+      /^ {2}receipt {3}latentkit \d\S* \(preview, a stand-in for real models\), its pixels match this file$/,
+    );
+    assert.deepEqual(rows.slice(7), ["  graph     7 nodes; --graph prints it", ""]);
+    const all = await run("inspect", join(folder(), first!), "--graph");
+    assert.match(all.out, /^prompt:\n\{\n/m);
+    const both = await run("inspect", folder());
+    assert.deepEqual([both.code, both.err], [0, "2 shown\n"]);
+    assert.deepEqual(both.out.match(/^ {2}seed.*/gm), ["  seed      7", "  seed      8"]);
+    writeFileSync(join(folder(), "z.png"), "no picture");
+    const mixed = await run("inspect", folder(), "--json");
+    const lines = mixed.out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    assert.equal(mixed.code, 2);
+    assert.deepEqual(
+      lines.map(({ path, type }) => type ?? basename(String(path))),
+      [first, second, "z.png", "result"],
+    );
+    const { prompt, seed, steps, model } = lines[1]!.settings as Record<string, unknown>;
+    assert.deepEqual([prompt, seed, steps, model], ["a lake", "8", "20", "preview-sd15.safetensors"]);
   });
 
   it("escapes control characters in texts of a file", async () => {
@@ -121,6 +219,7 @@ describe("latentkit verify", () => {
     await rewrite(path, { note: controls, json: `["${"\u009b"}"]`, latentkit });
     for (const args of [
       ["inspect", path],
+      ["inspect", path, "--graph"],
       ["verify", path, "--input", inputDir],
     ]) {
       const { out, err } = await run(...args);

@@ -3,7 +3,9 @@ import { execFileSync, fork } from "node:child_process";
 import { mkdirSync, promises, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Disk, writeAppending, writeNew, writeReplacing } from "#src/io/files/write-file.js";
+import { LatentkitError } from "#src/base/errors.js";
+import { revive, sent } from "#src/base/sent-error.js";
+import { type Disk, isOutputLost, writeAppending, writeNew, writeReplacing } from "#src/io/files/write-file.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
 import { skip } from "../../../helpers/skip.js";
@@ -89,6 +91,18 @@ describe("io/files/write-file", () => {
       }
     });
   }
+
+  it("tells what the next file meets as well from what this one alone does, also after its way between threads", async () => {
+    const lasting = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM"];
+    for (const code of [...lasting, "EIO", "ENAMETOOLONG", "ENOENT"]) {
+      const disk = failing("open", code);
+      const error: unknown = await writeReplacing(folder(), "a", bytes, disk).catch((cause: unknown) => cause);
+      assert.equal((error as LatentkitError).details.systemCode, code);
+      assert.equal(isOutputLost(revive(sent(error))), lasting.includes(code), code);
+    }
+    assert.equal(isOutputLost(new LatentkitError("file.write-failed", "Cannot encode.")), false);
+    assert.equal(isOutputLost(Object.assign(new Error("x"), { code: "ENOSPC" })), false);
+  });
 
   it("works where there are no hard links", async () => {
     for (const code of ["EPERM", "ENOTSUP"]) {

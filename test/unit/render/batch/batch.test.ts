@@ -16,16 +16,20 @@ import {
   encodePng,
   image,
   int,
+  type LatentkitError,
   registry,
   render,
   Tensor,
   text,
 } from "latentkit";
 import { packageVersion } from "#src/base/package.js";
-import { runBatch } from "#src/render/batch/batch.js";
+import { runPrepared } from "#src/render/batch/batch.js";
+import { prepareBatch } from "#src/render/batch/prepare.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { eventsUntil, refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { skip } from "../../../helpers/skip.js";
+import { mountDisk, remountDisk, unmountDisk } from "../../../helpers/small-disk.js";
 
 /** A flat picture whose red is an input, and texts that fail or wait. */
 const graph = {
@@ -167,6 +171,76 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out()), ["sub/p_00001-2_.png", "sub/p_00001_.png"]);
   });
 
+  it("takes further keys of items for names, and leaves out others where that is allowed", async () => {
+    const items = [
+      { "1.red": 1, title: "one", note: 1 },
+      { "1.red": 1, title: "two" },
+    ];
+    const named = { name: "{title} {number}", extraColumns: true, journal: journal(), resume: true };
+    const events = await run(items, named);
+    assert.deepEqual(end(events), ["success", 2, 0, 0]);
+    assert.deepEqual(filesIn(out("sub")), ["one 00001_.png", "two 00002_.png"]);
+    assert.deepEqual(only(events, "item-done")[0]!.values, { "1.red": 1 });
+    // another note is the same item, another title is another one
+    const changed = [
+      { "1.red": 1, title: "one", note: 2 },
+      { "1.red": 1, title: "three" },
+    ];
+    assert.deepEqual(end(await run(changed, named)), ["success", 1, 1, 0]);
+    const [{ error }] = only(await run(items, { name: "{title}" }), "item-failed") as [Of<"item-failed">];
+    assert.match(error.message, /"note" names no node's input/);
+    await refuses(() => run(items, { ...named, name: "{tilte}" }), "usage.invalid", /expected fields .*\{tilte\}/);
+    async function* untold() {
+      yield* items;
+    }
+    assert.deepEqual(end(await run(untold(), { ...named, journal: out("untold.jsonl") })), ["success", 2, 0, 0]);
+  });
+
+  it("reads common names of inputs as keys of items and of `set`", async () => {
+    const what = {
+      "1": { class_type: "SolidMask", inputs: { value: 1, width: 8, height: 8 } },
+      "2": { class_type: "MaskToImage", inputs: { mask: ["1", 0] } },
+      "3": { class_type: "SaveImage", inputs: { images: ["2", 0], filename_prefix: "p" } },
+    };
+    const events = await run([{ width: 16 }, {}], { set: { height: 24, width: 32 }, name: "{width}x{height}" }, what);
+    assert.deepEqual(end(events), ["success", 2, 0, 0]);
+    assert.deepEqual(filesIn(out()), ["16x24_00001_.png", "32x24_00002_.png"]);
+    assert.deepEqual(only(events, "item-done").map(({ values }) => Object.keys(values))[0], ["1.width"]);
+    const both = await run([{ width: 16, "1.width": 8 }], {}, what);
+    assert.match(
+      only(both, "item-failed")[0]!.error.message,
+      /^Item 0, 1\.width: another key of the item sets 1\.width/,
+    );
+  });
+
+  it("draws random seeds for each item, and the same again when it resumes", async () => {
+    const what = {
+      "1": { class_type: "RandomNoise", inputs: { noise_seed: 7 } },
+      "2": graph["1"],
+      "3": { class_type: "SaveImage", inputs: { images: ["2", 0], filename_prefix: "p" } },
+      "4": { class_type: "PreviewAny", inputs: { source: ["1", 0] } },
+    };
+    const kept = { journal: journal(), resume: true, set: { "1.noise_seed": "random" } };
+    const seedsOf = (events: readonly BatchEvent[], type: "item-done" | "item-skipped") =>
+      only(events, type).map(({ index, values }) => [index, values["1.noise_seed"]] as const);
+    const items = [{ "2.red": 1 }, { "2.red": 1 }, { "2.red": 2, seed: "random:5" }, { "2.red": 3, seed: "random:5" }];
+    const first = seedsOf(await run(items, kept, what), "item-done").sort();
+    assert.equal(new Set(first.map(([, seed]) => seed)).size, 3, String(first));
+    assert.equal(first[2]![1], first[3]![1]);
+    rmSync(out("p_00002_.png"));
+    const again = await run(items, kept, what);
+    assert.deepEqual(end(again), ["success", 1, 3, 0]);
+    assert.deepEqual([...seedsOf(again, "item-done"), ...seedsOf(again, "item-skipped")].sort(), first);
+    const other = await run(items, { ...kept, journal: out("other.jsonl") }, what);
+    assert.notDeepEqual(seedsOf(other, "item-done").sort(), first);
+    assert.deepEqual(
+      records().flatMap(({ type, item, values }) =>
+        type === "intent" && item === 0 ? [(values as Record<string, unknown>)["1.noise_seed"]] : [],
+      ),
+      [first[0]![1]],
+    );
+  });
+
   it("fails items that leave a placeholder unfilled, at once where keys are known", async () => {
     const what = {
       "1": { class_type: "Flat", inputs: { red: 0, behave: "{{how}} {{well}}" } },
@@ -186,11 +260,8 @@ describe("batch", () => {
     assert.deepEqual(end(await run([{ well: "x" }], { set: { how: "{{how}}" } }, what)), ["success", 1, 0, 0]);
     const many = [{ "1.behave": "well" }];
     assert.deepEqual(end(await run(many, { targets: ["2", "3"] }, what)), ["failed", 0, 0, 1]);
-    async function* known(): AsyncGenerator<BatchItem> {
-      yield { values: { how: "very" } };
-    }
-    const next = runBatch(what, known(), options({ journal: out("known.jsonl") }), ["how"]).next();
-    await refuses(next, "input.missing", /\{\{well\}\}/);
+    const kept = options({ journal: out("known.jsonl") });
+    await refuses(() => prepareBatch(what, kept, { keys: ["how"] }), "input.missing", /\{\{well\}\}/);
     assert.ok(!existsSync(out("known.jsonl")));
   });
 
@@ -605,6 +676,39 @@ describe("batch", () => {
     }
   });
 
+  for (const where of ["another disk", "the same disk"]) {
+    it(`is cut by a full disk, and resumes with room, its journal on ${where}`, async function () {
+      const disk = out("disk");
+      mkdirSync(disk);
+      if (!mountDisk(disk, "size=128k")) skip(this, "this user may not mount a small disk");
+      try {
+        const path = where === "the same disk" ? join(disk, "batch.jsonl") : journal();
+        const small = { outputDir: disk, journal: path, retry: 3 };
+        const events: BatchEvent[] = [];
+        const cut = async () => {
+          for await (const event of batch(graph, reds(100), options(small))) events.push(event);
+        };
+        await assert.rejects(cut(), ({ code, details }: LatentkitError) => {
+          assert.deepEqual([code, details.systemCode], ["file.write-failed", "ENOSPC"]);
+          return true;
+        });
+        const [{ status, done, failed, error }] = only(events, "batch-done") as [Of<"batch-done">];
+        assert.deepEqual([status, failed, error?.details.systemCode], ["interrupted", 0, "ENOSPC"]);
+        assert.ok(done > 0 && done < 100, `${done} done`);
+        assert.equal(only(events, "item-done").length, done);
+        assert.deepEqual(only(events, "item-failed"), []);
+        remountDisk(disk, "size=8m");
+        const again = end(await run(reds(100), { ...small, resume: true }));
+        // a record may have reached the full disk while the one behind it did not
+        assert.ok(Number(again[2]) >= done, again.join());
+        assert.deepEqual([again[0], Number(again[1]) + Number(again[2]), again[3]], ["success", 100, 0]);
+        assert.equal(filesIn(join(disk, "sub")).length, 100);
+      } finally {
+        unmountDisk(disk);
+      }
+    });
+  }
+
   it("refuses options of a wrong type in one sentence, before anything is written", async () => {
     const wrong: Record<string, [unknown, RegExp]> = {
       name: [5, /^name: expected a text, received 5\.$/],
@@ -823,7 +927,7 @@ describe("batch", () => {
       yield { values: { "1.red": "9" }, origin: { file: "items.csv", line: 9 } };
     }
     const events: BatchEvent[] = [];
-    for await (const event of runBatch(graph, items(), options())) events.push(event);
+    for await (const event of runPrepared(prepareBatch(graph, options(), {}), items())) events.push(event);
     assert.deepEqual(end(events), ["failed", 1, 0, 2]);
     const first = only(events, "item-failed").find(({ index }) => index === 0);
     assert.match(first!.error.message, /^items\.csv, line 7, column 3: Node 1 \(Flat\), input "red": expected/);

@@ -30,7 +30,7 @@ describe("items from CSV", () => {
     const source = await files.open("items.csv", "5.seed,scene\n1,a lake\n2, a hill \n");
     assert.deepEqual(source.keys, ["5.seed", "scene"]);
     const file = join(files.folder(), "items.csv");
-    const columns = { "5.seed": 1, scene: 2 };
+    const columns = { "5.seed": 1, scene: 2, "9.text": 2 };
     assert.deepEqual(await readAll(source), [
       { values: { "5.seed": "1", scene: "a lake" }, origin: { file, line: 2, columns } },
       { values: { "5.seed": "2", scene: " a hill " }, origin: { file, line: 3, columns } },
@@ -107,6 +107,10 @@ describe("items from CSV", () => {
       `${here} 1 (scen): "scen" names no node's input (6.text) and no placeholder {{scen}} is in the graph. Did you mean scene?`,
     );
     await refused("51.seed\n1\n", `${here} 1 (51.seed): the graph has no node "51".`);
+    await refused(
+      "scene,price\nx,1\n",
+      `${here} 2 (price): "price" names no node's input (6.text) and no placeholder {{price}} is in the graph. --name may use it as {price}; --extra-columns ignores what fits nothing.`,
+    );
     await refused("5.seed,scene, 5.seed\n1,x,2\n", `${here} 3 (5.seed): the key is in column 1 already.`);
     await refused("5.seed,,scene\n", `${here} 2: expected a key such as 6.text, received an empty field.`);
     await refused("__proto__\n1", `${here} 1 (__proto__): "__proto__" is refused as a key.`);
@@ -117,6 +121,33 @@ describe("items from CSV", () => {
     await refused("", "items.csv, line 1: expected a row of keys, received the end of the file.");
     const long = "x".repeat(100_000);
     await refused(`${long}\n`, `${here} 1: expected a key such as 6.text, received "${"x".repeat(77)}...".`);
+  });
+
+  it("keeps columns of the name template as fields, and ignores others where that is allowed", async () => {
+    const text = "no.,scene,price,5.seed\n7,x,,1\n8,y,3,2\n";
+    const extra = { named: new Set(["price"]), extraColumns: true };
+    const source = await files.open("items.csv", text, extra);
+    assert.deepEqual([source.keys, source.fields], [["scene", "5.seed"], ["price"]]);
+    const items = await readAll(source);
+    assert.deepEqual(
+      items.map(({ values, fields }) => [values, fields]),
+      [
+        [{ scene: "x", "5.seed": "1" }, { price: "" }],
+        [{ scene: "y", "5.seed": "2" }, { price: "3" }],
+      ],
+    );
+    assert.notEqual(items[0]!.state, items[1]!.state);
+    // one column with semicolons is a mistake, not an extra column; so is what is nearly an input
+    for (const [head, why] of [
+      ["no.;scene", /expected commas between the columns, received semicolons/],
+      ["5.sead", /has no input "sead"/],
+      ["51.seed", /has no node "51"/],
+    ] as const) {
+      await assert.rejects(files.read("items.csv", `${head}\n1\n`, extra), { message: why });
+    }
+    await assert.rejects(files.read("items.csv", text, { named: new Set(["price"]) }), {
+      message: /column 1 \(no\.\)/,
+    });
   });
 
   it("faults only the item of a row with missing or surplus values", async () => {

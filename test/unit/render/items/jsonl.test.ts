@@ -60,6 +60,15 @@ describe("items from JSONL", () => {
     ]);
   });
 
+  it("keeps keys of the name template as fields, and ignores others where that is allowed", async () => {
+    const text = '{"scene": "x", "price": 7.0, "note": [1]}\n{"5.seed": 1}\n{"5.sead": 1}';
+    const items = await files.read("items.jsonl", text, { named: new Set(["price"]), extraColumns: true });
+    assert.deepEqual(
+      items.map(({ values, fields, fault }) => fault?.code ?? [values, fields]),
+      [[{ scene: "x" }, { price: new NumberLiteral("7.0") }], [{ "5.seed": 1 }, undefined], "items.invalid"],
+    );
+  });
+
   it("faults a seed that is written as a float, by line and key", async () => {
     const lines = ['{"seed": 1.84467E+19}', '{"5.seed": "1.84467E+19"}', '{"5.steps": 1e3}'];
     const why = "a number with an exponent does not have them.";

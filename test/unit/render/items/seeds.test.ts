@@ -14,6 +14,15 @@ describe("--seeds", () => {
     assert.equal(seedAxis("1,2,10..20", seededKeys(), []).count, 13n);
   });
 
+  it("reads random seeds, which the batch draws by their numbers", () => {
+    assert.deepEqual(all("random:2"), ["random:1", "random:2"]);
+    assert.deepEqual(all("7, random: 1 ,random:2,9..10"), [7, "random:1", "random:2", "random:3", 9, 10]);
+    const many = seedAxis("random:999999999999999", seededKeys(), []);
+    assert.equal(many.count, 999_999_999_999_999n);
+    assert.deepEqual([...many.samples()], ["random:1", "random:999999999999999"]);
+    assert.deepEqual([...seedAxis("5,1..9", seededKeys(), []).samples()], [5, 1, 9]);
+  });
+
   it("reaches to 18446744073709551615 without losing a digit", () => {
     assert.deepEqual(all("9007199254740990..9007199254740993"), [
       9007199254740990,
@@ -31,7 +40,10 @@ describe("--seeds", () => {
     for (const text of ["", "x", "1,", "-1", "1.5", "..", "1..", "1...3", "0x10", "1e3", "123456789012345678901"]) {
       assert.throws(
         () => parseSeeds(text),
-        { code: "usage.invalid", message: /^--seeds: expected seeds such as 0\.\.15, 7 or 1,2,10\.\.20, received "/ },
+        {
+          code: "usage.invalid",
+          message: /^--seeds: expected seeds such as 0\.\.15, 7, 1,2,10\.\.20 or random:50, received "/,
+        },
         text,
       );
     }

@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import { LatentkitError } from "../../base/errors.js";
+import { printJson } from "../../io/json/print.js";
+import { checkItems } from "../../render/batch/check.js";
+import { createItemCheck, type ItemCheck } from "../../render/batch/item-check.js";
+import type { PreparedBatch } from "../../render/batch/prepare.js";
+import type { Axis } from "../../render/items/axis.js";
+import { combinations, firstValues } from "../../render/items/combine.js";
+import { plain } from "../../render/plain.js";
+import { shortest } from "../render-options.js";
+import { oneLine } from "../terminal.js";
+import type { BatchPlan } from "./batch-plan.js";
+import type { Printer } from "./batch-printer.js";
+
+/** Items whose names are told. */
+const NAMED = 3;
+const REPORT_MS = 10_000;
+
+/** Facts of a batch that are known before its first item. */
+export interface CheckedPlan {
+  /** Number of items; undefined where they are a stream. */
+  readonly items: number | undefined;
+  /** Number of files at least, and the beginnings of the first names, where they were asked for. */
+  readonly files: number;
+  readonly names: readonly string[];
+}
+
+/**
+ * Checks the values of all sweeps, and every line of a file of items with the first value of each sweep: each combination is
+ * as good as its parts. Prints each wrong line; then fails with items.invalid. A stream is checked while it renders, unless
+ * that is all that is asked for. `isAll`: also the names of the first files.
+ */
+export async function checkPlan(
+  { source, options, shared }: BatchPlan,
+  prepared: PreparedBatch,
+  isAll: boolean,
+  printer: Printer,
+  signal: AbortSignal,
+): Promise<CheckedPlan> {
+  const { axes, again, limit } = source;
+  // workers have models and files of their own
+  const check = createItemCheck(prepared, shared !== undefined);
+  for (const axis of axes) refuseWrongValues(axis, check);
+  if (again === undefined && !isAll) return { items: undefined, files: 0, names: [] };
+  const each = again === undefined ? 1 : combinations(axes);
+  const rowLimit = limit === undefined ? undefined : Math.ceil(limit / each);
+  const rows = again === undefined ? source.items : await again(firstValues(axes), rowLimit);
+  // what a picture's file holds shows when it is read
+  const isLooked = source.hasLines || source.source === undefined;
+  const looking = isLooked ? check : { ...check, faultOf: () => undefined };
+  let wrong = 0;
+  const counted = await checkItems(prepared, looking, rows, {
+    onFault: ({ index, error }) => {
+      wrong++;
+      if (source.source === undefined) throw error;
+      printer.json(`${printJson(plain({ type: "item-invalid", index: index * each, error }))}\n`);
+      printer.fail("", error.message);
+    },
+    onCount: reportEvery(REPORT_MS, (items) =>
+      printer.report(`${items} items of ${source.source} are checked so far.`),
+    ),
+    signal,
+  });
+  if (wrong > 0) throw refusal(wrong, counted.items, String(source.source));
+  const items = Math.min(counted.items * each, limit ?? Number.POSITIVE_INFINITY);
+  if (!isAll || again === undefined) return { ...counted, items, names: counted.names.map(at(options.outputDir)) };
+  const first = await again(axes, Math.min(NAMED, limit ?? NAMED));
+  const named = await checkItems(prepared, looking, first, { onFault: () => {}, signal });
+  const perItem = named.items === 0 ? 0 : named.files / named.items;
+  return { items, files: items * perItem, names: named.names.map(at(options.outputDir)) };
+}
+
+const at = (folder: string) => (name: string) => join(folder, name);
+
+/** Fails with usage.invalid for a value of a sweep that its input refuses. */
+function refuseWrongValues({ option, keys, samples }: Axis, check: ItemCheck): void {
+  for (const value of samples()) {
+    for (const key of keys) {
+      const refusal = check.refusalOf(key, value);
+      if (refusal === undefined) continue;
+      throw new LatentkitError("usage.invalid", `${option}: ${refusal.message}`, refusal.details, { cause: refusal });
+    }
+  }
+}
+
+function refusal(wrong: number, items: number, source: string): LatentkitError {
+  const which = items === 1 ? "the item is" : wrong === 1 ? `1 of ${items} items is` : `${wrong} of ${items} items are`;
+  return new LatentkitError("items.invalid", `${source}: ${which} wrong, and nothing is rendered.`);
+}
+
+function reportEvery(ms: number, report: (items: number) => void): (items: number) => void {
+  let due = performance.now() + ms;
+  return (items) => {
+    if (performance.now() < due) return;
+    due = performance.now() + ms;
+    report(items);
+  };
+}
+
+/** Result of --check as a line of JSON. */
+export const checkLine = (checked: CheckedPlan): string =>
+  `${printJson({ type: "result", status: "success", ...checked })}\n`;
+
+/** Result of --check for a person. */
+export function checkText({ items = 0, files, names }: CheckedPlan, { source }: BatchPlan): string {
+  const from = source.source === undefined ? "" : ` from ${oneLine(source.source)}`;
+  const count = `${items} ${items === 1 ? "item" : "items"}${from}: nothing is wrong with ${items === 1 ? "it" : "them"}.`;
+  if (files === 0) return `${count}\n`;
+  const list = names.map((name) => `  ${shortest(name)}\n`).join("");
+  const rest = files > names.length ? "  …\n" : "";
+  return `${count}\nAt least ${files} ${files === 1 ? "file" : "files"}, whose names begin:\n${list}${rest}`;
+}

@@ -1,0 +1,71 @@
+import {
+  COUNT,
+  checkedLater,
+  FILE,
+  FLAG,
+  FUNCTION,
+  OBJECT,
+  type OptionRules,
+  rulesWithout,
+  SIGNAL,
+  TEXT,
+} from "../../base/options.js";
+import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
+import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
+import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settings.js";
+import type { GridOptions } from "../contact-sheet/grid.js";
+import { JOB_OPTION_RULES, type JobOptions } from "../job.js";
+import type { BatchSurroundings } from "./runner.js";
+
+/**
+ * Options of a batch: the job that its items share, live objects around it, and how it goes on. "random" for a seed of `set`
+ * or of an item draws one for each item; "random:3" is the third of those that all items share.
+ */
+export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, BatchSurroundings {
+  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects; one for each processor where absent. */
+  concurrency?: number;
+  /** A file that a killed batch goes on from; none where absent. */
+  journal?: string;
+  /** Goes on from the journal: what is finished is skipped, what was cut or failed is done again. */
+  resume?: boolean;
+  /** No item starts after one has failed. */
+  failFast?: boolean;
+  /** Further tries of an item that fails, 0 to 100; 0 where absent. */
+  retry?: number;
+  /** Keys of items that fit nothing in the graph are left out, instead of failing the item; `name` may use them without. */
+  extraColumns?: boolean;
+  /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
+  name?: string;
+  /** A labelled grid of the pictures by the values of two or three keys, written at the end. */
+  grid?: GridOptions;
+  /**
+   * Models of the worker threads, which share one process for their networks: the calls of the first item that is not done
+   * go first, and equal prompts are encoded once. The preview host where absent. For turns in this thread: `host`.
+   */
+  models?: ModelSettings;
+  /** Called when a network of `models` begins to load, has been loaded and has been released. Must not throw. */
+  onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
+  /** Number of items, where the application knows it. */
+  total?: number;
+  /** Cuts the batch once what runs has come to its end; `signal` cuts it at once. */
+  drain?: AbortSignal;
+}
+
+export const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "outputHandling", "onEvent");
+
+export const BATCH_RULES: OptionRules<BatchOptions> = {
+  ...rulesWithout(JOB_OPTION_RULES, "passing", "output"),
+  ...LIVE_RULES,
+  concurrency: checkedLater("a whole number"),
+  journal: FILE,
+  resume: FLAG,
+  failFast: FLAG,
+  retry: checkedLater("a whole number"),
+  extraColumns: FLAG,
+  name: TEXT,
+  grid: OBJECT,
+  total: COUNT,
+  drain: SIGNAL,
+  models: MODEL_SETTINGS,
+  onLoad: FUNCTION,
+};

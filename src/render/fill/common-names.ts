@@ -1,0 +1,136 @@
+import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+
+type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs"> | undefined;
+type Graph = Readonly<Record<string, unknown>>;
+type Inputs = Readonly<Record<string, unknown>>;
+
+/** One input of a graph. */
+export interface NamedInput {
+  readonly nodeId: string;
+  readonly input: string;
+}
+
+/** Names of inputs that hold a number, by the common name for it. */
+const NUMBERS: Readonly<Record<string, readonly string[]>> = {
+  seed: ["seed", "noise_seed"],
+  steps: ["steps"],
+  width: ["width", "empty_latent_width"],
+  height: ["height", "empty_latent_height"],
+};
+const NUMBER_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT"]);
+/** Inputs of encoders that hold a text. */
+const TEXTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"];
+/** Inputs of nodes that pass a text on. */
+const PASSED = ["value", "text", "string"];
+/** Inputs by which a sampler or guider gets a side of its conditioning, or the text itself. */
+const SIDES = { prompt: ["positive", "cond1", "conditioning"], negative: ["negative"] } as const;
+/** Inputs that hold a text of their own, as those of remote services. */
+const OWN_TEXTS = { prompt: ["prompt"], negative: ["negative", "negative_prompt"] } as const;
+
+// decision 351
+/** Names that people have for inputs which most graphs have once, whatever their node's id. */
+export const COMMON_NAMES: ReadonlySet<string> = new Set([...Object.keys(NUMBERS), ...Object.keys(SIDES)]);
+
+/** The inputs of a graph that a common name may mean, in the order of the graph; none for any other name. */
+export function inputsByCommonName(graph: Graph, name: string, definitionOf: DefinitionOf): NamedInput[] {
+  if (Object.hasOwn(NUMBERS, name)) return numbers(graph, NUMBERS[name]!, definitionOf);
+  if (name === "prompt") return texts(graph, "prompt", definitionOf);
+  if (name !== "negative") return [];
+  // a text that both sides have is the prompt
+  const positive = new Set(texts(graph, "prompt", definitionOf).map(idOf));
+  return texts(graph, "negative", definitionOf).filter((input) => !positive.has(idOf(input)));
+}
+
+const idOf = ({ nodeId, input }: NamedInput) => `${nodeId}.${input}`;
+
+/** Numbers that the graph has; where it has none, those that it leaves to their defaults. */
+function numbers(graph: Graph, names: readonly string[], definitionOf: DefinitionOf): NamedInput[] {
+  const found: (NamedInput & { readonly isPresent: boolean })[] = [];
+  for (const nodeId of Object.keys(graph)) {
+    const inputs = inputsOf(graph, nodeId) ?? {};
+    const declared = definitionOf(classOf(graph, nodeId))?.inputs ?? {};
+    for (const input of names) {
+      const isPresent = Object.hasOwn(inputs, input);
+      const type = Object.hasOwn(declared, input) ? declared[input]!.type : undefined;
+      const isNumber = type === undefined ? isNumeric(inputs[input]) : NUMBER_TYPES.has(type);
+      if (isNumber && !(isPresent && Array.isArray(inputs[input]))) found.push({ nodeId, input, isPresent });
+    }
+  }
+  const present = found.filter(({ isPresent }) => isPresent);
+  return (present.length > 0 ? present : found).map(({ nodeId, input }) => ({ nodeId, input }));
+}
+
+const isNumeric = (value: unknown): boolean =>
+  typeof value === "number" || typeof value === "bigint" || value instanceof NumberLiteral;
+
+/** Texts that a side is encoded from, each once. */
+function texts(graph: Graph, side: keyof typeof SIDES, definitionOf: DefinitionOf): NamedInput[] {
+  const found = new Map<string, NamedInput>();
+  const add = (input: NamedInput) => found.set(idOf(input), input);
+  for (const nodeId of Object.keys(graph)) {
+    const inputs = inputsOf(graph, nodeId) ?? {};
+    const declared = definitionOf(classOf(graph, nodeId))?.inputs ?? {};
+    const isText = (input: string) => Object.hasOwn(declared, input) && declared[input]!.type === "STRING";
+    for (const input of OWN_TEXTS[side]) if (typeof inputs[input] === "string") add({ nodeId, input });
+    for (const input of SIDES[side]) {
+      const isOwn = typeof inputs[input] === "string" || isText(input);
+      const found = isOwn ? textAt(graph, nodeId, input) : encodedFrom(graph, inputs[input], definitionOf);
+      for (const text of found) add(text);
+    }
+  }
+  return [...found.values()];
+}
+
+/** Texts above a link of conditioning. */
+function encodedFrom(graph: Graph, link: unknown, definitionOf: DefinitionOf): NamedInput[] {
+  const found: NamedInput[] = [];
+  const seen = new Set<string>();
+  const queue = [link];
+  for (let next = 0; next < queue.length; next++) {
+    const at = queue[next];
+    if (!isLink(at) || seen.has(`${at[0]} ${at[1]}`)) continue;
+    seen.add(`${at[0]} ${at[1]}`);
+    const [nodeId, slot] = at;
+    const inputs = inputsOf(graph, nodeId);
+    if (inputs === undefined) continue;
+    const own = TEXTS.flatMap((input) => textAt(graph, nodeId, input));
+    found.push(...own);
+    if (own.length > 0) continue;
+    const { positive, negative } = inputs;
+    // a node with both sides returns them in this order
+    if (isLink(positive) && isLink(negative)) queue.push(Number(slot) === 1 ? negative : positive);
+    else queue.push(...conditioningOf(inputs, definitionOf(classOf(graph, nodeId))?.inputs));
+  }
+  return found;
+}
+
+/** The text of an input, or of the node that passes it on. */
+function textAt(graph: Graph, nodeId: string, input: string): NamedInput[] {
+  const value = inputsOf(graph, nodeId)?.[input];
+  if (typeof value === "string") return [{ nodeId, input }];
+  if (!isLink(value)) return [];
+  const passed = inputsOf(graph, value[0]) ?? {};
+  return PASSED.filter((name) => typeof passed[name] === "string").map((name) => ({ nodeId: value[0], input: name }));
+}
+
+/** Links of a node that bring conditioning; all of a node whose class is not known. */
+function conditioningOf(inputs: Inputs, declared: NonNullable<ReturnType<DefinitionOf>>["inputs"] | undefined) {
+  return Object.entries(inputs)
+    .filter(([input, value]) => {
+      const isConditioning = declared === undefined || declared[input]?.type === "CONDITIONING";
+      return isConditioning && isLink(value);
+    })
+    .map(([, value]) => value);
+}
+
+function inputsOf(graph: Graph, nodeId: string): Inputs | undefined {
+  const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
+  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
+}
+
+const classOf = (graph: Graph, nodeId: string): string =>
+  String((graph[nodeId] as { class_type?: unknown }).class_type);
+
+const isLink = (value: unknown): value is readonly [string, unknown] =>
+  Array.isArray(value) && value.length === 2 && typeof value[0] === "string";

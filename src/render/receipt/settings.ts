@@ -1,0 +1,144 @@
+import { isPlainObject } from "../../io/json/lossless.js";
+import { printJson } from "../../io/json/print.js";
+
+type Inputs = Readonly<Record<string, unknown>>;
+type Prompt = Readonly<Record<string, unknown>>;
+type Link = readonly [nodeId: string, output: unknown];
+
+/** Settings that a picture was sampled with, as the graph has them; numbers with their digits. */
+export interface Settings {
+  /** "" where the sampler has no text. */
+  readonly positive: string;
+  readonly negative: string;
+  readonly seed?: string;
+  readonly steps?: string;
+  readonly sampler?: string;
+  readonly scheduler?: string;
+  readonly cfg?: string;
+  readonly denoise?: string;
+  readonly model?: ModelFile;
+}
+
+/** The model of a sampler: its kind of folder, and the name of its file. */
+export interface ModelFile {
+  readonly kind: "checkpoints" | "diffusion_models";
+  readonly name: string;
+}
+
+/** Inputs by which custom sampling gets its settings from other nodes. */
+const SETTING_LINKS = ["noise", "guider", "sampler", "sigmas"] as const;
+const TEXT_INPUTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"] as const;
+/** Inputs of nodes that pass a literal value on. */
+const VALUE_INPUTS = ["value", "text", "string", "seed", "noise_seed"] as const;
+const MODEL_INPUTS = ["ckpt_name", "unet_name"] as const;
+/** Far more than any graph has one above the other. */
+const MAX_NODES = 10_000;
+
+/** Settings of the first sampler above a node, as the node that saves a picture; undefined where no sampler is there. */
+export function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined {
+  const graph = new Upstream(prompt);
+  const sampler = graph.first(nodeId, ({ latent_image, positive, guider }) => {
+    return isLink(latent_image) && (isLink(positive) || isLink(guider));
+  });
+  if (sampler === undefined) return undefined;
+  const guider = graph.inputsAt(sampler.guider) ?? {};
+  const setting = (...names: readonly string[]) => graph.setting(sampler, names);
+  const model = graph.modelOf(sampler.model ?? guider.model);
+  return {
+    positive: graph.textsOf(sampler.positive ?? guider.positive ?? guider.cond1 ?? guider.conditioning),
+    negative: graph.textsOf(sampler.negative ?? guider.negative),
+    seed: setting("seed", "noise_seed"),
+    steps: setting("steps"),
+    sampler: setting("sampler_name"),
+    scheduler: setting("scheduler"),
+    cfg: setting("cfg"),
+    denoise: setting("denoise"),
+    model: model && { kind: model[0] === "ckpt_name" ? "checkpoints" : "diffusion_models", name: model[1] },
+  };
+}
+
+const isLink = (value: unknown): value is Link =>
+  Array.isArray(value) && value.length === 2 && typeof value[0] === "string";
+
+/** A graph as seen from a node against its links. */
+class Upstream {
+  constructor(private readonly prompt: Prompt) {}
+
+  inputsOf(nodeId: string): Inputs | undefined {
+    const node = Object.hasOwn(this.prompt, nodeId) ? this.prompt[nodeId] : undefined;
+    return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
+  }
+
+  /** Inputs of the node that a link comes from. */
+  inputsAt(link: unknown): Inputs | undefined {
+    return isLink(link) ? this.inputsOf(link[0]) : undefined;
+  }
+
+  /** Inputs of the nearest node that matches. */
+  first(nodeId: string, matches: (inputs: Inputs) => boolean): Inputs | undefined {
+    const seen = new Set([nodeId]);
+    for (const id of seen) {
+      const inputs = this.inputsOf(id);
+      if (inputs === undefined) continue;
+      if (matches(inputs)) return inputs;
+      for (const value of Object.values(inputs)) if (isLink(value) && seen.size < MAX_NODES) seen.add(value[0]);
+    }
+    return undefined;
+  }
+
+  /** The first of these inputs of a sampler, or of the nodes that it gets its settings from, as text. */
+  setting(sampler: Inputs, names: readonly string[]): string | undefined {
+    const linked = SETTING_LINKS.flatMap((link): Inputs[] => {
+      const inputs = this.inputsAt(sampler[link]);
+      return inputs === undefined ? [] : [inputs];
+    });
+    for (const inputs of [sampler, ...linked]) {
+      for (const name of names) {
+        const value = this.literal(inputs[name]);
+        if (value !== undefined) return value;
+      }
+    }
+    return undefined;
+  }
+
+  /** A value as text, where a node alone gives it to the link. */
+  private literal(value: unknown): string | undefined {
+    if (!isLink(value)) return value === undefined || value === null ? undefined : asText(value);
+    const inputs = this.inputsAt(value) ?? {};
+    const own = VALUE_INPUTS.map((name) => inputs[name]).find((inner) => inner !== undefined && !isLink(inner));
+    return own === undefined || own === null ? undefined : asText(own);
+  }
+
+  /** Texts that conditioning is encoded from, in the order of the inputs, each once. */
+  textsOf(conditioning: unknown): string {
+    const texts = new Set<string>();
+    const seen = new Set<string>();
+    const pending: unknown[] = [conditioning];
+    for (let link = pending.shift(); link !== undefined && seen.size < MAX_NODES; link = pending.shift()) {
+      if (!isLink(link) || seen.has(`${link[0]} ${link[1]}`)) continue;
+      seen.add(`${link[0]} ${link[1]}`);
+      const node = this.prompt[link[0]];
+      const inputs = this.inputsOf(link[0]);
+      if (inputs === undefined || (isPlainObject(node) && node.class_type === "ConditioningZeroOut")) continue;
+      const own = TEXT_INPUTS.flatMap((name) => this.literal(inputs[name]) ?? []);
+      for (const text of own) if (text.trim() !== "") texts.add(text.trim());
+      if (own.length > 0) continue;
+      // a node with both sides returns them in this order
+      const sides = [inputs.positive, inputs.negative];
+      const isBoth = sides.every(isLink);
+      pending.unshift(...(isBoth ? [sides[Number(link[1]) === 1 ? 1 : 0]] : Object.values(inputs).filter(isLink)));
+    }
+    return [...texts].join(", ");
+  }
+
+  /** The input that names a model's file, and the name. */
+  modelOf(link: unknown): readonly [input: string, name: string] | undefined {
+    if (!isLink(link)) return undefined;
+    const inputs = this.first(link[0], (own) => MODEL_INPUTS.some((name) => typeof own[name] === "string"));
+    const input = MODEL_INPUTS.find((name) => typeof inputs?.[name] === "string");
+    return input === undefined ? undefined : [input, String(inputs?.[input])];
+  }
+}
+
+/** A literal of a graph, numbers with the digits they have there. */
+const asText = (value: unknown): string => (typeof value === "string" ? value : printJson(value));

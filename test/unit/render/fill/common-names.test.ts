@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { render } from "latentkit";
+import { createGraphKeys } from "#src/render/items/graph-keys.js";
+import { refuses } from "../../../helpers/errors.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
+
+type Nodes = Record<string, { class_type: string; inputs: Record<string, unknown>; _meta?: object }>;
+
+const textToImage = (change: Nodes = {}): Nodes => ({
+  ...(JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8")) as Nodes),
+  ...change,
+});
+const encoder = (text: unknown) => ({ class_type: "CLIPTextEncode", inputs: { clip: ["1", 1], text } });
+const NAMES = ["prompt", "negative", "seed", "steps", "width", "height"];
+/** Keys that the common names mean; the reason where a name means none. */
+const meant = (graph: Nodes) => {
+  const keys = createGraphKeys(graph);
+  return NAMES.map((name) => {
+    const found = keys.find(name);
+    return "reason" in found ? found.reason : keys.canonical(name);
+  });
+};
+
+describe("common names of inputs", () => {
+  const folder = temporaryFolder();
+
+  it("mean the inputs of a text-to-image graph", () => {
+    assert.deepEqual(meant(textToImage()), ["2.text", "3.text", "5.seed", "5.steps", "4.width", "4.height"]);
+  });
+
+  it("follow conditioning through nodes, and a text to the node that holds it", () => {
+    const sampler = textToImage()["5"]!;
+    const graph = textToImage({
+      "2": encoder(["10", 0]),
+      "5": { ...sampler, inputs: { ...sampler.inputs, positive: ["11", 0], negative: ["11", 1] } },
+      "10": { class_type: "PrimitiveString", inputs: { value: "a lake" } },
+      "11": {
+        class_type: "ControlNetApplyAdvanced",
+        inputs: { positive: ["12", 0], negative: ["3", 0], strength: 1, start_percent: 0, end_percent: 1 },
+      },
+      "12": { class_type: "ConditioningSetAreaStrength", inputs: { conditioning: ["2", 0], strength: 1 } },
+    });
+    assert.deepEqual(meant(graph).slice(0, 2), ["10.value", "3.text"]);
+  });
+
+  it("know the nodes that hold both texts themselves, and classes that nobody knows", () => {
+    const pipe = JSON.parse(readFileSync(join(root, "test/graphs/latent-noisy.json"), "utf8")) as Nodes;
+    assert.deepEqual(meant(pipe), [
+      "1.positive",
+      "1.negative",
+      "2.seed",
+      "2.steps",
+      "1.empty_latent_width",
+      "1.empty_latent_height",
+    ]);
+    const unknown: Nodes = {
+      "1": { class_type: "Their Sampler", inputs: { noise_seed: 7, positive: ["2", 0], width: "wide" } },
+      "2": { class_type: "Their Encoder", inputs: { text: "x" } },
+    };
+    assert.deepEqual(meant(unknown).slice(0, 3), [
+      "2.text",
+      '"negative" names no node\'s input (6.text) and the graph has no placeholder.',
+      "1.noise_seed",
+    ]);
+  });
+
+  it("mean nothing where several inputs have the name, which the refusal lists", () => {
+    const sampler = textToImage()["5"]!;
+    const graph = textToImage({
+      "3": encoder("b"),
+      "8": { class_type: "ConditioningCombine", inputs: { conditioning_1: ["2", 0], conditioning_2: ["9", 0] } },
+      "9": encoder("c"),
+      "5": { ...sampler, inputs: { ...sampler.inputs, positive: ["8", 0] } },
+      "10": { ...sampler, inputs: { ...sampler.inputs, positive: ["8", 0], seed: 8 } },
+    });
+    const [prompt, negative, seed] = meant(graph);
+    assert.equal(prompt, '"prompt" may mean 2.text or 9.text; set one by its id.');
+    assert.deepEqual([negative, seed], ["3.text", '"seed" may mean 5.seed or 10.seed; set one by its id.']);
+  });
+
+  it("are the prompt where both sides have one text", () => {
+    const sampler = textToImage()["5"]!;
+    const graph = textToImage({ "5": { ...sampler, inputs: { ...sampler.inputs, negative: ["2", 0] } } });
+    const [prompt, negative] = meant(graph);
+    assert.equal(prompt, "2.text");
+    assert.match(negative!, /names no node's input/);
+  });
+
+  it("yield to a placeholder and to a title of the same name", () => {
+    const marked = createGraphKeys(textToImage({ "3": encoder("{{prompt}}, watermark") }));
+    assert.equal(marked.canonical("prompt"), "prompt");
+    const titled = createGraphKeys(
+      textToImage({ "9": { class_type: "PrimitiveInt", inputs: { value: 3 }, _meta: { title: "seed" } } }),
+    );
+    assert.deepEqual(titled.find("seed"), [{ nodeId: "9", input: "value", type: "INT", isSeed: false }]);
+  });
+
+  it("set the inputs of a render", async () => {
+    const graph = textToImage();
+    const set = { prompt: "a lake", steps: 1, width: 64, height: 64, seed: 3 };
+    const byId = { "2.text": "a lake", "5.steps": 1, "4.width": 64, "4.height": 64, "5.seed": 3 };
+    const options = { output: "memory", outputDir: folder() } as const;
+    const [named, numbered] = [
+      await render(graph, { ...options, set }),
+      await render(graph, { ...options, set: byId }),
+    ];
+    assert.equal(named.status, "success");
+    assert.deepEqual(named.files[0]!.bytes, numbered.files[0]!.bytes);
+    await refuses(
+      render(graph, { ...options, set: { ...set, "2.text": "x" } }),
+      "usage.invalid",
+      /^set prompt: 2\.text is the same input, and is set as well\.$/,
+    );
+  });
+});
