@@ -67,6 +67,10 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   if (!config.render && !isPostgres(config.store)) {
     throw new LatentkitError("config.invalid", 'store: expected postgres://… where "render" is false.');
   }
+  if (config.page_delete && config.files !== undefined) {
+    const sentence = "page_delete: expected false where `files` names a bucket, received true.";
+    throw new LatentkitError("config.invalid", sentence);
+  }
   const closers: (() => Promise<void>)[] = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -82,7 +86,10 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
     const host = models?.listing ?? (config.render ? defaultHost : undefined);
     const library = { host, models: config.models };
-    const hooks = createServiceWithRoutes(options, (context) => (config.page ? webRoutes(context, library) : []));
+    const deletesIn = config.page_delete ? config.output_dir : undefined;
+    const hooks = createServiceWithRoutes(options, (context) =>
+      config.page ? webRoutes(context, library, deletesIn) : [],
+    );
     closers.push(() => hooks.close(0));
     await refusingStore(() => hooks.runs.open());
     if (await hooks.runs.isPaused()) logger.warn({}, "the queue is paused: no run starts until POST /api/queue/resume");

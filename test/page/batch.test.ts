@@ -6,14 +6,12 @@ import { root } from "../helpers/folders.js";
 import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
 
-/** Opens the form of a new run, and chooses the values of two axes. */
-async function fillAxes(page: Page, axes: readonly (readonly [key: string, values: string])[]): Promise<void> {
+/** Opens the form of a new run, and gives fields several values. */
+async function fillSeveral(page: Page, fields: readonly (readonly [title: string, values: string])[]): Promise<void> {
   await page.getByRole("link", { name: "New run" }).click();
-  await page.getByText("Several values").click();
-  for (const [index, [key, values]] of axes.entries()) {
-    const name = ["First axis", "Second axis"][index]!;
-    await page.getByLabel(`${name}: input`).selectOption(key);
-    await page.getByLabel(`${name}: values`).fill(values);
+  for (const [title, values] of fields) {
+    await page.getByRole("button", { name: `Several values: ${title}` }).click();
+    await page.getByLabel(new RegExp(`^${title}`)).fill(values);
   }
 }
 
@@ -30,12 +28,12 @@ describe("page: batch", () => {
     const { url } = await start({ agent: { graph: path } });
     const { page, errors } = await open(url);
     await enterToken(page);
-    await fillAxes(page, [
+    await fillSeveral(page, [
       ["message", "a red fox\n\na blue lake"],
       ["steps", "4\n10000"],
     ]);
     await checkAccess(page);
-    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("button", { name: "Start 4 runs" }).click();
     await page.getByText("2 of 4 succeeded, 2 to go").waitFor();
     await page.getByRole("columnheader", { name: "message: a red fox" }).waitFor();
     await page.getByRole("rowheader", { name: "steps: 10000" }).waitFor();
@@ -49,7 +47,7 @@ describe("page: batch", () => {
     await page.getByRole("button", { name: "Cancel the rest" }).click();
     await page.getByText("2 without success").waitFor();
     await pictures.first().click();
-    await page.getByText(/^512 × 512/).waitFor();
+    await page.getByText("512 × 512").waitFor();
     await page.getByRole("link", { name: /^Run / }).first().click();
     await page.getByRole("link", { name: /^Batch / }).click();
     await pictures.nth(1).waitFor();
@@ -60,7 +58,7 @@ describe("page: batch", () => {
     const { url } = await start();
     const { page } = await open(url);
     await enterToken(page);
-    await fillAxes(page, [["message", Array.from({ length: 101 }, (_, i) => `lake ${i}`).join("\n")]]);
+    await fillSeveral(page, [["message", Array.from({ length: 101 }, (_, i) => `lake ${i}`).join("\n")]]);
     await page.getByRole("button", { name: "Start" }).click();
     await page.getByText("A batch has at most 100 runs, these would be 101.").waitFor();
   });

@@ -16,7 +16,7 @@ async function drop(page: Page, name: string, type: string, bytes: Buffer): Prom
     return transfer;
   })()`;
   const dataTransfer = await page.evaluateHandle(source);
-  await page.locator(".drop").dispatchEvent("drop", { dataTransfer });
+  await page.locator(".view-main").dispatchEvent("drop", { dataTransfer });
 }
 
 describe("page: graph", () => {
@@ -76,22 +76,72 @@ describe("page: graph", () => {
     const form = page.getByRole("region", { name: "Run this graph" });
     await form.getByLabel(/^subject/).fill("a red fox");
     await form.getByText(/^Other inputs/).click();
-    await form.getByLabel("KSampler: steps").fill("zero");
+    const steps = form.getByLabel("Steps", { exact: true });
+    await steps.fill("zero");
     await checkAccess(page);
-    await form.getByRole("button", { name: "Run" }).click();
+    const run = form.getByRole("button", { name: "Run" });
+    await run.click();
     await form.getByText(/property "5.steps": expected/).waitFor();
-    await form.getByLabel("KSampler: steps").fill("3");
-    await form.getByLabel(/: ckpt_name$/).fill("gone.safetensors");
-    await form.getByRole("button", { name: "Run" }).click();
+    await steps.fill("3");
+    await form.getByLabel("Model", { exact: true }).fill("gone.safetensors");
+    await run.click();
     await form.getByText(/gone.safetensors/).waitFor();
-    await form.getByLabel(/: ckpt_name$/).fill("");
-    await form.getByRole("button", { name: "Run" }).click();
+    await form.getByLabel("Model", { exact: true }).fill("");
+    await run.click();
     await page.locator(".run-state").getByText("Succeeded").waitFor();
     await page.locator(".thumbnails a").first().click();
     await page.getByText("Seed 5.seed").waitFor();
     await page.getByText("18446744073709551615", { exact: true }).first().waitFor();
     await page.getByLabel("Node", { exact: true }).selectOption("2");
     await page.locator(".node-facts").getByText("a red fox in a forest").waitFor();
+    assert.deepEqual(errors, []);
+  });
+
+  it("shows form and Run of a dropped graph before one scrolls, at all widths; Ctrl+Enter runs it", async () => {
+    const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
+    const { page, errors } = await open(`${url}/#/graph`);
+    await enterToken(page);
+    const bytes = readFileSync(join(root, "examples/text-to-image.json"));
+    await drop(page, "a graph with a rather long name that needs its place.json", "application/json", bytes);
+    const form = page.getByRole("region", { name: "Run this graph" });
+    const prompt = form.getByLabel("Positive prompt", { exact: true });
+    await prompt.waitFor();
+    for (const width of [1280, 800, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      for (const part of [form.getByRole("button", { name: "Run" }), prompt]) {
+        const { y, height } = (await part.boundingBox())!;
+        assert.ok(y >= 0 && y + height <= 800, `${width} px: ${y} + ${height}`);
+      }
+    }
+    await prompt.fill("a green hill");
+    await form.getByLabel("Steps", { exact: true }).fill("2");
+    await page.keyboard.press("Control+Enter");
+    await page.locator(".run-state").getByText("Succeeded").waitFor();
+    await page.getByRole("heading", { name: "a green hill" }).waitFor();
+    assert.deepEqual(errors, []);
+  });
+
+  it("runs a dropped graph once for each of several values", async () => {
+    const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
+    const { page, errors } = await open(`${url}/#/graph`);
+    await enterToken(page);
+    await drop(page, "a.json", "application/json", readFileSync(join(root, "examples/text-to-image.json")));
+    const form = page.getByRole("region", { name: "Run this graph" });
+    const several = async (title: string, values: string) => {
+      await form.getByRole("button", { name: `Several values: ${title}`, exact: true }).click();
+      const field = form.getByLabel(title, { exact: true });
+      if ((await field.getAttribute("multiple")) === null) await field.fill(values);
+      else await field.selectOption(values.split("\n"));
+    };
+    await several("Steps", "1\n2");
+    await several("Seed", "18446744073709551615\n7");
+    await several("Sampler", "euler\nheun");
+    await checkAccess(page);
+    await form.getByRole("button", { name: "Run 8 times" }).click();
+    await page.getByText("8 of 8 succeeded").waitFor();
+    await page.getByRole("columnheader", { name: "Seed: 18446744073709551615" }).waitFor();
+    await page.getByRole("rowheader", { name: "Steps: 2, Sampler: heun" }).waitFor();
+    await page.locator(".grid img").nth(7).waitFor();
     assert.deepEqual(errors, []);
   });
 

@@ -44,6 +44,62 @@ describe("page: runs", () => {
     assert.deepEqual(errors, []);
   });
 
+  it("calls a run by its message, finds it by words and seed, and runs it again with other values", async () => {
+    const { url } = await start();
+    const hostile = "<img src=x onerror=alert(1)> a quiet lake";
+    await postMessage(url, hostile, { tags: ["for the book"] });
+    await postMessage(url, "a red fox");
+    const { page, errors } = await open(url);
+    await enterToken(page);
+    await row(page, hostile).getByText("Succeeded").waitFor();
+    await row(page, "a red fox").locator("img").waitFor();
+    await checkAccess(page);
+    for (const words of ["QUIET lake", "for the book", "hook:ingress quiet", "preview-sd15 onerror"]) {
+      await page.getByLabel("Search runs").fill(words);
+      await row(page, "a red fox").waitFor({ state: "detached" });
+      await row(page, hostile).waitFor();
+      await page.getByLabel("Search runs").fill("");
+      await row(page, "a red fox").waitFor();
+    }
+    await row(page, hostile).getByRole("link").click();
+    await page.getByRole("heading", { name: hostile }).waitFor();
+    const started = page.getByRole("region", { name: "Started with" });
+    await started.getByText(hostile).waitFor();
+    await started.getByText("preview-sd15.safetensors").waitFor();
+    await checkAccess(page);
+    await page.getByRole("button", { name: "Run again" }).click();
+    assert.equal(await page.getByLabel(/^message/).inputValue(), hostile);
+    await page.getByLabel(/^message/).fill("a stormy lake");
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("heading", { name: "a stormy lake" }).waitFor();
+    await badge(page).getByText("Succeeded").waitFor();
+    await row(page, "a stormy lake").getByText("Succeeded").waitFor();
+    assert.deepEqual(errors, []);
+  });
+
+  it("list and drawer say the same of a run, whichever has asked last", async () => {
+    const { url } = await start({}, { isSlow: true });
+    const id = await postMessage(url, "hold");
+    const { page } = await open(`${url}/#/runs/${id}`);
+    // a list that comes late, with what was true before
+    let held: { fulfill(): Promise<void> } | undefined;
+    await page.route("**/api/page/runs?**", async (route) => {
+      if (held !== undefined) return route.abort();
+      const response = await route.fetch();
+      if (!(await response.text()).includes("running")) return route.fulfill({ response });
+      held = { fulfill: () => route.fulfill({ response }) };
+    });
+    await enterToken(page);
+    await badge(page).getByText("Running").waitFor();
+    await until(async () => held !== undefined, "a list with the run");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await badge(page).getByText("Cancelled").waitFor();
+    await held!.fulfill();
+    await page.getByRole("listitem").filter({ hasText: "hold" }).waitFor();
+    assert.equal(await badge(page).innerText(), "Cancelled");
+    await row(page, "hold").getByText("Cancelled").waitFor();
+  });
+
   it("shows progress as it is, cancels, and runs again", async () => {
     const { url } = await start({}, { isSlow: true });
     const { page, errors } = await open(url);
@@ -61,6 +117,9 @@ describe("page: runs", () => {
     await badge(page).getByText("Cancelled").waitFor();
     await row(page, "slow one").getByText("Cancelled").waitFor();
     await page.getByRole("button", { name: "Run again" }).click();
+    assert.equal(await page.getByLabel(/^Message/).inputValue(), "work 400");
+    await checkAccess(page);
+    await page.getByRole("button", { name: "Start" }).click();
     await badge(page).getByText("Running").waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     await badge(page).getByText("Cancelled").waitFor();
@@ -124,9 +183,9 @@ describe("page: runs", () => {
     await row(page, "first").waitFor({ state: "detached" });
     await row(page, "broken").waitFor();
     await page.getByLabel("State").selectOption("");
-    await page.getByLabel("Session").fill("hook:nobody");
+    await page.getByLabel("Search runs").fill("hook:nobody");
     await page.getByText("No run matches.").waitFor();
-    await page.getByLabel("Session").fill("hook:ingress");
+    await page.getByLabel("Search runs").fill("hook:ingress");
     await row(page, "second").waitFor();
   });
 

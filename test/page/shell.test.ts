@@ -6,7 +6,7 @@ describe("page: token and shell", () => {
   const open = pageOpener();
   const { start, folder } = pageServiceStarter();
 
-  it("asks for the token, says that one is wrong, and keeps the right one in memory alone", async () => {
+  it("asks for the token, says that one is wrong, and keeps the right one for this tab alone", async () => {
     const { url } = await start();
     const { page, errors, requests } = await open(url);
     await page.getByRole("heading", { name: "Hook token" }).waitFor();
@@ -17,12 +17,48 @@ describe("page: token and shell", () => {
     await enterToken(page);
     await page.getByText("No runs yet.").waitFor();
     await checkAccess(page);
-    const stored = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])");
-    assert.equal(stored, '[{},{},""]');
+    await page.reload();
+    await page.getByText("No runs yet.").waitFor();
+    const stored = await page.evaluate("JSON.stringify([localStorage.length, sessionStorage.length, document.cookie])");
+    assert.equal(stored, '[0,1,""]');
+    const other = await page.context().newPage();
+    await other.goto(url);
+    await other.getByRole("heading", { name: "Hook token" }).waitFor();
     assert.ok(requests.length > 3);
     for (const request of requests) assert.ok(request.startsWith(url), request);
     for (const request of requests) assert.ok(!request.includes(TOKEN), "no address holds the token");
     assert.deepEqual(errors, []);
+  });
+
+  it("token in the fragment: opens with it, and removes it from the address", async () => {
+    const { url } = await start();
+    const { page, errors, requests } = await open(`${url}/#token=${TOKEN}`);
+    await page.getByText("No runs yet.").waitFor();
+    assert.equal(page.url(), `${url}/`);
+    await page.reload();
+    await page.getByText("No runs yet.").waitFor();
+    const sent = requests.filter((request) => !request.startsWith(`${url}/#`));
+    assert.ok(sent.length > 3);
+    for (const request of sent) assert.ok(!request.includes(TOKEN), "no request holds the token");
+    assert.deepEqual(errors, []);
+    const wrong = (await open(`${url}/#token=wrong%`)).page;
+    await wrong.getByText("does not take the token any more").waitFor();
+    assert.equal(await wrong.evaluate("sessionStorage.length"), 0);
+    await enterToken(wrong);
+    await wrong.getByText("No runs yet.").waitFor();
+  });
+
+  it("skips the head by one key", async () => {
+    const { url } = await start();
+    const { page } = await open(url);
+    await enterToken(page);
+    await page.reload();
+    await page.getByText("No runs yet.").waitFor();
+    await page.keyboard.press("Tab");
+    assert.equal(await page.locator(":focus").innerText(), "Skip to the content");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.locator("main :focus").count(), 1);
   });
 
   it("service without a token: says how to set one", async () => {
@@ -98,7 +134,7 @@ describe("page: token and shell", () => {
     await page.locator(".run-state").getByText("Cancelled").waitFor();
     await page.getByRole("button", { name: "Close" }).focus();
     await page.keyboard.press("Escape");
-    await page.getByRole("heading", { name: /^Run / }).waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "hold" }).waitFor({ state: "detached" });
     assert.deepEqual(errors, []);
   });
 

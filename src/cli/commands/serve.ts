@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
@@ -36,7 +37,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
-    "  --open           open the service's page in a browser",
+    "  --open           open the service's page in a browser, without a token with one for this start",
     "  --json           print one event a line on stdout: listening, stopped",
     "  --quiet          print no messages; logs still go to stderr",
     "",
@@ -65,12 +66,13 @@ export const serveCommand = (startService: StartService): Command => ({
     if (args.flag("open") && !config.page) {
       throw new LatentkitError("usage.invalid", "--open: expected a configuration with `page`, received page: false.");
     }
+    const ownToken = args.flag("open") && !hasHookToken(config) ? randomBytes(24).toString("hex") : undefined;
     const print = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));
     const emit = (event: object) => (args.flag("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
-    const service = await startService(config, { log: (line) => terminal.err(line) });
-    print(greeting(service, config, terminal));
+    const service = await startService(withToken(config, ownToken), { log: (line) => terminal.err(line) });
+    print(greeting(service, config, terminal, ownToken !== undefined));
     emit({ type: "listening", url: service.url });
-    if (args.flag("open")) openBrowser(`${service.url}/`, terminal, print);
+    if (args.flag("open")) openPage(service.url, ownToken, terminal, print);
     const reload = () => {
       if (!signal.aborted) reloadGraphs(service, load, terminal);
     };
@@ -129,22 +131,43 @@ const OPENERS: { readonly [Platform in NodeJS.Platform]?: readonly [program: str
   win32: ["cmd", "/c", "start", '""'],
 };
 
-/** Opens an address in the user's browser; says how to do so where no program does. */
-function openBrowser(url: string, { env }: Terminal, print: (text: string) => void): void {
+// decision 370
+/** Opens the page in the user's browser, with the token of this start; says what to do if no program opens it. */
+function openPage(url: string, token: string | undefined, { env }: Terminal, print: (text: string) => void): void {
   const [program, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
-  const child = spawn(program, [...args, url], { env, stdio: "ignore", detached: true });
-  child.once("error", () => print(`${program} was not found: open ${url} in a browser.\n`));
+  // browsers send no fragment, and the page removes it from its address
+  const address = token === undefined ? `${url}/` : `${url}/#token=${token}`;
+  const child = spawn(program, [...args, address], { env, stdio: "ignore", detached: true });
+  const advice = token === undefined ? "open" : "set a hook token as shown above, start again, and open";
+  child.once("error", () => print(`${program} was not found: ${advice} ${url}/ in a browser.\n`));
   child.unref();
 }
 
+const hasHookToken = ({ channels }: Config): boolean =>
+  [channels.web.hooks_token].flat().some((token) => typeof token === "string" && token.trim() !== "");
+
+function withToken(config: Config, token: string | undefined): Config {
+  if (token === undefined) return config;
+  const { channels } = config;
+  return { ...config, channels: { ...channels, web: { ...channels.web, hooks_token: token } } };
+}
+
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
-function greeting({ url, hasToken, takesText }: Service, config: Config, { env }: Terminal): string {
+function greeting(
+  { url, hasToken, takesText }: Service,
+  config: Config,
+  { env }: Terminal,
+  isTokenOfThisStart: boolean,
+): string {
   const lines = [`latentkit serves hooks on ${url}`];
-  if (!hasToken) {
+  const setToken = `  export ${TOKEN_VARIABLE}=$(node -p "crypto.randomBytes(24).toString('hex')")`;
+  if (isTokenOfThisStart) {
     lines.push(
-      "No hook token is set, so every hook endpoint responds 503. Set one and start again:",
-      `  export ${TOKEN_VARIABLE}=$(node -p "crypto.randomBytes(24).toString('hex')")`,
+      "The page opens with a hook token that is valid until this service stops. To set a lasting one, start again with:",
+      setToken,
     );
+  } else if (!hasToken) {
+    lines.push("No hook token is set, so every hook endpoint responds 503. Set one and start again:", setToken);
   } else {
     const variable = env[TOKEN_VARIABLE] ? TOKEN_VARIABLE : "HOOKS_TOKEN";
     if (variable === "HOOKS_TOKEN") lines.push("Set HOOKS_TOKEN to your channels.web.hooks_token for this command:");
@@ -155,7 +178,8 @@ function greeting({ url, hasToken, takesText }: Service, config: Config, { env }
       `  ${post} -d '{"message":"${takesText ? "a quiet lake" : "{}"}"}' ${url}/hooks/agent | ${watch}`,
     );
   }
-  if (hasToken && config.page) lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);
+  if (hasToken && config.page && !isTokenOfThisStart)
+    lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);
   const { render, output_dir, store, files } = config;
   const target = files === undefined ? output_dir : shownAddress(files);
   const work = render ? `Files are written to ${target}` : "Workers run what it takes";

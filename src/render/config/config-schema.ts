@@ -208,6 +208,10 @@ export const configSchema = lazy(() => {
       .default("127.0.0.1")
       .describe("Address on which `serve` listens; others than loopback need a token."),
     page: flag(true, "Whether `serve` shows its page at `/`."),
+    page_delete: flag(
+      false,
+      "Whether the page may delete pictures of ended runs, with their files in `output_dir`; not with `files`.",
+    ),
     port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
     traces: flag(
       false,

@@ -1,11 +1,12 @@
 import { HookError } from "../hooks/hook-error.js";
 import { arrivalLimits } from "../hooks/http/arrival.js";
 import { clientSignal, readBodyBytes } from "../hooks/http/body.js";
-import type { Call, Route } from "../hooks/http/call.js";
+import { type Call, type Route, requireRunId } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
-import { sendBytes } from "../hooks/http/responses.js";
+import { sendBytes, sendJson } from "../hooks/http/responses.js";
 import { WorkThreads } from "../hooks/work-threads.js";
 import type { Inspected, Inspecting } from "./inspect-thread.js";
+import { messageTexts } from "./run-facts.js";
 
 /** Largest file that is inspected. */
 const MOST_BYTES = 32 * 2 ** 20;
@@ -16,10 +17,11 @@ const THREAD_MIB = 512;
 
 // decisions 285, 299
 /**
- * `POST /api/page/inspect`: graph, receipt and texts of the picture or graph that is the body. Where any graph may be run,
- * `POST /api/page/fill`: the body of a job of the Comfy API for a graph and its values.
+ * `POST /api/page/inspect`: graph, receipt and texts of the picture or graph that is the body. `GET /api/page/form`:
+ * fields and values of a run. Where any graph may be run, `POST /api/page/fill`: the body of a job of the Comfy API for a
+ * graph and its values.
  */
-export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
+export function inspectRoutes({ agent, clock, config, runs }: HookContext): Route[] {
   const runsAny = config.web.comfy_api !== "none";
   const served = () => (agent.graphs?.names ?? []).map((name) => ({ name, text: agent.graphs!.find(name)!.text }));
   const arrival = arrivalLimits(config.limits, clock);
@@ -33,7 +35,7 @@ export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
     clock,
   });
   let active = 0;
-  const respond = async ({ req, res }: Call, maxBytes: number, workOn: (bytes: Buffer) => Inspecting) => {
+  const respond = async ({ req, res }: Call, read: () => Promise<Buffer>, workOn: (bytes: Buffer) => Inspecting) => {
     if (active >= MOST_INSPECTIONS) {
       throw new HookError("rate_limited", "too many files are inspected at once, try again later", {
         retryAfterSeconds: 1,
@@ -41,7 +43,7 @@ export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
     }
     active += 1;
     try {
-      const bytes = await readBodyBytes(req, res, { maxBytes, ...arrival, takesAnyType: true });
+      const bytes = await read();
       // 32 MiB that were copied would hold up the event loop
       const moved = bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [];
       const result = await threads.run(async () => ({ value: workOn(bytes), moved }), clientSignal(res));
@@ -51,12 +53,31 @@ export function inspectRoutes({ agent, clock, config }: HookContext): Route[] {
       active -= 1;
     }
   };
+  const bodyOf =
+    ({ req, res }: Call, maxBytes: number) =>
+    () =>
+      readBodyBytes(req, res, { maxBytes, ...arrival, takesAnyType: true });
   const inspect = (call: Call) =>
-    respond(call, MOST_BYTES, (bytes) => ({ task: "inspect", bytes, served: served(), runsAny }));
-  const fill = (call: Call) => respond(call, config.limits.comfy_body_bytes, (bytes) => ({ task: "fill", bytes }));
+    respond(call, bodyOf(call, MOST_BYTES), (bytes) => ({ task: "inspect", bytes, served: served(), runsAny }));
+  const fill = (call: Call) =>
+    respond(call, bodyOf(call, config.limits.comfy_body_bytes), (bytes) => ({ task: "fill", bytes }));
+  const form = async (call: Call) => {
+    const { message, graph } = await runs.get(requireRunId(call));
+    if (graph === null) {
+      const body = { ok: true, parameters: null, values: messageTexts(message), text: null };
+      return sendJson(call.req, call.res, { status: 200, body });
+    }
+    const own = graph.name === null ? null : message;
+    await respond(
+      call,
+      async () => Buffer.from(graph.text),
+      (bytes) => ({ task: "form", bytes, message: own, runsAny }),
+    );
+  };
   const routes: Route[] = [
     { name: "page_inspect", paths: ["/api/page/inspect"], access: "token", handlers: { POST: inspect } },
+    { name: "page_form", paths: ["/api/page/form"], access: "token", handlers: { GET: form } },
     { name: "page_fill", paths: ["/api/page/fill"], access: "token", handlers: { POST: fill } },
   ];
-  return runsAny ? routes : routes.slice(0, 1);
+  return runsAny ? routes : routes.slice(0, 2);
 }

@@ -2,11 +2,13 @@ import { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/lossless.js";
 import { serveWork } from "../hooks/work-threads.js";
 import { filledJob } from "./fill-graph.js";
+import { formOfRun } from "./form-of-run.js";
 import { inspect, type ServedGraph } from "./inspect.js";
 
 /** Work of a thread on the bytes of a request. */
 export type Inspecting = { readonly bytes: Uint8Array } & (
   | { readonly task: "inspect"; readonly served: readonly ServedGraph[]; readonly runsAny: boolean }
+  | { readonly task: "form"; readonly message: string | null; readonly runsAny: boolean }
   | { readonly task: "fill" }
 );
 
@@ -21,6 +23,9 @@ function answer(data: Inspecting): Inspected {
     return { json: printJson({ ok: true, ...inspect(data.bytes, data.served, data.runsAny) }) };
   }
   try {
+    if (data.task === "form") {
+      return { json: printJson({ ok: true, ...formOfRun(data.bytes, data.message, data.runsAny) }) };
+    }
     return { json: filledJob(data.bytes) };
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;

@@ -64,7 +64,7 @@ export function inspect(bytes: Uint8Array, served: readonly ServedGraph[] = [], 
     const named = new Set(parametersOf(parsed, { registry: defaultRegistry, named: true }).map(({ key }) => key));
     const shown = {
       nodes: shownNodes(parsed, defaultRegistry),
-      parameters: shownParameters(parameters, named),
+      parameters: shownParameters(parsed, parameters, named),
       text: runsAny ? printJson(parsed.prompt) : null,
     };
     return { shown, served: findServed(parsed, served) };

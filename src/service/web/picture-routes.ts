@@ -1,70 +1,89 @@
-import { extname } from "node:path";
-import { fileUrl } from "../hooks/file-url.js";
+import { removeLocalFile } from "../hooks/files/local-files.js";
 import { HookError } from "../hooks/hook-error.js";
 import { type Call, type Route, requireRunId } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
-import { onlyValue, pageSize } from "../hooks/http/page.js";
+import { onlyValue, pageSize, refuseUnknown } from "../hooks/http/page.js";
 import { sendJson } from "../hooks/http/responses.js";
-import { signedQuery } from "../hooks/http/routes/payloads.js";
 import type { RunStatus } from "../hooks/run.js";
+import type { DescribedRuns } from "./described-runs.js";
+import { ADDRESS_SECONDS, addressOf, isPicture, queryOf } from "./picture-address.js";
+import type { RunFacts } from "./run-facts.js";
+import { readSearch } from "./search.js";
 
-/** Time for which an address that the page asks for opens a run. */
-const ADDRESS_SECONDS = 3600;
 /** Runs of one page of pictures. */
 const MOST_RUNS = 50;
-/** Extensions of pictures that browsers show. */
-const SHOWN: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
-// decision 284
-/** Pictures of all runs, or of those with a tag, newest first, and the signed query with which a browser loads a run's stream and files. */
-export function pictureRoutes(context: HookContext): Route[] {
+/**
+ * Pictures of all runs, or of those with a tag or that a search finds, newest first; the query that opens one run; and
+ * where `deletesIn` is a folder, `DELETE /api/page/picture`.
+ */
+export function pictureRoutes(context: HookContext, described: DescribedRuns, deletesIn?: string): Route[] {
   const { runs } = context;
-  const queryOf = (runId: string) => {
-    const until = runs.now() / 1000 + ADDRESS_SECONDS;
-    return new URLSearchParams(signedQuery(context, runId, until)).toString();
-  };
 
   const pictures = async ({ req, res, query }: Call) => {
-    const limit = Math.min(MOST_RUNS, pageSize(onlyValue(query, "limit")));
-    const page = await runs.list({ cursor: onlyValue(query, "cursor"), limit, tag: onlyValue(query, "tag") });
+    refuseUnknown(query, ["cursor", "limit", "tag", "search", "model", "from", "to"]);
+    const { runs, nextCursor } = await described.scan({
+      cursor: onlyValue(query, "cursor"),
+      limit: Math.min(MOST_RUNS, pageSize(onlyValue(query, "limit"))),
+      tag: onlyValue(query, "tag"),
+      matches: readSearch(query),
+      isGone: () => res.destroyed,
+    });
     const found = [];
-    for (const { id } of page.runs) {
-      const run = await statusOf(context, id);
-      if (run !== undefined) found.push(...picturesOf(run, queryOf(id)));
+    for (const { run, facts } of runs) {
+      const status = await described.statusOf(run.id);
+      if (status !== undefined) found.push(...picturesOf(status, facts, queryOf(context, run.id)));
     }
-    sendJson(req, res, { status: 200, body: { ok: true, pictures: found, next_cursor: page.nextCursor } });
+    const body = { ok: true, pictures: found, next_cursor: nextCursor, can_delete: deletesIn !== undefined };
+    sendJson(req, res, { status: 200, body });
   };
 
   const address = async ({ req, res, ...call }: Call) => {
     const runId = requireRunId(call);
     await runs.get(runId);
-    sendJson(req, res, { status: 200, body: { ok: true, query: queryOf(runId), seconds: ADDRESS_SECONDS } });
+    const query = queryOf(context, runId);
+    sendJson(req, res, { status: 200, body: { ok: true, query, seconds: ADDRESS_SECONDS } });
   };
 
-  return [
+  const remove = async ({ req, res, ...call }: Call) => {
+    const runId = requireRunId(call);
+    const name = onlyValue(call.query, "name");
+    if (name === undefined) throw new HookError("invalid_request", "name: expected exactly one");
+    const { finishedAt } = await runs.get(runId);
+    if (finishedAt === null) throw new HookError("invalid_request", "the run has not ended: cancel it first");
+    const file = await runs.file(runId, name);
+    if (!isPicture(file)) throw new HookError("invalid_request", "name: expected a picture");
+    // in this order: after a failure in between, it can be deleted again
+    await removeLocalFile(file.path, deletesIn!);
+    await runs.removeFile(runId, name);
+    described.forgetPictures(runId);
+    sendJson(req, res, { status: 200, body: { ok: true } });
+  };
+
+  const routes: Route[] = [
     { name: "page_pictures", paths: ["/api/page/pictures"], access: "token", handlers: { GET: pictures } },
     { name: "page_address", paths: ["/api/page/address"], access: "token", handlers: { GET: address } },
   ];
+  if (deletesIn === undefined) return routes;
+  // decision 374
+  return [
+    ...routes,
+    { name: "page_picture", paths: ["/api/page/picture"], access: "token", handlers: { DELETE: remove } },
+  ];
 }
 
-/** State of a run; undefined where it was removed since it was listed. */
-async function statusOf({ runs }: HookContext, id: string): Promise<RunStatus | undefined> {
-  try {
-    return await runs.status(id);
-  } catch (error) {
-    if (error instanceof HookError && error.kind === "run_not_found") return undefined;
-    throw error;
-  }
-}
-
-/** Newest first, as the runs are. The addresses are relative to the page. */
-function picturesOf(run: RunStatus, query: string) {
-  const pictures = run.files.filter(({ name }) => SHOWN.has(extname(name).toLowerCase()));
-  return pictures.reverse().map(({ name }) => ({
-    run_id: run.id,
-    name,
-    url: fileUrl(run.id, name).slice(1) + (query === "" ? "" : `?${query}`),
-    session_key: run.sessionKey,
-    created_at: new Date(run.createdAt).toISOString(),
-  }));
+/** Newest first, as the runs are. */
+function picturesOf(run: RunStatus, { title, models }: RunFacts, query: string) {
+  return run.files
+    .filter(isPicture)
+    .reverse()
+    .map(({ name }) => ({
+      run_id: run.id,
+      name,
+      title,
+      models,
+      url: addressOf(run.id, name, query),
+      session_key: run.sessionKey,
+      created_at: new Date(run.createdAt).toISOString(),
+    }));
 }

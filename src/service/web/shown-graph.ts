@@ -3,6 +3,7 @@ import { isPlainObject, keysInOrder, printJson } from "../../io/json/lossless.js
 import type { Registry } from "../../nodes/registry.js";
 import type { Parameter } from "../../render/schema/parameters.js";
 import type { PropertySchema } from "../../render/schema/property.js";
+import { byRole, type Role, rolesOf } from "./roles.js";
 
 /** Most nodes that are drawn. */
 const MOST_NODES = 2000;
@@ -34,6 +35,8 @@ export type ShownParameter = Omit<PropertySchema<number | string>, "title"> & {
   readonly required: boolean;
   /** A placeholder or titled primitive, which the graph's author named. */
   readonly named: boolean;
+  /** Use of the input; absent for those that few people change. */
+  readonly role?: Role;
 };
 
 /** Nodes of a graph, 2,000 at most, with every digit of their numbers. */
@@ -66,20 +69,41 @@ function shownInput(name: string, value: unknown, known: ReadonlySet<string>): S
 
 const cut = (text: string) => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
 
-/** Parameters without the fields that no form needs; `named` has the keys that the graph's author named. */
-export function shownParameters(parameters: readonly Parameter[], named: ReadonlySet<string>): ShownParameter[] {
-  return parameters.map(({ key, isRequired, property }) => {
-    const { minimum, maximum, default: fallback, ...rest } = property;
-    return {
-      key,
-      required: isRequired,
-      named: named.has(key),
-      ...rest,
-      ...(minimum !== undefined && { minimum: exact(minimum) }),
-      ...(maximum !== undefined && { maximum: exact(maximum) }),
-      ...(fallback !== undefined && { default: typeof fallback === "bigint" ? String(fallback) : fallback }),
-    };
-  });
+// decision 371
+/**
+ * Parameters without the fields that no form needs: those that the graph's author named (`named` has their keys), those
+ * with a role, whose titles say it, and the others.
+ */
+export function shownParameters(
+  graph: Graph,
+  parameters: readonly Parameter[],
+  named: ReadonlySet<string>,
+): ShownParameter[] {
+  const roles = new Map(rolesOf(graph).map(({ nodeId, input, role }) => [`${nodeId}.${input}`, role]));
+  const titles = titlesOf(roles);
+  return parameters
+    .map(({ key, isRequired, property }) => {
+      const { minimum, maximum, default: fallback, ...rest } = property;
+      const role = roles.get(key);
+      return {
+        key,
+        required: isRequired,
+        named: named.has(key),
+        ...rest,
+        ...(role !== undefined && { role, title: titles.get(key)! }),
+        ...(minimum !== undefined && { minimum: exact(minimum) }),
+        ...(maximum !== undefined && { maximum: exact(maximum) }),
+        ...(fallback !== undefined && { default: typeof fallback === "bigint" ? String(fallback) : fallback }),
+      };
+    })
+    .sort((a, b) => Number(b.named) - Number(a.named) || (a.named ? 0 : byRole(a.role, b.role)));
+}
+
+/** Roles as titles, with their inputs where several have the same. */
+function titlesOf(roles: ReadonlyMap<string, Role>): Map<string, string> {
+  const counts = new Map<Role, number>();
+  for (const role of roles.values()) counts.set(role, (counts.get(role) ?? 0) + 1);
+  return new Map([...roles].map(([key, role]) => [key, counts.get(role) === 1 ? role : `${role} (${key})`]));
 }
 
 const exact = (value: number | bigint): number | string => (typeof value === "bigint" ? String(value) : value);

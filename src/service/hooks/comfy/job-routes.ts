@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../base/errors.js";
 import { printJsonUnicode } from "../../../io/json/lossless.js";
+import { isTag, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
 import type { AgentGraphs } from "../../agent.js";
 import { mayReferToAssets, reference, replaceReferences } from "../../asset-references.js";
 import { HookError } from "../hook-error.js";
@@ -48,7 +49,8 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
 
   const maxBytes = context.config.limits.comfy_body_bytes;
   const submit = async (call: Call) => {
-    const { req, tokenId } = call;
+    const { req, tokenId, query } = call;
+    const tags = readTags(query.getAll("tag"));
     const bodyLimits = { ...startBodyLimits(context), maxBytes };
     const text = decodeJson(await readBodyBytes(req, call.res, bodyLimits));
     const key = readIdempotencyKey(req, undefined);
@@ -63,7 +65,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     if (context.rendersHere) await validate(parts.graphs, completed, graph.text);
     const sessionKey = `${webhookUrl === undefined ? "comfy:" : prefixOf(webhookUrl)}${context.newId()}`;
     const started = await runs.start({
-      ...{ origin: "comfy", message: "", sessionKey, graph, traceparent: traceparentOf(req) },
+      ...{ origin: "comfy", message: "", sessionKey, graph, tags, traceparent: traceparentOf(req) },
       // any repetition is refused, whatever it holds
       idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "v2/jobs", payloadHash: "" },
       admit: () => context.startRates.count(tokenId, [sessionKey]),
@@ -110,6 +112,13 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     { name: "v2_workflow", paths: ["/api/v2/jobs/:id/workflow"], handlers: { GET: workflow } },
     { name: "v2_cancel", paths: ["/api/v2/jobs/:id/cancel"], handlers: { POST: cancel } },
   ];
+}
+
+/** Tags of a job, which the contract does not have. Fails with invalid_workflow. */
+function readTags(tags: readonly string[]): string[] {
+  if (tags.length > TAGS.most) throw refusal("invalid_workflow", `tag: expected at most ${TAGS.most} of them`);
+  if (!tags.every(isTag)) throw refusal("invalid_workflow", `tag: ${TAG_FAULT}`);
+  return [...new Set(tags)];
 }
 
 /** The workflow with values put in. Fails with invalid_workflow. */

@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, open, realpath } from "node:fs/promises";
+import { type FileHandle, lstat, open, realpath, unlink } from "node:fs/promises";
+import { sep } from "node:path";
 import { Readable } from "node:stream";
 import { HookError } from "../hook-error.js";
 import type { FileStore, OpenedFile } from "./file-store.js";
@@ -62,6 +63,25 @@ async function openReported(path: string): Promise<FileHandle> {
   } catch (error) {
     await handle.close();
     throw error;
+  }
+}
+
+/**
+ * Removes a reported file below a folder; one that is not there any more is no failure. Fails with HookError not_found for
+ * a file elsewhere, a link, and one that a link leads to, and with files_unavailable.
+ */
+export async function removeLocalFile(path: string, folder: string): Promise<void> {
+  try {
+    const found = await lstat(path);
+    const isOwn = found.isFile() && (await realpath(path)) === path;
+    if (!isOwn || !path.startsWith((await realpath(folder)) + sep)) {
+      throw new HookError("not_found", "the file is none of the service's output folder");
+    }
+    await unlink(path);
+  } catch (cause) {
+    if (cause instanceof HookError) throw cause;
+    if (["ENOENT", "ENOTDIR"].includes((cause as NodeJS.ErrnoException).code ?? "")) return;
+    throw new HookError("files_unavailable", undefined, { cause });
   }
 }
 

@@ -86,6 +86,8 @@ export interface Runs {
   listenToGroup(groupId: string): Listener;
   /** Returns a file that the run reported. Fails with run_not_found or not_found. */
   file(runId: string, name: string): Promise<RunFile>;
+  /** Forgets a file of an ended run, whose bytes the caller removes; false where there is none. */
+  removeFile(runId: string, name: string): Promise<boolean>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */
   now(): number;
   /** Fails with store_unavailable where the store would fail a start, or still fails an earlier statement. */
@@ -199,6 +201,7 @@ export function createRuns(options: RunsOptions): Runs {
     readGroup: (id, after) => reader.readGroup(id, after),
     follow: (id, after, signal) => reader.follow(id, after, signal),
     file: (id, name) => reader.file(id, name),
+    removeFile: (id, name) => whileOpen(() => store.removeFile(id, name)),
     listen: (id) => bus.listen(id),
     listenToGroup: (id) => bus.listen(id, true),
     async cancel(id) {

@@ -168,6 +168,10 @@ export function createMemoryStore(): Store {
       return run === undefined ? null : terminalEvent(run);
     },
     getFile: async (id, name) => runs.get(id)?.files.get(name) ?? null,
+    removeFile: async (id, name) => {
+      const run = runs.get(id);
+      return run !== undefined && run.endedMark !== null && run.files.delete(name);
+    },
     sweep: async (request) => sweep(state, request),
     ping: async () => undefined,
     close: async () => undefined,

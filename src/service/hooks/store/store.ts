@@ -284,6 +284,8 @@ export interface Store extends Outbox {
   /** Null where the run is unknown or has not ended. */
   terminalEvent(id: string): Promise<StoredEvent | null>;
   getFile(id: string, name: string): Promise<RunFile | null>;
+  /** Forgets a file of an ended run; false where there is none. */
+  removeFile(id: string, name: string): Promise<boolean>;
 
   sweep(request: SweepRequest): Promise<SweepResult>;
   /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { createClient } from "./api/client.ts";
 import { BatchView } from "./batch/batch-view.tsx";
 import { GraphView } from "./graph/graph-view.tsx";
@@ -7,6 +7,7 @@ import { NodesView } from "./library/nodes-view.tsx";
 import mark from "./mark.svg";
 import { addressOf, type Route, useRoute } from "./parts/route.ts";
 import { ServiceProvider } from "./parts/service.ts";
+import { forgetToken, keepToken, takeToken } from "./parts/tab-token.ts";
 import { PicturesView } from "./pictures/pictures-view.tsx";
 import { RunsView } from "./runs/runs-view.tsx";
 import { TokenDialog } from "./token-dialog.tsx";
@@ -15,16 +16,21 @@ const VIEWS = { runs: "Runs", pictures: "Pictures", graph: "Graph", nodes: "Node
 
 /** The page: a head with the views, the view, and a question for the token where it is needed. */
 export function App() {
-  const [token, setToken] = useState<string>();
+  const [token, setToken] = useState(takeToken);
+  const main = useRef<HTMLElement>(null);
   const [isRefused, setRefused] = useState(false);
   const [isReachable, setReachable] = useState(true);
   const route = useRoute();
+  const refuse = () => {
+    forgetToken();
+    setRefused(true);
+  };
   const client = useMemo(
-    () =>
-      token === undefined ? undefined : createClient(token, { refused: () => setRefused(true), reached: setReachable }),
+    () => (token === undefined ? undefined : createClient(token, { refused: refuse, reached: setReachable })),
     [token],
   );
   const enter = (next: string) => {
+    keepToken(next);
     setToken(next);
     setRefused(false);
   };
@@ -34,6 +40,17 @@ export function App() {
   }, [name]);
   return (
     <>
+      {/* biome-ignore lint/a11y/useValidAnchor: it goes to a place, but the part behind "#" is the page's address */}
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current!.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <header class="head">
         <h1>
           <a class="brand" href={addressOf("runs")}>
@@ -52,7 +69,7 @@ export function App() {
           {isReachable ? "" : "The service does not respond. Trying again …"}
         </span>
       </header>
-      <main>
+      <main ref={main} id="main" tabIndex={-1}>
         {client !== undefined && (
           <ServiceProvider value={client}>
             <View route={route} />

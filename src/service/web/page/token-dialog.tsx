@@ -34,7 +34,7 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
             <p>
               {isRefused
                 ? "The service does not take the token any more. Type the present one."
-                : "This page shows what the token opens. It forgets the token when you close or reload the tab."}
+                : "This page shows what the token opens. This tab keeps the token until you close it."}
             </p>
             <label for="token">Token</label>
             <input
@@ -61,6 +61,9 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
               {SET_TOKEN}
               {"\n"}npx latentkit serve
             </pre>
+            <p>
+              <code>npx latentkit serve --open</code> needs none: it opens this page with a token for one start.
+            </p>
             <button type="button" class="primary" onClick={() => location.reload()}>
               Look again
             </button>

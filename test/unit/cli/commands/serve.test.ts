@@ -104,22 +104,51 @@ describe("latentkit serve", () => {
     assert.match(twice.stderr, /--graph: expected the name "a" once/);
   });
 
-  it("--open opens the page in the browser; says the address where no program does", async function () {
-    if (process.platform !== "linux") skip(this, "the program that opens addresses is another one here");
+  /** Starts with --open, and returns the address that a browser was started with. */
+  const openInBrowser = async (env: Record<string, string> = {}) => {
     const bin = join(folder(), "bin");
     mkdirSync(bin);
     writeFileSync(join(bin, "xdg-open"), '#!/bin/sh\necho "$1" > "$OPENED.part" && mv "$OPENED.part" "$OPENED"\n', {
       mode: 0o755,
     });
     const opened = join(folder(), "opened");
-    const service = await open(["--open"], { PATH: `${bin}:${process.env.PATH}`, OPENED: opened });
+    const service = await open(["--open"], { PATH: `${bin}:${process.env.PATH}`, OPENED: opened, ...env });
     while (!existsSync(opened)) await sleep(10);
-    assert.equal(readFileSync(opened, "utf8"), `${service.url}/\n`);
+    return { service, address: readFileSync(opened, "utf8").trimEnd() };
+  };
+
+  it("--open without a token: makes one for this start, which nothing prints", async function () {
+    if (process.platform !== "linux") skip(this, "the program that opens addresses is another one here");
+    const { service, address } = await openInBrowser({ LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: " " });
+    const [page, token] = address.split("#token=");
+    assert.equal(page, `${service.url}/`);
+    assert.match(token!, /^[0-9a-f]{48}$/);
+    const status = async (used: string) =>
+      (await fetch(`${service.url}/api/runs`, { headers: { Authorization: `Bearer ${used}` } })).status;
+    assert.equal(await status(token!), 200);
+    assert.equal(await status(token!.replace(/^./, "x")), 401);
+    assert.match(
+      service.output.err,
+      /valid until this service stops.*\n {2}export LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN=/,
+    );
+    assert.equal(await service.stop(), 0);
+    assert.ok(!`${service.output.out}${service.output.err}`.includes(token!), "no output holds the token");
+  });
+
+  it("--open opens the page in the browser; says the address where no program does", async function () {
+    if (process.platform !== "linux") skip(this, "the program that opens addresses is another one here");
+    const { service, address } = await openInBrowser();
+    assert.equal(address, `${service.url}/`);
     await service.stop();
-    const without = await open(["--open"], { PATH: join(folder(), "none") });
+    const tokenless = { PATH: join(folder(), "none"), LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "" };
+    const without = await open(["--open"], tokenless);
     while (!without.output.err.includes("xdg-open was not found")) await sleep(10);
-    assert.ok(without.output.err.includes(`open ${without.url}/ in a browser.`));
+    assert.match(without.output.err, /set a hook token as shown above, start again, and open http.*\/ in a browser/);
     await without.stop();
+    const closed = await open(["--open"], { PATH: join(folder(), "none") });
+    while (!closed.output.err.includes("xdg-open was not found")) await sleep(10);
+    assert.ok(closed.output.err.includes(`xdg-open was not found: open ${closed.url}/ in a browser.`));
+    await closed.stop();
     const config = write("no-page.json", JSON.stringify({ page: false, store: "memory:" }));
     const refused = await latentkit(["serve", "--open", "--config", config], { cwd: folder() });
     assert.equal(refused.code, 2);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../../helpers/folders.js";
 import { TOKEN } from "../../../helpers/page/open-page.js";
@@ -19,7 +19,7 @@ interface Pictures {
 }
 
 describe("web routes", () => {
-  const { start } = pageServiceStarter();
+  const { start, folder } = pageServiceStarter();
   const run = async (url: string, message: string) => {
     const body = JSON.stringify({ message });
     const wait = { "Content-Type": "application/json", Prefer: "wait=60" };
@@ -28,7 +28,10 @@ describe("web routes", () => {
 
   it("all but the page itself and whether there is a token need the token", async () => {
     const { url } = await start();
-    for (const path of ["page/pictures", "page/address?run_id=x", "page/nodes", "page/models", "graphs"]) {
+    for (const path of [
+      ...["page/runs", "page/run?run_id=x", "page/form?run_id=x", "page/pictures", "page/address?run_id=x"],
+      ...["page/nodes", "page/models", "graphs"],
+    ]) {
       assert.equal((await fetch(`${url}/api/${path}`)).status, 401, path);
     }
     assert.equal((await fetch(`${url}/api/page/inspect`, { method: "POST", body: "{}" })).status, 401);
@@ -54,6 +57,140 @@ describe("web routes", () => {
     assert.equal(response.headers.get("content-type"), "image/png");
     assert.equal((await fetch(`${url}/${first.pictures[0]!.url.replace(ids[2]!, ids[1]!)}`)).status, 401);
     assert.equal((await json(`${url}/api/page/pictures?limit=none`)).status, 400);
+  });
+
+  interface Runs {
+    runs: { run_id: string; title: string; thumbnail: string | null; models: string[] }[];
+    next_cursor: string | null;
+    from: number;
+    to: number;
+  }
+
+  it("runs: called by their messages, with a picture; found by words, state and model, page by page", async () => {
+    const { url } = await start();
+    const ids = [await run(url, "a quiet lake"), await run(url, "a red fox"), await run(url, "a stormy lake")];
+    const list = async (query: string) => (await json<Runs>(`${url}/api/page/runs?${query}`)).body;
+    const all = await list("");
+    assert.deepEqual(
+      all.runs.map(({ title }) => title),
+      ["a stormy lake", "a red fox", "a quiet lake"],
+    );
+    assert.deepEqual([all.next_cursor, all.from, all.to], [null, 3, 0]);
+    assert.deepEqual(all.runs[0]!.models, ["preview-sd15.safetensors"]);
+    assert.equal((await fetch(`${url}/${all.runs[0]!.thumbnail}`)).headers.get("content-type"), "image/png");
+    const expiry = Number(new URLSearchParams(all.runs[0]!.thumbnail!.split("?")[1]).get("expires"));
+    assert.ok(
+      expiry > Date.now() / 1000 + 3500 && expiry % 1800 === 0,
+      "a list that is asked for again has the same address",
+    );
+    const first = await list("search=LAKE%20preview&limit=1&state=succeeded");
+    assert.deepEqual([first.runs.map(({ run_id }) => run_id), first.from, first.to], [[ids[2]], 3, 3]);
+    const second = await list(`search=lake&limit=1&cursor=${first.next_cursor}`);
+    assert.deepEqual(
+      second.runs.map(({ run_id }) => run_id),
+      [ids[0]],
+    );
+    for (const query of ["search=lake%20fox", "state=failed", "search=%25"]) {
+      assert.deepEqual((await list(query)).runs, [], query);
+    }
+    assert.equal((await json(`${url}/api/page/runs?serach=x`)).status, 400);
+    assert.equal((await json(`${url}/api/page/runs?search=${"x".repeat(201)}`)).status, 400);
+    const filtered = async (query: string) => (await json<Pictures>(`${url}/api/page/pictures?${query}`)).body.pictures;
+    assert.equal((await filtered("search=fox&model=preview-sd15.safetensors")).length, 1);
+    assert.equal((await filtered("model=other")).length, 0);
+    assert.equal((await filtered(`from=${Date.now() + 60_000}`)).length, 0);
+    assert.equal((await filtered(`from=0&to=${Date.now() + 60_000}`)).length, 3);
+    assert.equal((await json(`${url}/api/page/pictures?from=yesterday`)).status, 400);
+  });
+
+  it("run and form: what a run was started with, and the fields to start it again", async () => {
+    const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
+    const id = await run(url, "a quiet lake");
+    const { body } = await json<{ title: string; values: [string, string][] }>(`${url}/api/page/run?run_id=${id}`);
+    assert.equal(body.title, "a quiet lake");
+    assert.deepEqual(body.values[0], ["message", "a quiet lake"]);
+    const form = (path: string) =>
+      json<{ parameters: { key: string }[]; values: Record<string, string>; text: string | null }>(
+        `${url}/api/page/form?run_id=${path}`,
+      );
+    const own = (await form(id)).body;
+    assert.deepEqual(
+      [own.parameters.map(({ key }) => key), own.values, own.text],
+      [["message"], { message: "a quiet lake" }, null],
+    );
+    const graph = readFileSync(join(root, "examples/text-to-image.json"), "utf8");
+    const job = await json<{ id: string }>(`${url}/api/v2/jobs?tag=x0%20a&tag=batch%201&tag=batch%201`, {
+      method: "POST",
+      body: `{"workflow":${graph}}`,
+      headers: { "Content-Type": "application/json" },
+    });
+    const brought = (await form(job.body.id)).body;
+    assert.equal(brought.values["2.text"], "a red fox in a green forest under a blue sky");
+    assert.ok(brought.text!.includes("KSampler"));
+    const { tags } = (await json<{ tags: string[] }>(`${url}/api/runs/${job.body.id}`)).body;
+    assert.deepEqual([...tags].sort(), ["batch 1", "x0 a"]);
+    for (const path of [crypto.randomUUID(), "x"]) {
+      assert.equal((await form(path)).status, 404);
+      assert.equal((await json(`${url}/api/page/run?run_id=${path}`)).status, 404);
+    }
+    const slow = await start({}, { isSlow: true });
+    const plain = await run(slow.url, "work 1");
+    const answer = (await json(`${slow.url}/api/page/form?run_id=${plain}`)).body;
+    assert.deepEqual(answer, { ok: true, parameters: null, values: { message: "work 1" }, text: null });
+  });
+
+  it("deletes a picture of an ended run where that is allowed, and nothing else", async () => {
+    const remove = (url: string, query: string) =>
+      json<{ error: string }>(`${url}/api/page/picture?${query}`, { method: "DELETE" });
+    const closed = await start();
+    const kept = await run(closed.url, "one");
+    assert.equal((await remove(closed.url, `run_id=${kept}&name=hook_00001_.png`)).status, 404);
+    const foreign = join(folder(), "foreign.png");
+    writeFileSync(foreign, "a picture of somebody");
+    const module = join(folder(), "files.mjs");
+    const agent = `import { writeFileSync } from "node:fs";
+      export default async ({ message }, { addFile, signal }) => {
+        for (const path of JSON.parse(message)) {
+          if (path.includes("out")) writeFileSync(path, "bytes");
+          addFile({ path });
+        }
+        return { response: "" };
+      };`;
+    writeFileSync(module, agent);
+    const { url } = await start({ agent: { module }, page_delete: true });
+    mkdirSync(join(folder(), "out"), { recursive: true });
+    const [picture, notes] = [join(folder(), "out/a.png"), join(folder(), "out/notes.txt")];
+    const id = await run(url, JSON.stringify([picture, notes, foreign]));
+    assert.equal((await fetch(`${url}/api/page/picture?run_id=${id}&name=a.png`, { method: "DELETE" })).status, 401);
+    assert.equal((await remove(url, `run_id=${id}&name=notes.txt`)).status, 400);
+    assert.equal((await remove(url, `run_id=${id}&name=foreign.png`)).status, 404);
+    assert.equal((await remove(url, `run_id=${id}&name=..%2Fa.png`)).status, 404);
+    assert.equal((await remove(url, `run_id=${id}`)).status, 400);
+    assert.deepEqual([picture, notes, foreign].map(existsSync), [true, true, true]);
+    const list = async () => (await json<Pictures>(`${url}/api/page/pictures`)).body.pictures.map(({ name }) => name);
+    assert.deepEqual(await list(), ["foreign.png", "a.png"]);
+    assert.equal((await remove(url, `run_id=${id}&name=a.png`)).status, 200);
+    assert.equal(existsSync(picture), false);
+    assert.deepEqual(await list(), ["foreign.png"]);
+    assert.equal((await remove(url, `run_id=${id}&name=a.png`)).status, 404);
+    await assert.rejects(
+      start({ page_delete: true, files: "s3://renders/a?endpoint=http://127.0.0.1:1" }),
+      /page_delete: expected false where `files` names a bucket/,
+    );
+  });
+
+  it("a job's tags that are none are refused", async () => {
+    const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
+    for (const query of [
+      "tag=",
+      `tag=${"x".repeat(65)}`,
+      "tag=a%00b",
+      Array.from({ length: 17 }, (_, i) => `tag=${i}`).join("&"),
+    ]) {
+      const init = { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } };
+      const { status, body } = await json<{ error: { message: string } }>(`${url}/api/v2/jobs?${query}`, init);
+      assert.match(`${status} ${body.error.message}`, /^4\d\d tag: expected/, query);
+    }
   });
 
   it("address: opens the stream of one run; refuses a run that is not there", async () => {

@@ -51,7 +51,8 @@ export function runRoutes(context: HookContext): Route[] {
   ];
 }
 
-function readState(text: string | undefined): RunState | undefined {
+/** Value of the parameter `state`. Throws invalid_request. */
+export function readState(text: string | undefined): RunState | undefined {
   const state = RUN_STATES.find((name) => name === text);
   if (state !== undefined || text === undefined) return state;
   const { hint } = suggest(text, RUN_STATES);

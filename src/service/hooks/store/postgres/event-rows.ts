@@ -201,6 +201,17 @@ export async function getFile(db: Connection, id: string, name: string): Promise
   return row === undefined ? null : toFile(row);
 }
 
+/** Removes a file of an ended run; false where there is none. */
+export async function removeFile(db: Connection, id: string, name: string): Promise<boolean> {
+  const sql = `WITH removed AS (
+      DELETE FROM lk.files USING lk.runs
+      WHERE runs.seq = files.run AND runs.id = $1 AND files.name = $2 AND runs.ended_mark IS NOT NULL
+      RETURNING files.run
+    )
+    UPDATE lk.runs SET files = files - 1 FROM removed WHERE runs.seq = removed.run RETURNING runs.seq`;
+  return (await db.query(sql, toStored(id), toStored(name))).length > 0;
+}
+
 export const toFile = (row: SqlRow): RunFile => ({
   name: fromStored(row.name),
   path: fromStored(row.path),

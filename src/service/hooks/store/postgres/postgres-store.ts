@@ -171,6 +171,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     groupOf: (runId) => groups.groupOf(db, runId),
     terminalEvent: (id) => events.terminalEvent(db, id),
     getFile: (id, name) => events.getFile(db, id, name),
+    removeFile: (id, name) => events.removeFile(db, id, name),
     claimDeliveries: (claim) => deliveries.claimDeliveries(db, claim),
     settleDelivery: (id, token, settlement) =>
       db.transaction((tx) => deliveries.settleDelivery(tx, id, token, settlement)),

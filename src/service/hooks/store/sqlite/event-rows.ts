@@ -138,6 +138,17 @@ export function getFile(db: Connection, id: string, name: string): RunFile | nul
   return row === undefined ? null : toFile(row);
 }
 
+/** Removes a file of an ended run; false where there is none. */
+export function removeFile(db: Connection, id: string, name: string): boolean {
+  const sql = `SELECT files.run FROM files JOIN runs ON runs.seq = files.run
+    WHERE runs.id = ? AND files.name = ? AND runs.ended_mark IS NOT NULL`;
+  const row = db.get(sql, id, name);
+  if (row === undefined) return false;
+  db.run("DELETE FROM files WHERE run = ? AND name = ?", row.run!, name);
+  db.run("UPDATE runs SET files = files - 1 WHERE seq = ?", row.run!);
+  return true;
+}
+
 export function listFiles(db: Connection, run: number, limit: number): RunFile[] {
   const sql = "SELECT name, path, content_type FROM files WHERE run = ? ORDER BY place, name LIMIT ?";
   return db.all(sql, run, limit).map(toFile);

@@ -60,6 +60,7 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     groupOf: async (runId) => db.read(() => groups.groupOf(db, runId)),
     terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
     getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
+    removeFile: async (id, name) => db.write("durable", () => events.removeFile(db, id, name)),
     claimDeliveries: async (claim) => deliveries.claimDeliveries(db, claim),
     settleDelivery: async (id, token, settlement) =>
       db.write("trailing", () => deliveries.settleDelivery(db, id, token, settlement)),

@@ -27,7 +27,7 @@ export interface Client {
   open(path: string, init: RequestInit): Promise<Response>;
 }
 
-/** Creates a client. The token stays in this closure: nothing stores it. */
+/** Creates a client, whose requests carry the token in a header. */
 export function createClient(token: string, listener: ClientListener): Client {
   let refused: Refusal | undefined;
   const request = async (path: string, init: RequestInit): Promise<Response> => {

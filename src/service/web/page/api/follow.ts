@@ -6,6 +6,8 @@ const LONGEST_WAIT_MS = 8000;
 /** Names of a run's last event. */
 const LAST: ReadonlySet<string> = new Set(["done", "error", "aborted"]);
 
+export const isLast = ({ event }: RunEvent): boolean => LAST.has(event);
+
 /**
  * Calls back with the events of a run until its last one. After a lost connection, also by a restart of the service, it
  * goes on behind the last event that arrived. Rejects with a Refusal that waiting does not change, and when aborted.
@@ -27,7 +29,7 @@ export async function followRun(
         last = event.id;
         waitMs = FIRST_WAIT_MS;
         onEvent(event);
-        if (LAST.has(event.event)) return;
+        if (isLast(event)) return;
       }
       // an ended run whose last event has arrived before
       if (response.status === 204) return;

@@ -30,6 +30,14 @@ export interface Run {
   readonly error_code: string | null;
 }
 
+/** A run as the page lists it. */
+export interface ListedRun extends Run {
+  /** First words of its message or prompt; "" where it has none. */
+  readonly title: string;
+  /** Signed address of its first picture, relative to the page. */
+  readonly thumbnail: string | null;
+}
+
 export interface Progress {
   readonly value: number;
   readonly max: number;
@@ -45,8 +53,26 @@ export interface RunDetail extends Run {
 }
 
 export interface RunPage {
-  readonly runs: readonly Run[];
+  readonly runs: readonly ListedRun[];
   readonly next_cursor: string | null;
+  /** Numbers of the newest and the oldest run that were looked at; 0 for all there are. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Values that a run was started with. */
+export interface RunStart {
+  readonly title: string;
+  readonly values: readonly (readonly [name: string, value: string])[];
+}
+
+/** Fields of a run that is started again. */
+export interface RunForm {
+  /** null: one message. */
+  readonly parameters: readonly Parameter[] | null;
+  readonly values: Readonly<Record<string, string>>;
+  /** The graph that the run brought; null where it is one of the service, or no other may be run. */
+  readonly text: string | null;
 }
 
 export interface RunEvent {
@@ -58,6 +84,9 @@ export interface RunEvent {
 export interface Picture {
   readonly run_id: string;
   readonly name: string;
+  /** First words of its message or prompt; "" where it has none. */
+  readonly title: string;
+  readonly models: readonly string[];
   /** Signed, relative to the page. */
   readonly url: string;
   readonly session_key: string;
@@ -82,6 +111,8 @@ export interface Parameter {
   readonly title: string;
   /** The graph's author named it. */
   readonly named?: boolean;
+  /** The use of an input that most people change. */
+  readonly role?: string;
   readonly description?: string;
   readonly required: boolean;
   readonly type?: string | readonly string[];

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Picture, Run, RunPage } from "../api/types.ts";
+import type { Picture, Run } from "../api/types.ts";
 import { Empty, Problem } from "../parts/notice.tsx";
 import { addressOf } from "../parts/route.ts";
 import { usePolling, useService } from "../parts/service.ts";
@@ -19,7 +19,7 @@ export function BatchView({ id }: { id: string }) {
   const isDone = runs?.every(({ done }) => done) === true;
 
   const refresh = async (signal: AbortSignal) => {
-    const page = await client.get<RunPage>(`api/runs?tag=${tag}&limit=${PAGE}`, signal);
+    const page = await client.get<{ readonly runs: readonly Run[] }>(`api/runs?tag=${tag}&limit=${PAGE}`, signal);
     setRuns(page.runs);
     const succeeded = page.runs.filter(({ status }) => status === "succeeded").length;
     for (let cursor: string | null = ""; cursor !== null && succeeded > pictures.size; ) {
@@ -34,7 +34,7 @@ export function BatchView({ id }: { id: string }) {
   const forEach = async (chosen: readonly Run[], action: "again" | "cancel") => {
     try {
       for (const { run_id } of chosen) await client.post(`api/runs/${run_id}/${action}`);
-      const page = await client.get<RunPage>(`api/runs?tag=${tag}&limit=${PAGE}`);
+      const page = await client.get<{ readonly runs: readonly Run[] }>(`api/runs?tag=${tag}&limit=${PAGE}`);
       setRuns(page.runs);
       setError(undefined);
     } catch (problem) {

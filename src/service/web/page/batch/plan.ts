@@ -1,4 +1,5 @@
 import type { Run } from "../api/types.ts";
+import type { Axis, Values } from "../parts/form-values.ts";
 
 // decision 288
 /** Most runs that one batch starts: as many again fit the page of a list when it is resumed. */
@@ -6,39 +7,58 @@ export const MOST_RUNS = 100;
 /** Characters of a tag. */
 const TAG_CHARACTERS = 64;
 const PREFIX = "batch ";
+/** Beginning of a tag that says where a run stands on an axis. */
+const PLACE = /^[xy]\d+ /;
 
-/** Values of one parameter, of which each run of a batch has one. */
-export interface Axis {
-  readonly key: string;
-  readonly values: readonly string[];
-}
-
-/** A run of a batch before it is started. */
+/** A run before it is started. */
 export interface PlannedRun {
-  readonly values: Readonly<Record<string, string | boolean>>;
+  readonly values: Values;
+  /** Its place in a batch in words; "" where it is alone. */
+  readonly name: string;
   readonly tags: readonly string[];
 }
 
-/** Runs of all combinations of the axes, with the tags by which the batch is found and laid out again. */
-export function planRuns(
-  id: string,
-  values: Readonly<Record<string, string | boolean>>,
-  [x, y]: readonly Axis[],
-): PlannedRun[] {
-  return entriesOf(y).flatMap(([row, down]) =>
-    entriesOf(x).map(([column, across]) => ({
-      values: { ...values, ...(x && { [x.key]: across }), ...(y && { [y.key]: down }) },
-      tags: [batchTag(id), ...tagOf("x", column, x, across), ...tagOf("y", row, y, down)],
+/** Values of a run on some axes. */
+interface Place {
+  readonly values: Values;
+  readonly label: string;
+}
+
+/**
+ * Runs of all combinations of the axes, with the tags by which the batch is found and laid out again: the values of the
+ * first axis are columns, those of all others rows. One run alone has no tags.
+ */
+export function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[]): PlannedRun[] {
+  const columns = placesOn(first === undefined ? [] : [first]);
+  const rows = placesOn(others);
+  if (columns.length * rows.length === 1)
+    return [{ values: { ...values, ...columns[0]!.values, ...rows[0]!.values }, name: "", tags: [] }];
+  return rows.flatMap((down, row) =>
+    columns.map((across, column) => ({
+      values: { ...values, ...across.values, ...down.values },
+      ...namesOf(id, [...tagOf("x", column, across), ...tagOf("y", row, down)]),
     })),
   );
 }
 
-/** Lines of a text that hold something. */
-export const linesOf = (text: string): string[] =>
-  text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
+/** Combinations of the values of axes, the last of which changes fastest; one without values where there is no axis. */
+function placesOn(axes: readonly Axis[]): Place[] {
+  return axes.reduce<Place[]>(
+    (places, { key, title, values }) =>
+      places.flatMap((place) =>
+        values.map((value) => ({
+          values: { ...place.values, [key]: value },
+          label: `${place.label === "" ? "" : `${place.label}, `}${title}: ${value}`,
+        })),
+      ),
+    [{ values: {}, label: "" }],
+  );
+}
+
+const namesOf = (id: string, places: readonly string[]) => ({
+  name: places.map((tag) => tag.replace(PLACE, "")).join(", "),
+  tags: [batchTag(id), ...places],
+});
 
 export const batchTag = (id: string): string => `${PREFIX}${id}`;
 
@@ -46,13 +66,10 @@ export const batchTag = (id: string): string => `${PREFIX}${id}`;
 export const batchOf = (tags: readonly string[]): string | undefined =>
   tags.find((tag) => tag.startsWith(PREFIX))?.slice(PREFIX.length);
 
-const entriesOf = (axis: Axis | undefined): [position: number, value: string][] =>
-  axis === undefined ? [[0, ""]] : axis.values.map((value, i) => [i, value]);
-
-function tagOf(name: string, position: number, axis: Axis | undefined, value: string): string[] {
-  if (axis === undefined) return [];
-  const tag = `${name}${position} ${axis.key}: ${value}`.replace(/\p{Cc}/gu, " ").slice(0, TAG_CHARACTERS);
-  // half of a character is no text
+function tagOf(name: string, position: number, { label }: Place): string[] {
+  if (label === "") return [];
+  // what is no text of one line cannot be a tag, and half of a character neither
+  const tag = `${name}${position} ${label}`.replace(/[\p{Cc}\p{Cs}]/gu, " ").slice(0, TAG_CHARACTERS);
   return [tag.replace(/[\uD800-\uDBFF]$/, "")];
 }
 

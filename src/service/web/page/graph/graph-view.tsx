@@ -1,8 +1,9 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Inspection } from "../api/types.ts";
 import { Problem } from "../parts/notice.tsx";
 import { useService } from "../parts/service.ts";
-import { InspectionView } from "./inspection-view.tsx";
+import { InspectionView, RunInspected } from "./inspection-view.tsx";
 
 /** Largest file that the service inspects. */
 const MOST_BYTES = 32 * 2 ** 20;
@@ -49,39 +50,72 @@ export function GraphView() {
     setOver(false);
     void open(event.dataTransfer?.files[0]);
   };
+  const inspection = opened?.inspection;
   return (
-    <div class="view">
+    <section
+      class={isOver ? "view over" : "view"}
+      aria-label="Graph of a file"
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={onDrop}
+    >
       <div class="view-main scrolls">
         <header class="bar">
-          <h2>Graph</h2>
+          <h2 class="grow">{opened === undefined ? "Graph" : opened.file.name}</h2>
+          {opened !== undefined && <FileInput kind="button" words="Open another" onFile={open} />}
         </header>
-        <label
-          class={isOver ? "drop over" : "drop"}
-          onDragOver={(event) => {
-            event.preventDefault();
-            setOver(true);
-          }}
-          onDragLeave={() => setOver(false)}
-          onDrop={onDrop}
-        >
-          <input
-            type="file"
-            accept=".png,.webp,.jpg,.jpeg,.avif,.json,application/json,image/*"
-            onChange={({ currentTarget }) => void open(currentTarget.files?.[0])}
-          />
-          <strong>Drop a picture or a graph here, or choose one.</strong>
-          <span class="hint">PNG, WebP, JPEG or AVIF with its graph, or JSON. It is shown, and stored nowhere.</span>
-        </label>
+        {opened === undefined && (
+          <FileInput kind="drop" words="Drop a picture or a graph here, or choose one." onFile={open}>
+            <span class="hint">PNG, WebP, JPEG or AVIF with its graph, or JSON. It is shown, and stored nowhere.</span>
+          </FileInput>
+        )}
         <Problem error={error} />
+        {opened !== undefined && inspection === undefined && error === undefined && (
+          <p class="waiting">Reading the file …</p>
+        )}
         {opened !== undefined && (
-          <article class="opened">
-            <h3>{opened.file.name}</h3>
-            {opened.url !== undefined && <img class="picture" src={opened.url} alt={opened.file.name} />}
-            {opened.inspection === undefined && error === undefined && <p class="waiting">Reading the file …</p>}
-            {opened.inspection !== undefined && <InspectionView inspection={opened.inspection} />}
-          </article>
+          <div class="opened">
+            {inspection !== undefined && (
+              <div class="opened-run">
+                <RunInspected key={opened.file} inspection={inspection} />
+              </div>
+            )}
+            <article class="opened-facts">
+              {opened.url !== undefined && <img class="picture" src={opened.url} alt={opened.file.name} />}
+              {inspection !== undefined && <InspectionView inspection={inspection} />}
+            </article>
+          </div>
         )}
       </div>
-    </div>
+    </section>
+  );
+}
+
+/** A label that opens the choice of a file; all of the view takes files that are dropped. */
+function FileInput({
+  kind,
+  words,
+  onFile,
+  children,
+}: {
+  kind: "drop" | "button";
+  words: string;
+  onFile: (file: File | undefined) => Promise<void>;
+  children?: ComponentChildren;
+}) {
+  return (
+    <label class={kind}>
+      <input
+        class={kind === "button" ? "hidden" : undefined}
+        type="file"
+        accept=".png,.webp,.jpg,.jpeg,.avif,.json,application/json,image/*"
+        onChange={({ currentTarget }) => void onFile(currentTarget.files?.[0])}
+      />
+      <strong>{words}</strong>
+      {children}
+    </label>
   );
 }

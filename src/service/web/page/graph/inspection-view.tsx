@@ -4,18 +4,34 @@ import { Scroller } from "../parts/scroller.tsx";
 import { GraphDrawing } from "./graph-drawing.tsx";
 import { RunGraph } from "./run-graph.tsx";
 
-/** All that a picture or a graph's file says. */
-export function InspectionView({ inspection }: { inspection: Inspection }) {
-  const { graph, problem, receipt, served, texts } = inspection;
+/** The form that runs the graph of a file, the way to that of the service's own graph, or why there is none. */
+export function RunInspected({ inspection: { graph, served } }: { inspection: Inspection }) {
+  if (graph === null) return null;
   return (
     <>
-      {served !== null && (
+      {served !== null && graph.text === null && (
         <p>
           <a class="button primary" href={addressOf("runs", "new", served.name, JSON.stringify(served.values))}>
             Run with other values
           </a>
         </p>
       )}
+      {graph.text !== null && <RunGraph text={graph.text} parameters={graph.parameters} />}
+      {served === null && graph.text === null && (
+        <p class="hint">
+          The service runs the graphs of its configuration alone; <code>channels.web.comfy_api: token</code> lets
+          it run any.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** All that a picture or a graph's file says. */
+export function InspectionView({ inspection }: { inspection: Inspection }) {
+  const { graph, problem, receipt, texts } = inspection;
+  return (
+    <>
       {problem !== null && <p class="problem">{problem}</p>}
       {receipt !== null && <ReceiptView receipt={receipt} />}
       {graph !== null && (
@@ -25,13 +41,6 @@ export function InspectionView({ inspection }: { inspection: Inspection }) {
           {graph.text === null && <Parameters parameters={graph.parameters} />}
         </section>
       )}
-      {graph !== null && served === null && graph.text === null && (
-        <p class="hint">
-          The service runs the graphs of its configuration alone; <code>channels.web.comfy_api</code>, set to true, lets
-          it run any.
-        </p>
-      )}
-      {graph !== null && graph.text !== null && <RunGraph text={graph.text} parameters={graph.parameters} />}
       {Object.entries(texts).map(([key, text]) => (
         <details key={key} class="text">
           <summary>Text “{key}”</summary>

@@ -1,51 +1,45 @@
 import { useState } from "preact/hooks";
 import type { Parameter } from "../api/types.ts";
-import { Fields, type Values } from "../parts/fields.tsx";
+import type { PlannedRun } from "../batch/plan.ts";
+import { useStarter } from "../batch/use-starter.ts";
+import { Fields } from "../parts/fields.tsx";
+import { Form } from "../parts/form.tsx";
+import { type FormValues, runsOf } from "../parts/form-values.ts";
 import { Problem } from "../parts/notice.tsx";
-import { goTo } from "../parts/route.ts";
 import { useService } from "../parts/service.ts";
+import { sendGraph } from "./send-graph.ts";
 
 /** Inputs that are listed at once; the search finds the others. */
 const MOST_FIELDS = 60;
 
-/** Form with the inputs of a graph, those that its author named first, which runs it. `text`: the graph, as JSON. */
+/** Form with the inputs of a graph, first those that its author named or most people change, which runs it. `text`: the graph, as JSON. */
 export function RunGraph({ text, parameters }: { text: string; parameters: readonly Parameter[] }) {
   const client = useService();
-  const [values, setValues] = useState<Values>({});
+  const [form, setForm] = useState<FormValues>({ values: {}, several: {} });
   const [words, setWords] = useState("");
-  const [error, setError] = useState<Error>();
-  const [isSending, setSending] = useState(false);
-  const named = parameters.filter(({ named }) => named);
-  const others = parameters.filter(({ named }) => !named);
+  const isFirst = ({ named, role }: Parameter) => named || role !== undefined;
+  const first = parameters.filter(isFirst);
+  const others = parameters.filter((parameter) => !isFirst(parameter));
   const matching = others.filter(({ key, title }) => `${key} ${title}`.toLowerCase().includes(words.toLowerCase()));
-  const start = async (event: Event) => {
-    event.preventDefault();
-    setSending(true);
-    try {
-      // as texts all the way: parsed here, long seeds would lose digits
-      const body = new Blob([`{"graph":${text},"values":${JSON.stringify(values)}}`]);
-      const filled = await client.open("api/page/fill", { method: "POST", body });
-      const job = new Blob([await filled.arrayBuffer()], { type: "application/json" });
-      const response = await client.open("api/v2/jobs", { method: "POST", body: job });
-      goTo("runs", ((await response.json()) as { id: string }).id);
-    } catch (problem) {
-      setError(problem as Error);
-      setSending(false);
-    }
-  };
+  const send = ({ values, tags }: PlannedRun) => sendGraph(client, text, values, tags);
+  const { start, error, isSending, progress } = useStarter(send);
+  const count = runsOf(form, parameters);
   return (
     <section class="run-graph" aria-label="Run this graph">
-      <h3>Run</h3>
-      <form class="form" onSubmit={start}>
-        <Fields parameters={named} values={values} onChange={setValues} />
+      <Form isSending={isSending} onSend={() => start(form, parameters)}>
+        <header class="form-head">
+          <h3>Run this graph</h3>
+          <button type="submit" class="primary" aria-keyshortcuts="Control+Enter" disabled={isSending}>
+            {count === 1 ? "Run" : `Run ${count} times`}
+          </button>
+        </header>
         <Problem error={error} />
-        <button type="submit" class="primary" disabled={isSending}>
-          Run
-        </button>
+        {progress !== undefined && <p role="status">{progress}</p>}
+        <Fields parameters={first} form={form} onChange={setForm} />
         {others.length > 0 && (
-          <details class="text" open={named.length === 0}>
+          <details class="text" open={first.length === 0}>
             <summary>
-              {named.length === 0 ? "Inputs" : "Other inputs"} ({others.length})
+              {first.length === 0 ? "Inputs" : "Other inputs"} ({others.length})
             </summary>
             <div class="form">
               {others.length > MOST_FIELDS && (
@@ -59,14 +53,14 @@ export function RunGraph({ text, parameters }: { text: string; parameters: reado
                   />
                 </label>
               )}
-              <Fields parameters={matching.slice(0, MOST_FIELDS)} values={values} onChange={setValues} />
+              <Fields parameters={matching.slice(0, MOST_FIELDS)} form={form} onChange={setForm} />
               {matching.length > MOST_FIELDS && (
                 <p class="hint">{matching.length - MOST_FIELDS} more: search for them.</p>
               )}
             </div>
           </details>
         )}
-      </form>
+      </Form>
     </section>
   );
 }

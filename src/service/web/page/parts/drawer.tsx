@@ -20,7 +20,7 @@ export function Drawer({
     return () => {
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
-  }, [title]);
+  }, []);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape") onClose();
   };

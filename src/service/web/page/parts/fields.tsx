@@ -1,58 +1,120 @@
 import type { Parameter } from "../api/types.ts";
-
-/** Values of a form by the keys of their parameters; an empty field has none. */
-export type Values = Readonly<Record<string, string | boolean>>;
+import { type FormChange, type FormValues, withSeveral, withValue } from "./form-values.ts";
 
 interface FieldsProps {
   readonly parameters: readonly Parameter[];
-  readonly values: Values;
-  readonly onChange: (change: (values: Values) => Values) => void;
+  readonly form: FormValues;
+  readonly onChange: (change: FormChange) => void;
 }
 
-/** A field for each parameter. An empty one leaves the graph's own value. */
-export function Fields({ parameters, values, onChange }: FieldsProps) {
+/** A field for each parameter, which can take several values. An empty one leaves the graph's own value. */
+export function Fields({ parameters, form, onChange }: FieldsProps) {
   return (
     <>
       {parameters.map((parameter) => (
-        <Field
-          key={parameter.key}
-          parameter={parameter}
-          value={values[parameter.key]}
-          onChange={(value) => onChange((values) => withValue(values, parameter.key, value))}
-        />
+        <Field key={parameter.key} parameter={parameter} form={form} onChange={onChange} />
       ))}
     </>
   );
 }
 
-function withValue(values: Values, key: string, value: string | boolean): Values {
-  if (value !== "") return { ...values, [key]: value };
-  const { [key]: _, ...others } = values;
-  return others;
+function Field({ parameter, form, onChange }: Omit<FieldsProps, "parameters"> & { parameter: Parameter }) {
+  const { key, title, description, required } = parameter;
+  const id = `value-${key}`;
+  const value = form.values[key];
+  const several = form.several[key];
+  const isSeveral = several !== undefined;
+  const toggle = () => {
+    // a line break would end a value
+    const first = String(value ?? parameter.default ?? "").replace(/\s*\n\s*/g, " ");
+    onChange((form) => withSeveral(form, key, isSeveral ? undefined : first));
+  };
+  return (
+    <div class="field">
+      <div class="field-head">
+        <label for={id}>
+          {title}
+          {required && <span class="hint"> needed</span>}
+        </label>
+        <button
+          type="button"
+          class="several"
+          aria-pressed={isSeveral}
+          aria-label={`Several values: ${title}`}
+          onClick={toggle}
+        >
+          Several values
+        </button>
+      </div>
+      {isSeveral ? (
+        <Several
+          id={id}
+          parameter={parameter}
+          text={several}
+          onChange={(text) => onChange((form) => withSeveral(form, key, text))}
+        />
+      ) : (
+        <Control
+          id={id}
+          parameter={parameter}
+          value={value}
+          onChange={(value) => onChange((form) => withValue(form, key, value))}
+        />
+      )}
+      {isSeveral ? (
+        <p class="hint">{parameter.enum === undefined ? "One value a line. " : ""}Each value gets a run of its own.</p>
+      ) : (
+        description !== undefined && <p class="hint">{description}</p>
+      )}
+    </div>
+  );
 }
 
-interface FieldProps {
+/** Several values, one a line, or several of the choices. */
+function Several({
+  id,
+  parameter: { enum: choices },
+  text,
+  onChange,
+}: {
+  id: string;
+  parameter: Parameter;
+  text: string;
+  onChange: (text: string) => void;
+}) {
+  if (choices === undefined) {
+    return (
+      <textarea id={id} rows={4} required value={text} onInput={({ currentTarget }) => onChange(currentTarget.value)} />
+    );
+  }
+  const chosen = new Set(text.split("\n"));
+  return (
+    <select
+      id={id}
+      multiple
+      required
+      size={Math.min(8, choices.length)}
+      onChange={({ currentTarget }) =>
+        onChange(Array.from(currentTarget.selectedOptions, ({ value }) => value).join("\n"))
+      }
+    >
+      {choices.map((choice) => (
+        <option key={String(choice)} value={String(choice)} selected={chosen.has(String(choice))}>
+          {String(choice)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface ControlProps {
+  readonly id: string;
   readonly parameter: Parameter;
   readonly value: string | boolean | undefined;
   readonly onChange: (value: string | boolean) => void;
 }
 
-function Field({ parameter, value, onChange }: FieldProps) {
-  const { key, title, description, required } = parameter;
-  const id = `value-${key}`;
-  return (
-    <div class="field">
-      <label for={id}>
-        {title}
-        {required && <span class="hint"> needed</span>}
-      </label>
-      <Control id={id} parameter={parameter} value={value} onChange={onChange} />
-      {description !== undefined && <p class="hint">{description}</p>}
-    </div>
-  );
-}
-
-function Control({ id, parameter, value, onChange }: FieldProps & { id: string }) {
+function Control({ id, parameter, value, onChange }: ControlProps) {
   const { type, enum: choices, required, default: fallback, minimum, maximum } = parameter;
   if (type === "boolean") {
     return (
@@ -94,5 +156,5 @@ function Control({ id, parameter, value, onChange }: FieldProps & { id: string }
       />
     );
   }
-  return <textarea id={id} rows={4} required={required} placeholder={placeholder} value={text} onInput={onInput} />;
+  return <textarea id={id} rows={3} required={required} placeholder={placeholder} value={text} onInput={onInput} />;
 }

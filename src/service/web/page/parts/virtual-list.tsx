@@ -13,7 +13,7 @@ interface VirtualListProps<T> {
   readonly keyOf: (item: T) => string;
   /** Contents of a row: one link or button, which takes the focus. */
   readonly row: (item: T) => ComponentChildren;
-  /** Called as the end comes near, and as often as the list grows. */
+  /** Called as the end comes near, and as often as the list changes there. */
   readonly onNearEnd: () => void;
 }
 
@@ -38,7 +38,7 @@ export function VirtualList<T>({ items, label, rowHeight, keyOf, row, onNearEnd 
 
   useEffect(() => {
     if (last >= items.length - SPARE_ROWS) onNearEnd();
-  }, [last, items.length]);
+  }, [last, items]);
 
   // the row is in the document only once the list has scrolled to it
   useEffect(() => {

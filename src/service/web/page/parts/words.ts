@@ -41,3 +41,7 @@ export function byteSize(bytes: number): string {
 
 /** First digits of an id, enough to tell one from another. */
 export const shortId = (id: string): string => id.slice(0, 8);
+
+/** Name of a run: the first words of its message or prompt, else a number. */
+export const titleOf = ({ run_id, title }: { readonly run_id: string; readonly title?: string | undefined }): string =>
+  title || `Run ${shortId(run_id)}`;

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Inspection } from "../api/types.ts";
-import { InspectionView } from "../graph/inspection-view.tsx";
+import type { Inspection, Picture } from "../api/types.ts";
+import { InspectionView, RunInspected } from "../graph/inspection-view.tsx";
 import { Drawer } from "../parts/drawer.tsx";
 import { Problem } from "../parts/notice.tsx";
-import { addressOf } from "../parts/route.ts";
+import { addressOf, goTo } from "../parts/route.ts";
 import { useLoaded, useService } from "../parts/service.ts";
 import { byteSize, shortId } from "../parts/words.ts";
 import { NodeTimes } from "../runs/node-times.tsx";
@@ -16,8 +16,18 @@ interface Shown {
   readonly inspection?: Inspection;
 }
 
+interface PictureDrawerProps {
+  readonly runId: string;
+  readonly name: string;
+  /** First words of its message or prompt. */
+  readonly title: string | undefined;
+  readonly previous: Picture | undefined;
+  readonly next: Picture | undefined;
+  readonly onClose: () => void;
+}
+
 /** One picture: itself, its receipt, the times of its run, and the graph that it carries. */
-export function PictureDrawer({ runId, name, onClose }: { runId: string; name: string; onClose: () => void }) {
+export function PictureDrawer({ runId, name, title, previous, next, onClose }: PictureDrawerProps) {
   const client = useService();
   const address = useLoaded<{ query: string }>(`api/page/address?run_id=${encodeURIComponent(runId)}`);
   const query = address.value?.query;
@@ -43,13 +53,23 @@ export function PictureDrawer({ runId, name, onClose }: { runId: string; name: s
       if (url !== undefined) URL.revokeObjectURL(url);
     };
   }, [client, query, runId, name]);
-  const download = shown !== undefined && (
-    <a class="button" href={shown.url} download={name}>
-      Save
-    </a>
+  useArrows(previous, next);
+  const inspection = shown?.inspection;
+  // a form is long: what the picture tells comes before it
+  const hasForm = inspection?.graph?.text != null;
+  const actions = (
+    <>
+      <Neighbour picture={previous} words="Previous picture" sign="‹" />
+      <Neighbour picture={next} words="Next picture" sign="›" />
+      {shown !== undefined && (
+        <a class="button" href={shown.url} download={name}>
+          Save
+        </a>
+      )}
+    </>
   );
   return (
-    <Drawer title={name} actions={download} onClose={onClose}>
+    <Drawer title={title || name} actions={actions} onClose={onClose}>
       <Problem error={error ?? address.error} />
       {shown !== undefined && (
         <img
@@ -60,11 +80,41 @@ export function PictureDrawer({ runId, name, onClose }: { runId: string; name: s
         />
       )}
       <p class="hint">
-        {[size, shown && byteSize(shown.bytes)].filter(Boolean).join(" · ")}{" "}
+        {[title && name, size, shown && byteSize(shown.bytes)].filter(Boolean).join(" · ")}{" "}
         <a href={addressOf("runs", runId)}>Run {shortId(runId)}</a>
       </p>
-      {shown?.inspection !== undefined && <InspectionView inspection={shown.inspection} />}
+      {inspection !== undefined && !hasForm && <RunInspected inspection={inspection} />}
+      {inspection !== undefined && <InspectionView inspection={inspection} />}
+      {inspection !== undefined && hasForm && <RunInspected inspection={inspection} />}
       <NodeTimes nodes={story.nodes} />
     </Drawer>
   );
 }
+
+function Neighbour({ picture, words, sign }: { picture: Picture | undefined; words: string; sign: string }) {
+  if (picture === undefined) return null;
+  return (
+    <a class="button icon" aria-label={words} href={pictureAddress(picture)}>
+      {sign}
+    </a>
+  );
+}
+
+/** The arrow keys left and right, outside of fields, go to the neighbours. */
+function useArrows(previous: Picture | undefined, next: Picture | undefined): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const isField =
+        event.target instanceof Element && event.target.closest("input, select, textarea, .scroller") !== null;
+      const hasModifier = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey;
+      const picture = event.key === "ArrowLeft" ? previous : event.key === "ArrowRight" ? next : undefined;
+      if (picture === undefined || isField || hasModifier) return;
+      event.preventDefault();
+      goTo("pictures", picture.run_id, picture.name);
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, [previous, next]);
+}
+
+const pictureAddress = ({ run_id, name }: Picture) => addressOf("pictures", run_id, name);

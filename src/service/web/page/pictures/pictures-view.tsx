@@ -2,103 +2,144 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Picture } from "../api/types.ts";
 import { Empty, Problem } from "../parts/notice.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
-import { usePolling, useService } from "../parts/service.ts";
-import { shortId } from "../parts/words.ts";
+import { useSettled } from "../parts/search-box.tsx";
+import { ago, shortId } from "../parts/words.ts";
 import { Compare } from "./compare.tsx";
+import { FilterBar, NO_FILTER, type PictureFilter, queryOf } from "./filter-bar.tsx";
 import { PictureDrawer } from "./picture-drawer.tsx";
+import { SelectionBar } from "./selection-bar.tsx";
+import { keyOf, usePictures } from "./use-pictures.ts";
 
-const POLL_MS = 4000;
-
-interface PicturePage {
-  readonly pictures: readonly Picture[];
-  readonly next_cursor: string | null;
-}
-
-/** Pictures of all runs, newest first, and the one that is selected, or the two that are compared. */
+/** Pictures of all runs, newest first, or those that a filter finds; the one that is open, and those that are selected. */
 export function PicturesView({ selected: [runId, name] }: { selected: readonly string[] }) {
-  const client = useService();
-  const [pictures, setPictures] = useState<readonly Picture[]>();
-  const [cursor, setCursor] = useState<string | null>(null);
-  const [error, setError] = useState<Error>();
-  const [pair, setPair] = useState<readonly Picture[]>([]);
-  const load = (after: string | null, signal?: AbortSignal) => {
-    const query = new URLSearchParams(after === null ? {} : { cursor: after });
-    return client.get<PicturePage>(`api/page/pictures?${query}`, signal);
-  };
-  const hasOlder = useRef(false);
-  const refresh = async (signal: AbortSignal) => {
-    try {
-      const page = await load(null, signal);
-      setPictures((known = []) => merged(page.pictures, known));
-      if (!hasOlder.current) setCursor(page.next_cursor);
-      setError(undefined);
-    } catch (problem) {
-      if (!signal.aborted) setError(problem as Error);
-    }
-  };
-  usePolling(refresh, POLL_MS, [client]);
-  const loadOlder = async () => {
-    if (cursor === null) return;
-    try {
-      const page = await load(cursor);
-      hasOlder.current = true;
-      setPictures((known = []) => merged(known, page.pictures));
-      setCursor(page.next_cursor);
-    } catch (problem) {
-      setError(problem as Error);
-    }
-  };
-  const isPaired = (picture: Picture) => pair.some((other) => keyOf(other) === keyOf(picture));
+  const [filter, setFilter] = useState(NO_FILTER);
+  const words = useSettled(filter.words.trim());
+  const { pictures, hasOlder, error, canDelete, loadOlder, leaveOut } = usePictures(queryOf({ ...filter, words }));
+  const [chosen, setChosen] = useState<readonly Picture[]>([]);
+  const [isComparing, setComparing] = useState(false);
+  const models = useModels(pictures ?? [], filter);
   const toggle = (picture: Picture) =>
-    setPair((pair) =>
-      isPaired(picture) ? pair.filter((other) => keyOf(other) !== keyOf(picture)) : [...pair, picture].slice(-2),
-    );
-  const [before, after] = pair;
+    setChosen((chosen) => {
+      const others = chosen.filter((other) => keyOf(other) !== keyOf(picture));
+      return others.length < chosen.length ? others : [...chosen, picture];
+    });
+  const keys = new Set(chosen.map(keyOf));
+  const [before, after] = chosen;
   const isOpen = runId !== undefined && name !== undefined;
+  const at =
+    isOpen && pictures !== undefined ? pictures.findIndex((one) => one.run_id === runId && one.name === name) : -1;
+  const isAtEnd = at >= 0 && at + 1 === pictures?.length;
+  useEffect(() => {
+    if (isAtEnd) void loadOlder();
+  }, [isAtEnd]);
   return (
     <div class={isOpen ? "view has-drawer" : "view"}>
       <div class="view-main scrolls">
-        <header class="bar">
+        <header class="bar wraps">
           <h2>Pictures</h2>
-          <p class="grow hint">{pair.length === 1 ? "Choose another picture to compare." : ""}</p>
-          {pair.length > 0 && (
-            <button type="button" onClick={() => setPair([])}>
-              End comparison
-            </button>
-          )}
+          <FilterBar filter={filter} models={models} onChange={(change) => setFilter({ ...filter, ...change })} />
         </header>
+        {chosen.length > 0 && (
+          <SelectionBar
+            chosen={chosen}
+            isComparing={isComparing}
+            onCompare={() => setComparing(!isComparing)}
+            onClear={() => setChosen([])}
+            onDeleted={
+              canDelete
+                ? (deleted) => {
+                    leaveOut(deleted);
+                    setChosen((chosen) => chosen.filter((one) => !deleted.includes(one)));
+                    if (deleted.some((one) => one.run_id === runId && one.name === name)) goTo("pictures");
+                  }
+                : undefined
+            }
+          />
+        )}
         <Problem error={error} />
-        {before !== undefined && after !== undefined && <Compare before={before} after={after} />}
+        {isComparing && chosen.length === 2 && (
+          <Compare key={`${keyOf(before!)} ${keyOf(after!)}`} before={before!} after={after!} />
+        )}
         {pictures === undefined ? (
           <p class="waiting">Loading pictures …</p>
-        ) : pictures.length === 0 && cursor === null ? (
-          <Empty title="No pictures yet.">
-            <p>Each picture that a run saves appears here.</p>
-          </Empty>
+        ) : pictures.length === 0 && !hasOlder ? (
+          <Nothing filter={filter} />
         ) : (
           <ul class="gallery" aria-label="Pictures">
             {pictures.map((picture) => (
-              <li key={keyOf(picture)}>
-                <a href={addressOf("pictures", picture.run_id, picture.name)}>
-                  <img src={picture.url} alt={`${picture.name} of run ${shortId(picture.run_id)}`} loading="lazy" />
-                </a>
-                <button
-                  type="button"
-                  aria-pressed={isPaired(picture)}
-                  aria-label={`Compare ${picture.name} of run ${shortId(picture.run_id)}`}
-                  onClick={() => toggle(picture)}
-                >
-                  Compare
-                </button>
-              </li>
+              <Tile
+                key={keyOf(picture)}
+                picture={picture}
+                isChosen={keys.has(keyOf(picture))}
+                isOpen={picture.run_id === runId && picture.name === name}
+                onToggle={() => toggle(picture)}
+              />
             ))}
           </ul>
         )}
-        {cursor !== null && <Older onSeen={loadOlder} />}
+        {hasOlder && <Older onSeen={loadOlder} />}
       </div>
-      {isOpen && <PictureDrawer key={`${runId}/${name}`} runId={runId} name={name} onClose={() => goTo("pictures")} />}
+      {isOpen && (
+        <PictureDrawer
+          key={`${runId}/${name}`}
+          runId={runId}
+          name={name}
+          title={pictures?.[at]?.title}
+          previous={at > 0 ? pictures?.[at - 1] : undefined}
+          next={at < 0 ? undefined : pictures?.[at + 1]}
+          onClose={() => goTo("pictures")}
+        />
+      )}
     </div>
   );
+}
+
+function Tile({
+  picture,
+  isChosen,
+  isOpen,
+  onToggle,
+}: {
+  picture: Picture;
+  isChosen: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+}) {
+  const { run_id, name, title, url, created_at } = picture;
+  const words = title || `${name} of run ${shortId(run_id)}`;
+  return (
+    <li class={isChosen ? "chosen" : undefined}>
+      <a href={addressOf("pictures", run_id, name)} aria-current={isOpen ? "true" : undefined}>
+        <img src={url} alt="" loading="lazy" />
+        <span class="caption">{words}</span>
+        <span class="hint">{ago(created_at, Date.now())}</span>
+      </a>
+      <input type="checkbox" checked={isChosen} aria-label={`Select ${words}`} onChange={onToggle} />
+    </li>
+  );
+}
+
+function Nothing({ filter: { words, model, from, to } }: { filter: PictureFilter }) {
+  if (`${words}${model}${from}${to}` !== "") {
+    return (
+      <Empty title="No picture matches.">
+        <p>Choose other words, another model or other days.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No pictures yet.">
+      <p>Each picture that a run saves appears here.</p>
+    </Empty>
+  );
+}
+
+/** Names of the models that pictures have been seen of, and of the filter's own. */
+function useModels(pictures: readonly Picture[], { model }: PictureFilter): readonly string[] {
+  const seen = useRef(new Set<string>());
+  for (const picture of pictures) for (const name of picture.models) seen.current.add(name);
+  if (model !== "") seen.current.add(model);
+  return [...seen.current].sort();
 }
 
 /** Button for older pictures, which presses itself when it is scrolled into view. */
@@ -118,14 +159,4 @@ function Older({ onSeen }: { onSeen: () => void }) {
       Older pictures
     </button>
   );
-}
-
-const keyOf = ({ run_id, name }: Picture) => `${run_id}/${name}`;
-
-/** One list after the other, each picture once; a known address stays, so that the browser keeps its picture. */
-function merged(first: readonly Picture[], then: readonly Picture[]): readonly Picture[] {
-  const known = new Map(then.map((picture) => [keyOf(picture), picture]));
-  const front = first.map((picture) => known.get(keyOf(picture)) ?? picture);
-  const keys = new Set(front.map(keyOf));
-  return [...front, ...then.filter((picture) => !keys.has(keyOf(picture)))];
 }

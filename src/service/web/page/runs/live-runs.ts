@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../api/client.ts";
 import { Refusal } from "../api/client.ts";
 import type { Run, RunDetail, RunPage, RunState } from "../api/types.ts";
@@ -11,6 +11,8 @@ const NEWEST = 60;
 const OLDER = 200;
 /** Most runs whose progress is asked for at once. */
 const MOST_DETAILS = 8;
+/** Runs that a search lists before older ones are looked through: more than a window holds. */
+const ENOUGH = 30;
 
 /** The runs of the service as they are now. */
 export interface LiveRuns {
@@ -20,12 +22,14 @@ export interface LiveRuns {
   readonly error?: Error;
   /** Loads older runs, unless it does already or there are none. */
   loadOlder(): void;
+  /** Takes what another view has learnt of a run. */
+  note(run: RunDetail): void;
 }
 
-/** Runs of a state and a session, all where these are undefined, refreshed while they are shown. */
-export function useLiveRuns(state: RunState | undefined, sessionKey: string | undefined): LiveRuns {
+/** Runs of a state, all where it is undefined, that hold the words; refreshed while they are shown. */
+export function useLiveRuns(state: RunState | undefined, words: string): LiveRuns {
   const client = useService();
-  const filter = new URLSearchParams({ ...(state && { state }), ...(sessionKey && { session_key: sessionKey }) });
+  const filter = new URLSearchParams({ ...(state && { state }), ...(words && { search: words }) });
   const query = filter.toString();
   const [list, setList] = useState<RunList>(NO_RUNS);
   const [details, setDetails] = useState<ReadonlyMap<string, RunDetail>>(new Map());
@@ -45,7 +49,7 @@ export function useLiveRuns(state: RunState | undefined, sessionKey: string | un
 
   const poll = async (signal: AbortSignal) => {
     try {
-      const page = await client.get<RunPage>(`api/runs?limit=${NEWEST}&${query}`, signal);
+      const page = await client.get<RunPage>(`api/page/runs?limit=${NEWEST}&${query}`, signal);
       change(query, withNewest(current.current.list, page));
       const found = await detailsOf(client, current.current.list, signal);
       setDetails(found);
@@ -65,7 +69,7 @@ export function useLiveRuns(state: RunState | undefined, sessionKey: string | un
     if (isLoading.current || typeof list.cursor !== "string") return;
     isLoading.current = true;
     try {
-      const path = `api/runs?limit=${OLDER}&cursor=${encodeURIComponent(list.cursor)}&${query}`;
+      const path = `api/page/runs?limit=${OLDER}&cursor=${encodeURIComponent(list.cursor)}&${query}`;
       const page = await client.get<RunPage>(path);
       change(query, withOlder(current.current.list, page));
     } catch {
@@ -74,7 +78,15 @@ export function useLiveRuns(state: RunState | undefined, sessionKey: string | un
       isLoading.current = false;
     }
   };
-  return { list, details, error, loadOlder: () => void loadOlder() };
+  useEffect(() => {
+    if (list.runs.length < ENOUGH) void loadOlder();
+  }, [list]);
+  const note = (run: RunDetail) => {
+    const own = new Map([[run.run_id, run]]);
+    change(query, withChanged(current.current.list, own));
+    setDetails((details) => new Map([...details, ...own]));
+  };
+  return { list, details, error, loadOlder: () => void loadOlder(), note };
 }
 
 async function detailsOf(client: Client, { runs }: RunList, signal: AbortSignal): Promise<Map<string, RunDetail>> {

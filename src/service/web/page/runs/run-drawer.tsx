@@ -1,32 +1,38 @@
 import { useState } from "preact/hooks";
-import type { RunDetail } from "../api/types.ts";
+import type { ListedRun, RunDetail, RunStart } from "../api/types.ts";
 import { batchOf } from "../batch/plan.ts";
 import { Drawer } from "../parts/drawer.tsx";
 import { Problem } from "../parts/notice.tsx";
-import { addressOf } from "../parts/route.ts";
+import { addressOf, goTo } from "../parts/route.ts";
 import { Scroller } from "../parts/scroller.tsx";
 import { useLoaded, usePolling, useService } from "../parts/service.ts";
-import { STATE_WORDS, shortId } from "../parts/words.ts";
+import { STATE_WORDS, titleOf } from "../parts/words.ts";
 import { NodeTimes } from "./node-times.tsx";
 import { type Story, useStory } from "./run-events.ts";
+import { laterOf } from "./run-list.ts";
 
 const POLL_MS = 1000;
 /** Characters of an event's data that are shown. */
 const MOST_CHARACTERS = 2000;
 
-/** One run: its progress, pictures, times and events. */
+/** One run: its progress, pictures, what it was started with, times and events. */
 export function RunDrawer({
   id,
+  listed,
+  onRun,
   onClose,
-  onStarted,
 }: {
   id: string;
+  /** The run as the list beside knows it. */
+  listed: ListedRun | undefined;
+  /** Receives each look at the run: list and drawer agree. */
+  onRun: (run: RunDetail) => void;
   onClose: () => void;
-  onStarted: (id: string) => void;
 }) {
   const client = useService();
   const { story, error: storyError } = useStory(id);
-  const [run, setRun] = useState<RunDetail>();
+  const started = useLoaded<RunStart>(`api/page/run?run_id=${id}`);
+  const [own, setOwn] = useState<RunDetail>();
   const [error, setError] = useState<Error>();
   const act = async (work: () => Promise<void>) => {
     try {
@@ -36,15 +42,18 @@ export function RunDrawer({
       setError(problem as Error);
     }
   };
-  const isDone = run?.done === true;
+  const show = (next: RunDetail) => {
+    setOwn(next);
+    onRun(next);
+  };
+  const run: RunDetail | undefined = own && { ...own, ...laterOf(own, listed ?? own) };
+  const isDone = own?.done === true;
   // an ended run changes no more
   const refresh = async (signal: AbortSignal) => {
-    if (!isDone) setRun(await client.get<RunDetail>(`api/runs/${id}`, signal));
+    if (!isDone) show(await client.get<RunDetail>(`api/runs/${id}`, signal));
   };
-  usePolling(refresh, POLL_MS, [client, id, isDone]);
-  const cancel = () => act(async () => setRun(await client.post<RunDetail>(`api/runs/${id}/cancel`)));
-  const again = () =>
-    act(async () => onStarted((await client.post<{ run_id: string }>(`api/runs/${id}/again`)).run_id));
+  usePolling(refresh, POLL_MS, [client, id, isDone, story.hasEnded]);
+  const cancel = () => act(async () => show(await client.post<RunDetail>(`api/runs/${id}/cancel`)));
   const actions = (
     <>
       {run !== undefined && !run.done && (
@@ -53,20 +62,25 @@ export function RunDrawer({
         </button>
       )}
       {run?.done && (
-        <button type="button" class="primary" onClick={again}>
+        <button type="button" class="primary" onClick={() => goTo("runs", "again", id)}>
           Run again
         </button>
       )}
     </>
   );
   return (
-    <Drawer title={`Run ${shortId(id)}`} actions={actions} onClose={onClose}>
+    <Drawer
+      title={titleOf({ run_id: id, title: started.value?.title ?? listed?.title })}
+      actions={actions}
+      onClose={onClose}
+    >
       <Problem error={error ?? storyError} />
       {run !== undefined && <RunState run={run} story={story} />}
       {run?.status === "running" && story.preview !== undefined && (
         <img class="preview" src={story.preview.url} alt={story.preview.words} />
       )}
-      <Pictures id={id} names={story.pictures} />
+      <Pictures id={id} names={run?.done ? present(story.pictures, run) : story.pictures} />
+      <StartedWith values={started.value?.values ?? []} />
       <NodeTimes nodes={story.nodes} />
       {run !== undefined && <Facts run={run} />}
       <Events story={story} />
@@ -90,6 +104,14 @@ function RunState({ run, story }: { run: RunDetail; story: Story }) {
   );
 }
 
+/** Names of the pictures that have not been deleted since. */
+function present(names: readonly string[], { files, file_count }: RunDetail): readonly string[] {
+  // the first thousand alone are listed
+  if (file_count > files.length) return names;
+  const there = new Set(files.map(({ name }) => name));
+  return names.filter((name) => there.has(name));
+}
+
 function Pictures({ id, names }: { id: string; names: readonly string[] }) {
   const address = useLoaded<{ query: string }>(names.length > 0 ? `api/page/address?run_id=${id}` : undefined);
   if (names.length === 0 || address.value === undefined) return null;
@@ -108,6 +130,24 @@ function Pictures({ id, names }: { id: string; names: readonly string[] }) {
         </li>
       ))}
     </ul>
+  );
+}
+
+/** The values that the run was started with. */
+function StartedWith({ values }: Pick<RunStart, "values">) {
+  if (values.length === 0) return null;
+  return (
+    <section aria-labelledby="started-with">
+      <h3 id="started-with">Started with</h3>
+      <dl class="facts">
+        {values.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { followRun } from "../api/follow.ts";
+import { followRun, isLast } from "../api/follow.ts";
 import type { Progress, RunEvent } from "../api/types.ts";
 import { useService } from "../parts/service.ts";
 
@@ -24,9 +24,11 @@ export interface Story {
   readonly pictures: readonly string[];
   /** Finished nodes, of all. */
   readonly done?: { readonly done: number; readonly nodes: number };
+  /** Whether its last event has arrived. */
+  readonly hasEnded: boolean;
 }
 
-const START: Story = { events: [], nodes: [], pictures: [] };
+const START: Story = { events: [], nodes: [], pictures: [], hasEnded: false };
 
 /** Follows a run while it is shown, from its first event. */
 export function useStory(runId: string): { readonly story: Story; readonly error?: Error } {
@@ -88,7 +90,7 @@ function tell(story: Story, event: RunEvent): Story {
     case "image":
       return { ...story, events, pictures: [...story.pictures, fileName(data)] };
     default:
-      return { ...story, events };
+      return { ...story, events, hasEnded: isLast(event) };
   }
 }
 

@@ -1,25 +1,27 @@
-import { useEffect, useState } from "preact/hooks";
-import { type Run, type RunDetail, type RunState, STATES } from "../api/types.ts";
+import { useState } from "preact/hooks";
+import { type ListedRun, type RunDetail, type RunState, STATES } from "../api/types.ts";
 import { Empty, Problem } from "../parts/notice.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
+import { SearchBox, useSettled } from "../parts/search-box.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
-import { ago, duration, STATE_WORDS, shortId } from "../parts/words.ts";
+import { ago, duration, STATE_WORDS, shortId, titleOf } from "../parts/words.ts";
 import { useLiveRuns } from "./live-runs.ts";
 import { NewRun } from "./new-run.tsx";
 import { QueueBar } from "./queue-bar.tsx";
+import { RunAgain } from "./run-again.tsx";
 import { RunDrawer } from "./run-drawer.tsx";
 
 const ROW_HEIGHT = 60;
-/** Stands in an address where the id of a run does otherwise. */
+/** Stand in an address where the id of a run does otherwise. */
 const NEW = "new";
+const AGAIN = "again";
 
 /** All runs, live, and the one that is selected. */
 export function RunsView({ selected: [selected, ...rest] }: { selected: readonly string[] }) {
   const [state, setState] = useState<RunState>();
-  const [session, setSession] = useState("");
-  const { list, details, error, loadOlder } = useLiveRuns(state, useSettled(session.trim()) || undefined);
-  const hasFilter = state !== undefined || session !== "";
-  const open = (id: string) => goTo("runs", id);
+  const [words, setWords] = useState("");
+  const { list, details, error, loadOlder, note } = useLiveRuns(state, useSettled(words.trim()));
+  const hasFilter = state !== undefined || words !== "";
   const close = () => goTo("runs");
   return (
     <div class={selected !== undefined ? "view has-drawer" : "view"}>
@@ -40,15 +42,7 @@ export function RunsView({ selected: [selected, ...rest] }: { selected: readonly
               ))}
             </select>
           </label>
-          <label class="grow">
-            <span class="hidden">Session</span>
-            <input
-              type="search"
-              placeholder="Session, whole key"
-              value={session}
-              onInput={({ currentTarget }) => setSession(currentTarget.value)}
-            />
-          </label>
+          <SearchBox label="Search runs" hint="Prompt, session, tag, model or seed" words={words} onWords={setWords} />
           <a class="button primary" href={addressOf("runs", NEW)}>
             New run
           </a>
@@ -64,11 +58,11 @@ export function RunsView({ selected: [selected, ...rest] }: { selected: readonly
             row={(run) => <RunRow run={run} detail={details.get(run.run_id)} isSelected={run.run_id === selected} />}
             onNearEnd={loadOlder}
           />
-        ) : list.cursor === undefined ? (
-          <p class="waiting">Loading runs …</p>
+        ) : list.cursor !== null ? (
+          <p class="waiting">{list.cursor === undefined ? "Loading runs …" : "Looking through older runs …"}</p>
         ) : hasFilter ? (
           <Empty title="No run matches.">
-            <p>Choose another state, or type the whole key of a session.</p>
+            <p>Choose another state, or fewer words.</p>
           </Empty>
         ) : (
           <Empty title="No runs yet.">
@@ -77,9 +71,19 @@ export function RunsView({ selected: [selected, ...rest] }: { selected: readonly
         )}
       </div>
       {selected === NEW ? (
-        <NewRun key={rest.join("/")} graphName={rest[0]} first={readValues(rest[1])} onStarted={open} onClose={close} />
+        <NewRun key={rest.join("/")} graphName={rest[0]} first={readValues(rest[1])} onClose={close} />
+      ) : selected === AGAIN ? (
+        <RunAgain key={rest[0]} id={rest[0] ?? ""} onClose={() => goTo("runs", rest[0] ?? "")} />
       ) : (
-        selected !== undefined && <RunDrawer key={selected} id={selected} onClose={close} onStarted={open} />
+        selected !== undefined && (
+          <RunDrawer
+            key={selected}
+            id={selected}
+            listed={list.runs.find(({ run_id }) => run_id === selected)}
+            onRun={note}
+            onClose={close}
+          />
+        )
       )}
     </div>
   );
@@ -95,11 +99,12 @@ function readValues(json: string | undefined): Readonly<Record<string, string>> 
   }
 }
 
-function RunRow({ run, detail, isSelected }: { run: Run; detail: RunDetail | undefined; isSelected: boolean }) {
+function RunRow({ run, detail, isSelected }: { run: ListedRun; detail: RunDetail | undefined; isSelected: boolean }) {
   const now = Date.now();
   const progress = detail?.progress;
   const facts = [
     STATE_WORDS[run.status],
+    run.name ?? undefined,
     run.priority ? `priority ${run.priority}` : undefined,
     detail?.queue_position == null ? undefined : `number ${detail.queue_position} in the queue`,
     ago(run.created_at, now),
@@ -111,23 +116,12 @@ function RunRow({ run, detail, isSelected }: { run: Run; detail: RunDetail | und
   return (
     <a class="row" href={addressOf("runs", run.run_id)} aria-current={isSelected ? "true" : undefined}>
       <span class={`dot ${run.status}`} aria-hidden="true" />
-      <span class="row-title">
-        {run.name ?? run.session_key} <code>{shortId(run.run_id)}</code>
-      </span>
+      <span class="row-picture">{run.thumbnail !== null && <img src={run.thumbnail} alt="" loading="lazy" />}</span>
+      <span class="row-title">{titleOf(run)}</span>
       <span class="row-facts">{facts.filter((fact) => fact !== undefined).join(" · ")}</span>
       {run.status === "running" && (
         <progress aria-label={`Progress of run ${shortId(run.run_id)}`} max={progress?.max} value={progress?.value} />
       )}
     </a>
   );
-}
-
-/** A text once it has not changed for a moment: the service is not asked for each letter. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 300);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }

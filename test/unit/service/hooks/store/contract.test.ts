@@ -513,6 +513,27 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal((await store.getFile("r1", "fox.png"))?.path, "/out/2.png");
   });
 
+  it("forgets a file of an ended run, and counts it no more", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const files = ["a.png", "b.png"].map((name) => ({ name, path: `/out/${name}`, contentType: null }));
+    await store.append("r1", { ...NOTHING, files }, KEEP);
+    assert.equal(await store.removeFile("r1", "a.png"), false, "it runs");
+    await store.endRun("r1", ending(), NOTHING, KEEP);
+    assert.equal(await store.removeFile("r1", "a.png"), true);
+    assert.deepEqual(
+      [
+        await store.removeFile("r1", "a.png"),
+        await store.removeFile("r1", "toString"),
+        await store.removeFile("?", "b.png"),
+      ],
+      [false, false, false],
+    );
+    assert.equal(await store.getFile("r1", "a.png"), null);
+    const status = await store.getStatus("r1", 10);
+    assert.deepEqual([status?.files, status?.fileCount], [[files[1]], 1]);
+  });
+
   it("returns unfinished runs after a restart, in order", async () => {
     let store = kind.create();
     for (const id of ["r1", "r2", "r3", "r4"]) await store.createRun(newRun(id));

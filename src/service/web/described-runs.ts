@@ -1,0 +1,128 @@
+import { LatentkitError } from "../../base/errors.js";
+import { type Graph, parseGraph } from "../../graph/parse.js";
+import { HookError } from "../hooks/hook-error.js";
+import type { HookContext } from "../hooks/http/context.js";
+import type { RunFilter, RunStatus, RunSummary } from "../hooks/run.js";
+import { isPicture } from "./picture-address.js";
+import { factsOf, MOST_GRAPH, type RunFacts } from "./run-facts.js";
+
+/** Runs whose facts are kept, and graphs that many of them share. */
+const MOST_RUNS = 2000;
+const MOST_GRAPHS = 8;
+/** Runs that one request looks through. */
+const MOST_SCANNED = 600;
+const PAGE = 100;
+const NOTHING: RunFacts = { title: "", values: [], models: [], searched: "" };
+
+/** Conditions of a list. */
+export interface Scan extends Pick<RunFilter, "state" | "tag"> {
+  readonly cursor: string | undefined;
+  /** Runs that are found, at most. */
+  readonly limit: number;
+  readonly matches: (run: RunSummary, facts: RunFacts) => boolean;
+  /** Stops where nobody waits for the result any more. */
+  readonly isGone: () => boolean;
+}
+
+export interface Scanned {
+  readonly runs: readonly { readonly run: RunSummary; readonly facts: RunFacts }[];
+  readonly nextCursor: string | null;
+  /** Numbers of the newest run that was looked at, and of the oldest; 0 for all there are. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Runs with their facts, read off message and graph. These never change, so they are kept for the newest readers. */
+export class DescribedRuns {
+  readonly #context: Pick<HookContext, "runs" | "turns">;
+  readonly #facts = new Map<string, RunFacts>();
+  readonly #graphs = new Map<string, Graph | undefined>();
+  readonly #pictures = new Map<string, string | undefined>();
+
+  constructor(context: Pick<HookContext, "runs" | "turns">) {
+    this.#context = context;
+  }
+
+  /** Facts of a run; none where it has been removed. */
+  async factsOf(id: string): Promise<RunFacts> {
+    const known = this.#facts.get(id);
+    if (known !== undefined) return known;
+    // each has a turn of its own: a list of them holds up nothing
+    await this.#context.turns.next();
+    const run = await unlessRemoved(this.#context.runs.get(id));
+    if (run === undefined) return NOTHING;
+    const facts = factsOf(run, run.graph === null ? undefined : this.#graphOf(run.graph.text));
+    keep(this.#facts, id, facts, MOST_RUNS);
+    return facts;
+  }
+
+  /** Name of the first picture of an ended run. */
+  async firstPictureOf({ id, finishedAt }: RunSummary): Promise<string | undefined> {
+    if (finishedAt === null) return undefined;
+    if (!this.#pictures.has(id)) {
+      const name = (await this.statusOf(id))?.files.find(isPicture)?.name;
+      keep(this.#pictures, id, name, MOST_RUNS);
+    }
+    return this.#pictures.get(id);
+  }
+
+  /** Reads the pictures of a run again when they are asked for next. */
+  forgetPictures(id: string): void {
+    this.#pictures.delete(id);
+  }
+
+  /** State of a run; undefined where it has been removed. */
+  statusOf(id: string): Promise<RunStatus | undefined> {
+    return unlessRemoved(this.#context.runs.status(id));
+  }
+
+  /** Runs that match, newest first, among 600 at most; the cursor goes on behind them. */
+  async scan({ cursor, limit, matches, isGone, ...filter }: Scan): Promise<Scanned> {
+    const found: { run: RunSummary; facts: RunFacts }[] = [];
+    let at = cursor;
+    let from = 0;
+    for (let count = 0; ; ) {
+      const page = await this.#context.runs.list({ cursor: at, limit: PAGE, ...filter });
+      for (const run of page.runs) {
+        from ||= run.seq;
+        count += 1;
+        const facts = await this.factsOf(run.id);
+        if (matches(run, facts)) found.push({ run, facts });
+        if (found.length === limit) return { runs: found, nextCursor: String(run.seq), from, to: run.seq };
+      }
+      if (page.nextCursor === null) return { runs: found, nextCursor: null, from, to: 0 };
+      at = page.nextCursor;
+      if (count >= MOST_SCANNED || isGone()) return { runs: found, nextCursor: at, from, to: Number(at) };
+    }
+  }
+
+  #graphOf(text: string): Graph | undefined {
+    if (text.length > MOST_GRAPH) return undefined;
+    if (!this.#graphs.has(text)) keep(this.#graphs, text, parsed(text), MOST_GRAPHS);
+    return this.#graphs.get(text);
+  }
+}
+
+/** Adds an entry to a map, and removes the one that was added first where there are too many. */
+function keep<T>(map: Map<string, T>, key: string, value: T, most: number): void {
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value!);
+}
+
+function parsed(text: string): Graph | undefined {
+  try {
+    return parseGraph(text);
+  } catch (error) {
+    if (error instanceof LatentkitError) return undefined;
+    throw error;
+  }
+}
+
+async function unlessRemoved<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof HookError && error.kind === "run_not_found") return undefined;
+    throw error;
+  }
+}
