@@ -8,15 +8,15 @@ import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { readGraph } from "../render/source.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair, wholeNumber } from "./command.js";
-import { graphLoadsModels, hostLine, modelsIn, modelsOf, openHost } from "./host.js";
+import { graphLoadsModels, hostLine, modelsIn, modelsOf, networkDeviceOf, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
 /** Options of a run of one graph that the command line holds. */
 export async function renderOptions(args: Arguments, terminal: Terminal) {
-  const { folders, isQuiet, ...options } = commonOptions(args, terminal);
+  const { models, isQuiet, ...options } = commonOptions(args, terminal);
   const tell = args.flag("quiet") ? () => {} : terminal.err;
   const set = drawSeeds(args.positionals[0]!, options.set, options.classAliases, tell);
-  return { ...options, set, host: await openHost(folders, terminal, isQuiet) };
+  return { ...options, set, host: await openHost(models, terminal, isQuiet) };
 }
 
 /** Values of --set with seeds in place of "random", which are told. */
@@ -39,8 +39,8 @@ function drawSeeds(
 
 /** Options of a batch that the command line holds, but for its items. */
 export function batchRenderOptions(args: Arguments, terminal: Terminal) {
-  const { folders, isQuiet, ...options } = commonOptions(args, terminal);
-  return { ...options, ...modelsIn(folders, terminal, isQuiet) };
+  const { models, isQuiet, ...options } = commonOptions(args, terminal);
+  return { ...options, ...modelsIn(models, terminal, isQuiet) };
 }
 
 function commonOptions(args: Arguments, terminal: Terminal) {
@@ -51,6 +51,7 @@ function commonOptions(args: Arguments, terminal: Terminal) {
       device: deviceOf(args),
       allow_network: networkOf(args),
       models: modelsOf(args),
+      models_device: networkDeviceOf(args),
     },
     env: terminal.env,
   });
@@ -59,7 +60,7 @@ function commonOptions(args: Arguments, terminal: Terminal) {
   const folders = isShared ? [] : config.models;
   if (!isQuiet && !isShared && graphLoadsModels(args.positionals[0]!)) terminal.err(hostLine(folders.length > 0));
   return {
-    folders,
+    models: { folders, device: config.models_device },
     isQuiet,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
     targets: idList(args.value("targets")),

@@ -40,8 +40,8 @@ interface OpenAgent {
 }
 
 /** Opens the models of a configuration; undefined where it names none, and where this process renders nothing. */
-export const openModels = ({ models, render }: Config): ModelThread | undefined =>
-  models.length === 0 || !render ? undefined : new ModelThread({ folders: models });
+export const openModels = ({ models, models_device: device, render }: Config): ModelThread | undefined =>
+  models.length === 0 || !render ? undefined : new ModelThread({ folders: models, device });
 
 /** Opens the agent of a run, with the models that it renders with. */
 export async function openAgent(config: Config, models?: ModelThread): Promise<OpenAgent> {

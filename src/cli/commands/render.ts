@@ -9,7 +9,7 @@ import { batchHelp, batchOptions, isBatch } from "../batch/batch-options.js";
 import type { CreateStoreRunners } from "../batch/render-batch.js";
 import type { Arguments, Command } from "../command.js";
 import { eventLine, refusedLine, resultLine } from "../event-json.js";
-import { hostHelp, hostOptions } from "../host.js";
+import { hostHelp, networkHelp, networkOptions } from "../host.js";
 import { createProgress } from "../progress.js";
 import { renderOptions, shortest } from "../render-options.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
@@ -27,6 +27,7 @@ export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
     "  --out DIR          folder for the files (./out)",
     "  --input DIR        folder of the input images (input beside the graph, else ./input)",
     ...hostHelp,
+    networkHelp,
     "  --config FILE      configuration, YAML or JSON",
     "  --device DEVICE    device for tensors: auto, cpu or cuda:N (auto)",
     "  --format TYPE      format of the pictures: png, webp, jpeg or avif (png)",
@@ -49,7 +50,7 @@ export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
     targets: { type: "string" },
     out: { type: "string" },
     input: { type: "string" },
-    ...hostOptions,
+    ...networkOptions,
     config: { type: "string" },
     device: { type: "string" },
     format: { type: "string" },

@@ -1,7 +1,7 @@
 import { printJsonPretty } from "../../io/json/print.js";
 import { exactSchema } from "../../render/schema/graph-schema.js";
 import { type Command, pair } from "../command.js";
-import { hostOptions, openHost } from "../host.js";
+import { hostOptions, modelsNamed, openHost } from "../host.js";
 import { harmless } from "../terminal.js";
 
 export const schemaCommand: Command = {
@@ -24,7 +24,7 @@ export const schemaCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const schema = exactSchema(args.positionals[0]!, {
-      host: await openHost(args.values("models"), terminal),
+      host: await openHost(modelsNamed(args), terminal),
       inputDir: args.value("input"),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       named: args.flag("named"),

@@ -11,7 +11,7 @@ import { renderOutputs } from "../../render/snapshot/outputs.js";
 import { removeSnapshot } from "../../render/snapshot/snapshot-files.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, type Command, pair, wholeNumber } from "../command.js";
-import { hostOptions, openHost } from "../host.js";
+import { modelsNamed, networkOptions, openHost } from "../host.js";
 import { deviceOf, shortest } from "../render-options.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
@@ -46,6 +46,8 @@ export const testCommand: Command = {
     "  --tolerance N    accept pixels that are up to N of 255 off (0)",
     "  --input DIR      folder of the input images (input beside the graph, else ./input)",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
+    "  --models-device DEVICE",
+    "                   where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json           print one JSON object a graph",
@@ -59,7 +61,7 @@ export const testCommand: Command = {
     set: { type: "string", multiple: true },
     tolerance: { type: "string" },
     input: { type: "string" },
-    ...hostOptions,
+    ...networkOptions,
     device: { type: "string" },
     alias: { type: "string", multiple: true },
     json: { type: "boolean" },
@@ -144,7 +146,7 @@ async function createTest(
   const write = args.flag("update") ? "all" : isCi ? "none" : "missing";
   const options = {
     inputDir: args.value("input"),
-    host: await openHost(args.values("models"), terminal, args.flag("json")),
+    host: await openHost(modelsNamed(args), terminal, args.flag("json")),
     device: deviceOf(args),
     classAliases,
     signal,

@@ -4,7 +4,7 @@ import { isOwnPage } from "../../render/contact-sheet/own-pages.js";
 import { type Verdict, type VerifyOptions, verifyImage } from "../../render/verify/verify.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { type Arguments, type Command, pair } from "../command.js";
-import { hostOptions, openHost } from "../host.js";
+import { modelsNamed, networkOptions, openHost } from "../host.js";
 import { namesMany, picturePaths } from "../picture-paths.js";
 import { readImage } from "../read-image.js";
 import { deviceOf } from "../render-options.js";
@@ -20,6 +20,8 @@ export const verifyCommand: Command = {
   help: [
     "  --input DIR       folder of the input images (./input)",
     "  --models DIR      ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
+    "  --models-device DEVICE",
+    "                    where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
     "  --device DEVICE   device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline         accepted, without effect: verify never uses the network",
     "  --alias OLD=NEW   run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
@@ -33,7 +35,7 @@ export const verifyCommand: Command = {
   ],
   options: {
     input: { type: "string" },
-    ...hostOptions,
+    ...networkOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
     alias: { type: "string", multiple: true },
@@ -45,7 +47,7 @@ export const verifyCommand: Command = {
     chooseDevice(device);
     const options: VerifyOptions = {
       inputDir: args.value("input"),
-      host: await openHost(args.values("models"), terminal),
+      host: await openHost(modelsNamed(args), terminal),
       device,
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,

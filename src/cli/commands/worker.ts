@@ -3,7 +3,7 @@ import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
 import type { Command } from "../command.js";
-import { hostOptions, modelsOf } from "../host.js";
+import { modelsOf, networkDeviceOf, networkOptions } from "../host.js";
 import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import { type Stoppable, untilStopped } from "../until-stopped.js";
@@ -24,6 +24,8 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     "  --port N         port for /health, /ready and /metrics, 0 to 65535; absent: the worker listens nowhere",
     "  --host ADDRESS   address of that port (127.0.0.1)",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
+    "  --models-device DEVICE",
+    "                   where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
     "  --json           print one event a line on stdout: working, stopped",
@@ -38,7 +40,7 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     concurrency: { type: "string" },
     port: { type: "string" },
     host: { type: "string" },
-    ...hostOptions,
+    ...networkOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
     json: { type: "boolean" },
@@ -57,6 +59,7 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
         device: deviceOf(args),
         allow_network: networkOf(args),
         models: modelsOf(args),
+        models_device: networkDeviceOf(args),
       },
       env: terminal.env,
     });

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { ERROR_CODES } from "../../base/errors.js";
 import { lazy, loadZod } from "../../base/lazy-packages.js";
+import { NETWORK_DEVICES } from "../../host/checkpoint/runtime/session-options.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { allowedOrigins } from "./allowed-origins.js";
@@ -251,6 +252,12 @@ export const configSchema = lazy(() => {
       .default([])
       .describe(
         "ComfyUI's `models` folder with people's own checkpoints, several, or files `extra_model_paths.yaml`. Empty: the preview host.",
+      ),
+    models_device: z
+      .enum(NETWORK_DEVICES, { error: `expected ${NETWORK_DEVICES.join(", ")}` })
+      .default("cpu")
+      .describe(
+        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes rightly here, or one by its name.",
       ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),

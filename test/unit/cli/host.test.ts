@@ -43,6 +43,28 @@ describe("latentkit with --models", () => {
     assert.match(missing.stdout, /tiny-sd1\.safetensors/);
   });
 
+  it("runs the networks where --models-device or models_device says, and nowhere else", async () => {
+    const graph = graphWith("tiny-sd1.safetensors");
+    const config = join(folder(), "latentkit.yaml");
+    writeFileSync(config, `models: [${JSON.stringify(tinyModels())}]\nmodels_device: dml\n`);
+    const own = ["--models", tinyModels(), "--models-device"];
+    for (const args of [
+      [...own, "dml"],
+      ["--config", config],
+      [...own, "dml", "--seeds", "1..1"],
+    ]) {
+      const { code, stderr } = await latentkit(["render", graph, "--out", join(folder(), "out"), ...small, ...args]);
+      assert.notEqual(code, 0);
+      // DirectML is of Windows
+      assert.match(stderr, /Provider dml: /);
+    }
+    const cpu = await latentkit(["render", graph, "--out", folder(), ...small, "--config", config, ...own, "cpu"]);
+    assert.equal(cpu.code, 0, cpu.stderr);
+    const unknown = await latentkit(["render", graph, ...own, "gpu"]);
+    assert.equal(unknown.code, 2);
+    assert.match(unknown.stderr, /--models-device: expected auto, cpu, .*webgpu, received "gpu"\./);
+  });
+
   it("says which host renders without it, and refuses a folder that does not exist", async () => {
     const graph = graphWith("preview-sd15.safetensors");
     const preview = await latentkit(["render", graph, "--out", folder(), ...small]);

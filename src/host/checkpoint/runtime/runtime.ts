@@ -2,7 +2,7 @@ import { FUNCTION, type OptionRules } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { Place } from "./call-queue.js";
 import type { SessionPorts } from "./protocol.js";
-import { type Plan, PROVIDERS, type Provider } from "./session-options.js";
+import { NETWORK_DEVICES, type NetworkDevice, type Plan, type Provider } from "./session-options.js";
 import type { Feed, LoadedSession, SessionSource } from "./sessions.js";
 
 /** Options of `createRuntime`. */
@@ -12,7 +12,7 @@ export interface RuntimeOptions {
   /** Bytes of memory for weights; by default as much as is free. */
   memory?: number;
   /** Where networks run: "cpu" (the default), another provider, or "auto" for the first one that computes rightly here. */
-  device?: Provider | "auto";
+  device?: NetworkDevice;
   /** Way to hold weights; by default chosen for each network. */
   plan?: Plan;
   /** Called when a network begins to load, has been loaded, and has been released. */
@@ -32,7 +32,7 @@ export const RUNTIME_RULES: OptionRules<RuntimeOptions> = {
     (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_THREADS,
   ],
   memory: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
-  device: [`auto, ${PROVIDERS.join(", ")}`, (value) => value === "auto" || PROVIDERS.includes(value as Provider)],
+  device: [NETWORK_DEVICES.join(", "), (value) => NETWORK_DEVICES.includes(value as NetworkDevice)],
   plan: ["stream or fold", (value) => value === "stream" || value === "fold"],
   onLoad: FUNCTION,
 };

@@ -5,6 +5,9 @@ export type Plan = "stream" | "fold";
 export const PROVIDERS = ["cpu", "cuda", "dml", "coreml", "webgpu"] as const;
 
 export type Provider = (typeof PROVIDERS)[number];
+/** Choices of where networks run; "auto": the first provider that computes rightly here. */
+export const NETWORK_DEVICES = ["auto", ...PROVIDERS] as const;
+export type NetworkDevice = (typeof NETWORK_DEVICES)[number];
 
 /** Options of a session, as onnxruntime-node takes them. */
 export interface SessionOptions {
