@@ -104,7 +104,7 @@ function RunRow({ run, detail, isSelected }: { run: ListedRun; detail: RunDetail
   const progress = detail?.progress;
   const facts = [
     STATE_WORDS[run.status],
-    run.name ?? undefined,
+    run.name === null || run.name === run.title ? undefined : run.name,
     run.priority ? `priority ${run.priority}` : undefined,
     detail?.queue_position == null ? undefined : `number ${detail.queue_position} in the queue`,
     ago(run.created_at, now),
