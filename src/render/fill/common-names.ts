@@ -19,6 +19,8 @@ const NUMBERS: Readonly<Record<string, readonly string[]>> = {
   height: ["height", "empty_latent_height"],
 };
 const NUMBER_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT"]);
+/** Far more than any graph has. */
+const MAX_LINKS = 1_000_000;
 /** Inputs of encoders that hold a text. */
 const TEXTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"];
 /** Inputs of nodes that pass a text on. */
@@ -64,30 +66,31 @@ function numbers(graph: Graph, names: readonly string[], definitionOf: Definitio
 const isNumeric = (value: unknown): boolean =>
   typeof value === "number" || typeof value === "bigint" || value instanceof NumberLiteral;
 
-/** Texts that a side is encoded from, each once. */
+/** Texts that a side is encoded from, each once; where none is, those of inputs that have its name. */
 function texts(graph: Graph, side: keyof typeof SIDES, definitionOf: DefinitionOf): NamedInput[] {
-  const found = new Map<string, NamedInput>();
-  const add = (input: NamedInput) => found.set(idOf(input), input);
+  const encoded = new Map<string, NamedInput>();
+  const own: NamedInput[] = [];
+  const links: unknown[] = [];
   for (const nodeId of Object.keys(graph)) {
     const inputs = inputsOf(graph, nodeId) ?? {};
     const declared = definitionOf(classOf(graph, nodeId))?.inputs ?? {};
     const isText = (input: string) => Object.hasOwn(declared, input) && declared[input]!.type === "STRING";
-    for (const input of OWN_TEXTS[side]) if (typeof inputs[input] === "string") add({ nodeId, input });
+    for (const input of OWN_TEXTS[side]) if (typeof inputs[input] === "string") own.push({ nodeId, input });
     for (const input of SIDES[side]) {
-      const isOwn = typeof inputs[input] === "string" || isText(input);
-      const found = isOwn ? textAt(graph, nodeId, input) : encodedFrom(graph, inputs[input], definitionOf);
-      for (const text of found) add(text);
+      if (typeof inputs[input] !== "string" && !isText(input)) links.push(inputs[input]);
+      else for (const text of textAt(graph, nodeId, input)) encoded.set(idOf(text), text);
     }
   }
-  return [...found.values()];
+  for (const text of encodedFrom(graph, links, definitionOf)) encoded.set(idOf(text), text);
+  return encoded.size > 0 ? [...encoded.values()] : own;
 }
 
-/** Texts above a link of conditioning. */
-function encodedFrom(graph: Graph, link: unknown, definitionOf: DefinitionOf): NamedInput[] {
+/** Texts above links of conditioning. */
+function encodedFrom(graph: Graph, links: readonly unknown[], definitionOf: DefinitionOf): NamedInput[] {
   const found: NamedInput[] = [];
   const seen = new Set<string>();
-  const queue = [link];
-  for (let next = 0; next < queue.length; next++) {
+  const queue = [...links];
+  for (let next = 0; next < queue.length && queue.length < MAX_LINKS; next++) {
     const at = queue[next];
     if (!isLink(at) || seen.has(`${at[0]} ${at[1]}`)) continue;
     seen.add(`${at[0]} ${at[1]}`);
@@ -100,7 +103,7 @@ function encodedFrom(graph: Graph, link: unknown, definitionOf: DefinitionOf): N
     const { positive, negative } = inputs;
     // a node with both sides returns them in this order
     if (isLink(positive) && isLink(negative)) queue.push(Number(slot) === 1 ? negative : positive);
-    else queue.push(...conditioningOf(inputs, definitionOf(classOf(graph, nodeId))?.inputs));
+    else for (const link of conditioningOf(inputs, definitionOf(classOf(graph, nodeId))?.inputs)) queue.push(link);
   }
   return found;
 }

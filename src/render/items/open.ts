@@ -32,7 +32,7 @@ export async function openItems(path: string, keys: GraphKeys, extra?: ExtraKeys
 const OBJECT_START = /^(?:\ufeff)?\s*\{/;
 const BLANK = /^(?:\ufeff)?\s*$/;
 /** Blanks before the first item. */
-const MAX_BLANK_BYTES = 1 << 16;
+const MAX_BLANK_BYTES = 1 << 12;
 
 /**
  * Opens items that a stream brings, `name` in messages: JSON lines where its first character is "{", CSV otherwise. Reads

@@ -205,7 +205,8 @@ describe("batch", () => {
     const events = await run([{ width: 16 }, {}], { set: { height: 24, width: 32 }, name: "{width}x{height}" }, what);
     assert.deepEqual(end(events), ["success", 2, 0, 0]);
     assert.deepEqual(filesIn(out()), ["16x24_00001_.png", "32x24_00002_.png"]);
-    assert.deepEqual(only(events, "item-done").map(({ values }) => Object.keys(values))[0], ["1.width"]);
+    const first = only(events, "item-done").find(({ index }) => index === 0)!;
+    assert.deepEqual(first.values, { "1.width": 16 });
     const both = await run([{ width: 16, "1.width": 8 }], {}, what);
     assert.match(
       only(both, "item-failed")[0]!.error.message,

@@ -66,6 +66,13 @@ describe("common names of inputs", () => {
     ]);
   });
 
+  it("tell apart encoders whose input is called prompt, and take such an input where nothing is encoded", () => {
+    const edit = (prompt: string) => ({ class_type: "TextEncodeQwenImageEdit", inputs: { clip: ["1", 1], prompt } });
+    assert.deepEqual(meant(textToImage({ "2": edit("a"), "3": edit("b") })).slice(0, 2), ["2.prompt", "3.prompt"]);
+    const remote: Nodes = { "7": { class_type: "Their Service", inputs: { prompt: "x", negative_prompt: "y" } } };
+    assert.deepEqual(meant(remote).slice(0, 2), ["7.prompt", "7.negative_prompt"]);
+  });
+
   it("mean nothing where several inputs have the name, which the refusal lists", () => {
     const sampler = textToImage()["5"]!;
     const graph = textToImage({
