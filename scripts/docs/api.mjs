@@ -72,7 +72,7 @@ function readTask(name, values, options) {
     const rows = listed.split(", ").map((helper) => [code(helper), takeOut(values, helper, file).comment]);
     return `### ${title}\n\n${table([["Name", "Meaning"], ...rows])}\n\n${example}`;
   });
-  const title = /^# (.+)$/m.exec(head)[1];
+  const title = /^# (.+)$/m.exec(head)?.[1] ?? name;
   return { title, names, text: [head.trim(), ...texts].join("\n\n") };
 }
 

@@ -103,7 +103,10 @@ describe("metrics and openapi.json", () => {
     const off = await startService({ config: { hooks_token: undefined, metrics: "token" } });
     assert.equal((await fetch(`${off.url}/metrics`)).status, 503);
     const unknown = { config: { metrics: "closed" as never } };
-    await assert.rejects(startService(unknown), /^LatentkitError: createHookService: "metrics": expected "open", "token" or "none", received "closed"\.$/);
+    await assert.rejects(
+      startService(unknown),
+      /^LatentkitError: createHookService: "metrics": expected "open", "token" or "none", received "closed"\.$/,
+    );
   });
 
   it("are in the document as configured", async () => {

@@ -170,7 +170,11 @@ describe("POST /hooks/group", () => {
     ["an item that is no object", { items: [{ message }, 5] }, "items.1: expected a JSON object"],
     ["an item without a message", { items: [{ message }, {}] }, "items.1: message: is required"],
     ["a key of an item", { items: [{ message, idempotencyKey: "k" }] }, /^items\.0: idempotencyKey: expected none/],
-    ["a session", { items: [{ message, sessionKey: "hook:y" }] }, /^items\.0: sessionKey override is disabled: "sessionKey" needs /],
+    [
+      "a session",
+      { items: [{ message, sessionKey: "hook:y" }] },
+      /^items\.0: sessionKey override is disabled: "sessionKey" needs /,
+    ],
     ["a graph", { items: [{ message }, { message, graph: "g" }] }, /^items\.1: graph: expected none/],
     [
       "a deadline before the delay",
