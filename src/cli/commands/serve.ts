@@ -134,7 +134,7 @@ const OPENERS: { readonly [Platform in NodeJS.Platform]?: readonly [program: str
   win32: ["cmd", "/c", "start", '""'],
 };
 
-// decision 370
+// decision 346
 /** Opens the page in the user's browser, with the token of this start; says what to do if no program opens it. */
 function openPage(url: string, token: string | undefined, { env }: Terminal, print: (text: string) => void): void {
   const [program, ...args] = OPENERS[process.platform] ?? ["xdg-open"];

@@ -253,7 +253,7 @@ export class BatchRun {
     this.emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
-  // decision 350
+  // decision 341
   /** Cuts the batch as `drain` does: its other items would fail alike, and the journal has those that are cut. */
   private lose(error: LatentkitError): void {
     this.lost ??= error;

@@ -23,7 +23,7 @@ export interface ItemCheck {
 /** Stands for the seeds that are not drawn yet. */
 const ANY_SEED = { batch: "", position: 0 };
 
-// decision 354
+// decision 345
 /**
  * Checks items with the nodes and the host of this thread, but for the values where others render: in threads with a setup
  * module, or elsewhere (`isElsewhere`).

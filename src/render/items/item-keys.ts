@@ -29,7 +29,7 @@ export interface ItemKeys {
 /** Keys may differ from line to line. */
 const MAX_CACHED = 1000;
 
-// decision 352
+// decision 343
 export function createItemKeys(keys: GraphKeys, { named = new Set(), extraColumns = false }: ExtraKeys = {}): ItemKeys {
   const cached = new Map<string, KeyRole>();
   const find = (key: string): KeyRole | UnknownKey => {

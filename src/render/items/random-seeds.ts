@@ -35,7 +35,7 @@ export interface SeedDraw {
   seedsOf(values: ItemValues, by: DrawnFor): ItemValues;
 }
 
-// decision 353
+// decision 344
 /**
  * Draws the seeds of a batch's items. They follow from the id of the batch and from what tells the item from others, so that
  * the same items have the same seeds when the batch goes on.

@@ -65,7 +65,7 @@ export function pictureRoutes(context: HookContext, described: DescribedRuns, de
     { name: "page_address", paths: ["/api/page/address"], access: "token", handlers: { GET: address } },
   ];
   if (deletesIn === undefined) return routes;
-  // decision 374
+  // decision 350
   return [
     ...routes,
     { name: "page_picture", paths: ["/api/page/picture"], access: "token", handlers: { DELETE: remove } },

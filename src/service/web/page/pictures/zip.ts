@@ -14,7 +14,7 @@ const END = 0x06054b50;
 const FLAGS = 0x0800;
 const VERSION = 20;
 
-// decision 373
+// decision 349
 /** A ZIP archive of files as they are: pictures are compressed already. Rejects with a sentence beyond 1 GiB. */
 export async function zipOf(files: AsyncIterable<ZipFile>): Promise<Blob> {
   const parts: BlobPart[] = [];
