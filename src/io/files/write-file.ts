@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { constants, promises } from "node:fs";
+import { constants, fdatasync, fsync, promises } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { LatentkitError } from "../../base/errors.js";
-import { syncFile } from "./sync.js";
 
 /** Methods of an open file that writing uses. */
 export interface OpenFile {
@@ -20,6 +20,14 @@ export interface Disk {
   rename(from: string, to: string): Promise<void>;
   rm(path: string, options: { force: boolean }): Promise<void>;
 }
+
+// by descriptors: the files of Yarn's Plug'n'Play cannot sync themselves
+const [syncAll, syncContent] = [promisify(fsync), promisify(fdatasync)];
+
+/** Resolves once a file is on the disk. */
+export const syncFile = ({ fd }: { readonly fd: number }): Promise<void> => syncAll(fd);
+/** As `syncFile`, without times that reading does not need. */
+export const syncData = ({ fd }: { readonly fd: number }): Promise<void> => syncContent(fd);
 
 /** The disk by Node's promises. */
 export const freeDisk: Disk = {

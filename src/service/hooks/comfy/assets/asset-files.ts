@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import type { IHasher } from "hash-wasm";
 import { loadHashWasm } from "../../../../base/lazy-packages.js";
-import { syncFile } from "../../../../io/files/sync.js";
+import { syncFile } from "../../../../io/files/write-file.js";
 import { blobPath } from "../../../asset-references.js";
 import { refusal } from "../refusals.js";
 import { inStorage } from "./storage.js";
