@@ -29,11 +29,11 @@ describe("page: graph", () => {
     await enterToken(page);
     const picture = readFileSync(join(root, "docs/first-light/2-noise_00001_.png"));
     await drop(page, "noise.png", "image/png", picture);
-    await page.getByText("20 nodes").waitFor();
+    await page.getByText("26 nodes").waitFor();
     await page.getByText("channels.web.comfy_api").waitFor();
     assert.equal(await page.getByRole("button", { name: "Run" }).count(), 0);
-    assert.equal(await page.locator("g.node").count(), 20);
-    assert.ok((await page.locator(".wire").count()) > 20);
+    assert.equal(await page.locator("g.node").count(), 26);
+    assert.ok((await page.locator(".wire").count()) > 26);
     await page.getByText("Host", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Larger" }).click();
     await checkAccess(page);

@@ -20,12 +20,12 @@ describe("page: pictures", () => {
     await page.getByRole("list", { name: "Pictures" }).getByRole("link").first().click();
     await page.getByText("512 × 512").waitFor();
     await page.getByText("preview (a stand-in for real models)").waitFor();
-    await page.getByText("Seed 3.seed", { exact: true }).first().waitFor();
+    await page.getByText("Seed 9.seed", { exact: true }).first().waitFor();
     await page
       .getByRole("cell", { name: /KSampler|SaveImage/ })
       .first()
       .waitFor();
-    await page.getByLabel("Node", { exact: true }).selectOption("2");
+    await page.getByLabel("Node", { exact: true }).selectOption("6");
     await page.locator(".node-facts").getByText("a quiet lake").waitFor();
     await checkAccess(page);
     await page.keyboard.press("Escape");

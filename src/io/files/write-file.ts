@@ -21,20 +21,22 @@ export interface Disk {
   rm(path: string, options: { force: boolean }): Promise<void>;
 }
 
-// by descriptors: the files of Yarn's Plug'n'Play cannot sync themselves
-const [syncAll, syncContent] = [promisify(fsync), promisify(fdatasync)];
+/** The files that Yarn's Plug'n'Play puts in the place of Node's cannot sync; Node's permission model allows nothing else. */
+const syncsByDescriptor = process.versions.pnp !== undefined;
 
 /** Resolves once a file is on the disk. */
-export const syncFile = ({ fd }: { readonly fd: number }): Promise<void> => syncAll(fd);
+export const syncFile = (file: promises.FileHandle): Promise<void> =>
+  syncsByDescriptor ? promisify(fsync)(file.fd) : file.sync();
 /** As `syncFile`, without times that reading does not need. */
-export const syncData = ({ fd }: { readonly fd: number }): Promise<void> => syncContent(fd);
+export const syncData = (file: promises.FileHandle): Promise<void> =>
+  syncsByDescriptor ? promisify(fdatasync)(file.fd) : file.datasync();
 
 /** The disk by Node's promises. */
 export const freeDisk: Disk = {
   ...promises,
   open: async (path, flags) => {
     const file = await promises.open(path, flags);
-    return Object.assign(file, { sync: () => syncFile(file) });
+    return syncsByDescriptor ? Object.assign(file, { sync: () => syncFile(file) }) : file;
   },
 };
 

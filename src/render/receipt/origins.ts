@@ -33,6 +33,8 @@ export type IsShown = (nodeId: string, input: string) => boolean;
 const PREPARED = Symbol("prepared");
 
 const SEEDS = ["seed", "noise_seed"];
+/** Class of nodes that do nothing but hold a whole number. */
+const NUMBER_HOLDER = "PrimitiveInt";
 const EMBEDDING = "embedding:";
 
 /**
@@ -70,9 +72,15 @@ export function createOrigins(
       for (const { source } of await followed(one.node)) queue.push(source);
     }
     const origins: Gathered = { seeds: {}, noise: {}, files: new Map(), modelFiles: [], texts: new Set() };
+    const heldBy = (id: string) => {
+      const { node, visible, inputs } = prepared.get(id) ?? {};
+      return node?.definition.key === NUMBER_HOLDER && Object.hasOwn(inputs!, "value")
+        ? visible!.values.value
+        : undefined;
+    };
     for (const id of graph.ids) {
       const one = prepared.get(id);
-      if (one !== undefined) add(one.visible, one.inputs, origins);
+      if (one !== undefined) add(one.visible, one.inputs, origins, heldBy);
     }
     const { seeds, noise, files, modelFiles, texts } = origins;
     return { seeds, noise, files, models: { files: modelFiles, texts: [...texts] } };
@@ -83,9 +91,12 @@ function add(
   { id, definition, values }: PreparedNode,
   inputs: Readonly<Record<string, unknown>>,
   origins: Gathered,
+  heldBy: (id: string) => unknown,
 ): void {
   for (const input of SEEDS) {
-    const digits = Object.hasOwn(inputs, input) ? digitsOf(values[input]) : undefined;
+    if (!Object.hasOwn(inputs, input)) continue;
+    const given = inputs[input];
+    const digits = digitsOf(Array.isArray(given) ? heldBy(String(given[0])) : values[input]);
     if (digits !== undefined) origins.seeds[`${id}.${input}`] = digits;
   }
   const stream = definition.noiseStream?.(values);

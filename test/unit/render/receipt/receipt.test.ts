@@ -179,10 +179,12 @@ describe("receipts", () => {
     assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
   });
 
-  it("keep the digits of a seed as text, and leave out linked ones", async () => {
+  it("keep the digits of a seed as text, and of linked ones those of a number", async () => {
     assert.equal((await receipts(noisyLake("00012")))[0]!.seeds["3.seed"], "00012");
     const linked = { ...noisyLake(["7", 0]), "7": node("ext if", { any: 1, if: 5, else: 6 }) };
     assert.deepEqual((await receipts(linked))[0]!.seeds, { "4.seed": "7" });
+    const held = { ...noisyLake(["7", 0]), "7": node("PrimitiveInt", { value: 5 }) };
+    assert.deepEqual((await receipts(held))[0]!.seeds, { "3.seed": "5", "4.seed": "7" });
   });
 
   it("know classes by other names, and a host by its own", async () => {

@@ -116,7 +116,7 @@ describe("web routes", () => {
     const own = (await form(id)).body;
     assert.deepEqual(
       [own.parameters.map(({ key }) => key), own.values, own.text],
-      [["message"], { message: "a quiet lake" }, null],
+      [["message", "seed", "steps", "width", "height"], { message: "a quiet lake" }, null],
     );
     const graph = readFileSync(join(root, "examples/text-to-image.json"), "utf8");
     const job = await json<{ id: string }>(`${url}/api/v2/jobs?tag=x0%20a&tag=batch%201&tag=batch%201`, {
@@ -220,7 +220,7 @@ describe("web routes", () => {
       );
     const picture = await inspect(new Uint8Array(readFileSync(join(root, "docs/first-light/2-noise_00001_.png"))));
     assert.equal(picture.body.format, "png");
-    assert.equal(picture.body.graph!.nodes.length, 20);
+    assert.equal(picture.body.graph!.nodes.length, 26);
     assert.ok(picture.body.receipt !== null);
     const graph = await inspect(readFileSync(join(root, "examples/hook.json"), "utf8"));
     assert.equal(graph.body.format, "json");

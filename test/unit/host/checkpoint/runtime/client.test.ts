@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { Tensor } from "latentkit";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
 import type { OwnRuntime as Runtime, RuntimeOptions } from "#src/host/checkpoint/runtime/runtime.js";
+import { nativeFile } from "#src/native/load.js";
 import { mainThreadMs } from "../../../../helpers/cpu-time.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { root, temporaryFolder } from "../../../../helpers/folders.js";
@@ -287,7 +288,8 @@ describe("createRuntime", () => {
     cpSync(join(root, "package.json"), join(folder(), "package.json"));
     const { text } = await program(
       folder(),
-      `await run(plusOne).catch(({ code, message }) => console.log(code, message));`,
+      `process.env.LATENTKIT_NATIVE = ${JSON.stringify(nativeFile())};
+      await run(plusOne).catch(({ code, message }) => console.log(code, message));`,
       folder(),
     );
     assert.match(text, /^runtime\.missing .*npm install onnxruntime-node/);
