@@ -10,7 +10,7 @@ const graph = join(root, "examples/first-light.json");
 const args = ["render", graph, "--targets", "11,18,19,20", ...process.argv.slice(2)];
 const done = spawnSync(process.execPath, [join(root, "bin/latentkit.mjs"), ...args], { stdio: "inherit" });
 if (done.status === 0) {
-  const next = 'npx latentkit render examples/text-to-image.json --set 2.text="a yellow moon over a purple sea"';
+  const next = 'npx latentkit render examples/text-to-image.json --set prompt="a yellow moon over a purple sea"';
   process.stderr.write(`Next: ${next}\n`);
 }
 process.exit(done.status ?? 1);
