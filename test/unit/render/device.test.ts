@@ -246,7 +246,7 @@ describe("--device @long", () => {
         [],
         { LATENTKIT_DEVICE: "gpu" },
         3,
-        /^latentkit: Environment variable LATENTKIT_DEVICE: expected auto, cpu or cuda:N\.\n$/,
+        /^latentkit: Environment variable LATENTKIT_DEVICE: expected auto, cpu or cuda:N, received "gpu"\.\n$/,
       ],
       [["--seeds", "0..1", "--device", "cuda:7"], {}, 1, /^latentkit: Device cuda:7 cannot be used/m],
     ];

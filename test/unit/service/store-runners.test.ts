@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
@@ -72,7 +72,16 @@ describe("latentkit render --store", () => {
     const store = await newDatabase();
     await work(store);
     await work(store);
-    const args = [NOISE, "--sweep", "3.steps=10,x,20,30", "--seeds", "1..4", "--name", "{prefix}-{3.seed}-{number}"];
+    // what an item has wrong shows only where its node runs
+    const reads = { "8": { class_type: "LoadImage", inputs: { image: "{{file}}" } } };
+    const shows = { "9": { class_type: "PreviewAny", inputs: { source: ["8", 0] } } };
+    write("noise.json", { ...JSON.parse(readFileSync(NOISE, "utf8")), ...reads, ...shows });
+    mkdirSync(join(folder(), "input"));
+    const whole = readFileSync(join(root, "examples/input/dawn.png"));
+    for (const name of ["a", "b", "c"]) writeFileSync(join(folder(), "input", `${name}.png`), whole);
+    writeFileSync(join(folder(), "input/damaged.png"), whole.subarray(0, whole.length / 2));
+    const sweeps = ["--sweep", "file=a.png,damaged.png,b.png,c.png", "--seeds", "1..4"];
+    const args = ["noise.json", ...sweeps, "--name", "{prefix}-{3.seed}-{number}"];
     const ran = await spread(store, args);
     assert.equal(ran.code, 1, ran.stderr);
     assert.match(ran.stderr, /12 done, 4 failed/);
