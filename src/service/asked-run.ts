@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { unwrapGraph } from "../graph/unwrap-graph.js";
 import { parseJson, printJsonUnicode } from "../io/json/lossless.js";
 import type { Job } from "../render/job.js";
@@ -40,6 +41,8 @@ export async function postedRun(
   message: string,
   { assetsDir, extraPnginfo }: { assetsDir: string } & Pick<Job, "extraPnginfo">,
 ): Promise<AskedRun> {
+  // its store has just read it: other requests have their turn before a long one is parsed
+  await nextTurn();
   let text = graph;
   // the nodes that are wanted, and the files at hand, are those of the agent's graphs
   const job: Job = { targets: undefined, files: undefined };

@@ -63,6 +63,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     const graph = { name: null, text: printJsonUnicode(completed) };
     // a front end has no models, and cannot tell which of their names are right
     if (context.rendersHere) await validate(parts.graphs, completed, graph.text);
+    await nextTurn();
     const sessionKey = `${webhookUrl === undefined ? "comfy:" : prefixOf(webhookUrl)}${context.newId()}`;
     const started = await runs.start({
       ...{ origin: "comfy", message: "", sessionKey, graph, tags, traceparent: traceparentOf(req) },

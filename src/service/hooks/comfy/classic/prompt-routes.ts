@@ -45,6 +45,7 @@ export function promptRoutes(
     await nextTurn();
     const id = promptId ?? context.newId();
     const graphText = printJsonUnicode(resolved);
+    await nextTurn();
     const own = { id, isOwnId: promptId !== undefined, graphText, outputs, tokenId, traceparent: traceparentOf(req) };
     const { number } = await prompts.start({ ...request, ...own });
     void publisher.follow(id, request.clientId, res);
