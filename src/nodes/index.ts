@@ -15,8 +15,8 @@ import { showAnythingLazy } from "./ext/show-anything-lazy.js";
 import { showSpentTime } from "./ext/show-spent-time.js";
 import { createRegistry, type Registry } from "./registry.js";
 
-/** All nodes of the package: one import and one entry for each. */
-const allNodes = Object.freeze([
+/** Nodes of old workflows: one import and one entry for each. */
+const extNodes = [
   ifNode,
   poseEditor,
   imageToMask,
@@ -31,10 +31,9 @@ const allNodes = Object.freeze([
   pipeLoader,
   pipeOut,
   pipeEdit,
-  ...coreNodes,
-] as const);
+] as const;
 
-export type BuiltInNode = (typeof allNodes)[number];
+export type BuiltInNode = (typeof extNodes)[number] | (typeof coreNodes)[number];
 
 /** Every node of the package. */
-export const registry: Registry<BuiltInNode> = createRegistry(allNodes);
+export const registry: Registry<BuiltInNode> = createRegistry([...extNodes, ...coreNodes]);

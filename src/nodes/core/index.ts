@@ -22,8 +22,35 @@ import { textNodes } from "./text/index.js";
 import { vaeNodes } from "./vae/index.js";
 import { valueNodes } from "./values/index.js";
 
+/** By the names of the groups: declarations would repeat the types of all inputs otherwise. */
+type CoreNodes = readonly [
+  ...typeof loaderNodes,
+  ...typeof clipLoaderNodes,
+  ...typeof adapterNodes,
+  ...typeof textNodes,
+  ...typeof conditioningNodes,
+  ...typeof controlNodes,
+  ...typeof emptyLatentNodes,
+  ...typeof latentNodes,
+  ...typeof latentBatchNodes,
+  ...typeof maskNodes,
+  ...typeof imageNodes,
+  ...typeof imageFilterNodes,
+  ...typeof fileNodes,
+  ...typeof vaeNodes,
+  ...typeof samplingNodes,
+  ...typeof schedulerNodes,
+  ...typeof sigmaNodes,
+  ...typeof samplerNodes,
+  ...typeof guiderNodes,
+  ...typeof modelSamplingNodes,
+  ...typeof guidanceNodes,
+  ...typeof modelNodes,
+  ...typeof valueNodes,
+];
+
 /** ComfyUI's nodes. */
-export const coreNodes = [
+export const coreNodes: CoreNodes = [
   ...loaderNodes,
   ...clipLoaderNodes,
   ...adapterNodes,
@@ -47,4 +74,4 @@ export const coreNodes = [
   ...guidanceNodes,
   ...modelNodes,
   ...valueNodes,
-] as const;
+];
