@@ -7,6 +7,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { BuildError, buildNative } from "./native-build.mjs";
 import { root, SetupError, setup } from "./setup.mjs";
+import { runSteps } from "./steps.mjs";
 
 const FORMAT = "scripts/check-format.mjs";
 /** The set-up's own build, whose objects of the core the C++ tests share. */
@@ -25,15 +26,7 @@ const STEPS = {
   "C++ tests": testNative,
 };
 
-const failed = Object.entries(STEPS).flatMap(([name, run]) => {
-  const started = performance.now();
-  process.stderr.write(`\n== ${name}\n`);
-  const isGood = run();
-  process.stderr.write(`${isGood ? "passed" : "FAILED"}, ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
-  return isGood ? [] : [name];
-});
-process.stderr.write(failed.length === 0 ? "\nAll checks passed.\n" : `\nFailed: ${failed.join(", ")}.\n`);
-process.exit(failed.length === 0 ? 0 : 1);
+runSteps(STEPS);
 
 function compile() {
   return succeeds(() => setup({ tests: true }), SetupError);

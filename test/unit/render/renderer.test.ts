@@ -215,14 +215,18 @@ describe("createRenderer", () => {
       last = now;
     };
     const timer = setInterval(look, 1);
+    const before = process.cpuUsage();
     const { status } = await renderer.render({ graph });
     const inMemory = await renderer.render({ graph, output: "memory" });
+    const { user, system } = process.cpuUsage(before);
     clearInterval(timer);
     look();
     assert.equal(status, "success");
     const { width } = await decodePng(readFileSync(join(folder(), filesIn(folder())[0]!)));
     assert.equal(width, 4096);
     assert.equal((await decodePng(inMemory.files[0]!.bytes!)).width, 4096);
-    assert.ok(longest < 10, `${longest} ms`);
+    // a blur, an encoding or a copy of the pixels as numbers on this thread is more than a fiftieth of all work
+    const all = (user + system) / 1000;
+    assert.ok(longest < all / 50, `${longest} ms of ${all} ms`);
   });
 });

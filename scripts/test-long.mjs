@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// npm run test:long: what takes too long for each change. Every step runs, whatever the others did.
+import { spawnSync } from "node:child_process";
+import { root } from "./setup.mjs";
+import { runSteps } from "./steps.mjs";
+
+/** @param {string[]} args */
+const node = (...args) => {
+  return () => spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status === 0;
+};
+
+runSteps({
+  "tests that take long": node("scripts/test.mjs", "--long"),
+  sanitizers: node("scripts/sanitize.mjs"),
+  "CUDA library": node("scripts/check-cuda.mjs"),
+  "packed tarball": node("scripts/check-pack.mjs"),
+  "newest long-term Node": node("scripts/check-nodes.mjs", "--quick", "24"),
+  "docs/adding.md": node("scripts/check-adding.mjs", "--sample", "A node", "An operation"),
+  "soak: batch": node("scripts/soak-batch.mjs", "200", "6"),
+  "soak: photos": node("scripts/soak-photos.mjs", "400", "4"),
+  "soak: hooks": node("scripts/soak-hooks.mjs", "--times", "12"),
+  "soak: cluster": node("scripts/soak-cluster.mjs", "--times", "8", "--database", "1"),
+  "soak: runtime": node("scripts/soak-runtime.mjs", "20"),
+});
