@@ -203,6 +203,7 @@
       "target_name": "latentkit_core",
       "type": "static_library",
       "sources": [
+        "native/core/adapters/adapters.cpp",
         "native/core/deflate/block.cpp",
         "native/core/deflate/cost.cpp",
         "native/core/deflate/huffman.cpp",

@@ -84,6 +84,32 @@ engine_status engine_submit(void (*work)(void *data), void *data);
 void *engine_scratch_take(size_t bytes);
 void engine_scratch_give(void *memory); /* NULL is allowed */
 
+/* ---- graphics adapters ------------------------------------------------------------------------------------- */
+
+#define ENGINE_ADAPTERS_MAX 32
+
+/* What WebGPU prefers stands first. */
+typedef enum {
+  ENGINE_ADAPTER_DISCRETE,
+  ENGINE_ADAPTER_INTEGRATED,
+  ENGINE_ADAPTER_VIRTUAL,
+  ENGINE_ADAPTER_CPU,
+  ENGINE_ADAPTER_OTHER,
+} engine_adapter_type;
+
+typedef struct {
+  char name[256];   /* UTF-8, as is driver */
+  char driver[513]; /* name and version; the version's number alone where the driver has no text for them */
+  uint32_t vendor_id, device_id; /* of PCI */
+  engine_adapter_type type;
+  int32_t has_float16; /* shaders compute with float16 and have it in storage buffers */
+} engine_adapter;
+
+/* Lists the adapters of Vulkan in the order of their types, and of a type in the loader's order. Returns how many; 0
+ * where no loader is installed, a call fails, or the system has no Vulkan (macOS). Runs code of every driver installed,
+ * whose fault can end the process. */
+size_t engine_adapters(engine_adapter out[ENGINE_ADAPTERS_MAX]);
+
 /* ---- noise: spec of PyTorch's generators ------------------------------------------------------------------- */
 
 /* MT19937 with the cached normal of the short path. Plain data: copy it to fork the stream. */

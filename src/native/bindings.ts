@@ -24,6 +24,11 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   trimHeap(): void;
   /** On Linux, has the system kill this process when its parent ends, even in the middle of a call. */
   dieWithParent(): void;
+  /**
+   * The graphics adapters that Vulkan lists, those first that WebGPU prefers for high performance. Empty without Vulkan, as
+   * on macOS. Call it in a child process alone: it runs code of every driver installed, whose fault ends the process.
+   */
+  graphicsAdapters(): GraphicsAdapter[];
 
   /** Bytes of a generator's state; the caller owns it. */
   readonly mtStateBytes: number;
@@ -219,6 +224,18 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /** The same operations on devices; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
+}
+
+export interface GraphicsAdapter {
+  name: string;
+  /** Vendor and device on the PCI bus; 0x10de is NVIDIA, 0x1002 AMD, 0x8086 Intel. */
+  vendorId: number;
+  deviceId: number;
+  type: "discrete" | "integrated" | "virtual" | "cpu" | "other";
+  /** Name and version, or the version as a plain number where the driver does not tell its name. */
+  driver: string;
+  /** Shaders compute with float16 and read and write it in buffers: WebGPU's shader-f16. */
+  hasFloat16: boolean;
 }
 
 export type ResizeMethod = "nearest-exact" | "bilinear" | "bicubic" | "area" | "bislerp" | "lanczos";

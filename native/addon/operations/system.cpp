@@ -45,10 +45,41 @@ Napi::Value DieWithParent(const Napi::CallbackInfo &info) {
   return info.Env().Undefined();
 }
 
+const char *TypeName(engine_adapter_type type) {
+  switch (type) {
+    case ENGINE_ADAPTER_DISCRETE: return "discrete";
+    case ENGINE_ADAPTER_INTEGRATED: return "integrated";
+    case ENGINE_ADAPTER_VIRTUAL: return "virtual";
+    case ENGINE_ADAPTER_CPU: return "cpu";
+    case ENGINE_ADAPTER_OTHER: break;
+  }
+  return "other";
+}
+
+Napi::Value GraphicsAdapters(const Napi::CallbackInfo &info) {
+  engine_adapter adapters[ENGINE_ADAPTERS_MAX];
+  const size_t count = engine_adapters(adapters);
+  Napi::Array list = Napi::Array::New(info.Env());
+  for (const engine_adapter *adapter = adapters; adapter != adapters + count; adapter++) {
+    Napi::Object entry = Napi::Object::New(info.Env());
+    entry.Set("name", adapter->name);
+    entry.Set("vendorId", adapter->vendor_id);
+    entry.Set("deviceId", adapter->device_id);
+    entry.Set("type", TypeName(adapter->type));
+    entry.Set("driver", adapter->driver);
+    entry.Set("hasFloat16", Napi::Boolean::New(info.Env(), adapter->has_float16 != 0));
+    list.Set(list.Length(), entry);
+  }
+  return list;
+}
+
 }  // namespace
 
 void ExportSystem(const Exports &exports) {
-  SetAll(exports.core, {{"lockFile", LockFile}, {"trimHeap", TrimHeap}, {"dieWithParent", DieWithParent}});
+  SetAll(exports.core, {{"lockFile", LockFile},
+                        {"trimHeap", TrimHeap},
+                        {"dieWithParent", DieWithParent},
+                        {"graphicsAdapters", GraphicsAdapters}});
 }
 
 }  // namespace latentkit

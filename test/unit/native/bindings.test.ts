@@ -38,6 +38,7 @@ const CORE: All<NativeBindings> = {
   lockFile: true,
   trimHeap: true,
   dieWithParent: true,
+  graphicsAdapters: true,
   mtStateBytes: true,
   mtSeed: true,
   mtNormals: true,
