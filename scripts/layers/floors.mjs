@@ -42,7 +42,7 @@ export const FLOORS = {
     "exported/",
     "model-loader host index",
   ],
-  "host/checkpoint/runtime": ["*", "remote/"],
+  "host/checkpoint/runtime": ["*", "devices/", "client", "remote/"],
   "host/checkpoint/weights": ["*", "lora/"],
   "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
   "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../base/errors.js";
 import { parseGraph } from "../graph/parse.js";
-import { NETWORK_DEVICES, type NetworkDevice } from "../host/checkpoint/runtime/session-options.js";
+import { MOST_MODELS_BYTES, NETWORK_DEVICES, type NetworkDevice } from "../host/checkpoint/runtime/session-options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/types.js";
 import type { BatchOptions } from "../render/batch/batch-options.js";
@@ -19,58 +19,92 @@ export const hostHelp: readonly string[] = [
 ];
 
 /** Line of `--help` of commands that run networks. */
-export const networkHelp = "  --models-device D  where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)";
+export const networkHelp: readonly string[] = [
+  "  --models-device D  where networks run: cpu, auto, cuda, dml, coreml or webgpu (a GPU that doctor found good, else cpu)",
+  "  --models-memory N  bytes of memory for their weights, such as 6GB",
+];
 
 /** Options of commands that list models. */
 export const hostOptions = { models: { type: "string", multiple: true } } as const;
 
 /** Options of commands that run networks. */
-export const networkOptions = { ...hostOptions, "models-device": { type: "string" } } as const;
+export const networkOptions = {
+  ...hostOptions,
+  "models-device": { type: "string" },
+  "models-memory": { type: "string" },
+} as const;
 
 /** Value of --models; undefined without it. */
 export const modelsOf = (args: Arguments): string[] | undefined =>
   args.has("models") ? [...args.values("models")] : undefined;
 
-/** Value of --models-device; undefined without it. */
-export function networkDeviceOf(args: Arguments): NetworkDevice | undefined {
-  const text = args.value("models-device");
+/** Values of --models, --models-device and --models-memory for a configuration; undefined for what is absent. */
+export const modelFlags = (args: Arguments) => ({
+  models: modelsOf(args),
+  models_device: deviceNamed("--models-device", args.value("models-device")),
+  models_memory: memoryOf(args.value("models-memory")),
+});
+
+function deviceNamed(source: string, text: string | undefined): NetworkDevice | undefined {
   if (text === undefined || NETWORK_DEVICES.includes(text as NetworkDevice)) return text as NetworkDevice | undefined;
   const expected = NETWORK_DEVICES.join(", ");
-  throw new LatentkitError("usage.invalid", `--models-device: expected ${expected}, received ${JSON.stringify(text)}.`);
+  throw new LatentkitError("usage.invalid", `${source}: expected ${expected}, received ${JSON.stringify(text)}.`);
+}
+
+const UNITS = { "": 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 } as const;
+
+function memoryOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, digits, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?) ?([KMG]i?B)?$/i.exec(text) ?? [];
+  const bytes = Math.round(Number(digits) * UNITS[unit.toUpperCase() as keyof typeof UNITS]);
+  if (bytes > 0 && bytes <= MOST_MODELS_BYTES) return bytes;
+  const message = `--models-memory: expected bytes, such as 6GB or 500MiB, received ${JSON.stringify(text)}.`;
+  throw new LatentkitError("usage.invalid", message);
 }
 
 /** Folders of models, and where their networks run. */
-export type Models = Required<Pick<ModelSettings, "device">> & { readonly folders: readonly string[] };
+export type Models = Pick<ModelSettings, "device" | "memory"> & { readonly folders: readonly string[] };
 
-/** The models that the command line names. */
-export const modelsNamed = (args: Arguments): Models => ({
-  folders: args.values("models"),
-  device: (args.has("models-device") && networkDeviceOf(args)) || "cpu",
-});
+/** The models that the command line of a command without a configuration names, with the variable for their device. */
+export function modelsNamed(args: Arguments, { env }: Pick<Terminal, "env">): Models {
+  const { models: folders = [], models_device, models_memory: memory } = modelFlags(args);
+  const variable = "LATENTKIT_MODELS_DEVICE";
+  return { folders, device: models_device ?? deviceNamed(variable, env[variable] || undefined), memory };
+}
 
 // decision 224
 /** The host of the models in these folders; undefined without any: then the preview host renders. */
 export async function openHost(
-  { folders, device }: Models,
+  { folders, device, memory }: Models,
   terminal: Terminal,
   isQuiet = false,
 ): Promise<Host | undefined> {
   if (folders.length === 0) return undefined;
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
-  return createCheckpointHost({ models: folders, device, onLoad: loadReport(terminal, isQuiet) });
+  return createCheckpointHost({ models: folders, device, memory, ...modelReports(terminal, isQuiet) });
 }
 
 /** Models for threads that render; none without a folder. */
-export const modelsIn = (models: Models, terminal: Terminal, isQuiet: boolean): BatchModels =>
-  models.folders.length === 0 ? {} : { models, onLoad: loadReport(terminal, isQuiet) };
+export const modelsIn = (
+  models: Models,
+  terminal: Terminal,
+  isQuiet: boolean,
+): ModelReports & Pick<BatchOptions, "models"> =>
+  models.folders.length === 0 ? {} : { models, ...modelReports(terminal, isQuiet) };
 
-type BatchModels = Pick<BatchOptions, "models" | "onLoad">;
+type ModelReports = Pick<BatchOptions, "onLoad" | "onDevice">;
 
-/** Prints a line for each network that begins to load. */
-function loadReport(terminal: Terminal, isQuiet: boolean): NonNullable<BatchOptions["onLoad"]> {
+/** Prints a line for the device of networks, and one for each network that begins to load; warnings even if quiet. */
+function modelReports(terminal: Terminal, isQuiet: boolean): ModelReports {
   // a bar may stand on the line
   const print = (text: string) => terminal.err(`${terminal.isTerminal ? EMPTY_LINE : ""}${harmless(text)}\n`);
-  return (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`));
+  return {
+    onLoad: (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`)),
+    onDevice: ({ provider, adapter, reason }) => {
+      if (reason !== undefined) print(`Warning: networks run on the CPU. ${reason}`);
+      else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"}, by ${provider}.`);
+    },
+  };
 }
 
 /** Whether a node of the graph loads a model; false where the graph cannot be read, which others say. */

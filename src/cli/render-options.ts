@@ -8,7 +8,7 @@ import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { readGraph } from "../render/source.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair, wholeNumber } from "./command.js";
-import { graphLoadsModels, hostLine, modelsIn, modelsOf, networkDeviceOf, openHost } from "./host.js";
+import { graphLoadsModels, hostLine, modelFlags, modelsIn, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
 /** Options of a run of one graph that the command line holds. */
@@ -50,8 +50,7 @@ function commonOptions(args: Arguments, terminal: Terminal) {
       output_dir: args.value("out"),
       device: deviceOf(args),
       allow_network: networkOf(args),
-      models: modelsOf(args),
-      models_device: networkDeviceOf(args),
+      ...modelFlags(args),
     },
     env: terminal.env,
   });
@@ -60,7 +59,7 @@ function commonOptions(args: Arguments, terminal: Terminal) {
   const folders = isShared ? [] : config.models;
   if (!isQuiet && !isShared && graphLoadsModels(args.positionals[0]!)) terminal.err(hostLine(folders.length > 0));
   return {
-    models: { folders, device: config.models_device },
+    models: { folders, device: config.models_device, memory: config.models_memory },
     isQuiet,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
     targets: idList(args.value("targets")),

@@ -258,6 +258,10 @@ export interface RuntimeRecord {
   readonly name: string;
   readonly version: string;
   readonly provider: string;
+  /** Name and driver of the GPU, where the system tells. */
+  readonly adapter?: string;
+  /** How attention was computed on a GPU: "fused" by one operator, or "plain", written out. */
+  readonly form?: string;
   readonly threads: number;
   /** Way in which the weights were held, by network: "UNet of anime.safetensors". */
   readonly plans: Readonly<Record<string, string>>;

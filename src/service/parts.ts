@@ -1,7 +1,9 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
 import { LatentkitError } from "../base/errors.js";
+import type { DeviceReport } from "../host/checkpoint/runtime/runtime.js";
 import type { Config } from "../render/config/config.js";
 import { ModelThread } from "../render/threads/model-thread.js";
 import type { Agent } from "./agent.js";
@@ -40,8 +42,15 @@ interface OpenAgent {
 }
 
 /** Opens the models of a configuration; undefined where it names none, and where this process renders nothing. */
-export const openModels = ({ models, models_device: device, render }: Config): ModelThread | undefined =>
-  models.length === 0 || !render ? undefined : new ModelThread({ folders: models, device });
+export function openModels(config: Config, logger: Logger): ModelThread | undefined {
+  const { models: folders, models_device: device, models_memory: memory, render } = config;
+  if (folders.length === 0 || !render) return undefined;
+  const onDevice = ({ reason, ...facts }: DeviceReport) =>
+    reason === undefined
+      ? logger.info({ device: facts }, "networks run on a GPU")
+      : logger.warn({}, `networks run on the CPU: ${reason}`);
+  return new ModelThread({ folders, device, memory }, { onDevice });
+}
 
 /** Opens the agent of a run, with the models that it renders with. */
 export async function openAgent(config: Config, models?: ModelThread): Promise<OpenAgent> {

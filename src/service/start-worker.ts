@@ -52,7 +52,7 @@ export async function startWorkerProcess(
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const models = openModels({ ...config, render: true });
+    const models = openModels({ ...config, render: true }, logger);
     closers.push(async () => models?.close());
     const agent = await openAgent(config, models);
     closers.push(agent.close);

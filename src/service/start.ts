@@ -76,7 +76,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const models = openModels(config);
+    const models = openModels(config, logger);
     closers.push(async () => models?.close());
     const agent = await openAgent(config, models);
     closers.push(agent.close);

@@ -4,7 +4,7 @@ import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
-import type { ProviderVerdict } from "../../host/checkpoint/runtime/providers.js";
+import type { JudgedProvider } from "../../host/checkpoint/runtime/devices/choice.js";
 import { printJson } from "../../io/json/print.js";
 import { nativeFile } from "../../native/load.js";
 import { currentDevice } from "../../tensor/device/choice.js";
@@ -12,9 +12,6 @@ import { type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
 import type { Arguments, Command } from "../command.js";
 import { hostHelp, hostOptions } from "../host.js";
-
-/** Time of one provider's trial. */
-const TRIAL_MS = 60_000;
 
 interface Finding {
   readonly name: string;
@@ -121,9 +118,9 @@ function selfTest(): Finding {
 /** The runtime of checkpoints, and its providers; not having it is fine, a CPU that computes wrongly is not. */
 async function onnxRuntime(): Promise<Finding[]> {
   const name = "ONNX Runtime";
-  const { tryProviders } = await import("../../host/checkpoint/runtime/providers.js");
+  const { tryProviders } = await import("../../host/checkpoint/runtime/devices/choice.js");
   try {
-    const { version, verdicts } = await tryProviders({ timeoutMs: TRIAL_MS });
+    const { version, verdicts } = await tryProviders();
     const providers = verdicts.map((verdict): Finding => {
       const { provider, isUsable } = verdict;
       return provider === "cpu"
@@ -138,10 +135,16 @@ async function onnxRuntime(): Promise<Finding[]> {
   }
 }
 
-function wordsOf(verdict: ProviderVerdict): string {
+function wordsOf(verdict: JudgedProvider): string {
   if (!verdict.isUsable) return `not used: ${verdict.reason}`;
-  const form = verdict.target.attention === "plain" ? ", with attention written out" : "";
-  return `computes as the CPU does${form}${verdict.isSlow ? ", but far slower: auto leaves it out" : ""}`;
+  const { adapter, target, speed } = verdict;
+  const facts = [
+    `attention ${target.attention === "fused" ? "as one operator" : "written out"}`,
+    target.halfTypes.length > 0 ? "16-bit floats: plan keep" : "no 16-bit floats: plan fold",
+    `${Number(speed.toPrecision(2))} times the speed of the CPU`,
+  ];
+  const use = speed < 1 ? "left out by auto" : "used from now on where no device is named";
+  return `${adapter === undefined ? "" : `${adapter}: `}computes as the CPU does; ${facts.join(", ")}; ${use}`;
 }
 
 /** Numbers of files in the folders of models. */

@@ -183,8 +183,10 @@ function receiptLines(receipt: Receipt, match: string): string {
   return `receipt:\n${rows.map(([name, value]) => `    ${name.padEnd(10)}${value}\n`).join("")}`;
 }
 
-function runtimeRows({ name, version, provider, threads, plans }: NonNullable<Receipt["runtime"]>): [string, string][] {
-  const machine = `${name} ${version} on ${provider}, ${threads} ${threads === 1 ? "thread" : "threads"}`;
+function runtimeRows(runtime: NonNullable<Receipt["runtime"]>): [string, string][] {
+  const { name, version, provider, adapter, form, threads, plans } = runtime;
+  const gpu = [adapter ?? [], form === undefined ? [] : `attention ${form}`].flat().map((fact) => `, ${fact}`);
+  const machine = `${name} ${version} on ${provider}${gpu.join("")}, ${threads} ${threads === 1 ? "thread" : "threads"}`;
   return [
     ["runtime", machine],
     ...Object.entries(plans).map(([network, plan]): [string, string] => ["plan", `${network}: ${plan}`]),

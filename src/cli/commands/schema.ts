@@ -24,7 +24,7 @@ export const schemaCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const schema = exactSchema(args.positionals[0]!, {
-      host: await openHost(modelsNamed(args), terminal),
+      host: await openHost(modelsNamed(args, terminal), terminal),
       inputDir: args.value("input"),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       named: args.flag("named"),

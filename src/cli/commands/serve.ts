@@ -5,7 +5,7 @@ import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
 import { type Arguments, type Command, pair } from "../command.js";
-import { modelsOf, networkDeviceOf, networkOptions } from "../host.js";
+import { modelFlags, networkOptions } from "../host.js";
 import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import { harmless, type Terminal } from "../terminal.js";
@@ -99,8 +99,7 @@ const loadServeConfig = (args: Arguments, { env }: Terminal): Config =>
       agent: args.has("graph") ? { graphs: Object.fromEntries(graphsOf(args)) } : undefined,
       device: deviceOf(args),
       allow_network: networkOf(args),
-      models: modelsOf(args),
-      models_device: networkDeviceOf(args),
+      ...modelFlags(args),
     },
     env,
   });

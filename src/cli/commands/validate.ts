@@ -39,7 +39,7 @@ export const validateCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
-    const verdict = verdictOf(path, args, await openHost(modelsNamed(args), terminal));
+    const verdict = verdictOf(path, args, await openHost(modelsNamed(args, terminal), terminal));
     // the JSON is ComfyUI's response, for which one valid output is enough; the exit code is that of render
     const canRun = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);

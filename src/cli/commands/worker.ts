@@ -3,7 +3,7 @@ import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
 import type { Command } from "../command.js";
-import { modelsOf, networkDeviceOf, networkOptions } from "../host.js";
+import { modelFlags, networkOptions } from "../host.js";
 import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import { type Stoppable, untilStopped } from "../until-stopped.js";
@@ -58,8 +58,7 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
         limits: running === undefined ? undefined : { running },
         device: deviceOf(args),
         allow_network: networkOf(args),
-        models: modelsOf(args),
-        models_device: networkDeviceOf(args),
+        ...modelFlags(args),
       },
       env: terminal.env,
     });

@@ -31,20 +31,18 @@ export class BuiltUnet implements UnetNetwork {
   }
 
   forRun(run: SamplingRun): UnetRun {
-    const controls = new RunControls(this.runtime, this.part, run);
+    const controls = new RunControls(this.part, run);
     return { predict: (call) => this.#predict(call, controls, run.steps) };
   }
 
   async #predict({ labels, entry, sigma, signal, ...call }: UnetCall, controls: RunControls, calls: number) {
     const { x, noisy, context } = call;
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
-    const control = await controls.feeds(entry, { ...feeds, x: noisy }, sigma, signal);
-    const session =
-      control === undefined
-        ? this.part.session("UNet", buildUnet)
-        : this.part.session("UNet with control", (network, config) => buildUnet(network, config, { control: true }));
-    const options = { signal, keep: ["context", "y"], calls };
-    const { out } = await this.runtime.run(session, { ...feeds, ...control }, options);
+    const { count, stages, zeros } = controls.of(entry, { ...feeds, x: noisy }, sigma);
+    const variant = count === 0 ? "UNet" : `UNet with ${count} control nets`;
+    const session = this.part.session(variant, (network, config) => buildUnet(network, config, { controls: count }));
+    const options = { signal, keep: ["context", "y"], calls, stages };
+    const { out } = await this.runtime.run(session, { ...feeds, ...zeros }, options);
     return out!;
   }
 }

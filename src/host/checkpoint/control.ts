@@ -1,7 +1,6 @@
-import { describe, LatentkitError } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { channelsFirst } from "../../tensor/image/planes.js";
-import { weightedSum } from "../../tensor/ops.js";
 import { cycled } from "../../tensor/parts.js";
 import { resizeImage } from "../../tensor/resize.js";
 import { borderAt } from "../../tensor/sampling/percent-to-sigma.js";
@@ -12,7 +11,7 @@ import { CheckpointControlNet } from "./control-net.js";
 import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
 import { buildControlNet } from "./networks/controlnet.js";
 import type { UnetConfig } from "./networks/unet.js";
-import type { Runtime } from "./runtime/runtime.js";
+import type { Feeds, Stage } from "./runtime/runtime.js";
 import { floatsOf, type WeightChange } from "./weights/network.js";
 
 /** Inputs that a network takes beside those of control nets. */
@@ -23,6 +22,16 @@ export interface NetworkFeeds {
   readonly y?: Tensor;
 }
 
+/** The control nets of one call of a UNet. */
+interface CallControls {
+  /** Number of nets, those that do not count at this noise level among them: one session serves all levels. */
+  readonly count: number;
+  /** Those that count. */
+  readonly stages: readonly Stage[];
+  /** Inputs of the UNet in place of the others. */
+  readonly zeros: Readonly<Record<string, Tensor>>;
+}
+
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
 const COLOURS = 3;
@@ -30,7 +39,6 @@ const COLOURS = 3;
 // decision 222
 /** Control nets of a run, with the UNet that they guide. */
 export class RunControls {
-  readonly #runtime: Runtime;
   readonly #unet: ModelPart<UnetConfig>;
   readonly #run: SamplingRun;
   /** Hints in the size and number of the last call. */
@@ -38,31 +46,19 @@ export class RunControls {
   /** Nets that are differences, with the UNet's weights added. */
   readonly #sums = new WeakMap<object, CheckpointControlNet["part"]>();
 
-  constructor(runtime: Runtime, unet: ModelPart<UnetConfig>, run: SamplingRun) {
-    this.#runtime = runtime;
+  constructor(unet: ModelPart<UnetConfig>, run: SamplingRun) {
     this.#unet = unet;
     this.#run = run;
   }
 
-  /**
-   * Inputs `control_N` and `control_middle` of the UNet for a call whose entries share their control: the sums of all nets
-   * that count at this noise level. Undefined for entries without control.
-   */
-  async feeds(
-    entry: Conditioning[number],
-    feeds: NetworkFeeds,
-    sigma: number,
-    signal?: AbortSignal,
-  ): Promise<Record<string, Tensor> | undefined> {
-    const first = entry[1].control as Control | undefined | null;
-    if (first === undefined || first === null) return undefined;
-    let sums: Record<string, Tensor> | undefined;
-    for (let control: Control | undefined = first; control !== undefined; control = control.previous) {
-      if (!this.#counts(control, sigma)) continue;
-      const outputs = await this.#outputs(control, feeds, signal);
-      sums = sums === undefined ? outputs : added(sums, outputs);
-    }
-    return sums ?? this.#zeros();
+  /** The control nets of a call, whose entries share them. Fails with host.missing and value.invalid. */
+  of(entry: Conditioning[number], feeds: NetworkFeeds, sigma: number): CallControls {
+    const all: Control[] = [];
+    let control = entry[1].control as Control | undefined | null;
+    for (; control !== undefined && control !== null; control = control.previous) all.push(control);
+    const stages = all.filter((each) => this.#counts(each, sigma)).map((each) => this.#stage(each, feeds));
+    const missing = Array.from({ length: all.length - stages.length }, (_, index) => stages.length + index);
+    return { count: all.length, stages, zeros: Object.assign({}, ...missing.map((net) => this.#zeros(net))) };
   }
 
   #counts({ start, end }: Control, sigma: number): boolean {
@@ -70,20 +66,14 @@ export class RunControls {
     return sigma <= borderAt(sampling, start) && sigma >= borderAt(sampling, end);
   }
 
-  #outputs(control: Control, feeds: NetworkFeeds, signal?: AbortSignal): Promise<Record<string, Tensor>> {
+  #stage(control: Control, feeds: NetworkFeeds): Stage {
     const part = this.#partOf(control);
-    const { config } = part;
-    const session = part.session("control net", buildControlNet);
+    const source = { ...part.session("control net", buildControlNet), isStage: true };
+    const { x, timestep, context, y } = feeds;
+    const labels: Feeds = part.config.labelDim === undefined || y === undefined ? {} : { y };
     const hint = this.#hintOf(control, feeds.x);
-    const { y, ...others } = feeds;
-    const inputs = {
-      ...others,
-      ...(config.labelDim === undefined || y === undefined ? {} : { y }),
-      hint,
-      strength: Tensor.full([1], control.strength),
-    };
-    const keep = ["context", "y", "hint"];
-    return this.#runtime.run(session, inputs, { signal, keep, calls: this.#run.steps });
+    const strength = Tensor.full([1], control.strength);
+    return { source, feeds: { x, timestep, context, ...labels, hint, strength }, keep: ["context", "y", "hint"] };
   }
 
   /** The net of a control, with what the UNet's own weights add to it. Fails with host.missing and value.invalid. */
@@ -126,30 +116,13 @@ export class RunControls {
     return hint;
   }
 
-  /** Inputs that change nothing. */
-  #zeros(): Record<string, Tensor> {
+  /** Inputs for a net that adds nothing. */
+  #zeros(net: number): Record<string, Tensor> {
     const { input, middle } = this.#unet.config;
     const zero = (channels: number): Tensor => Tensor.zeros([1, channels, 1, 1]);
-    const entries = input.map(({ channels }, index) => [`control_${index}`, zero(channels)] as const);
-    return { ...Object.fromEntries(entries), control_middle: zero((middle ?? input.at(-1)!).channels) };
+    const entries = input.map(({ channels }, index) => [`control_${index}.${net}`, zero(channels)] as const);
+    return { ...Object.fromEntries(entries), [`control_middle.${net}`]: zero((middle ?? input.at(-1)!).channels) };
   }
-}
-
-const added = (a: Record<string, Tensor>, b: Record<string, Tensor>): Record<string, Tensor> =>
-  Object.fromEntries(
-    Object.entries(a).map(([name, value]) => [
-      name,
-      weightedSum([
-        [1, value],
-        [1, requireOutput(b, name)],
-      ]),
-    ]),
-  );
-
-function requireOutput(outputs: Record<string, Tensor>, name: string): Tensor {
-  const output = outputs[name];
-  if (output !== undefined) return output;
-  throw new LatentkitError("value.invalid", `ControlNets of one model have different outputs: ${describe(name)}.`);
 }
 
 /** Adds the weights of a UNet to those of the same key. */

@@ -19,6 +19,8 @@ export interface CheckpointHostOptions extends Omit<ModelSettings, "folders"> {
   readonly models: ModelSettings["folders"];
   /** Called when a network begins to load, has been loaded and has been released. */
   readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
+  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` is a sentence then. */
+  readonly onDevice?: NonNullable<RuntimeOptions["onDevice"]>;
 }
 
 const HOST_RULES: OptionRules<CheckpointHostOptions> = {
@@ -28,6 +30,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   memory: CHECKED_LATER,
   plan: CHECKED_LATER,
   onLoad: FUNCTION,
+  onDevice: FUNCTION,
 };
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
@@ -45,9 +48,9 @@ export interface CheckpointHost extends Host {
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
-  const { models, device, threads, memory, plan, onLoad } = options;
+  const { models, device, threads, memory, plan, onLoad, onDevice } = options;
   const folders = new ModelFolders(models);
-  const runtime = createRuntime({ device, threads, memory, plan, onLoad });
+  const runtime = createRuntime({ device, threads, memory, plan, onLoad, onDevice });
   const host = hostOf(folders, runtime, new FileHashes(new StoredHashes()));
   return withoutAbilities({ ...host, close: () => runtime.close() });
 }

@@ -1,7 +1,7 @@
 import { OnnxGraph } from "./onnx/graph.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
-import { type FileState, fileState, type WeightFile, type WeightMap } from "./weights/stored.js";
+import { type FileState, fileState, type StoredWeight, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
 export interface Adapter {
@@ -14,6 +14,9 @@ export interface Adapter {
 /** Names a file in the state in which it was opened. */
 export const stateOf = ({ path, bytes, modifiedNs, inode }: FileState): string =>
   `${path} ${bytes} ${modifiedNs} ${inode}`;
+
+/** Weights that a plan reads from the file or the device in every run. */
+const OVERRIDABLE = { stream: true, keep: "F16", fold: false } as const;
 
 /** One network of a model file, with the LoRAs that change it. */
 export class ModelPart<Config> {
@@ -43,19 +46,22 @@ export class ModelPart<Config> {
   #source(variant: string, build: (network: Network, config: Config) => void): SessionSource {
     const files = [this.file, ...this.adapters.map((adapter) => adapter.file)];
     const stored = [...this.weights.values()];
+    const parametersOf = (weights: readonly StoredWeight[]) =>
+      weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
     return {
       key: JSON.stringify([variant, stateOf(this.file), ...this.adapters.map(({ key }) => key)]),
       label: this.label,
       files: files.map(({ path }) => path),
       states: files.map(fileState),
-      parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
+      parameters: parametersOf(stored),
+      float16Parameters: parametersOf(stored.filter(({ dtype }) => dtype === "F16")),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
         const graph = new OnnxGraph(variant, target);
         build(networkOf(graph, this.weights, merged(this.adapters)), this.config);
         // each half of the work takes some milliseconds: the event loop turns in between
         await new Promise((resolve) => setImmediate(resolve));
-        return graph.encode({ overridable: plan === "stream" });
+        return graph.encode({ overridable: OVERRIDABLE[plan] });
       },
     };
   }

@@ -45,6 +45,8 @@ export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, Ba
   models?: ModelSettings;
   /** Called when a network of `models` begins to load, has been loaded and has been released. Must not throw. */
   onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
+  /** Called when a GPU has been chosen for `models`, and when "auto" has found none: `reason` is a sentence then. Must not throw. */
+  onDevice?: NonNullable<RuntimeOptions["onDevice"]>;
   /** Number of items, where the application knows it. */
   total?: number;
   /** Cuts the batch once what runs has come to its end; `signal` cuts it at once. */
@@ -68,4 +70,5 @@ export const BATCH_RULES: OptionRules<BatchOptions> = {
   drain: SIGNAL,
   models: MODEL_SETTINGS,
   onLoad: FUNCTION,
+  onDevice: FUNCTION,
 };

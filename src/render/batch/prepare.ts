@@ -123,10 +123,10 @@ const without = (values: ItemValues, keys: readonly string[]): ItemValues =>
   keys.length === 0 ? values : Object.fromEntries(Object.entries(values).filter(([key]) => !keys.includes(key)));
 
 /** Models for worker threads. Throws usage.invalid beside live objects, which cannot be sent to one. */
-function openModels({ models, onLoad }: BatchOptions, { signal: _, ...live }: BatchSurroundings) {
+function openModels({ models, onLoad, onDevice }: BatchOptions, { signal: _, ...live }: BatchSurroundings) {
   if (models === undefined) return undefined;
   const [first] = Object.keys(live);
-  if (first === undefined) return new ModelThread(models, onLoad);
+  if (first === undefined) return new ModelThread(models, { onLoad, onDevice });
   throw new LatentkitError("usage.invalid", `batch: expected models or ${first}, received both.`);
 }
 

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { ERROR_CODES } from "../../base/errors.js";
 import { lazy, loadZod } from "../../base/lazy-packages.js";
-import { NETWORK_DEVICES } from "../../host/checkpoint/runtime/session-options.js";
+import { MOST_MODELS_BYTES, NETWORK_DEVICES } from "../../host/checkpoint/runtime/session-options.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { allowedOrigins } from "./allowed-origins.js";
@@ -255,9 +255,17 @@ export const configSchema = lazy(() => {
       ),
     models_device: z
       .enum(NETWORK_DEVICES, { error: `expected ${NETWORK_DEVICES.join(", ")}` })
-      .default("cpu")
+      .optional()
       .describe(
-        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes rightly here, or one by its name.",
+        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes rightly here and is faster than the CPU, or one by its name. Absent: a backend that `latentkit doctor` or `auto` has found good on this machine, else `cpu`.",
+      ),
+    models_memory: z
+      .int()
+      .positive()
+      .max(MOST_MODELS_BYTES)
+      .optional()
+      .describe(
+        "Bytes of memory for the weights of `models`, on a GPU its own. Absent: as much as is free, and on a GPU as much as it takes.",
       ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),

@@ -25,6 +25,8 @@ const receiptSchema = lazy(() => {
     name: text,
     version: text.max(MAX_ENGINE_CHARACTERS),
     provider: text,
+    adapter: text.optional(),
+    form: text.optional(),
     threads: z.int().positive(),
     plans: entries(text),
   });

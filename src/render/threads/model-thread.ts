@@ -31,7 +31,7 @@ export class ModelThread {
   /** Throws usage.invalid for wrong settings, and config.invalid for folders that do not exist. */
   constructor(
     readonly settings: ModelSettings,
-    private readonly onLoad: NonNullable<RuntimeOptions["onLoad"]> = () => {},
+    private readonly reports: Pick<RuntimeOptions, "onLoad" | "onDevice"> = {},
   ) {
     // read where there are models alone
     const { createListingHost } =
@@ -77,7 +77,8 @@ export class ModelThread {
     const workerData: RuntimeThreadData = { device, threads, memory, plan };
     const worker = startWorker(workerData);
     worker.on("message", (message: FromRuntimeThread) => {
-      if (message.type === "network") this.onLoad(message.label, message.state);
+      if (message.type === "network") this.reports.onLoad?.(message.label, message.state);
+      if (message.type === "device") this.reports.onDevice?.(message.facts);
     });
     // those who wait for a call are told by their port
     worker.on("error", () => {});

@@ -35,13 +35,15 @@ export function runtimeDifferences(recorded: RuntimeRecord | undefined, now: Run
   const facts: (readonly [what: string, then: string | number | undefined, now: string | number | undefined])[] = [
     ["runtime", `${recorded.name} ${recorded.version}`, `${now.name} ${now.version}`],
     ["provider", recorded.provider, now.provider],
+    ["GPU", recorded.adapter, now.adapter],
+    ["form of attention", recorded.form, now.form],
     ["number of threads", recorded.threads, now.threads],
     ...networks.map(
       (network) => [`plan of ${describe(network)}`, recorded.plans[network], now.plans[network]] as const,
     ),
   ];
   return facts
-    .filter(([, then, own]) => then !== own)
+    .filter(([, then, own]) => then !== own && then !== undefined && own !== undefined)
     .map(([what, then, own]): Difference => {
       const message = `The ${what} was ${describe(then)} when the picture was made; now it is ${describe(own)}.`;
       return { what: "runtime", message };

@@ -74,3 +74,22 @@ export function plusOneSource(key = "plus one"): GraphSource {
     },
   };
 }
+
+/** A stage: y = x + 1. */
+export const stageSource = (): SessionSource => ({ ...plusOneSource("stage"), isStage: true });
+
+/** y = x · y.0 · y.1, of two stages. */
+export function productSource(): GraphSource {
+  return {
+    key: "product",
+    label: "product",
+    parameters: 1,
+    fileBytes: 4,
+    make() {
+      const graph = new OnnxGraph("product");
+      const [x, first, second] = ["x", "y.0", "y.1"].map((name) => graph.input(name, "float", ["n"]));
+      graph.output(graph.node("Mul", [graph.node("Mul", [x!, first!]), second!]), "y", "float", ["n"]);
+      return graph.encode({ overridable: false });
+    },
+  };
+}

@@ -55,7 +55,8 @@ const batch = {
   ...run,
   ...picture,
   ...({ cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true, retry: true } as const),
-  ...({ name: true, extraColumns: true, grid: true, total: true, drain: true, models: true, onLoad: true } as const),
+  ...({ name: true, extraColumns: true, grid: true, total: true, drain: true, models: true } as const),
+  ...({ onLoad: true, onDevice: true } as const),
 } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */

@@ -37,8 +37,8 @@ export interface UnetConfig extends UnetEncoderConfig {
 export type Trace = (key: string, value: Value) => void;
 
 interface UnetOptions {
-  /** Takes the outputs of control nets, added up, as inputs `control_N` and `control_middle`. */
-  readonly control?: boolean;
+  /** Number of control nets, whose outputs are the inputs `control_N.NET` and `control_middle.NET`. */
+  readonly controls?: number;
   readonly trace?: Trace;
 }
 
@@ -65,18 +65,22 @@ export interface Picture {
 export function buildUnet(
   network: Network,
   config: UnetConfig,
-  { control = false, trace = () => {} }: UnetOptions = {},
+  { controls = 0, trace = () => {} }: UnetOptions = {},
 ): void {
   const { graph } = network;
   const inputs = unetInputs(network, config, trace);
   const skips = downBlocks(network, config, inputs, { trace });
   let current = middleBlock(network, config, inputs, skips.at(-1)!);
-  if (control) {
-    const residual = (name: string, { channels }: Picture) =>
-      graph.input(name, "float", ["B", channels, `h_${name}`, `w_${name}`]);
-    for (const [index, skip] of skips.entries())
-      skips[index] = { ...skip, value: add(graph, skip.value, residual(`control_${index}`, skip)) };
-    current = { ...current, value: add(graph, current.value, residual("control_middle", current)) };
+  if (controls > 0) {
+    const guided = (name: string, picture: Picture): Picture => {
+      const residuals = Array.from({ length: controls }, (_, net) =>
+        graph.input(`${name}.${net}`, "float", [`B_${net}`, picture.channels, `h_${name}_${net}`, `w_${name}_${net}`]),
+      );
+      const sum = residuals.reduce((all, residual) => add(graph, all, residual));
+      return { ...picture, value: add(graph, picture.value, sum) };
+    };
+    for (const [index, skip] of skips.entries()) skips[index] = guided(`control_${index}`, skip);
+    current = guided("control_middle", current);
   }
   trace("middle_block", current.value);
   for (const [index, block] of config.output.entries()) {

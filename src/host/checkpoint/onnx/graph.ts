@@ -153,11 +153,11 @@ export class OnnxGraph {
   }
 
   /**
-   * Encodes the graph as a ModelProto. With `overridable` weights are listed as graph inputs too: the runtime then takes
-   * them for changeable, so it neither converts nor packs them when it loads, and reads them from the file at every run.
+   * Encodes the graph as a ModelProto. `overridable` weights, all or those of a type, are listed as graph inputs too: the
+   * runtime then takes them for changeable, so it neither converts nor packs them when it loads, but in every run.
    * Throws model.unsupported where no folder holds all files (several drives).
    */
-  encode({ overridable }: { overridable: boolean }): EncodedGraph {
+  encode({ overridable }: { overridable: boolean | StoredType }): EncodedGraph {
     const files = [...new Set(this.#stored.map(({ tensor }) => tensor.file))];
     const folder = folderOf(files);
     const model = new ProtobufWriter();
@@ -173,7 +173,11 @@ export class OnnxGraph {
   }
 
   /** Writes the fields of a GraphProto. */
-  #write(graph: ProtobufWriter, { folder, files }: Pick<EncodedGraph, "folder" | "files">, overridable: boolean): void {
+  #write(
+    graph: ProtobufWriter,
+    { folder, files }: Pick<EncodedGraph, "folder" | "files">,
+    overridable: boolean | StoredType,
+  ): void {
     for (const node of this.#nodes) graph.message(1, (message) => writeNode(message, node));
     graph.text(2, this.name);
     for (const constant of this.#constants.values())
@@ -187,7 +191,7 @@ export class OnnxGraph {
     const locations = new Map(files.map((file) => [file, relative(folder, file).split(sep).join("/")]));
     for (const { name, tensor } of this.#stored) {
       const type = STORED_TYPE[tensor.dtype]!;
-      weights.push({ name, type, sides: tensor.shape });
+      if (overridable === true || overridable === tensor.dtype) weights.push({ name, type, sides: tensor.shape });
       graph.message(5, (message) => {
         message.integers(1, tensor.shape);
         message.integer(2, type);
@@ -195,8 +199,7 @@ export class OnnxGraph {
         writeLocation(message, tensor, locations.get(tensor.file)!);
       });
     }
-    const inputs = overridable ? [...this.#inputs, ...weights] : this.#inputs;
-    for (const port of inputs) graph.message(11, (message) => writePort(message, port));
+    for (const port of [...this.#inputs, ...weights]) graph.message(11, (message) => writePort(message, port));
     for (const port of this.#outputs) graph.message(12, (message) => writePort(message, port));
   }
 

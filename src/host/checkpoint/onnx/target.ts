@@ -1,3 +1,5 @@
+import type { StoredType } from "../../../io/safetensors/header.js";
+
 /** Forms in which a provider computes the parts of a network correctly, and on its own device. */
 export interface Target {
   /** Attention as one operator, or written out, with the queries in parts. */
@@ -6,7 +8,14 @@ export interface Target {
   readonly largestHead: number;
   /** a · bᵀ as one operator, or with a transposed copy of b. */
   readonly matMul: "fused" | "transposed";
+  /** Types of 16 bits in which its operators take values; others are converted first. */
+  readonly halfTypes: readonly StoredType[];
 }
 
 /** The CPU's forms. */
-export const CPU_TARGET: Target = { attention: "fused", largestHead: Number.POSITIVE_INFINITY, matMul: "fused" };
+export const CPU_TARGET: Target = {
+  attention: "fused",
+  largestHead: Number.POSITIVE_INFINITY,
+  matMul: "fused",
+  halfTypes: ["F16", "BF16"],
+};

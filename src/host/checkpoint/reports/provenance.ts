@@ -41,12 +41,12 @@ export async function provenanceOf(
       if (signal?.aborted) throw error;
     }
   }
-  const { version, provider, threads, networks } = runtime.describe();
+  const { version, device, threads, networks } = runtime.describe();
   const own = networks.filter((network) => network.files.every((file) => paths.has(file)));
-  if (own.length === 0 || version === undefined || provider === undefined) return { models };
+  if (own.length === 0 || version === undefined || device === undefined) return { models };
   const plans = new Map(own.map(({ label, plan }) => [label, plan]));
   const sorted = Object.fromEntries([...plans].sort(([a], [b]) => (a < b ? -1 : 1)));
-  return { models, runtime: { name: "onnxruntime-node", version, provider, threads, plans: sorted } };
+  return { models, runtime: { name: "onnxruntime-node", version, ...device, threads, plans: sorted } };
 }
 
 /** A name that leads out of the folders, or that several files have, is none of a file. */

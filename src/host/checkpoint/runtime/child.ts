@@ -1,6 +1,6 @@
 // A program: runs sessions of ONNX Runtime for its parent, which kills it to stop a run. It ends with its parent.
 import { loadNative } from "../../../native/load.js";
-import { OnnxSession } from "./onnx-session.js";
+import { OnnxSession, type PassedValues, type SessionInput, type SessionOutput } from "./onnx-session.js";
 import {
   bytesOf,
   ReceivedBytes,
@@ -8,6 +8,7 @@ import {
   type Request,
   type RunRequest,
   type SentModel,
+  type StageRequest,
   sendBytes,
   type ToChild,
   type ToParent,
@@ -41,6 +42,8 @@ class Server {
       switch (request.type) {
         case "ping":
           break;
+        case "adapters":
+          return { type: "adapters", adapters: native.graphicsAdapters() };
         case "create": {
           const session = await OnnxSession.create(this.ort, this.#take(request.model), request.options);
           this.#sessions.set(request.session, session);
@@ -71,17 +74,37 @@ class Server {
     return bytes;
   }
 
-  async #run({ session: number, feeds, outputs: names }: RunRequest): Promise<Reply> {
+  async #run({ session: number, stages, feeds, outputs: names }: RunRequest): Promise<Reply> {
+    const passed: PassedValues = {};
+    try {
+      for (const [index, stage] of stages.entries()) {
+        const values = await this.#session(stage.session).stage(this.#inputs(stage.feeds));
+        for (const [name, value] of Object.entries(values)) passed[`${name}.${index}`] = value;
+      }
+      return await this.#reply(await this.#session(number).run(this.#inputs(feeds), names, passed));
+    } finally {
+      // values on a GPU have no collector
+      for (const value of Object.values(passed)) value.dispose();
+    }
+  }
+
+  #session(number: number): OnnxSession {
     const session = this.#sessions.get(number);
     if (session === undefined) throw new Error(`no session ${number} was made`);
-    const inputs = Object.entries(feeds).map(([name, feed]) => {
+    return session;
+  }
+
+  #inputs(feeds: StageRequest["feeds"]): SessionInput[] {
+    return Object.entries(feeds).map(([name, feed]) => {
       const { shape } = feed;
       if ("int64" in feed) return { name, shape, values: feed.int64 };
       const values = new Float32Array(this.received.get(feed.values));
       if (!feed.keep) this.received.drop(feed.values);
       return { name, shape, values };
     });
-    const outputs = await session.run(inputs, names);
+  }
+
+  async #reply(outputs: readonly SessionOutput[]): Promise<Reply> {
     for (const [index, { values }] of outputs.entries()) await sendBytes(index, bytesOf(values), send);
     return { type: "result", outputs: outputs.map(({ name, shape }, values) => ({ name, shape, values })) };
   }

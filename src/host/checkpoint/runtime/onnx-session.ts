@@ -19,6 +19,9 @@ export interface SessionOutput {
   readonly values: Float32Array;
 }
 
+/** Values by name that pass from session to session without a copy, on a GPU where the first leaves them there. */
+export type PassedValues = Record<string, Tensor>;
+
 /** A session of ONNX Runtime that takes and returns float32, whatever the types of its inputs and outputs are. */
 export class OnnxSession {
   readonly ports: SessionPorts;
@@ -43,10 +46,27 @@ export class OnnxSession {
   }
 
   /** Runs the session; `names` are those of the outputs to compute, all where absent. */
-  async run(inputs: readonly SessionInput[], names?: readonly string[]): Promise<SessionOutput[]> {
-    const feeds = Object.fromEntries(inputs.map((input) => [input.name, this.#toOnnx(input)]));
-    const results = Object.entries(await this.session.run(feeds, names ?? this.session.outputNames));
+  async run(
+    inputs: readonly SessionInput[],
+    names?: readonly string[],
+    passed: PassedValues = {},
+  ): Promise<SessionOutput[]> {
+    const results = Object.entries(await this.#compute(inputs, names, passed));
     return results.map(([name, value]) => ({ name, shape: value.dims, values: toFloats(name, value) }));
+  }
+
+  /** Runs the session for another one, which takes all of its outputs. */
+  async stage(inputs: readonly SessionInput[]): Promise<PassedValues> {
+    return (await this.#compute(inputs)) as PassedValues;
+  }
+
+  #compute(
+    inputs: readonly SessionInput[],
+    names: readonly string[] = this.session.outputNames,
+    passed: PassedValues = {},
+  ): Promise<InferenceSession.OnnxValueMapType> {
+    const feeds = Object.fromEntries(inputs.map((input) => [input.name, this.#toOnnx(input)]));
+    return this.session.run({ ...feeds, ...passed }, names);
   }
 
   release(): Promise<void> {
@@ -92,7 +112,10 @@ const portOf = (metadata: InferenceSession.ValueMetadata): Port =>
     : { name: metadata.name, type: "none", shape: [] };
 
 /** Values of an output as float32. */
-function toFloats(name: string, { type, data }: OnnxValue): Float32Array {
+function toFloats(name: string, value: OnnxValue): Float32Array {
+  // reading it may end the process
+  if (value.location !== "cpu") throw new Error(`output "${name}" stays on the device`);
+  const { type, data } = value;
   if (type === "float16") {
     // a Float16Array where the JavaScript engine has one
     const { buffer, byteOffset, length } = data as Uint16Array;

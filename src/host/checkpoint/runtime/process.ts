@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../../../base/errors.js";
+import type { GraphicsAdapter } from "../../../native/bindings.js";
 import { takeMemory } from "../../../tensor/memory.js";
 import {
   type CreateRequest,
@@ -39,6 +40,7 @@ export class RuntimeProcess {
   #receive: ((message: ToParent) => void) | undefined;
   #errorOutput = "";
   #end: string | undefined;
+  #wasKilled = false;
   #nextBytes = 0;
   /** Subject of the message if the child ends. */
   #task = "ONNX Runtime, while it started";
@@ -70,7 +72,10 @@ export class RuntimeProcess {
         resolve();
       };
       this.#child.on("error", (error) => over(`could not be started: ${error.message}`));
-      this.#child.on("close", (code, signal) => over(ending(code, signal)));
+      this.#child.on("close", (code, signal) => {
+        this.#wasKilled = signal === "SIGKILL";
+        over(ending(code, signal));
+      });
     });
     this.ready = this.#start();
     // whoever needs the process awaits this and is told
@@ -79,6 +84,11 @@ export class RuntimeProcess {
 
   get isAlive(): boolean {
     return this.#end === undefined;
+  }
+
+  /** Whether it ended by itself, as a driver's fault does; the system kills with SIGKILL where memory is short. */
+  get hasCrashed(): boolean {
+    return this.#end !== undefined && !this.#wasKilled;
   }
 
   get id(): number | undefined {
@@ -115,9 +125,19 @@ export class RuntimeProcess {
    * Sends a request and waits until it is done. Rejects with runtime.failed if ONNX Runtime fails or the process ends;
    * `task` is the subject of the message: "UNet of a.safetensors, while it was loaded".
    */
-  async request(request: Exclude<Request, CreateRequest | RunRequest>, task: string): Promise<void> {
+  async request(
+    request: Exclude<Request, CreateRequest | RunRequest | { type: "adapters" }>,
+    task: string,
+  ): Promise<void> {
     const reply = await this.#exchange(request, task);
     if (reply.type !== "done") throw this.#unexpected(reply);
+  }
+
+  /** GPUs as Vulkan lists them. Rejects as `request`. */
+  async adapters(): Promise<readonly GraphicsAdapter[]> {
+    const reply = await this.#exchange({ type: "adapters" }, "Listing the GPUs");
+    if (reply.type !== "adapters") throw this.#unexpected(reply);
+    return reply.adapters;
   }
 
   /** Makes a session and returns its inputs and outputs. Rejects as `request`. */

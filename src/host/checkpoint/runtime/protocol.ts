@@ -1,3 +1,4 @@
+import type { GraphicsAdapter } from "../../../native/bindings.js";
 import type { SessionOptions } from "./session-options.js";
 
 // Messages between a runtime and its child process. The parent sends one request at a time and waits for its reply; the
@@ -55,16 +56,22 @@ export interface CreateRequest {
   readonly options: SessionOptions;
 }
 
-export interface RunRequest {
-  readonly type: "run";
+/** A session that runs before another one; its output NAME is the other's input `NAME.N` for stage N. */
+export interface StageRequest {
   readonly session: number;
   readonly feeds: Readonly<Record<string, SentFeed>>;
+}
+
+export interface RunRequest extends StageRequest {
+  readonly type: "run";
+  readonly stages: readonly StageRequest[];
   /** Names of outputs to compute; all where absent. */
   readonly outputs?: readonly string[];
 }
 
 export type Request =
   | { readonly type: "ping" }
+  | { readonly type: "adapters" }
   | CreateRequest
   | { readonly type: "release"; readonly session: number }
   | { readonly type: "forget"; readonly values: readonly number[] }
@@ -83,6 +90,7 @@ export interface Ready {
 
 export type Reply =
   | { readonly type: "done" }
+  | { readonly type: "adapters"; readonly adapters: readonly GraphicsAdapter[] }
   | { readonly type: "created"; readonly ports: SessionPorts }
   | { readonly type: "result"; readonly outputs: readonly SentOutput[] }
   | { readonly type: "failed"; readonly message: string };

@@ -1,20 +1,26 @@
 import { FUNCTION, type OptionRules } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import type { Target } from "../onnx/target.js";
 import type { Place } from "./call-queue.js";
 import type { SessionPorts } from "./protocol.js";
-import { NETWORK_DEVICES, type NetworkDevice, type Plan, type Provider } from "./session-options.js";
+import { NETWORK_DEVICES, type NetworkDevice, PLANS, type Plan, type Provider } from "./session-options.js";
 import type { Feed, LoadedSession, SessionSource } from "./sessions.js";
 
 /** Options of `createRuntime`. */
 export interface RuntimeOptions {
   /** Number of threads of one run; the number of cores by default. */
   threads?: number;
-  /** Bytes of memory for weights; by default as much as is free. */
+  /** Bytes of memory for weights, on a GPU its own; by default as much as is free, and on a GPU as much as it takes. */
   memory?: number;
-  /** Where networks run: "cpu" (the default), another provider, or "auto" for the first one that computes rightly here. */
+  /**
+   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes rightly here and is faster than
+   * the CPU. By default the first for which a trial has found that before, else the CPU.
+   */
   device?: NetworkDevice;
   /** Way to hold weights; by default chosen for each network. */
   plan?: Plan;
+  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` is a sentence then. */
+  onDevice?: (report: DeviceReport) => void;
   /** Called when a network begins to load, has been loaded, and has been released. */
   onLoad?: (label: string, state: LoadState) => void;
 }
@@ -33,12 +39,23 @@ export const RUNTIME_RULES: OptionRules<RuntimeOptions> = {
   ],
   memory: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
   device: [NETWORK_DEVICES.join(", "), (value) => NETWORK_DEVICES.includes(value as NetworkDevice)],
-  plan: ["stream or fold", (value) => value === "stream" || value === "fold"],
+  plan: [PLANS.join(", "), (value) => PLANS.includes(value as Plan)],
   onLoad: FUNCTION,
+  onDevice: FUNCTION,
 };
+
+/** A network that runs before another one in the same call; its output NAME is the other's input `NAME.N` for stage N. */
+export interface Stage {
+  readonly source: SessionSource;
+  readonly feeds: Feeds;
+  /** As in CallOptions. */
+  readonly keep?: readonly string[];
+}
 
 /** Options of one run. */
 export interface CallOptions {
+  /** Networks whose outputs are inputs of this one: they stay where they were computed. */
+  readonly stages?: readonly Stage[];
   /** Ends the wait at once. */
   readonly signal?: AbortSignal;
   /** Inputs that come again and never change: they are sent once. */
@@ -83,12 +100,24 @@ export class RunNetworks {
   }
 }
 
+/** Where networks run, as receipts tell it. */
+export interface DeviceFacts {
+  readonly provider: Provider;
+  /** Name and driver of the GPU, where the system tells. */
+  readonly adapter?: string;
+  /** How attention is computed on a GPU: by one operator, or written out. */
+  readonly form?: Target["attention"];
+}
+
+/** A device that was chosen, and why it is no GPU: a sentence. */
+export type DeviceReport = DeviceFacts & { readonly reason?: string };
+
 /** Facts of a runtime that a receipt tells. */
 export interface RuntimeFacts {
   /** Version of onnxruntime-node; undefined before the first run. */
   readonly version?: string;
-  /** Undefined before the first run where the device is "auto". */
-  readonly provider?: Provider;
+  /** Undefined before the first run, but for the CPU that was asked for. */
+  readonly device?: DeviceFacts;
   readonly threads: number;
   /** Networks that have run, with the plan of the last run; least recently run first, at most 256. */
   readonly networks: readonly RunNetwork[];
@@ -98,8 +127,8 @@ export interface RuntimeFacts {
 export interface Runtime {
   /**
    * Runs a network once and returns its outputs; runs take turns. Rejects with the signal's reason, runtime.missing,
-   * device.unavailable, what `verify` of the source rejects with, and runtime.failed: the run failed, or the process died
-   * in it. The next run works with a new process then.
+   * device.unavailable, what `verify` of the source rejects with, runtime.failed: the run failed, or the process died in it,
+   * and device.lost: a GPU failed. The next run works with a new process then.
    */
   run(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<Record<string, Tensor>>;
   /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
@@ -115,15 +144,15 @@ export interface RuntimeState extends RuntimeFacts {
   readonly sessions: readonly LoadedSession[];
 }
 
-/** Outputs of one run, and the network that ran as a receipt names it. */
+/** Outputs of one run, and the networks that ran as a receipt names them. */
 export interface RunResult {
   readonly outputs: Record<string, Tensor>;
-  readonly network: RunNetwork;
+  readonly networks: readonly RunNetwork[];
 }
 
 /** ONNX Runtime in a child process, which starts with the first run and ends with this process. */
 export interface OwnRuntime extends Runtime {
-  /** `run`, with the network that ran. */
+  /** `run`, with the networks that ran. */
   call(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<RunResult>;
   /** Starts the process before a run needs it. A run that needs it says what is wrong with it. */
   start(): void;

@@ -1,5 +1,14 @@
-/** Way to hold a network's weights: read from the mapped file at every run, or converted and packed once in memory. */
-export type Plan = "stream" | "fold";
+/**
+ * Ways to hold a network's weights: `stream`, read from the mapped file in every run of the CPU; `keep`, in 16 bits on a GPU,
+ * which converts them in every run; `fold`, converted to float32 and packed once.
+ */
+export const PLANS = ["stream", "keep", "fold"] as const;
+
+export type Plan = (typeof PLANS)[number];
+
+/** Plans that a provider has. */
+export const plansOf = (provider: Provider): readonly Plan[] =>
+  provider === "cpu" ? ["stream", "fold"] : ["keep", "fold"];
 
 /** Execution providers of ONNX Runtime that a runtime can use. */
 export const PROVIDERS = ["cpu", "cuda", "dml", "coreml", "webgpu"] as const;
@@ -8,6 +17,16 @@ export type Provider = (typeof PROVIDERS)[number];
 /** Choices of where networks run; "auto": the first provider that computes rightly here. */
 export const NETWORK_DEVICES = ["auto", ...PROVIDERS] as const;
 export type NetworkDevice = (typeof NETWORK_DEVICES)[number];
+
+/** Bound for numbers of bytes of memory: 16 TiB. */
+export const MOST_MODELS_BYTES = 2 ** 44;
+
+interface SessionPlace {
+  readonly provider: Provider;
+  readonly threads: number;
+  /** Whether its outputs are inputs of another session. */
+  readonly isStage?: boolean;
+}
 
 /** Options of a session, as onnxruntime-node takes them. */
 export interface SessionOptions {
@@ -18,13 +37,18 @@ export interface SessionOptions {
   readonly enableMemPattern: boolean;
   readonly intraOpNumThreads: number;
   readonly logSeverityLevel: 3;
+  /** Where outputs stay; they come to the CPU where absent. */
+  readonly preferredOutputLocation?: "gpu-buffer";
   /** Keys of ONNX Runtime's configuration, one object for each dot in them; values are texts. */
   readonly extra: { readonly session: Readonly<Record<string, string | Readonly<Record<string, string>>>> };
 }
 
-/** Options of a session for a plan; `folder` holds the files of its weights, "" where it has none. */
+/**
+ * Options of a session for a plan; `folder` holds the files of its weights, "" where it has none. The outputs of a stage stay
+ * on the GPU where the provider can leave them there.
+ */
 export function sessionOptions(
-  { provider, threads }: { readonly provider: Provider; readonly threads: number },
+  { provider, threads, isStage = false }: SessionPlace,
   plan: Plan,
   folder: string,
 ): SessionOptions {
@@ -40,6 +64,7 @@ export function sessionOptions(
     intraOpNumThreads: threads,
     // errors alone: each weight that is an input too is a warning
     logSeverityLevel: 3,
+    ...(isStage && provider === "webgpu" ? { preferredOutputLocation: "gpu-buffer" } : {}),
     extra: {
       session: {
         // threads that wait for the next operator leave their processor to others

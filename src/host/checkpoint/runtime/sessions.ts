@@ -15,14 +15,13 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
+  /** Whether its outputs are inputs of another network. */
+  readonly isStage?: boolean;
   /** Paths of the files of its weights, without symbolic links; none where a receipt names them in another way. */
   readonly files?: readonly string[];
   /** Its files as they were when `key` was made: looked at before it is loaded, and before each streamed run. */
   readonly states?: readonly FileState[];
-  /**
-   * Writes its graph for a plan, `overridable` for "stream", in the forms of a target, or returns the path of a file that
-   * holds it (`isFixed`).
-   */
+  /** Writes its graph for a plan, in the forms of a target, or returns the path of a file that holds it (`isFixed`). */
   make(plan: Plan, target: Target): MadeGraph | Promise<MadeGraph>;
 }
 
@@ -80,12 +79,16 @@ export class LoadedSessions {
     return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
   }
 
-  /** Least recently used sessions that have to go before one more, of `bytes`, fits into the budget: all of them at most. */
-  surplus(bytes: number, budget: number): LoadedSession[] {
+  /**
+   * Least recently used sessions that have to go before one more, of `bytes`, fits into the budget: at most all but those
+   * that the same call needs.
+   */
+  surplus(bytes: number, budget: number, needed: readonly LoadedSession[] = []): LoadedSession[] {
     const surplus: LoadedSession[] = [];
     let sum = this.bytes + bytes;
     for (const session of this.#byKey.values()) {
       if (sum <= budget && this.#byKey.size - surplus.length < MOST_SESSIONS) break;
+      if (needed.includes(session)) continue;
       surplus.push(session);
       sum -= session.bytes;
     }

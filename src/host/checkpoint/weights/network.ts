@@ -29,9 +29,9 @@ const FLOAT = { int: 1 };
 export function floatsOf(graph: OnnxGraph, weight: StoredWeight, ids?: Value): Value {
   const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
   const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));
-  // of other types only the rows that are read are converted: Gather takes none of 8 bits
-  const isEightBits = weight.dtype.startsWith("F8");
-  const floats = isEightBits ? rowsOf(cast(graph.stored(weight))) : cast(rowsOf(graph.stored(weight)));
+  // only the rows that are read are converted, where Gather takes the type: none takes 8 bits
+  const takesRows = graph.target.halfTypes.includes(weight.dtype) || ["F32", "F64"].includes(weight.dtype);
+  const floats = takesRows ? cast(rowsOf(graph.stored(weight))) : rowsOf(cast(graph.stored(weight)));
   const { factor, shape } = weight;
   if (factor === undefined) return floats;
   const numbers = floatsOf(graph, factor);
@@ -86,17 +86,23 @@ export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightC
   };
 }
 
-/** A network without a file, whose weights are inputs of the graph: `listed` has the shape of each by its key. */
-export function listedNetwork(
-  target = CPU_TARGET,
-): Network & { readonly listed: ReadonlyMap<string, readonly number[]> } {
+/** A network without a file, whose weights are inputs of the graph. */
+export interface ListedNetwork extends Network {
+  /** Shape of each weight by its key. */
+  readonly listed: ReadonlyMap<string, readonly number[]>;
+}
+
+/** A network without a file. Its weights are F16 where the target takes these, else float32. */
+export function listedNetwork(target = CPU_TARGET): ListedNetwork {
   const graph = new OnnxGraph("listed", target);
   const listed = new Map<string, readonly number[]>();
-  const weight = (key: string, shape: readonly number[]): Value => {
+  const isHalf = target.halfTypes.includes("F16");
+  const stored = (key: string, shape: readonly number[]): Value => {
     if (listed.has(key)) return key as Value;
     listed.set(key, shape);
-    return graph.input(key, "float", shape);
+    return graph.input(key, isHalf ? "float16" : "float", shape);
   };
+  const floats = (value: Value): Value => (isHalf ? graph.node("Cast", [value], { to: FLOAT }) : value);
   return {
     graph,
     listed,
@@ -106,7 +112,7 @@ export function listedNetwork(
       if (shape === undefined) throw new LatentkitError("model.invalid", `Weight ${describe(key)} is missing.`);
       return shape;
     },
-    weight,
-    rows: (key, shape, ids) => graph.node("Gather", [weight(key, shape), ids]),
+    weight: (key, shape) => floats(stored(key, shape)),
+    rows: (key, shape, ids) => floats(graph.node("Gather", [stored(key, shape), ids])),
   };
 }

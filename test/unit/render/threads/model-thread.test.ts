@@ -37,7 +37,7 @@ describe("models of threads that render", () => {
   });
   const open = (options: ThreadPoolOptions = {}): { pool: ThreadPool; states: string[] } => {
     const states: string[] = [];
-    const thread = new ModelThread(models, (label, state) => states.push(`${label} ${state}`));
+    const thread = new ModelThread(models, { onLoad: (label, state) => states.push(`${label} ${state}`) });
     const pool = createThreadPool({ threads: 2, models: thread, graceMs: 300, ...options });
     closers.push(
       () => thread.close(),

@@ -23,10 +23,15 @@ export type SentInput =
       readonly kept?: number;
     };
 
-export interface RunCall extends Pick<CallOptions, "calls" | "outputs" | "isShared"> {
-  readonly type: "run";
+export interface SentStage {
   readonly source: SentSource;
   readonly feeds: Readonly<Record<string, SentInput>>;
+}
+
+export interface RunCall extends Pick<CallOptions, "calls" | "outputs" | "isShared"> {
+  readonly type: "run";
+  /** The last one is the network whose outputs are wanted. */
+  readonly stages: readonly SentStage[];
   readonly place: Place;
 }
 
@@ -38,11 +43,12 @@ export interface PortsCall extends Pick<CallOptions, "calls"> {
 
 export type Call = RunCall | PortsCall | { readonly type: "hash"; readonly path: string };
 
-/** A question about a call, to the thread that made it. */
-export type Question =
+/** A question about a stage of a call, to the thread that made it; the network of a call for ports is stage 0. */
+export type Question = { readonly stage: number } & (
   | { readonly type: "graph"; readonly plan: Plan; readonly target: Target }
   /** Kept values that are no longer there, by the name of their input. */
-  | { readonly type: "values"; readonly input: string };
+  | { readonly type: "values"; readonly input: string }
+);
 
 export type Reply =
   | { readonly graph: EncodedGraph | { readonly path: string } }
@@ -65,7 +71,7 @@ export interface SentOutput {
 export type Outcome =
   | {
       readonly outputs: Readonly<Record<string, SentOutput>>;
-      readonly network: RunNetwork;
+      readonly networks: readonly RunNetwork[];
       readonly facts: Omit<RuntimeFacts, "networks">;
     }
   | { readonly ports: SessionPorts }

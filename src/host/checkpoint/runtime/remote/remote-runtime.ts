@@ -13,15 +13,25 @@ import {
   RunNetworks,
   type Runtime,
   type RuntimeFacts,
+  type Stage,
 } from "../runtime.js";
 import type { SessionSource } from "../sessions.js";
-import type { Call, FromRuntime, Outcome, Question, Reply, SentInput, SentSource, ToRuntime } from "./messages.js";
+import type {
+  Call,
+  FromRuntime,
+  Outcome,
+  Question,
+  Reply,
+  SentInput,
+  SentSource,
+  SentStage,
+  ToRuntime,
+} from "./messages.js";
 
 /** A call that waits for its outcome. */
 interface Waiting {
   readonly settle: (outcome: Outcome) => void;
-  readonly source?: SessionSource;
-  readonly feeds?: Feeds;
+  readonly stages?: readonly Stage[];
 }
 
 const UNNAMED: Place = { run: "", rank: 0 };
@@ -65,23 +75,24 @@ export class RemoteRuntime implements Runtime {
   }
 
   async run(source: SessionSource, feeds: Feeds, options: CallOptions = {}): Promise<Record<string, Tensor>> {
-    const { signal, calls, outputs: names, isShared, keep = [], place = this.#place } = options;
+    const { signal, calls, outputs: names, isShared, place = this.#place } = options;
     signal?.throwIfAborted();
     const moved: ArrayBuffer[] = [];
-    const inputs = Object.entries(feeds).map(([name, feed]) => [name, this.#input(feed, keep.includes(name), moved)]);
-    const call = { type: "run", calls, outputs: names, isShared, place, source: plain(source) } as const;
-    const own = { ...call, feeds: Object.fromEntries(inputs) as Record<string, SentInput> };
-    const outcome = await this.#call(own, { source, feeds, signal, moved });
+    const stages = [...(options.stages ?? []), { source, feeds, keep: options.keep }];
+    const sentStages = stages.map((stage) => this.#sent(stage, moved));
+    const call = { type: "run", calls, outputs: names, isShared, place, stages: sentStages } as const;
+    const outcome = await this.#call(call, { stages, signal, moved });
     if (!("outputs" in outcome)) throw unexpected();
     this.#facts = outcome.facts;
-    this.#networks.add(outcome.network);
+    for (const network of outcome.networks) this.#networks.add(network);
     const outputs = Object.entries(outcome.outputs);
     return Object.fromEntries(outputs.map(([name, { values, shape }]) => [name, Tensor.from(values, shape)]));
   }
 
   async ports(source: SessionSource, options: LoadOptions = {}): Promise<SessionPorts> {
     const { signal, calls, place = this.#place } = options;
-    const outcome = await this.#call({ type: "ports", calls, place, source: plain(source) }, { source, signal });
+    const stages = [{ source, feeds: {} }];
+    const outcome = await this.#call({ type: "ports", calls, place, source: plain(source) }, { stages, signal });
     if (!("ports" in outcome)) throw unexpected();
     return outcome.ports;
   }
@@ -99,6 +110,11 @@ export class RemoteRuntime implements Runtime {
 
   get #place(): Place {
     return this.#places.getStore() ?? UNNAMED;
+  }
+
+  #sent({ source, feeds, keep = [] }: Stage, moved: ArrayBuffer[]): SentStage {
+    const inputs = Object.entries(feeds).map(([name, feed]) => [name, this.#input(feed, keep.includes(name), moved)]);
+    return { source: plain(source), feeds: Object.fromEntries(inputs) as SentStage["feeds"] };
   }
 
   #input(feed: Feeds[string], isKept: boolean, moved: ArrayBuffer[]): SentInput {
@@ -147,14 +163,15 @@ export class RemoteRuntime implements Runtime {
     });
   }
 
-  async #reply({ source, feeds }: Waiting, question: number, asked: Question): Promise<void> {
+  async #reply({ stages }: Waiting, question: number, asked: Question): Promise<void> {
     try {
+      const { source, feeds } = stages![asked.stage]!;
       if (asked.type === "graph") {
-        const graph = await source!.make(asked.plan, asked.target);
+        const graph = await source.make(asked.plan, asked.target);
         this.#answer(question, { graph });
         return;
       }
-      const values = (feeds![asked.input] as Tensor).data.slice();
+      const values = (feeds[asked.input] as Tensor).data.slice();
       this.#answer(question, { values }, [values.buffer]);
     } catch (error) {
       this.#answer(question, { error: sent(error) });

@@ -4,11 +4,21 @@ import { LatentkitError } from "../../../../base/errors.js";
 import { revive, sent } from "../../../../base/sent-error.js";
 import { Tensor } from "../../../../tensor/tensor.js";
 import type { FileHashes } from "../../files/file-hashes.js";
-import type { CallOptions, Feeds, OwnRuntime, RunResult } from "../runtime.js";
+import type { CallOptions, Feeds, OwnRuntime, RunResult, Stage } from "../runtime.js";
 import type { SessionSource } from "../sessions.js";
 import { type CallMemo, keyOfCall } from "./call-memo.js";
 import { KeptInputs } from "./kept-inputs.js";
-import type { Call, FromRuntime, Outcome, Question, Reply, RunCall, SentSource, ToRuntime } from "./messages.js";
+import type {
+  Call,
+  FromRuntime,
+  Outcome,
+  Question,
+  Reply,
+  RunCall,
+  SentSource,
+  SentStage,
+  ToRuntime,
+} from "./messages.js";
 
 /** The parts of a runtime's thread that all its ports share. */
 export interface SharedParts {
@@ -16,6 +26,11 @@ export interface SharedParts {
   readonly hashes: Pick<FileHashes, "sha256">;
   readonly memo: CallMemo;
 }
+
+/** Number of a call, and of a stage of it. */
+type Position = readonly [call: number, stage: number];
+
+type Asked = Question extends infer Each ? (Each extends unknown ? Omit<Each, "stage"> : never) : never;
 
 /** Serves one port: calls of one thread that renders. When it closes, its calls are given up and its values forgotten. */
 export class ServedPort {
@@ -65,47 +80,47 @@ export class ServedPort {
   async #outcome(id: number, call: Call, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
     const { runtime, hashes } = this.shared;
     if (call.type === "hash") return { hash: await hashes.sha256(call.path, signal) };
-    const source = this.#source(id, call.source, signal);
     const place = { ...call.place, run: this.#nameOf(call.place.run) };
     const options = { signal, calls: call.calls, place };
-    if (call.type === "ports") return { ports: await runtime.ports(source, options) };
-    const { outputs, network } = await this.#run(id, call, source, options);
+    if (call.type === "ports")
+      return { ports: await runtime.ports(this.#source([id, 0], call.source, signal), options) };
+    const { outputs, networks } = await this.#run(id, call, options);
     const sentOutputs = Object.entries(outputs).map(([name, { data, shape }]) => {
       // a result that others may have stays here
       const values = call.isShared ? data.slice() : data;
       moved.push(values.buffer as ArrayBuffer);
       return [name, { shape, values }] as const;
     });
-    const { version, provider, threads } = runtime.describe();
-    return { outputs: Object.fromEntries(sentOutputs), network, facts: { version, provider, threads } };
+    const { version, device, threads } = runtime.describe();
+    return { outputs: Object.fromEntries(sentOutputs), networks, facts: { version, device, threads } };
   }
 
-  async #run(
-    id: number,
-    call: RunCall,
-    source: SessionSource,
-    common: CallOptions & { readonly signal: AbortSignal },
-  ): Promise<RunResult> {
+  async #run(id: number, call: RunCall, common: CallOptions & { readonly signal: AbortSignal }): Promise<RunResult> {
     const { runtime, memo } = this.shared;
-    const { feeds, keep } = await this.#feeds(id, call, common.signal);
-    const options = { ...common, outputs: call.outputs, keep };
+    const stages: Stage[] = [];
+    for (const [index, stage] of call.stages.entries())
+      stages.push(await this.#stage([id, index], stage, common.signal));
+    const { source, feeds, keep } = stages.pop()!;
+    const options = { ...common, outputs: call.outputs, keep, stages };
     const make = () => runtime.call(source, feeds, options);
-    return call.isShared ? memo.get(keyOfCall(source.key, feeds, options), common.signal, make) : make();
+    // their key has no values of stages
+    const isShared = call.isShared && stages.length === 0;
+    return isShared ? memo.get(keyOfCall(source.key, feeds, options), common.signal, make) : make();
   }
 
-  async #feeds(id: number, call: RunCall, signal: AbortSignal): Promise<{ feeds: Feeds; keep: readonly string[] }> {
+  async #stage(at: Position, stage: SentStage, signal: AbortSignal): Promise<Stage> {
     const feeds: Record<string, Feeds[string]> = {};
     const keep: string[] = [];
-    for (const [input, feed] of Object.entries(call.feeds)) {
+    for (const [input, feed] of Object.entries(stage.feeds)) {
       if ("int64" in feed) feeds[input] = feed;
       else if (feed.kept === undefined) feeds[input] = Tensor.from(feed.values!, feed.shape);
       else {
         const known = feed.values === undefined ? this.kept.use(feed.kept) : undefined;
-        feeds[input] = known ?? this.#keep(feed.kept, await this.#valuesOf(id, input, feed, signal), feed.shape);
+        feeds[input] = known ?? this.#keep(feed.kept, await this.#valuesOf(at, input, feed, signal), feed.shape);
         keep.push(input);
       }
     }
-    return { feeds, keep };
+    return { source: this.#source(at, stage.source, signal), feeds, keep };
   }
 
   #keep(kept: number, values: Float32Array, shape: readonly number[]): Tensor {
@@ -115,22 +130,22 @@ export class ServedPort {
   }
 
   async #valuesOf(
-    id: number,
+    at: Position,
     input: string,
     feed: { values?: Float32Array },
     signal: AbortSignal,
   ): Promise<Float32Array> {
     if (feed.values !== undefined) return feed.values;
-    const reply = await this.#ask(id, { type: "values", input }, signal);
+    const reply = await this.#ask(at, { type: "values", input }, signal);
     if (!("values" in reply)) throw unexpected();
     return reply.values;
   }
 
-  #source(id: number, source: SentSource, signal: AbortSignal): SessionSource {
+  #source(at: Position, source: SentSource, signal: AbortSignal): SessionSource {
     return {
       ...source,
       make: async (plan, target) => {
-        const reply = await this.#ask(id, { type: "graph", plan, target }, signal);
+        const reply = await this.#ask(at, { type: "graph", plan, target }, signal);
         if (!("graph" in reply)) throw unexpected();
         return reply.graph;
       },
@@ -138,7 +153,7 @@ export class ServedPort {
   }
 
   /** Asks the thread that made a call. Rejects when the call is given up: its thread may be gone. */
-  #ask(id: number, asked: Question, signal: AbortSignal): Promise<Exclude<Reply, { error: unknown }>> {
+  #ask([id, stage]: Position, about: Asked, signal: AbortSignal): Promise<Exclude<Reply, { error: unknown }>> {
     const question = this.#nextQuestion++;
     return new Promise((resolve, reject) => {
       const leave = onAbort(signal, () => {
@@ -152,7 +167,7 @@ export class ServedPort {
         if ("error" in reply) reject(revive(reply.error));
         else resolve(reply);
       });
-      this.#send({ type: "question", id, question, asked });
+      this.#send({ type: "question", id, question, asked: { ...about, stage } });
     });
   }
 

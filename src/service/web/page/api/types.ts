@@ -143,7 +143,12 @@ export interface Receipt {
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
   readonly models?: Readonly<Record<string, string>>;
-  readonly runtime?: { readonly name: string; readonly version: string; readonly provider: string };
+  readonly runtime?: {
+    readonly name: string;
+    readonly version: string;
+    readonly provider: string;
+    readonly adapter?: string;
+  };
 }
 
 export interface Inspection {

@@ -65,7 +65,12 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
     ...Object.entries(models).map(([name, hash]): [string, string] => [`Model ${name}`, hash]),
     ...(runtime === undefined
       ? []
-      : [["Runtime", `${runtime.name} ${runtime.version} on ${runtime.provider}`] satisfies [string, string]]),
+      : [
+          ["Runtime", `${runtime.name} ${runtime.version} on ${runtime.adapter ?? runtime.provider}`] satisfies [
+            string,
+            string,
+          ],
+        ]),
     ["Pixels", pixels],
   ];
   return (

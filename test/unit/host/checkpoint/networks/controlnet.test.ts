@@ -14,6 +14,10 @@ import { graphSession } from "../../../../helpers/models/session.js";
 import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
 import { weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
+/** Outputs of a net under the names that the UNet has for its first one. */
+const ofFirstNet = (outputs: Record<string, Tensor>): Record<string, Tensor> =>
+  Object.fromEntries(Object.entries(outputs).map(([name, value]) => [`${name}.0`, value]));
+
 describe("buildControlNet", () => {
   const folder = temporaryFolder();
   const unetWeights = async () =>
@@ -66,10 +70,12 @@ describe("buildControlNet", () => {
 
       const own = await unetWeights();
       const graph = new OnnxGraph("unet");
-      buildUnet(networkOf(graph, own), configOf(own), { control: true });
+      buildUnet(networkOf(graph, own), configOf(own), { controls: 1 });
       const steered = await graphSession(graph.encode({ overridable: true }));
       assert.equal(Object.keys(full).length, 13);
-      const outs = [full, half].map(async (residuals) => (await steered.run({ ...feeds, ...residuals })).out!);
+      const outs = [full, half].map(
+        async (residuals) => (await steered.run({ ...feeds, ...ofFirstNet(residuals) })).out!,
+      );
       const [a, b] = await Promise.all(outs);
       assert.deepEqual([...a!.shape], [1, 4, height, width]);
       assert.ok(layerError(a!, b!) > 1e-4);

@@ -97,20 +97,20 @@ describe("buildUnet", () => {
     const { unet, tensor } = goldenLayers("sd1_fp8");
     const feeds = unetFeeds(unet.find(({ x }) => x === "unet.quiet.x")!, tensor);
     const sessions = await Promise.all(
-      [false, true].map((control) => {
+      [0, 1, 2].map((controls) => {
         const graph = new OnnxGraph("control");
-        buildUnet(networkOf(graph, weights), config, { control });
+        buildUnet(networkOf(graph, weights), config, { controls });
         return graphSession(graph.encode({ overridable: true }));
       }),
     );
     const sides = [8, 8, 8, 4, 4, 4, 2, 2, 2, 1, 1, 1];
-    const residuals = (scale: number) =>
+    const residuals = (scale: number, net = 0) =>
       Object.fromEntries([
         ...config.input.map(({ channels }, i) => [
-          `control_${i}`,
+          `control_${i}.${net}`,
           filled([1, channels, sides[i]!, sides[i]!], scale, i),
         ]),
-        ["control_middle", filled([1, config.middle!.channels, 1, 1], scale, 99)],
+        [`control_middle.${net}`, filled([1, config.middle!.channels, 1, 1], scale, 99)],
       ]) as Record<string, Tensor>;
     const [plain] = [await sessions[0]!.run(feeds)];
     const [none, all] = [
@@ -123,6 +123,8 @@ describe("buildUnet", () => {
       const one = await sessions[1]!.run({ ...feeds, ...residuals(0), [name]: residuals(1)[name]! });
       assert.ok(layerError(one.out!, plain!.out!) > 1e-4, `${name} has an effect`);
     }
+    const two = await sessions[2]!.run({ ...feeds, ...residuals(0.5), ...residuals(0.5, 1) });
+    assertSameBits(two.out, all.out!);
     for (const session of sessions) await session.release();
   });
 

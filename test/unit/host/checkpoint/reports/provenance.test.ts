@@ -19,7 +19,7 @@ describe("provenanceOf", () => {
       mkdirSync(dirname(join(folder(), name)), { recursive: true });
       writeFileSync(join(folder(), name), name);
     }
-    const state: RuntimeState = { version: "1.2.3", provider: "cpu", threads: 3, sessions: [], networks };
+    const state: RuntimeState = { version: "1.2.3", device: { provider: "cpu" }, threads: 3, sessions: [], networks };
     const runtime = { describe: () => state };
     return { folders: new ModelFolders(folder()), hashes: new FileHashes(), runtime };
   };

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { fits, preferredPlan, sessionBytes } from "#src/host/checkpoint/runtime/plan.js";
 
 const unet = { parameters: 859_520_964, fileBytes: 859_520_964 * 2 };
-const cpu = (calls: number, wish?: "stream" | "fold") => ({ calls, isGpu: false, wish });
+const CPU = { isGpu: false, hasFloat16: true };
+const cpu = (calls: number, wish?: "stream" | "fold") => ({ calls, device: CPU, wish });
+const gpu = (hasFloat16: boolean, wish?: "keep" | "fold") => ({ calls: 1, device: { isGpu: true, hasFloat16 }, wish });
 
 describe("preferredPlan", () => {
   it("follows a wish before any rule", () => {
@@ -28,8 +30,14 @@ describe("preferredPlan", () => {
     assert.equal(preferredPlan({ ...unet, fileBytes: unet.parameters * 2 }, cpu(1)), "stream");
   });
 
-  it("folds for a GPU", () => {
-    assert.equal(preferredPlan(unet, { calls: 1, isGpu: true }), "fold");
+  it("keeps F16 weights on a GPU that computes with them", () => {
+    const float16 = { ...unet, float16Parameters: unet.parameters };
+    assert.equal(preferredPlan(float16, gpu(true)), "keep");
+    assert.equal(preferredPlan(float16, gpu(false)), "fold");
+    assert.equal(preferredPlan({ ...unet, float16Parameters: unet.parameters / 4 }, gpu(true)), "fold");
+    assert.equal(preferredPlan(unet, gpu(true)), "fold");
+    assert.equal(preferredPlan(unet, gpu(true, "keep")), "keep");
+    assert.equal(preferredPlan(float16, gpu(true, "fold")), "fold");
   });
 });
 
@@ -38,6 +46,9 @@ describe("sessionBytes and fits", () => {
     const folded = sessionBytes(unet, "fold");
     assert.ok(folded > 3.6e9 && folded < 4.2e9, String(folded));
     assert.ok(sessionBytes(unet, "stream") < 2e8);
+    const kept = sessionBytes({ ...unet, float16Parameters: unet.parameters }, "keep");
+    assert.equal(kept, 2 * unet.parameters);
+    assert.equal(sessionBytes(unet, "keep"), folded);
     assert.equal(fits(unet, folded), true);
     assert.equal(fits(unet, folded - 1), false);
   });

@@ -7,7 +7,7 @@ import { rejectsAs } from "../../../../../helpers/errors.js";
 const NEVER = new AbortController().signal;
 const result = (values: readonly number[]): RunResult => ({
   outputs: { y: Tensor.from(values, [values.length]) },
-  network: { key: "k", label: "l", plan: "fold", files: [] },
+  networks: [{ key: "k", label: "l", plan: "fold", files: [] }],
 });
 
 describe("CallMemo", () => {

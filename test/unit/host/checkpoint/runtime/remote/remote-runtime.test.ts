@@ -55,9 +55,9 @@ describe("RemoteRuntime and ServedPort", () => {
     assert.deepEqual(a.describe().networks, []);
     for (const each of [a, b, a]) assert.deepEqual(values(await each.run(source, { x: ROW() })), [6, 15]);
     assert.deepEqual(states, ["linear loading", "linear loaded"]);
-    const { networks, version, provider, threads } = a.describe();
+    const { networks, version, device, threads } = a.describe();
     assert.deepEqual(networks, [{ key: source.key, label: "linear", plan: "fold", files: [] }]);
-    assert.deepEqual([provider, threads], ["cpu", 1]);
+    assert.deepEqual([device, threads], [{ provider: "cpu" }, 1]);
     assert.equal(version, runtime.describe().version);
   });
 

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { chooseDevice, tryProviders } from "#src/host/checkpoint/runtime/devices/choice.js";
+import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
+import { refuses } from "../../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../../helpers/folders.js";
+
+describe("devices of networks", () => {
+  const folder = temporaryFolder();
+  const stored = () => new StoredVerdicts(join(folder(), "devices"));
+
+  it("each have a verdict, the CPU a good one", async () => {
+    const { verdicts } = await tryProviders({ stored: stored() });
+    assert.deepEqual(
+      verdicts.map(({ provider }) => provider),
+      ["cpu", "cuda", "dml", "coreml", "webgpu"],
+    );
+    assert.equal(verdicts[0]!.isUsable, true);
+    for (const verdict of verdicts) if (!verdict.isUsable) assert.match(verdict.reason, /^\S.*\.$/);
+    // "auto" is the best of these, and says why it is none
+    const best = verdicts.find((verdict) => verdict.provider !== "cpu" && verdict.isUsable && verdict.speed >= 1);
+    const { provider, reason } = await chooseDevice("auto", { stored: stored() });
+    assert.equal(provider, best?.provider ?? "cpu");
+    if (best === undefined) assert.match(reason!, /^No GPU is used\./);
+    else assert.equal((await chooseDevice(undefined, { stored: stored() })).provider, provider);
+  });
+
+  it("are refused by name where ONNX Runtime does not have them", async () => {
+    const provider = process.platform === "win32" ? "coreml" : "dml";
+    const message = new RegExp(`^Provider ${provider}: onnxruntime-node .* does not have it on `);
+    await refuses(chooseDevice(provider, { stored: stored() }), "device.unavailable", message);
+  });
+
+  it("are the CPU unless another is asked for or known to be good: nothing is tried", async () => {
+    assert.equal((await chooseDevice("cpu")).provider, "cpu");
+    const known = stored();
+    assert.equal((await chooseDevice(undefined, { stored: known })).provider, "cpu");
+    // of another machine
+    await known.set(
+      { provider: "webgpu", version: "0", adapters: [] },
+      {
+        isUsable: true,
+        target: { attention: "fused", largestHead: 1, matMul: "fused", halfTypes: [] },
+        speed: 9,
+      },
+    );
+    const probes = () => assert.fail("a trial began");
+    assert.equal((await chooseDevice(undefined, { stored: known, probes })).provider, "cpu");
+  });
+});
