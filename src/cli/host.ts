@@ -18,11 +18,17 @@ export const hostHelp: readonly string[] = [
   "  --models DIR       ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
 ];
 
-/** Line of `--help` of commands that run networks. */
-export const networkHelp: readonly string[] = [
-  "  --models-device D  where networks run: cpu, auto, cuda, dml, coreml or webgpu (a GPU that doctor found good, else cpu)",
-  "  --models-memory N  bytes of memory for their weights, such as 6GB",
-];
+/** Lines of `--help` of commands that run networks; explanations begin at that column. */
+export function networkHelp(column: number): readonly string[] {
+  const indent = " ".repeat(column);
+  return [
+    "  --models-device DEVICE",
+    `${indent}where networks run: cpu, auto, cuda, dml, coreml or webgpu`,
+    `${indent}(a GPU that doctor or auto has found good, else cpu)`,
+    "  --models-memory BYTES",
+    `${indent}memory for their weights, such as 6GB; on a GPU its own`,
+  ];
+}
 
 /** Options of commands that list models. */
 export const hostOptions = { models: { type: "string", multiple: true } } as const;

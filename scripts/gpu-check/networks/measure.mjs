@@ -16,7 +16,7 @@ import { buildVaeDecoder } from "../../../dist/host/checkpoint/networks/vae.js";
 import { OnnxGraph } from "../../../dist/host/checkpoint/onnx/graph.js";
 import { openModelFile } from "../../../dist/host/checkpoint/recognition/open.js";
 import { recogniseCheckpoint } from "../../../dist/host/checkpoint/recognition/recognise.js";
-import { chooseProvider, tryProvider } from "../../../dist/host/checkpoint/runtime/providers.js";
+import { chooseDevice, tryProviders } from "../../../dist/host/checkpoint/runtime/devices/choice.js";
 import { networkOf } from "../../../dist/host/checkpoint/weights/network.js";
 import { readValues } from "../../../dist/host/checkpoint/weights/values.js";
 import { render } from "../../../dist/index.js";
@@ -36,6 +36,8 @@ const provider = /** @type {import("../../../dist/host/checkpoint/runtime/sessio
   values.provider
 );
 const keep = plan === "keep";
+/** The same for the host; the CPU has another name for it. */
+const hostPlan = keep && values.provider === "cpu" ? "stream" : keep ? "keep" : "fold";
 const file = (family) => join(folder, "checkpoints", `${family}.safetensors`);
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 const times = quick ? 1 : 5;
@@ -50,7 +52,7 @@ async function partsOf(family) {
   const encode = (part, target, overridable, build) => {
     const graph = new OnnxGraph("measured", target);
     build(networkOf(graph, part.weights), part.config);
-    return graph.encode({ overridable });
+    return graph.encode({ overridable: overridable && (target === undefined || "F16") });
   };
   return {
     config: parts.unet.config,
@@ -66,7 +68,7 @@ async function partsOf(family) {
 
 /** Measures a graph on the provider, in the forms of its trial, against the CPU. */
 async function against(name, make, feeds) {
-  const { target } = await chooseProvider(provider);
+  const { target } = await chooseDevice(provider);
   const cpu = { provider: /** @type {const} */ ("cpu"), keep: true, times: 1 };
   const expected = await measure(`${name}, cpu`, make(undefined, true), feeds, cpu);
   await measure(name, make(target, keep), feeds, { provider, keep, times, expected, profile: true });
@@ -116,7 +118,8 @@ const steps = {
   },
 
   async trial() {
-    print({ ...(await tryProvider(provider)), name: "trial" });
+    const { verdicts } = await tryProviders();
+    print({ ...verdicts.find((verdict) => verdict.provider === provider), name: "trial" });
   },
 
   async text() {
@@ -143,7 +146,7 @@ const steps = {
 
   /** Pictures of a seed, another one and the first again, through the host. */
   async render() {
-    const host = createCheckpointHost({ models: folder, device: provider, plan: keep ? "stream" : "fold" });
+    const host = createCheckpointHost({ models: folder, device: provider, plan: hostPlan });
     const outputDir = mkdtempSync(join(tmpdir(), "latentkit-render-"));
     try {
       for (const seed of [7, 8, 7]) {
@@ -162,7 +165,7 @@ const steps = {
   /** Runs a UNet until it is killed. */
   async loop() {
     const { unet, config } = await partsOf("sd1");
-    const session = await load(unet((await chooseProvider(provider)).target, keep), provider, { keep });
+    const session = await load(unet((await chooseDevice(provider)).target, keep), provider, { keep });
     for (;;) {
       await session.run(unetFeeds(config, 2, quick ? 16 : 64));
       print({ memoryMiB: cardMemory() });

@@ -88,7 +88,7 @@ export async function planBatch(
 // decision 267
 /** The configuration of --store; without a value, its store is meant. */
 function sharedConfig(args: Arguments, terminal: Terminal): Config {
-  for (const option of ["cache", "device", "models", "models-device"]) {
+  for (const option of ["cache", "device", "models", "models-device", "models-memory"]) {
     if (!args.has(option)) continue;
     throw new LatentkitError("usage.invalid", `--store: expected no --${option}, which each worker has for itself.`);
   }

@@ -27,7 +27,7 @@ export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
     "  --out DIR          folder for the files (./out)",
     "  --input DIR        folder of the input images (input beside the graph, else ./input)",
     ...hostHelp,
-    ...networkHelp,
+    ...networkHelp(21),
     "  --config FILE      configuration, YAML or JSON",
     "  --device DEVICE    device for tensors: auto, cpu or cuda:N (auto)",
     "  --format TYPE      format of the pictures: png, webp, jpeg or avif (png)",

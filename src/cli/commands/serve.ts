@@ -5,7 +5,7 @@ import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
 import { type Arguments, type Command, pair } from "../command.js";
-import { modelFlags, networkOptions } from "../host.js";
+import { modelFlags, networkHelp, networkOptions } from "../host.js";
 import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import { harmless, type Terminal } from "../terminal.js";
@@ -35,8 +35,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --no-render      leave runs to the processes of latentkit worker; needs a PostgreSQL store",
     "  --graph NAME=FILE  a graph that requests choose by its name; repeatable, the first is the default",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-    "  --models-device DEVICE",
-    "                   where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
+    ...networkHelp(19),
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
     "  --open           open the service's page in a browser, without a token with one for this start",

@@ -11,7 +11,7 @@ import { renderOutputs } from "../../render/snapshot/outputs.js";
 import { removeSnapshot } from "../../render/snapshot/snapshot-files.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, type Command, pair, wholeNumber } from "../command.js";
-import { modelsNamed, networkOptions, openHost } from "../host.js";
+import { modelsNamed, networkHelp, networkOptions, openHost } from "../host.js";
 import { deviceOf, shortest } from "../render-options.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
@@ -46,8 +46,7 @@ export const testCommand: Command = {
     "  --tolerance N    accept pixels that are up to N of 255 off (0)",
     "  --input DIR      folder of the input images (input beside the graph, else ./input)",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-    "  --models-device DEVICE",
-    "                   where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
+    ...networkHelp(19),
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json           print one JSON object a graph",

@@ -4,7 +4,7 @@ import { isOwnPage } from "../../render/contact-sheet/own-pages.js";
 import { type Verdict, type VerifyOptions, verifyImage } from "../../render/verify/verify.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { type Arguments, type Command, pair } from "../command.js";
-import { modelsNamed, networkOptions, openHost } from "../host.js";
+import { modelsNamed, networkHelp, networkOptions, openHost } from "../host.js";
 import { namesMany, picturePaths } from "../picture-paths.js";
 import { readImage } from "../read-image.js";
 import { deviceOf } from "../render-options.js";
@@ -20,8 +20,7 @@ export const verifyCommand: Command = {
   help: [
     "  --input DIR       folder of the input images (./input)",
     "  --models DIR      ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-    "  --models-device DEVICE",
-    "                    where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
+    ...networkHelp(20),
     "  --device DEVICE   device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline         accepted, without effect: verify never uses the network",
     "  --alias OLD=NEW   run nodes of class OLD (or of prefix OLD) as NEW; repeatable",

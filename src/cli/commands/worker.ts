@@ -3,7 +3,7 @@ import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
 import type { Command } from "../command.js";
-import { modelFlags, networkOptions } from "../host.js";
+import { modelFlags, networkHelp, networkOptions } from "../host.js";
 import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import { type Stoppable, untilStopped } from "../until-stopped.js";
@@ -24,8 +24,7 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     "  --port N         port for /health, /ready and /metrics, 0 to 65535; absent: the worker listens nowhere",
     "  --host ADDRESS   address of that port (127.0.0.1)",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-    "  --models-device DEVICE",
-    "                   where networks run: cpu, auto, cuda, dml, coreml or webgpu (cpu)",
+    ...networkHelp(19),
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
     "  --json           print one event a line on stdout: working, stopped",

@@ -9,17 +9,17 @@ export interface ModelSettings {
   readonly folders: string | readonly string[];
   /**
    * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes rightly here and is faster than
-   * the CPU. Where absent, the first for which a trial has found that before, else the CPU.
+   * the CPU; one that a trial has found so before, else the CPU where absent.
    */
   readonly device?: NonNullable<RuntimeOptions["device"]>;
   /** Threads of the runtime; one for each core where absent. */
   readonly threads?: number;
-  /** Bytes of weights that stay loaded, on a GPU in its memory; where absent as much as is free, on a GPU as it takes. */
+  /** Bytes of weights that stay loaded, on a GPU in its memory; as much as is free where absent. */
   readonly memory?: number;
   /**
    * Way to hold weights: "fold" converts them to float32 once; "stream", on the CPU, reads them from the file in every call
    * and takes the least memory; "keep", on a GPU with 16-bit floats, leaves F16 weights as they are and converts them in every
-   * call. Chosen for each network where absent.
+   * call; chosen for each network where absent.
    */
   readonly plan?: NonNullable<RuntimeOptions["plan"]>;
 }

@@ -63,6 +63,27 @@ describe("latentkit with --models", () => {
     const unknown = await latentkit(["render", graph, ...own, "gpu"]);
     assert.equal(unknown.code, 2);
     assert.match(unknown.stderr, /--models-device: expected auto, cpu, .*webgpu, received "gpu"\./);
+    const env = { LATENTKIT_MODELS_DEVICE: "gpu" };
+    const { stderr } = await latentkit(["verify", graph, "--models", tinyModels()], { env });
+    assert.match(stderr, /LATENTKIT_MODELS_DEVICE: expected auto, cpu, .*webgpu, received "gpu"\./);
+  });
+
+  it("warns where auto finds no GPU", async () => {
+    const nowhere = join(folder(), "nowhere.json");
+    const env = { VK_ICD_FILENAMES: nowhere, VK_DRIVER_FILES: nowhere, LATENTKIT_CACHE_DIR: join(folder(), "cache") };
+    const args = ["--models", tinyModels(), "--models-device", "auto", "--models-memory", "1.5 GiB", "--out", folder()];
+    const { code, stderr } = await latentkit(["render", graphWith("tiny-sd1.safetensors"), ...small, ...args], { env });
+    assert.equal(code, 0, stderr);
+    if (process.platform === "linux") assert.match(stderr, /^Warning: networks run on the CPU\. No GPU is used\. /m);
+  });
+
+  it("takes bytes for --models-memory", async () => {
+    for (const size of ["much", "0", "6XB", "-1GB", "99999999GB"]) {
+      const args = ["--models", tinyModels(), `--models-memory=${size}`];
+      const { code, stderr } = await latentkit(["render", graphWith("tiny-sd1.safetensors"), ...args]);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /--models-memory: expected bytes, such as 6GB or 500MiB, received /);
+    }
   });
 
   it("says which host renders without it, and refuses a folder that does not exist", async () => {

@@ -23,7 +23,7 @@ describe("parseConfig", () => {
     const config = parseConfig({}, "test");
     assert.deepEqual([config.host, config.port, config.store], ["127.0.0.1", 8188, "sqlite:./latentkit.db"]);
     assert.deepEqual([config.output_dir, config.device, config.files], ["./out", "auto", undefined]);
-    assert.deepEqual([config.models, config.models_device], [[], "cpu"]);
+    assert.deepEqual([config.models, config.models_device], [[], undefined]);
     assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
     assert.deepEqual(config.channels.web, {
       comfy_api: "none",
