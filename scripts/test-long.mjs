@@ -13,6 +13,7 @@ runSteps({
   "tests that take long": node("scripts/test.mjs", "--long"),
   sanitizers: node("scripts/sanitize.mjs"),
   "CUDA library": node("scripts/check-cuda.mjs"),
+  WebGPU: node("scripts/check-webgpu.mjs"),
   "packed tarball": node("scripts/check-pack.mjs"),
   "newest long-term Node": node("scripts/check-nodes.mjs", "--quick", "24"),
   "docs/adding.md": node("scripts/check-adding.mjs", "--sample", "A node", "An operation"),

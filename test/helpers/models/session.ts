@@ -10,6 +10,8 @@ export type Feeds = Readonly<
 /** A graph in ONNX Runtime, in this process. */
 export interface GraphSession {
   run(feeds: Feeds): Promise<Record<string, Tensor>>;
+  /** Writes the profile of a session with `enableProfiling`. */
+  endProfiling(): void;
   release(): Promise<void>;
 }
 
@@ -34,6 +36,7 @@ export async function graphSession(
       );
       return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, tensor(value)]));
     },
+    endProfiling: () => session.endProfiling(),
     release: () => session.release(),
   };
 }

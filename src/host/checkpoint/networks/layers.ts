@@ -28,10 +28,15 @@ export function conv(
   [inputs, outputs]: readonly [number, number],
   { kernel, stride = 1, pads, bias = true }: ConvOptions,
 ): Value {
+  const { graph } = network;
   const margin = (kernel - 1) / 2;
   const weight = network.weight(`${key}.weight`, [outputs, inputs, kernel, kernel]);
-  const values = [x, weight, ...(bias ? [network.weight(`${key}.bias`, [outputs])] : [])];
-  return network.graph.node("Conv", values, {
+  // WebGPU's results for 6, 9 and 18 channels are wrong: https://github.com/microsoft/onnxruntime/issues/29651
+  const missing = graph.target.matMul === "transposed" && inputs > 4 ? -inputs & 3 : 0;
+  const inFours = (value: Value): Value =>
+    missing === 0 ? value : graph.node("Pad", [value, graph.ints([0, 0, 0, 0, 0, missing, 0, 0])]);
+  const values = [inFours(x), inFours(weight), ...(bias ? [network.weight(`${key}.bias`, [outputs])] : [])];
+  return graph.node("Conv", values, {
     kernel_shape: { ints: [kernel, kernel] },
     strides: { ints: [stride, stride] },
     pads: { ints: pads ?? [margin, margin, margin, margin] },

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
 import {
   attention,
+  conv,
   groupNorm,
   linear,
   linearOfFew,
@@ -53,6 +54,22 @@ describe("layers of networks", () => {
     for (const other of others)
       for (const name of ["prompt rows", "rows"]) assertSameBits(other[name], first![name]!, name);
     assert.ok(layerError(first!["prompt rows"]!, first!.plain!) < 1e-6);
+  });
+
+  it("computes a convolution of nine channels with three more of zeros as without", async () => {
+    const weights = { "a.weight": randn([8, 9, 3, 3], { seed: 1 }), "a.bias": randn([8], { seed: 2 }) };
+    const x = randn([2, 9, 5, 7], { seed: 3 });
+    const results = [];
+    for (const matMul of ["fused", "transposed"] as const) {
+      const network = await networkWith(weights, { ...CPU_TARGET, matMul });
+      const { graph } = network;
+      const input = graph.input("x", "float", ["B", 9, "h", "w"]);
+      graph.output(conv(network, "a", input, [9, 8], { kernel: 3 }), "y", "float", ["B", 8, "h", "w"]);
+      const session = await graphSession(graph.encode({ overridable: true }));
+      results.push((await session.run({ x })).y!);
+      await session.release();
+    }
+    assert.ok(layerError(results[1]!, results[0]!) < 1e-6);
   });
 
   it("computes linear layers with a transposed weight as without", async () => {

@@ -1,0 +1,83 @@
+// Runs a network of the tiny models on the CPU and on WebGPU, and prints a Comparison. A program of its own, since the
+// graphics driver belongs to the process. Usage: compare-network.js NAME PLAN ATTENTION
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Tensor } from "latentkit";
+import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
+import { type Plan, sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
+import { networkOf } from "#src/host/checkpoint/weights/network.js";
+import { graphSession } from "../models/session.js";
+import { TINY_NETWORKS } from "./tiny-networks.js";
+
+/** A network on WebGPU beside the CPU. */
+export interface Comparison {
+  /** Largest over the outputs: root mean square of the differences relative to that of the values. */
+  readonly difference: number;
+  /** Copies between the device and the CPU. */
+  readonly copies: number;
+  /** Operators that the CPU computed, each once, sorted. */
+  readonly onCpu: readonly string[];
+}
+
+const [name, plan, attention] = process.argv.slice(2) as [string, Plan, Target["attention"]];
+const WEBGPU: Target = { ...CPU_TARGET, attention, largestHead: 256, matMul: "transposed" };
+const { weights, changes, build, feeds } = await TINY_NETWORKS[name]!();
+
+async function run(provider: "cpu" | "webgpu", target: Target, profile?: string): Promise<Record<string, Tensor>> {
+  const graph = new OnnxGraph(name, target);
+  build(networkOf(graph, weights, changes));
+  const encoded = graph.encode({ overridable: plan === "stream" });
+  const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, plan, encoded.folder);
+  const session = await graphSession(encoded, {
+    ...options,
+    executionProviders: [...executionProviders],
+    ...(profile !== undefined && { enableProfiling: true, profileFilePrefix: profile }),
+  });
+  const outputs = await session.run(feeds);
+  if (profile !== undefined) session.endProfiling();
+  await session.release();
+  return outputs;
+}
+
+function relativeDifference(expected: Tensor, received: Tensor): number {
+  let [sum, squares] = [0, 0];
+  for (const [i, value] of expected.data.entries()) {
+    sum += (value - received.data[i]!) ** 2;
+    squares += value ** 2;
+  }
+  return Math.sqrt(sum / squares);
+}
+
+interface ProfileEvent {
+  readonly cat: string;
+  readonly args?: { readonly op_name: string; readonly provider?: string };
+}
+
+function operatorsIn(folder: string): { readonly op: string; readonly isOnCpu: boolean }[] {
+  const events = JSON.parse(readFileSync(join(folder, readdirSync(folder)[0]!), "utf8")) as ProfileEvent[];
+  return events.flatMap(({ cat, args }) =>
+    cat === "Node" && args?.provider !== undefined
+      ? [{ op: args.op_name, isOnCpu: args.provider.startsWith("CPU") }]
+      : [],
+  );
+}
+
+const folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
+try {
+  const expected = await run("cpu", CPU_TARGET);
+  const received = await run("webgpu", WEBGPU, join(folder, "profile"));
+  const operators = operatorsIn(folder);
+  const isCopy = ({ op }: { op: string }) => op.startsWith("Memcpy");
+  const comparison: Comparison = {
+    difference: Math.max(...Object.entries(expected).map(([key, value]) => relativeDifference(value, received[key]!))),
+    copies: operators.filter(isCopy).length,
+    onCpu: [...new Set(operators.flatMap((one) => (one.isOnCpu && !isCopy(one) ? [one.op] : [])))].sort(),
+  };
+  console.log(JSON.stringify(comparison));
+} finally {
+  rmSync(folder, { recursive: true });
+}
+// a session of WebGPU keeps the process alive
+process.exit(0);

@@ -1,0 +1,139 @@
+import { join } from "node:path";
+import { randn, Tensor } from "latentkit";
+import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
+import { buildTaesdDecoder, buildTaesdEncoder } from "#src/host/checkpoint/networks/taesd.js";
+import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
+import { buildUnet, type UnetEncoderConfig } from "#src/host/checkpoint/networks/unet.js";
+import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
+import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
+import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
+import { recogniseLora } from "#src/host/checkpoint/recognition/lora.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
+import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
+import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
+import type { Network, WeightChanges } from "#src/host/checkpoint/weights/network.js";
+import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import { readValues } from "#src/host/checkpoint/weights/values.js";
+import type { Feeds } from "../models/session.js";
+import { tinyModels } from "../models/tiny-host.js";
+import { weightFile } from "../models/weight-file.js";
+
+/** A network of the tiny models, and inputs for one run. */
+export interface TinyNetwork {
+  readonly weights: WeightMap;
+  readonly changes?: WeightChanges;
+  readonly build: (network: Network) => void;
+  readonly feeds: Feeds;
+}
+
+/** First and last token of a prompt. */
+const [START, END] = [49406, 49407];
+const POSITIONS = 77;
+const IMAGES = { asImages: true };
+/** Of a LoRA; at 1 the random one makes values that grow from layer to layer. */
+const STRENGTH = 0.5;
+const TAESD = { scaleFactor: 1 };
+
+const open = (name: string) => weightFile(join(tinyModels(), `${name}.safetensors`));
+const checkpoint = async (name: string) => recogniseCheckpoint(await open(`checkpoints/${name}`), readValues);
+
+/** Values of order 1. */
+const noise = (shape: readonly number[], seed: number): Tensor => randn(shape, { seed });
+
+/** A picture [batch, side, side, 3], or as planes. */
+function picture(shape: readonly number[]): Tensor {
+  const { data } = noise(shape, 9);
+  return Tensor.from(
+    data.map((value) => Math.min(Math.abs(value), 1)),
+    shape,
+  );
+}
+
+const unetFeeds = ({ inChannels, contextDim, labelDim }: UnetEncoderConfig, side: number) => ({
+  x: noise([2, inChannels, side, side], 1),
+  timestep: Tensor.from([999, 20.5], [2]),
+  context: noise([2, POSITIONS, contextDim], 2),
+  ...(labelDim !== undefined && { y: noise([2, labelDim], 3) }),
+});
+
+/** The UNet of a checkpoint, with a LoRA merged in. */
+const unet = (name: string, side: number, lora?: string) => async (): Promise<TinyNetwork> => {
+  const { weights, config } = (await checkpoint(name)).unet;
+  const changes =
+    lora === undefined
+      ? undefined
+      : changesOf(await recogniseLora(await open(`loras/${lora}`), readValues), { kind: "unet", weights }, STRENGTH);
+  return { weights, changes, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, side) };
+};
+
+/** The text encoder at a place of a checkpoint, as its family uses it. */
+const textEncoder =
+  (name: string, index = 0) =>
+  async (): Promise<TinyNetwork> => {
+    const { weights, config } = (await checkpoint(name)).textEncoders[index]!;
+    const ids = Array.from({ length: 2 * POSITIONS }, (_, i) => {
+      const place = i % POSITIONS;
+      return place === 0 ? START : place < 9 ? 300 + i : END;
+    });
+    return {
+      weights,
+      build: (network) => buildTextEncoder(network, config, { layer: -1, finalNorm: true }),
+      feeds: { tokens: { int64: ids, shape: [2, POSITIONS] }, embeddings: noise([1, config.hidden], 5) },
+    };
+  };
+
+/**
+ * Each network by its name. UNets get 16 cells a side: of 8 one is left in the lowest level, where norms of two numbers
+ * magnify the least difference.
+ */
+export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>> = {
+  "UNet of SD 1": unet("tiny-sd1", 16),
+  // its transformers see 256 cells
+  "UNet of SD 2": unet("tiny-sd2", 16),
+  "UNet of SDXL": unet("tiny-sdxl", 16),
+  "UNet for inpainting": unet("tiny-sd1-inpainting", 16),
+  "UNet with a LoRA": unet("tiny-sd1", 16, "tiny-sd1-lora"),
+  "text encoder of SD 1": textEncoder("tiny-sd1"),
+  "text encoder of SD 2": textEncoder("tiny-sd2"),
+  "second text encoder of SDXL": textEncoder("tiny-sdxl", 1),
+  async "VAE decoder"() {
+    const { weights, config } = (await checkpoint("tiny-sd1")).vae!;
+    return {
+      weights,
+      build: (network) => buildVaeDecoder(network, config, IMAGES),
+      feeds: { z: noise([1, config.latentChannels, 8, 8], 4) },
+    };
+  },
+  async "VAE encoder"() {
+    const { weights, config } = (await checkpoint("tiny-sd1")).vae!;
+    const feeds = { image: picture([1, 64, 64, 3]) };
+    return { weights, build: (network) => buildVaeEncoder(network, config, IMAGES), feeds };
+  },
+  async "taesd decoder"() {
+    const { weights, config } = taesdPart(await open("vae/tiny-taesd"))!;
+    return {
+      weights,
+      build: (network) => buildTaesdDecoder(network, config, TAESD),
+      feeds: { z: noise([1, config.latentChannels, 8, 8], 4) },
+    };
+  },
+  async "taesd encoder"() {
+    const { weights, config } = taesdPart(await open("vae/tiny-taesd"))!;
+    const feeds = { image: picture([1, 64, 64, 3]) };
+    return { weights, build: (network) => buildTaesdEncoder(network, config, TAESD), feeds };
+  },
+  async ControlNet() {
+    const { weights, config } = controlNetPart(await open("controlnet/tiny-sd1-control"));
+    return {
+      weights,
+      build: (network) => buildControlNet(network, config),
+      feeds: { ...unetFeeds(config, 16), hint: picture([1, 3, 128, 128]), strength: Tensor.from([0.8], [1]) },
+    };
+  },
+  async upscaler() {
+    const { weights, config } = upscalerPart(await open("upscale_models/tiny-4x"));
+    const feeds = { image: picture([1, 32, 32, 3]) };
+    return { weights, build: (network) => buildUpscaler(network, config, IMAGES), feeds };
+  },
+};
