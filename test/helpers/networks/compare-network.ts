@@ -22,13 +22,14 @@ export interface Comparison {
 }
 
 const [name, plan, attention] = process.argv.slice(2) as [string, Plan, Target["attention"]];
-const WEBGPU: Target = { ...CPU_TARGET, attention, largestHead: 256, matMul: "transposed" };
+const isKept = plan === "keep";
+const WEBGPU: Target = { attention, largestHead: 256, matMul: "transposed", halfTypes: isKept ? ["F16"] : [] };
 const { weights, changes, build, feeds } = await TINY_NETWORKS[name]!();
 
 async function run(provider: "cpu" | "webgpu", target: Target, profile?: string): Promise<Record<string, Tensor>> {
   const graph = new OnnxGraph(name, target);
   build(networkOf(graph, weights, changes));
-  const encoded = graph.encode({ overridable: plan === "stream" });
+  const encoded = graph.encode({ overridable: isKept && "F16" });
   const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, plan, encoded.folder);
   const session = await graphSession(encoded, {
     ...options,
