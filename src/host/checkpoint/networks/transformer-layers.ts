@@ -1,0 +1,96 @@
+import type { OnnxGraph, Value } from "../onnx/graph.js";
+import type { Network } from "../weights/network.js";
+import { add, attention, linear, reshape, silu } from "./layers.js";
+
+// Layers of the transformers after Stable Diffusion's, on tokens [B, L, C].
+
+/** Operators that only ONNX Runtime has. */
+const MICROSOFT = { domain: "com.microsoft" } as const;
+
+/** x / sqrt(mean(x²) + epsilon) · weight on the last axis; `key` is the weight's own. */
+export function rmsNorm(network: Network, key: string, x: Value, size: number, epsilon: number): Value {
+  const attributes = { axis: { int: -1 }, epsilon: { float: epsilon }, stash_type: { int: 1 } };
+  return network.graph.node("SimplifiedLayerNormalization", [x, network.weight(key, [size])], attributes);
+}
+
+/** rmsNorm of each head of [B, L, heads · size], with one weight of `size` for all. */
+export function headNorm(
+  network: Network,
+  key: string,
+  x: Value,
+  [heads, size]: readonly [number, number],
+  epsilon: number,
+): Value {
+  const { graph } = network;
+  const normal = rmsNorm(network, key, reshape(graph, x, [0, 0, heads, size]), size, epsilon);
+  return reshape(graph, normal, [0, 0, heads * size]);
+}
+
+/** Cosines and sines [L, size / 2] of the angles by which rotary turns the pairs of a head at each of L positions. */
+export interface Rotation {
+  readonly cos: Value;
+  readonly sin: Value;
+  /** Pairs of neighbours, or of a number of the first half and one of the second. */
+  readonly pairs: "neighbours" | "halves";
+}
+
+/** Declares the inputs `NAME_cos` and `NAME_sin` of a rotation. */
+export function rotationInputs(
+  graph: OnnxGraph,
+  name: string,
+  length: string,
+  size: number,
+  pairs: Rotation["pairs"],
+): Rotation {
+  const [cos, sin] = ["cos", "sin"].map((part) => graph.input(`${name}_${part}`, "float", [length, size / 2]));
+  return { cos: cos!, sin: sin!, pairs };
+}
+
+/** Turns the heads of [B, L, heads · size] by their positions: RoPE. */
+export function rotated(graph: OnnxGraph, x: Value, heads: number, { cos, sin, pairs }: Rotation): Value {
+  const attributes = { interleaved: { int: pairs === "neighbours" ? 1 : 0 }, num_heads: { int: heads } };
+  // the position of the first token: the tables begin there
+  return graph.node("RotaryEmbedding", [x, graph.ints([0]), cos, sin], attributes, MICROSOFT);
+}
+
+/** w2(silu(w1 x) · w3 x): keys of w1, w2 and w3, widths outside and inside. */
+export function swiGlu(
+  network: Network,
+  [gate, down, up]: readonly [string, string, string],
+  x: Value,
+  [width, hidden]: readonly [number, number],
+): Value {
+  const { graph } = network;
+  const wide = (key: string): Value => linear(network, key, x, [width, hidden], { bias: false });
+  const product = graph.node("Mul", [silu(graph, wide(gate)), wide(up)]);
+  return linear(network, down, product, [hidden, width], { bias: false });
+}
+
+interface GroupedOptions {
+  readonly heads: number;
+  /** Heads of keys and values, each of which serves heads / groups queries. */
+  readonly groups: number;
+  readonly size: number;
+  /** As in attention. */
+  readonly mask?: Value;
+  readonly parts?: number;
+}
+
+/** Attention of queries [B, L, heads · size] on keys and values [B, S, groups · size]. */
+export function groupedAttention(
+  graph: OnnxGraph,
+  [query, key, value]: readonly [Value, Value, Value],
+  { heads, groups, size, mask, parts }: GroupedOptions,
+): Value {
+  const repeated = (x: Value): Value => {
+    if (heads === groups) return x;
+    const each = reshape(graph, x, [0, 0, groups, 1, size]);
+    const all = graph.node("Expand", [each, graph.ints([1, 1, 1, heads / groups, 1])]);
+    return reshape(graph, all, [0, 0, heads * size]);
+  };
+  return attention(graph, [query, repeated(key), repeated(value)], { heads, width: heads * size, mask, parts });
+}
+
+/** x · (1 + scale) for one scale [B, C] of each item, or [B, 1, C]. */
+export const scaled = (graph: OnnxGraph, x: Value, scale: Value): Value =>
+  graph.node("Mul", [x, add(graph, scale, graph.floats([1], []))]);

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { Tensor } from "latentkit";
+import { rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
+import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
+import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
+import { networkOf } from "#src/host/checkpoint/weights/network.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { flowLayers, flowWeights } from "../../../../helpers/models/golden-flow.js";
+import { layerError } from "../../../../helpers/models/layers.js";
+import { graphSession } from "../../../../helpers/models/session.js";
+
+const CONFIG: ZImageConfig = {
+  channels: 16,
+  width: 48,
+  heads: 3,
+  headSize: 16,
+  captionWidth: 32,
+  layers: 3,
+  noiseRefiners: 2,
+  contextRefiners: 2,
+  mlp: 128,
+  timeWidth: 32,
+  timeHidden: 80,
+  layout: "original",
+};
+const AXES = [4, 6, 6];
+const THETA = 256;
+const PLAIN: Target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] };
+/** Of one ulp in the exponentials of the time's embedding. */
+const FROM_TIME = 5e-5;
+const INSIDE = 1e-5;
+
+describe("buildZImage", () => {
+  const folder = temporaryFolder();
+  const { cases, tensor } = flowLayers("z_image");
+
+  for (const [layout, file] of [
+    ["original", "z_image_tiny"],
+    ["diffusers", "z_image_tiny_diffusers"],
+  ] as const)
+    for (const [form, target] of [
+      ["fused", CPU_TARGET],
+      ["plain", PLAIN],
+    ] as const)
+      it(`computes what the reference does, keys of the ${layout} code, ${form}`, async () => {
+        const weights = await flowWeights(`diffusion_models/${file}`, folder());
+        const graph = new OnnxGraph("z-image", target);
+        buildZImage(networkOf(graph, weights), { ...CONFIG, layout });
+        const session = await graphSession(graph.encode({ overridable: false }));
+        for (const each of cases) {
+          const { out } = await session.run(feedsOf(each));
+          const { shape } = tensor(each.x);
+          assert.ok(layerError(cropped(out!, shape), tensor(each.out)) < FROM_TIME, each.x);
+        }
+        await session.release();
+      });
+
+  it("has the reference's value after every part", async () => {
+    const weights = await flowWeights("diffusion_models/z_image_tiny", folder());
+    const graph = new OnnxGraph("z-image");
+    const expected: Record<string, string> = cases[0].after;
+    const traced: string[] = [];
+    buildZImage(networkOf(graph, weights), CONFIG, (name, value) => {
+      if (expected[name] === undefined) return;
+      traced.push(name);
+      graph.output(value, name, "float", tensor(expected[name]).shape);
+    });
+    // norms of single heads have no output of their own
+    const missing = Object.keys(expected).filter((name) => !traced.includes(name));
+    assert.deepEqual(missing, ["layers.0.attention.q_norm", "layers.0.attention.k_norm"]);
+    const session = await graphSession(graph.encode({ overridable: false }));
+    const outputs = await session.run(feedsOf(cases[0]));
+    for (const name of traced) assert.ok(layerError(outputs[name]!, tensor(expected[name]!)) < INSIDE, name);
+    await session.release();
+  });
+
+  it("refuses a file without one of its weights", async () => {
+    const weights = new Map(await flowWeights("diffusion_models/z_image_tiny", folder()));
+    weights.delete("layers.2.feed_forward.w3.weight");
+    const network = networkOf(new OnnxGraph("z-image"), weights);
+    await refuses(
+      () => buildZImage(network, CONFIG),
+      "model.invalid",
+      /"layers\.2\.feed_forward\.w3\.weight" is missing/,
+    );
+  });
+
+  // biome-ignore lint/suspicious/noExplicitAny: a case of the vectors
+  function feedsOf({ x, context, sigma }: any): Record<string, Tensor> {
+    const latent = tensor(x);
+    const caption = tensor(context);
+    const [items, channels, height, width] = latent.shape as [number, number, number, number];
+    const [rows, columns] = [Math.ceil(height / 2), Math.ceil(width / 2)];
+    const even = Tensor.zeros([items, channels, 2 * rows, 2 * columns]);
+    // an odd side begins again at its end
+    for (const [i] of even.data.entries()) {
+      const [plane, row, column] = [
+        Math.floor(i / (4 * rows * columns)),
+        Math.floor(i / (2 * columns)) % (2 * rows),
+        i % (2 * columns),
+      ];
+      even.data[i] = latent.data[(plane * height + (row % height)) * width + (column % width)]!;
+    }
+    const positions = zImagePositions(caption.shape[1]!, [rows, columns], PADDING);
+    const [ofCaption, ofImage] = [positions.caption, positions.image].map((each) => rotationTables(each, AXES, THETA));
+    const timestep = sigma.map((value: number) => Math.fround(Math.fround(1 - Math.fround(value)) * 1000));
+    return {
+      x: even,
+      context: caption,
+      timestep: Tensor.from(timestep, [timestep.length]),
+      ...{ caption_cos: ofCaption!.cos, caption_sin: ofCaption!.sin },
+      ...{ image_cos: ofImage!.cos, image_sin: ofImage!.sin },
+    };
+  }
+});
+
+/** The first rows and columns of planes. */
+function cropped(planes: Tensor, shape: readonly number[]): Tensor {
+  const [, , height, width] = planes.shape as [number, number, number, number];
+  const [, , rows, columns] = shape as [number, number, number, number];
+  const out = Tensor.zeros(shape);
+  for (const [i] of out.data.entries()) {
+    const [plane, row, column] = [Math.floor(i / (rows * columns)), Math.floor(i / columns) % rows, i % columns];
+    out.data[i] = planes.data[(plane * height + row) * width + column]!;
+  }
+  return out;
+}
