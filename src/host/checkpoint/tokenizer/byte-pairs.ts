@@ -1,4 +1,4 @@
-import { BYTES, type Vocabulary } from "./vocabulary.js";
+import type { Vocabulary } from "./vocabulary.js";
 
 /** Factor of an id in the heap's keys: below it is the position, so that equal pairs are merged from left to right. */
 const ID = 2 ** 32;
@@ -48,7 +48,7 @@ export class BytePairs {
       this.#next[position] = position + 1;
       this.#previous[position] = position - 1;
     }
-    this.#tokens[this.#length - 1]! += BYTES;
+    this.#tokens[this.#length - 1]! += this.#vocabulary.wordEnd;
   }
 
   /** Queues the merge of the token at a position with the one after it. */

@@ -1,8 +1,5 @@
 const SPACE = 0x20;
 const LINE_END = 0x0a;
-/** Slots of the table, a power of two: at least twice the number of lines. */
-const SLOTS = 1 << 17;
-
 /**
  * Lines of one token, or of two that earlier lines have made; each makes a token whose id is its number. Looks tokens up
  * by their bytes: strings would take twice as long.
@@ -12,10 +9,14 @@ export class TokenLines {
   /** First byte of each line, and the one after the last line. */
   readonly #starts: number[] = [0];
   /** Id of the token in each slot plus 1, 0 where it is free. */
-  readonly #slots = new Int32Array(SLOTS);
+  readonly #slots: Int32Array;
+  readonly #shift: number;
 
-  constructor(bytes: Uint8Array) {
+  /** The table has 2^slotBits slots, at least twice the number of lines. */
+  constructor(bytes: Uint8Array, slotBits: number) {
     this.#bytes = bytes;
+    this.#slots = new Int32Array(2 ** slotBits);
+    this.#shift = 32 - slotBits;
   }
 
   /** Calls back for each line of two tokens, with their ids and its own. */
@@ -45,10 +46,10 @@ export class TokenLines {
     for (let at = from; at < to; at++) {
       if (bytes[at] !== SPACE) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
     }
-    let slot = Math.imul(hash, 0x9e3779b1) >>> 15;
+    let slot = Math.imul(hash, 0x9e3779b1) >>> this.#shift;
     for (let id = this.#slots[slot]!; id !== 0; id = this.#slots[slot]!) {
       if (this.#isLine(id - 1, from, to)) break;
-      slot = (slot + 1) & (SLOTS - 1);
+      slot = (slot + 1) & (this.#slots.length - 1);
     }
     return slot;
   }
