@@ -79,7 +79,7 @@ function usageError(error: Error, options: readonly string[]): LatentkitError {
   return new LatentkitError("usage.invalid", `Unknown option --${unknown}.${hint}`, { suggestion });
 }
 
-/** What is wrong with an option's value, by Node's message. */
+/** Sentence about the value of an option, from Node's message. */
 function valueFault(message: string): string {
   const option = /^Option '(?:-\w, )?(--[\w-]+)/.exec(message)?.[1];
   if (option === undefined) return sentence(message);
