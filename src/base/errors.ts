@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { escapeControls } from "./controls.js";
 import { permissionHint } from "./permission.js";
 
@@ -221,7 +222,7 @@ export function describe(value: unknown): string {
   if (typeof value === "function") return "a function";
   try {
     if (Array.isArray(value)) return `a list of ${value.length}`;
-    if (value instanceof Float32Array) return `a Float32Array of ${value.length}`;
+    if (types.isFloat32Array(value)) return `a Float32Array of ${value.length}`;
     const shape = (value as { shape?: unknown }).shape;
     if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
     // a number literal of a graph file (io/json/lossless)
