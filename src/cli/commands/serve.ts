@@ -109,7 +109,7 @@ const loadServeConfig = (args: Arguments, { env }: Terminal): Config =>
 function graphsOf(args: Arguments): Map<string, string> {
   const graphs = new Map<string, string>();
   for (const text of args.values("graph")) {
-    const [name, file] = pair("graph", text);
+    const [name, file] = pair("graph", text, "NAME=FILE");
     if (graphs.has(name)) throw new LatentkitError("usage.invalid", `--graph: expected the name "${name}" once.`);
     graphs.set(name, file);
   }

@@ -264,6 +264,7 @@ describe("latentkit serve", () => {
       LATENTKIT_STORE: "postgres://user:secret@127.0.0.1:1/db",
     });
     await refused(["--port", "70000"], 2, /--port/);
+    await refused(["--graph", "hook.json"], 2, /--graph: expected NAME=FILE, received "hook\.json"/);
     await refused(["extra"], 2, /Usage/);
     await refused(["--config", write("a.json", '{"stor": 1}')], 3, /unknown key "stor"\. Did you mean "store"/);
     await refused(["--config", write("b.json", '{"agent": {"module": "./none.mjs"}}')], 3, /none\.mjs/);
