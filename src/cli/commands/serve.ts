@@ -80,7 +80,9 @@ export const serveCommand = (startService: StartService): Command => ({
     };
     process.on("SIGHUP", reload);
     const code = await untilStopped(service, terminal, signal, () =>
-      print(`Stopping: running runs have up to ${config.limits.drain_seconds} s to end.\n`),
+      print(
+        `Stopping: running runs have up to ${config.limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`,
+      ),
     );
     process.off("SIGHUP", reload);
     emit({ type: "stopped" });

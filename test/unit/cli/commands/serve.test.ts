@@ -291,6 +291,10 @@ describe("latentkit serve", () => {
     const run = await start(service.url, { message: "wait 700" });
     await started(service, run);
     assert.equal(await service.stop(), 0);
+    assert.match(
+      service.output.err,
+      /Stopping: running runs have up to \d+ s to end\. A second Ctrl-C stops at once\./,
+    );
     const again = await openSlow();
     assert.equal(await stateOf(again, run), "succeeded");
     const events = eventsOf(await (await get(again.url + run.stream_url)).text());
