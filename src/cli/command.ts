@@ -93,11 +93,11 @@ function sentence(message: string): string {
   return first.endsWith(".") ? first : `${first}.`;
 }
 
-/** Splits `key=value`; the value may contain equals signs. */
-export function pair(option: string, text: string): [string, string] {
+/** Splits `key=value`; the value may contain equals signs. `form`: how the help writes it. */
+export function pair(option: string, text: string, form = "KEY=VALUE"): [string, string] {
   const equals = text.indexOf("=");
   if (equals > 0) return [text.slice(0, equals), text.slice(equals + 1)];
-  throw new LatentkitError("usage.invalid", `--${option}: expected KEY=VALUE, received ${JSON.stringify(text)}.`);
+  throw new LatentkitError("usage.invalid", `--${option}: expected ${form}, received ${JSON.stringify(text)}.`);
 }
 
 /** Splits node ids: "4,7". */
