@@ -116,7 +116,7 @@ class ChildRuntime implements OwnRuntime {
     return { loaded, sessions };
   }
 
-  // decision 359
+  // decision 355
   /**
    * Does some work. What fails on a GPU leaves it in a state that is not to be trusted: the process is replaced, and what
    * more memory may mend is tried once more, with nothing else loaded. Rejects with device.lost where the GPU was.

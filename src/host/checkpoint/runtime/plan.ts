@@ -44,7 +44,7 @@ export function sessionBytes({ parameters, float16Parameters = 0 }: PlannedNetwo
   }
 }
 
-// decision 360
+// decision 356
 /**
  * Plan for a network as long as there is memory for it. It does not depend on what is loaded or free: the same run uses
  * the same plan, and so has the same bits. The first row that holds decides:
