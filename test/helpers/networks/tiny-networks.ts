@@ -34,7 +34,7 @@ export interface TinyNetwork {
 const [START, END] = [49406, 49407];
 const POSITIONS = 77;
 const IMAGES = { asImages: true };
-/** Of a LoRA; at 1 the random one makes values that grow from layer to layer. */
+/** Strength of the LoRA; at 1 the random one makes values that grow from layer to layer. */
 const STRENGTH = 0.5;
 const TAESD = { scaleFactor: 1 };
 

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import vm from "node:vm";
 
-/** What jest's environment for Node takes from Node beside its own globals. */
+/** The globals that jest's environment for Node takes from Node. */
 const SHARED = ["ArrayBuffer", "Uint8Array", "console"];
 const own = vm.createContext();
 const known = new Set<string>(vm.runInContext("Object.getOwnPropertyNames(globalThis)", own) as string[]);
