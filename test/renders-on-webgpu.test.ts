@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodePng } from "latentkit";
 import { root, temporaryFolder } from "./helpers/folders.js";
@@ -92,6 +93,9 @@ const describeOnLlvmpipe = isLlvmpipe ? describe : () => {};
 
 describeOnLlvmpipe("renders on WebGPU", () => {
   const folder = temporaryFolder();
+  /** Keeps the trial's verdict from one render to the next. */
+  const cache = mkdtempSync(join(tmpdir(), "latentkit-test-"));
+  after(() => rmSync(cache, { recursive: true }));
 
   for (const [name, graph] of Object.entries(GRAPHS))
     it(`${name}: within 1 of 255 of the CPU's picture @long`, async function () {
@@ -100,7 +104,7 @@ describeOnLlvmpipe("renders on WebGPU", () => {
       const paintedBy = async (device: string) => {
         const out = join(folder(), device);
         const args = ["render", path, "--models", tinyModels(), "--input", join(root, "test/graphs/input"), "--quiet"];
-        const env = softwareGpu(this);
+        const env = { ...softwareGpu(this), LATENTKIT_CACHE_DIR: cache };
         const { code, stderr } = await latentkit([...args, "--models-device", device, "--out", out], { env });
         assert.equal(code, 0, stderr);
         return decodePng(readFileSync(join(out, "picture_00001_.png")));

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { escapeControls } from "./controls.js";
 import { permissionHint } from "./permission.js";
 
@@ -221,7 +222,7 @@ export function describe(value: unknown): string {
   if (typeof value === "function") return "a function";
   try {
     if (Array.isArray(value)) return `a list of ${value.length}`;
-    if (value instanceof Float32Array) return `a Float32Array of ${value.length}`;
+    if (types.isFloat32Array(value)) return `a Float32Array of ${value.length}`;
     const shape = (value as { shape?: unknown }).shape;
     if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
     // a number literal of a graph file (io/json/lossless)
@@ -288,14 +289,17 @@ export function hintOf(suggestion: string | undefined, show = (candidate: string
 
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
+  let before: readonly number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
       const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(substitution, previous[j]! + 1, row[j - 1]! + 1));
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = isSwapped ? before[j - 2]! + 1 : Infinity;
+      row.push(Math.min(substitution, swap, previous[j]! + 1, row[j - 1]! + 1));
     }
-    previous = row;
+    [before, previous] = [previous, row];
   }
   return previous[b.length]!;
 }

@@ -42,7 +42,7 @@ export function readArguments(command: Command, argv: readonly string[]): Argume
   const { values, positionals } = parsed;
   const { min, max } = command.positionals;
   if (values.help !== true && (positionals.length < min || positionals.length > max)) {
-    throw new LatentkitError("usage.invalid", `Usage: latentkit ${command.usage}.`);
+    throw positionalsError(command, positionals);
   }
   return {
     positionals,
@@ -61,11 +61,31 @@ function withValues(argv: readonly string[], bare: Readonly<Record<string, RegEx
   });
 }
 
+function positionalsError({ usage, positionals: { min, max } }: Command, given: readonly string[]): LatentkitError {
+  const name = usage.split(" ")[0]!;
+  const surplus = given.slice(max).map((word) => JSON.stringify(word));
+  const fault =
+    given.length < min
+      ? `latentkit ${name} --help shows the options`
+      : `${surplus.join(" ")} ${surplus.length === 1 ? "is" : "are"} too much; a value with blanks takes quotes`;
+  return new LatentkitError("usage.invalid", `Usage: latentkit ${usage}; ${fault}.`);
+}
+
 function usageError(error: Error, options: readonly string[]): LatentkitError {
   const unknown = /Unknown option '--?([^']*)'/.exec(error.message)?.[1];
-  if (unknown === undefined) return new LatentkitError("usage.invalid", sentence(error.message), {}, { cause: error });
+  if (unknown === undefined)
+    return new LatentkitError("usage.invalid", valueFault(error.message), {}, { cause: error });
   const { suggestion, hint } = suggest(unknown, options, (near) => `--${near}`);
   return new LatentkitError("usage.invalid", `Unknown option --${unknown}.${hint}`, { suggestion });
+}
+
+/** Sentence about the value of an option, from Node's message. */
+function valueFault(message: string): string {
+  const option = /^Option '(?:-\w, )?(--[\w-]+)/.exec(message)?.[1];
+  if (option === undefined) return sentence(message);
+  if (message.includes("does not take an argument")) return `${option}: expected no value, received one.`;
+  const dashed = message.includes("ambiguous") ? `; one that begins with a dash is written ${option}=-…` : "";
+  return `${option}: expected a value, received none${dashed}.`;
 }
 
 function sentence(message: string): string {
@@ -73,11 +93,11 @@ function sentence(message: string): string {
   return first.endsWith(".") ? first : `${first}.`;
 }
 
-/** Splits `key=value`; the value may contain equals signs. */
-export function pair(option: string, text: string): [string, string] {
+/** Splits `key=value`; the value may contain equals signs. `form`: how the help writes it. */
+export function pair(option: string, text: string, form = "KEY=VALUE"): [string, string] {
   const equals = text.indexOf("=");
   if (equals > 0) return [text.slice(0, equals), text.slice(equals + 1)];
-  throw new LatentkitError("usage.invalid", `--${option}: expected KEY=VALUE, received ${JSON.stringify(text)}.`);
+  throw new LatentkitError("usage.invalid", `--${option}: expected ${form}, received ${JSON.stringify(text)}.`);
 }
 
 /** Splits node ids: "4,7". */

@@ -125,5 +125,5 @@ export function graphLoadsModels(path: string): boolean {
 /** The line that says which host renders. */
 export const hostLine = (hasModels: boolean): string =>
   !hasModels
-    ? "Preview host: pictures stand in for a model's; --models DIR renders with your checkpoints.\n"
-    : "Checkpoint host: your models, on ONNX Runtime.\n";
+    ? "Without a model, latentkit draws placeholders; --models DIR renders with your checkpoints.\n"
+    : "Your models, on ONNX Runtime.\n";

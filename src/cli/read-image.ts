@@ -3,6 +3,12 @@ import { readRegular } from "../io/regular-file.js";
 
 const MAX_FILE_BYTES = 2 ** 30;
 
+/** The error of a picture's file, with the file's name in front where the message has none. */
+export function namingFile(error: unknown, path: string): unknown {
+  if (!(error instanceof LatentkitError) || error.message.includes(path)) return error;
+  return new LatentkitError(error.code, `${path}: ${error.message}`, error.details, { cause: error });
+}
+
 /** Reads a picture's file. Fails with file.not-found, file.read-failed or, above 1 GiB, png.too-large. */
 export async function readImage(path: string): Promise<Buffer> {
   try {

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { inputError } from "../base/errors.js";
 import { SAMPLERS } from "../tensor/sampling/sigmas.js";
 import { Tensor } from "../tensor/tensor.js";
@@ -66,7 +67,8 @@ const isPipe = (value: unknown): boolean =>
 function isModel(value: unknown): boolean {
   if (!isObject(value) || !isObject(value.sampling)) return false;
   const { sigmas, latentFormat } = value.sampling;
-  return sigmas instanceof Float32Array && isObject(latentFormat) && typeof latentFormat.scaleFactor === "number";
+  // decision 351
+  return types.isFloat32Array(sigmas) && isObject(latentFormat) && typeof latentFormat.scaleFactor === "number";
 }
 
 const has = (value: unknown, method: string): boolean => isObject(value) && typeof value[method] === "function";
@@ -75,7 +77,7 @@ const has = (value: unknown, method: string): boolean => isObject(value) && type
 /** SIGMAS [n]: a tensor, a Float32Array or a list of numbers, none of them below 0. */
 function readSigmas(value: unknown): unknown {
   const list: unknown = value instanceof Tensor && value.shape.length === 1 ? value.data : value;
-  if (!(list instanceof Float32Array) && !Array.isArray(list)) return undefined;
+  if (!types.isFloat32Array(list) && !Array.isArray(list)) return undefined;
   for (const sigma of list)
     if (typeof sigma !== "number" || !(sigma >= 0 && Math.fround(sigma) < Infinity)) return undefined;
   return value instanceof Tensor ? value : Tensor.from(list, [list.length]);

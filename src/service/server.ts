@@ -31,6 +31,12 @@ const SPARE_CONNECTIONS = 1024;
 const REQUESTS_PER_CONNECTION = 1000;
 const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;
+/** Faults of an address that people meet, with what to do. */
+const LISTEN_FAULTS: ReadonlyMap<string, string> = new Map([
+  ["EADDRINUSE", "another program uses the port (EADDRINUSE); stop that one, or choose another port"],
+  ["EADDRNOTAVAIL", "this machine does not have the address (EADDRNOTAVAIL)"],
+  ["EACCES", "the system does not allow you this port (EACCES); choose one from 1024"],
+]);
 
 /** Options of `createServer`. */
 export interface ServerOptions {
@@ -107,7 +113,8 @@ export function createServer(options: ServerOptions): ListeningServer {
       try {
         await once(server, "listening");
       } catch (cause) {
-        const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
+        const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+        const reason = LISTEN_FAULTS.get(code) ?? code;
         throw new LatentkitError("config.invalid", `Cannot listen on ${host}, port ${port}: ${reason}.`, {}, { cause });
       }
       const bound = server.address() as AddressInfo;

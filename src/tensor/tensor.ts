@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { describe, LatentkitError } from "../base/errors.js";
 import type { DeferredImage } from "./deferred-image.js";
 import type { DeviceValues } from "./device-values.js";
@@ -55,7 +56,7 @@ export class Tensor {
       const message = `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`;
       throw new LatentkitError("tensor.bad-shape", message);
     }
-    return new Tensor(data instanceof Float32Array ? data : Float32Array.from(data), shape);
+    return new Tensor(types.isFloat32Array(data) ? data : Float32Array.from(data), shape);
   }
 
   /**

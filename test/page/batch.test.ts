@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { root } from "../helpers/folders.js";
 import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
@@ -39,6 +39,12 @@ describe("page: batch", () => {
     await page.getByRole("rowheader", { name: "steps: 10000" }).waitFor();
     const pictures = page.locator(".grid img");
     await pictures.nth(1).waitFor();
+    // nothing moves when a picture takes the place of a state
+    const sizeOf = async (place: Locator) => {
+      const { width, height } = (await place.boundingBox())!;
+      return { width: Math.round(width), height: Math.round(height) };
+    };
+    assert.deepEqual(await sizeOf(page.locator(".cell").first()), await sizeOf(pictures.first()));
     await checkAccess(page);
     await page.getByRole("button", { name: "Cancel the rest" }).click();
     await page.getByText("2 of 4 succeeded, 2 without success").waitFor();

@@ -35,11 +35,12 @@ describe("page: nodes and models", () => {
     assert.deepEqual(errors, []);
   });
 
-  it("without folders: says that the preview host needs no models", async () => {
+  it("without folders: says that placeholders are drawn, and how to name one", async () => {
     const { url } = await start();
     const { page } = await open(`${url}/#/models`);
     await enterToken(page);
     await page.getByText("No model files.").waitFor();
+    await page.getByText("latentkit draws placeholders").waitFor();
     await page.getByText("--models DIR").waitFor();
     await checkAccess(page);
   });

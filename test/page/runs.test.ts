@@ -32,7 +32,14 @@ describe("page: runs", () => {
     await page.getByRole("link", { name: "New run" }).click();
     await page.getByLabel(/^message/).fill("a quiet lake {");
     await checkAccess(page);
-    await page.getByRole("button", { name: "Start" }).click();
+    const button = page.getByRole("button", { name: "Start" });
+    for (const width of [1280, 800, 390]) {
+      await page.setViewportSize({ width, height: 500 });
+      const { y, height } = (await button.boundingBox())!;
+      assert.ok(y + height <= 500, `${width} px: the button ends at ${y + height}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await button.click();
     await badge(page).getByText("Succeeded").waitFor();
     await page.getByRole("cell", { name: /SaveImage/ }).waitFor();
     const picture = page.getByRole("img", { name: "hook_00001_.png" });
@@ -116,6 +123,7 @@ describe("page: runs", () => {
     await page.getByRole("button", { name: "Cancel" }).click();
     await badge(page).getByText("Cancelled").waitFor();
     await row(page, "slow one").getByText("Cancelled").waitFor();
+    await page.getByRole("cell", { name: "not finished" }).waitFor();
     await page.getByRole("button", { name: "Run again" }).click();
     assert.equal(await page.getByLabel(/^Message/).inputValue(), "work 400");
     await checkAccess(page);
@@ -136,7 +144,7 @@ describe("page: runs", () => {
     await queue.getByText("Paused: no run starts. 0 running, 0 waiting").waitFor();
     await postMessage(url, "hold", { name: "ordinary", sessionKey: "hook:other" });
     await page.getByRole("link", { name: "New run" }).click();
-    await page.getByLabel("Message needed").fill("hold");
+    await page.getByLabel("Message required").fill("hold");
     await page.getByLabel("Priority").fill("5");
     await checkAccess(page);
     await page.getByRole("button", { name: "Start" }).click();

@@ -42,7 +42,7 @@ describe("page: token and shell", () => {
     for (const request of sent) assert.ok(!request.includes(TOKEN), "no request holds the token");
     assert.deepEqual(errors, []);
     const wrong = (await open(`${url}/#token=wrong%`)).page;
-    await wrong.getByText("does not take the token any more").waitFor();
+    await wrong.getByText("no longer accepts this token").waitFor();
     assert.equal(await wrong.evaluate("sessionStorage.length"), 0);
     await enterToken(wrong);
     await wrong.getByText("No runs yet.").waitFor();
@@ -82,7 +82,7 @@ describe("page: token and shell", () => {
     await first.close(0);
     await page.getByText("The service does not respond.").waitFor();
     await start({ store, port }, { token: "another-token-of-some-length" });
-    await page.getByText("does not take the token any more").waitFor();
+    await page.getByText("no longer accepts this token").waitFor();
     await enterToken(page, "another-token-of-some-length");
     await page.getByText("No runs yet.").waitFor();
     assert.equal(await page.getByText("The service does not respond.").count(), 0);

@@ -11,7 +11,7 @@ import type { Settings } from "../../render/receipt/settings.js";
 import { hasPixels } from "../../render/verify/same-pixels.js";
 import type { Arguments, Command } from "../command.js";
 import { namesMany, picturePaths } from "../picture-paths.js";
-import { readImage } from "../read-image.js";
+import { namingFile, readImage } from "../read-image.js";
 import { harmless, oneLine } from "../terminal.js";
 
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
@@ -29,7 +29,11 @@ export const inspectCommand: Command = {
   positionals: { min: 1, max: Number.POSITIVE_INFINITY },
   run: async (args, terminal, signal) => {
     if (!(await namesMany(args))) {
-      terminal.out(printed(await readPicture(args.positionals[0]!), args));
+      const [path] = args.positionals as readonly [string];
+      const picture = await readPicture(path).catch((error: unknown) => {
+        throw namingFile(error, path);
+      });
+      terminal.out(printed(picture, args));
       return 0;
     }
     const counts = { shown: 0, unreadable: 0 };

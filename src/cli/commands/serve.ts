@@ -79,7 +79,9 @@ export const serveCommand = (startService: StartService): Command => ({
     };
     process.on("SIGHUP", reload);
     const code = await untilStopped(service, terminal, signal, () =>
-      print(`Stopping: running runs have up to ${config.limits.drain_seconds} s to end.\n`),
+      print(
+        `Stopping: running runs have up to ${config.limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`,
+      ),
     );
     process.off("SIGHUP", reload);
     emit({ type: "stopped" });
@@ -107,7 +109,7 @@ const loadServeConfig = (args: Arguments, { env }: Terminal): Config =>
 function graphsOf(args: Arguments): Map<string, string> {
   const graphs = new Map<string, string>();
   for (const text of args.values("graph")) {
-    const [name, file] = pair("graph", text);
+    const [name, file] = pair("graph", text, "NAME=FILE");
     if (graphs.has(name)) throw new LatentkitError("usage.invalid", `--graph: expected the name "${name}" once.`);
     graphs.set(name, file);
   }

@@ -6,7 +6,7 @@ import { chooseDevice } from "../../tensor/device/choice.js";
 import { type Arguments, type Command, pair } from "../command.js";
 import { modelsNamed, networkHelp, networkOptions, openHost } from "../host.js";
 import { namesMany, picturePaths } from "../picture-paths.js";
-import { readImage } from "../read-image.js";
+import { namingFile, readImage } from "../read-image.js";
 import { deviceOf } from "../render-options.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
@@ -65,7 +65,7 @@ async function verifyOne(args: Arguments, terminal: Terminal, options: VerifyOpt
   const { status } = outcome;
   if (args.flag("json") || status === "verified" || status === "different") print(path, outcome, args, terminal);
   else {
-    const faults = status === "unreadable" ? [outcome.error] : outcome.differences;
+    const faults = status === "unreadable" ? [namingFile(outcome.error, path) as Error] : outcome.differences;
     for (const { message } of faults) terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
   }
   return exitCode({ ...NONE, [status]: 1 });

@@ -71,7 +71,7 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     if (worker.url !== undefined) print(`Probes and metrics: ${worker.url}\n`);
     emit({ type: "working", url: worker.url });
     const code = await untilStopped(worker, terminal, signal, () =>
-      print(`Stopping: running runs have up to ${limits.drain_seconds} s to end.\n`),
+      print(`Stopping: running runs have up to ${limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`),
     );
     emit({ type: "stopped" });
     return code;

@@ -1,5 +1,7 @@
+import type { StoredType } from "../../io/safetensors/header.js";
 import { OnnxGraph } from "./onnx/graph.js";
 import type { SessionSource } from "./runtime/sessions.js";
+import { HalfWeights } from "./weights/half-weights.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
 import { type FileState, fileState, type StoredWeight, type WeightFile, type WeightMap } from "./weights/stored.js";
 
@@ -18,6 +20,9 @@ export const stateOf = ({ path, bytes, modifiedNs, inode }: FileState): string =
 /** Weights that a plan reads from the file or the device in every run. */
 const OVERRIDABLE = { stream: true, keep: "F16", fold: false } as const;
 
+/** Types whose values a GPU can hold in 16 bits. */
+const HALF_TYPES: readonly StoredType[] = ["F16", "BF16", "F8_E4M3", "F8_E5M2"];
+
 /** One network of a model file, with the LoRAs that change it. */
 export class ModelPart<Config> {
   readonly #sessions = new Map<string, SessionSource>();
@@ -29,11 +34,12 @@ export class ModelPart<Config> {
     readonly config: Config,
     readonly weights: WeightMap,
     readonly adapters: readonly Adapter[] = [],
+    private readonly halves = new HalfWeights(weights),
   ) {}
 
   /** The part with one more LoRA. */
   adapted(adapter: Adapter): ModelPart<Config> {
-    return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter]);
+    return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.halves);
   }
 
   /** A session of the network; `variant` names what `build` makes of it, and has the same object each time. */
@@ -54,11 +60,12 @@ export class ModelPart<Config> {
       files: files.map(({ path }) => path),
       states: files.map(fileState),
       parameters: parametersOf(stored),
-      float16Parameters: parametersOf(stored.filter(({ dtype }) => dtype === "F16")),
+      halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.includes(dtype))),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
         const graph = new OnnxGraph(variant, target);
-        build(networkOf(graph, this.weights, merged(this.adapters)), this.config);
+        const halves = plan === "keep" ? await this.halves.find() : undefined;
+        build(networkOf(graph, this.weights, merged(this.adapters), halves), this.config);
         // each half of the work takes some milliseconds: the event loop turns in between
         await new Promise((resolve) => setImmediate(resolve));
         return graph.encode({ overridable: OVERRIDABLE[plan] });

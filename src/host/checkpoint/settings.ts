@@ -18,8 +18,7 @@ export interface ModelSettings {
   readonly memory?: number;
   /**
    * Way to hold weights: "fold" converts them to float32 once; "stream", on the CPU, reads them from the file in every call
-   * and takes the least memory; "keep", on a GPU with 16-bit floats, leaves F16 weights as they are and converts them in every
-   * call; chosen for each network where absent.
+   * and takes the least memory; "keep", on a GPU with 16-bit floats, holds them as F16 and converts them in every call; chosen for each network where absent.
    */
   readonly plan?: NonNullable<RuntimeOptions["plan"]>;
 }

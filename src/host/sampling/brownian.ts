@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { loadNative } from "../../native/load.js";
 import { deferUpload } from "../../tensor/device/compute.js";
@@ -73,7 +74,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
 
 /** Ends of the path, doubles of float32; 0 to 0 where no level is above 0. */
 function spanOf(sigmas: BrownianSpan): { min: number; max: number } {
-  const levels = sigmas instanceof Float32Array ? sigmas : [sigmas.min, sigmas.max];
+  const levels = types.isFloat32Array(sigmas) ? sigmas : [sigmas.min, sigmas.max];
   let [min, max] = [Number.POSITIVE_INFINITY, 0];
   for (const sigma of levels) {
     const level = levelOf("sigma", sigma);

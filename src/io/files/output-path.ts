@@ -230,10 +230,12 @@ async function entriesOf(folder: string): Promise<string[]> {
   try {
     return await promises.readdir(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return [];
+    if (code === "ENOTDIR") throw writeFailed(basename(folder), error);
     throw new LatentkitError(
       "file.read-failed",
-      `Cannot list the output folder: ${(error as NodeJS.ErrnoException).code}.`,
+      `Cannot list the output folder ${describe(basename(folder))} (${code}).`,
       {},
       { cause: error },
     );

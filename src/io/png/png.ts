@@ -1,4 +1,5 @@
 import { endianness } from "node:os";
+import { types } from "node:util";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { NativeBindings } from "../../native/bindings.js";
@@ -86,7 +87,7 @@ export async function encodePng(image: Tensor | PixelImage, options: EncodePngOp
 
 /** An image of 16-bit numbers as bytes; any other one itself. */
 export function toRawImage(image: PixelImage): RawImage {
-  if (!(image?.data instanceof Uint16Array)) return image as RawImage;
+  if (!types.isUint16Array(image?.data)) return image as RawImage;
   const { data, width, height, channels } = image;
   const bytes = Buffer.from(data.slice().buffer);
   return { data: IS_LITTLE_ENDIAN ? bytes.swap16() : bytes, width, height, channels, bitDepth: 16 };

@@ -74,7 +74,7 @@ function whereIs(places: readonly (readonly string[])[], { full, frame }: Place)
     return own === undefined || own.length === 0 ? [] : [own.slice(0, -1)];
   });
   if (parents.length > 0) {
-    const texts = parents.map((parent) => (parent.length === 0 ? "at the top" : `under "${written(parent)}"`));
+    const texts = parents.map((parent) => (parent.length === 0 ? "at the top level" : `under "${written(parent)}"`));
     return `it belongs ${texts.join(" or ")}`;
   }
   // `channels: { web: … }` within what is its content already

@@ -50,10 +50,10 @@ export const configSchema = lazy(() => {
 
   const format = z
     .strictObject({
-      type: z.enum(PICTURE_TYPES).optional().describe("Format of saved pictures, `png` where absent."),
-      quality: z.int().optional().describe("Quality of webp, jpeg and avif files, 1 to 100; 90 where absent."),
+      type: z.enum(PICTURE_TYPES).optional().describe("Format of saved pictures, `png` if absent."),
+      quality: z.int().optional().describe("Quality of webp, jpeg and avif files, 1 to 100; 90 if absent."),
       lossless: z.boolean().optional().describe("true keeps every pixel of webp and avif files."),
-      bit_depth: z.int().optional().describe("Bits of a sample of png files, 8 or 16; 8 where absent."),
+      bit_depth: z.int().optional().describe("Bits of a sample of png files, 8 or 16; 8 if absent."),
     })
     .transform(({ bit_depth: bitDepth, ...rest }) => ({ ...rest, ...(bitDepth !== undefined && { bitDepth }) }))
     .refine(
@@ -126,14 +126,14 @@ export const configSchema = lazy(() => {
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
     comfy_api: comfyAccess.describe(
-      "Who may render graphs of their own by the Comfy API v2 (`/api/v2`): whoever has the token (true: the same), or whoever reaches the service (`open`), on a loopback address only; none, false: the paths do not exist.",
+      "Who may render graphs of their own by the Comfy API v2 (`/api/v2`). `token` (or true): clients with the token. `open`: all clients, on a loopback address only. `none` (or false): the paths do not exist.",
     ),
     comfy_inputs: flag(
       false,
       "Whether jobs of the Comfy API v2 may have `inputs`, values for the parameters of their graph.",
     ),
     comfy_classic: comfyAccess.describe(
-      "Who may render graphs of their own by ComfyUI's classic API (`/prompt`, `/ws`), by the same values.",
+      "Who may render graphs of their own by ComfyUI's classic API (`/prompt`, `/ws`); the same values.",
     ),
     retries: retries.default(() => retries.parse({})),
     public_url: z

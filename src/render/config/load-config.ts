@@ -57,12 +57,8 @@ function readConfigFile(file: string): Tree {
     bytes = readRegularSync(file, MAX_FILE_BYTES);
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? "unreadable";
-    throw new LatentkitError(
-      "config.invalid",
-      `Configuration file ${file} cannot be read (${why}).`,
-      {},
-      { cause: error },
-    );
+    const fault = why === "ENOENT" ? "does not exist" : `cannot be read (${why})`;
+    throw new LatentkitError("config.invalid", `Configuration file ${file} ${fault}.`, {}, { cause: error });
   }
   if (bytes === undefined) {
     throw new LatentkitError("config.invalid", `Configuration file ${file}: expected at most 1 MiB.`);

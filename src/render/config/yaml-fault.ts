@@ -19,7 +19,10 @@ const FAULTS: Readonly<Record<string, string>> = {
 export function yamlFault(error: unknown): string {
   if (error instanceof YAMLParseError) {
     const where = error.linePos === undefined ? "" : ` line ${error.linePos[0].line}`;
-    return `${where}: ${FAULTS[error.code] ?? "expected YAML or JSON, received another text"}`;
+    // of a list or object that is never closed, the package says that it is indented wrongly
+    const code =
+      error.code === "BAD_INDENT" && /and end with a [\]}]/.test(error.message) ? "MISSING_CHAR" : error.code;
+    return `${where}: ${FAULTS[code] ?? "expected YAML or JSON, received another text"}`;
   }
   const { message } = error as Error;
   // the package throws errors of its own kind for aliases alone

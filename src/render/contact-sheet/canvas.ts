@@ -1,6 +1,9 @@
 import { loadFont } from "../../base/lazy-packages.js";
 import type { RawImage } from "../../io/png/png.js";
 
+// decision 352
+const [floor, max, min] = [Math.floor, Math.max, Math.min];
+
 export type Colour = readonly [red: number, green: number, blue: number];
 
 const GLYPH_COLUMNS = 5;
@@ -16,7 +19,7 @@ export const textHeight = (scale: number): number => GLYPH_ROWS * scale;
 export const textWidth = (text: string, scale: number): number => ([...text].length * ADVANCE - 1) * scale;
 
 /** Characters of a text that fit a width. */
-export const charactersIn = (width: number, scale: number): number => Math.floor((width / scale + 1) / ADVANCE);
+export const charactersIn = (width: number, scale: number): number => floor((width / scale + 1) / ADVANCE);
 
 /** A picture of RGB bytes to draw on. What lies outside is left out. */
 export class Canvas implements RawImage {
@@ -33,11 +36,11 @@ export class Canvas implements RawImage {
   }
 
   fill(left: number, top: number, width: number, height: number, colour: Colour): void {
-    const right = Math.min(this.width, left + width);
-    const bottom = Math.min(this.height, top + height);
-    for (let y = Math.max(0, top); y < bottom; y++) {
-      let at = (y * this.width + Math.max(0, left)) * 3;
-      for (let x = Math.max(0, left); x < right; x++) {
+    const right = min(this.width, left + width);
+    const bottom = min(this.height, top + height);
+    for (let y = max(0, top); y < bottom; y++) {
+      let at = (y * this.width + max(0, left)) * 3;
+      for (let x = max(0, left); x < right; x++) {
         this.data[at++] = colour[0];
         this.data[at++] = colour[1];
         this.data[at++] = colour[2];

@@ -198,9 +198,22 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitio
   }
   const reason =
     marks.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
-  const known = [...marks, ...titledPrimitives(graph, definitionOf).keys()];
-  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
+  const what = `"${key}" names no node's input (6.text) ${reason}`;
+  const ids = nodesWithInput(graph, key);
+  if (ids.length > 0) {
+    const keys = ids.slice(0, MAX_NAMED).map((id) => `${id}.${key}`);
+    return { reason: `${what}. Did you mean ${keys.join(" or ")}?`, suggestion: keys[0] };
+  }
+  const names = [...COMMON_NAMES].filter((name) => inputsByCommonName(graph, name, definitionOf).length === 1);
+  return unknownKey(what, key, [...marks, ...titledPrimitives(graph, definitionOf).keys(), ...names]);
 }
+
+/** Ids of the nodes that have a value of their own for an input of this name. */
+const nodesWithInput = (graph: Graph, input: string): string[] =>
+  Object.entries(graph).flatMap(([id, node]) => {
+    const inputs = isObject(node) && isObject(node.inputs) ? node.inputs : {};
+    return Object.hasOwn(inputs, input) && !Array.isArray(inputs[input]) ? [id] : [];
+  });
 
 /** The first node that a dotted key may mean; node ids and input names may hold dots themselves. */
 function readNode(graph: Graph, key: string, definitionOf: DefinitionOf) {

@@ -29,7 +29,7 @@ export function createUnfilled(
     const unfilled = new Map<string, Unfilled>();
     for (const { key, nodeId, input } of marks) {
       if (keys.has(key) || keys.has(`${nodeId}.${input}`) || unfilled.has(key)) continue;
-      const message = `Node ${nodeId}, input "${input}": no value is given for {{${key}}}; set ${key}, to {{${key}}} where these characters are meant.`;
+      const message = `Node ${nodeId}, input "${input}": no value is given for {{${key}}}; set ${key}, or set it to {{${key}}} to keep these characters.`;
       unfilled.set(key, { key, nodeId, input, message });
     }
     return [...unfilled.values()];

@@ -137,8 +137,11 @@ function readHeader({ fields, line }: Row, file: string, keys: ItemKeys): Column
     }
     const column = columnOf(header, keys, names.length === 1, at);
     const before = seen.get(column.key);
-    if (before !== undefined) throw itemError({ ...at, key: header }, `the key is in column ${before} already`);
-    seen.set(column.key, i + 1);
+    if (before !== undefined) {
+      const which = `column ${before + 1} (${names[before]})`;
+      throw itemError({ ...at, key: header }, `${which} means the same; leave out one of them`);
+    }
+    seen.set(column.key, i);
     return column;
   });
 }
@@ -183,7 +186,7 @@ function brokenRow(error: Error, file: string, begun: number): LatentkitError {
   const { code, column } = error as CsvError & { column?: number };
   const at: FilePosition = { file, line: begun, column: typeof column === "number" ? column + 1 : undefined };
   if (code === "CSV_QUOTE_NOT_CLOSED") {
-    return itemError(at, "the row begins a quoted field that never ends");
+    return itemError(at, "a quoted field starts in this row and is never closed");
   }
   if (code === "CSV_MAX_RECORD_SIZE") {
     return itemError(at, "the row has more than 1 MiB; is a quote not closed?");

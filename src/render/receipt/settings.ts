@@ -25,11 +25,15 @@ export interface ModelFile {
   readonly name: string;
 }
 
+type Side = "positive" | "negative";
+
 /** Inputs by which custom sampling gets its settings from other nodes. */
 const SETTING_LINKS = ["noise", "guider", "sampler", "sigmas"] as const;
 const TEXT_INPUTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"] as const;
 /** Inputs of nodes that pass a literal value on. */
-const VALUE_INPUTS = ["value", "text", "string", "seed", "noise_seed"] as const;
+const VALUE_INPUTS = ["value", "text", "string", "anything", "seed", "noise_seed"] as const;
+/** Nodes that pass one value on, one behind the other. */
+const MAX_PASSES = 16;
 const MODEL_INPUTS = ["ckpt_name", "unet_name"] as const;
 /** Far more than any graph has one above the other. */
 const MAX_NODES = 10_000;
@@ -45,8 +49,8 @@ export function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined
   const setting = (...names: readonly string[]) => graph.setting(sampler, names);
   const model = graph.modelOf(sampler.model ?? guider.model);
   return {
-    positive: graph.textsOf(sampler.positive ?? guider.positive ?? guider.cond1 ?? guider.conditioning),
-    negative: graph.textsOf(sampler.negative ?? guider.negative),
+    positive: graph.textsOf(sampler.positive ?? guider.positive ?? guider.cond1 ?? guider.conditioning, "positive"),
+    negative: graph.textsOf(sampler.negative ?? guider.negative, "negative"),
     seed: setting("seed", "noise_seed"),
     steps: setting("steps"),
     sampler: setting("sampler_name"),
@@ -101,16 +105,30 @@ class Upstream {
     return undefined;
   }
 
-  /** A value as text, where a node alone gives it to the link. */
+  /** A value as text, also one that nodes only pass on. */
   private literal(value: unknown): string | undefined {
-    if (!isLink(value)) return value === undefined || value === null ? undefined : asText(value);
-    const inputs = this.inputsAt(value) ?? {};
-    const own = VALUE_INPUTS.map((name) => inputs[name]).find((inner) => inner !== undefined && !isLink(inner));
-    return own === undefined || own === null ? undefined : asText(own);
+    let at = value;
+    for (let passes = 0; isLink(at) && passes < MAX_PASSES; passes++) {
+      const inputs = this.inputsAt(at) ?? {};
+      const passed = VALUE_INPUTS.map((name) => inputs[name]).filter((inner) => inner !== undefined);
+      at = passed.find((inner) => !isLink(inner)) ?? passed[0];
+    }
+    return isLink(at) || at === undefined || at === null ? undefined : asText(at);
   }
 
-  /** Texts that conditioning is encoded from, in the order of the inputs, each once. */
-  textsOf(conditioning: unknown): string {
+  /** A side of a pipe, as the node that put it there got it: a text or a link. */
+  private sideOfPipe(pipe: unknown, side: Side): unknown {
+    const seen = new Set<string>();
+    for (let link = pipe; isLink(link) && !seen.has(link[0]); link = this.inputsAt(link)?.pipe) {
+      seen.add(link[0]);
+      const own = this.inputsAt(link)?.[side];
+      if (own !== undefined) return own;
+    }
+    return undefined;
+  }
+
+  /** Texts that a side of conditioning is encoded from, in the order of the inputs, each once. */
+  textsOf(conditioning: unknown, side: Side): string {
     const texts = new Set<string>();
     const seen = new Set<string>();
     const pending: unknown[] = [conditioning];
@@ -120,13 +138,15 @@ class Upstream {
       const node = this.prompt[link[0]];
       const inputs = this.inputsOf(link[0]);
       if (inputs === undefined || (isPlainObject(node) && node.class_type === "ConditioningZeroOut")) continue;
-      const own = TEXT_INPUTS.flatMap((name) => this.literal(inputs[name]) ?? []);
+      const ofPipe = this.sideOfPipe(inputs.pipe, side);
+      const own = [...TEXT_INPUTS.map((name) => inputs[name]), ofPipe].flatMap((text) => this.literal(text) ?? []);
       for (const text of own) if (text.trim() !== "") texts.add(text.trim());
       if (own.length > 0) continue;
       // a node with both sides returns them in this order
       const sides = [inputs.positive, inputs.negative];
       const isBoth = sides.every(isLink);
-      pending.unshift(...(isBoth ? [sides[Number(link[1]) === 1 ? 1 : 0]] : Object.values(inputs).filter(isLink)));
+      if (isLink(ofPipe)) pending.unshift(ofPipe);
+      else pending.unshift(...(isBoth ? [sides[Number(link[1]) === 1 ? 1 : 0]] : Object.values(inputs).filter(isLink)));
     }
     return [...texts].join(", ");
   }

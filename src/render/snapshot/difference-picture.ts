@@ -3,6 +3,9 @@ import { Canvas, type Colour, charactersIn, textHeight, textWidth } from "../con
 import { cut } from "../contact-sheet/labels.js";
 import { offAt, type PixelDifference, type WidePicture } from "./pixel-difference.js";
 
+// decision 352
+const [ceil, floor, max, min, sqrt] = [Math.ceil, Math.floor, Math.max, Math.min, Math.sqrt];
+
 const GROUND: Colour = [248, 248, 246];
 const INK: Colour = [34, 34, 38];
 const SOFT_INK: Colour = [92, 92, 98];
@@ -36,16 +39,16 @@ export function drawDifference(
   off: PixelDifference | undefined,
   { title, subtitle }: { title: string; subtitle: string },
 ): Canvas {
-  const width = Math.max(expected.width, actual.width);
-  const height = Math.max(expected.height, actual.height);
+  const width = max(expected.width, actual.width);
+  const height = max(expected.height, actual.height);
   const scale = scaleOf(width, height);
   const panels = [
     { name: "expected", image: scaled(expected.width, expected.height, scale, meanOf(expected)) },
     { name: "actual", image: scaled(actual.width, actual.height, scale, meanOf(actual)) },
     { name: "difference", image: scaled(width, height, scale, differenceOf(expected, actual)) },
   ];
-  const column = Math.max(...panels.map(({ image, name }) => Math.max(image.width, textWidth(name, LARGE))));
-  const row = Math.max(...panels.map(({ image }) => image.height));
+  const column = max(...panels.map(({ image, name }) => max(image.width, textWidth(name, LARGE))));
+  const row = max(...panels.map(({ image }) => image.height));
   const top = MARGIN + textHeight(LARGE) * 2 + CAPTION_GAP + GAP;
   const pageWidth = MARGIN * 2 + panels.length * (column + GAP) - GAP;
   const page = new Canvas(pageWidth, top + textHeight(LARGE) + CAPTION_GAP + row + MARGIN, GROUND);
@@ -71,7 +74,7 @@ function frameBox(
   at: { left: number; top: number },
   { shrink, grow }: Scale,
 ): void {
-  const onPage = (pixel: number) => Math.floor(pixel / shrink) * grow;
+  const onPage = (pixel: number) => floor(pixel / shrink) * grow;
   const [left, top] = [onPage(box.left), onPage(box.top)];
   const [width, height] = [onPage(box.right - 1) + grow - left, onPage(box.bottom - 1) + grow - top];
   if (width * height * MIN_FRAMED > image.width * image.height) return;
@@ -89,21 +92,21 @@ interface Scale {
 }
 
 function scaleOf(width: number, height: number): Scale {
-  const side = Math.max(width, height);
-  return { shrink: Math.ceil(side / MAX_SIDE), grow: Math.max(1, Math.floor(MIN_SIDE / side)) };
+  const side = max(width, height);
+  return { shrink: ceil(side / MAX_SIDE), grow: max(1, floor(MIN_SIDE / side)) };
 }
 
 /** Colour of a rectangle of a picture, in 0…255. */
 type ColourOf = (left: number, top: number, right: number, bottom: number) => Colour;
 
 function scaled(width: number, height: number, { shrink, grow }: Scale, colourOf: ColourOf): RawImage {
-  const columns = Math.ceil(width / shrink);
-  const rows = Math.ceil(height / shrink);
+  const columns = ceil(width / shrink);
+  const rows = ceil(height / shrink);
   const out = new Canvas(columns * grow, rows * grow, GROUND);
   for (let y = 0; y < rows; y++) {
     for (let x = 0; x < columns; x++) {
-      const right = Math.min(width, (x + 1) * shrink);
-      const bottom = Math.min(height, (y + 1) * shrink);
+      const right = min(width, (x + 1) * shrink);
+      const bottom = min(height, (y + 1) * shrink);
       out.fill(x * grow, y * grow, grow, grow, colourOf(x * shrink, y * shrink, right, bottom));
     }
   }
@@ -139,14 +142,14 @@ function differenceOf(expected: WidePicture, actual: WidePicture): ColourOf {
       for (let x = left; x < right; x++) {
         const isInBoth = has(expected, x, y) && has(actual, x, y);
         const [from, other] = [(y * expected.width + x) * 4, (y * actual.width + x) * 4];
-        most = Math.max(most, isInBoth ? offAt(expected, from, actual, other) : 65535);
+        most = max(most, isInBoth ? offAt(expected, from, actual, other) : 65535);
       }
     }
     const isInside = has(actual, right - 1, bottom - 1);
     const [red, green, blue] = isInside ? mean(left, top, right, bottom) : GROUND;
     const grey = 200 + (red * 0.3 + green * 0.59 + blue * 0.11) * 0.2;
     if (most === 0) return [grey, grey, grey];
-    const strength = FAINTEST + (1 - FAINTEST) * Math.sqrt(most / 65535);
+    const strength = FAINTEST + (1 - FAINTEST) * sqrt(most / 65535);
     return [grey + (208 - grey) * strength, grey * (1 - strength), grey * (1 - strength)];
   };
 }

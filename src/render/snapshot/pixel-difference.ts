@@ -17,6 +17,9 @@ export interface PixelDifference {
   readonly box: { readonly left: number; readonly top: number; readonly right: number; readonly bottom: number };
 }
 
+// decision 352
+const [abs, ceil, max, min] = [Math.abs, Math.ceil, Math.max, Math.min];
+
 /** Step of 8 bits in samples of 16. */
 const STEP = 257;
 
@@ -28,7 +31,7 @@ export function widePicture({ width, height, channels, data }: DecodedImage): Wi
   const hasAlpha = channels % 2 === 0;
   for (let pixel = 0; pixel < width * height; pixel++) {
     const [from, to] = [pixel * channels, pixel * 4];
-    for (let c = 0; c < 3; c++) samples[to + c] = data[from + Math.min(c, colours - 1)]! * unit;
+    for (let c = 0; c < 3; c++) samples[to + c] = data[from + min(c, colours - 1)]! * unit;
     if (hasAlpha) samples[to + 3] = data[from + channels - 1]! * unit;
   }
   return { width, height, samples };
@@ -45,20 +48,20 @@ export function pixelDifference(a: WidePicture, b: WidePicture): PixelDifference
       if (off === 0) continue;
       pixels++;
       if (off > largest) largest = off;
-      box.left = Math.min(box.left, x);
-      box.right = Math.max(box.right, x + 1);
-      box.top = Math.min(box.top, y);
+      box.left = min(box.left, x);
+      box.right = max(box.right, x + 1);
+      box.top = min(box.top, y);
       box.bottom = y + 1;
     }
   }
-  return { pixels, largest: Math.ceil(largest / STEP), box };
+  return { pixels, largest: ceil(largest / STEP), box };
 }
 
 /** Largest difference of the samples of two pixels, from 0 to 65535. */
 export function offAt(a: WidePicture, from: number, b: WidePicture, other: number): number {
   let most = 0;
   for (let c = 0; c < 4; c++) {
-    const off = Math.abs(a.samples[from + c]! - b.samples[other + c]!);
+    const off = abs(a.samples[from + c]! - b.samples[other + c]!);
     if (off > most) most = off;
   }
   return most;

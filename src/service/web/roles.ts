@@ -1,5 +1,6 @@
 import type { Graph } from "../../graph/parse.js";
 import { isPlainObject } from "../../io/json/lossless.js";
+import { PRIMITIVE_INPUT } from "../../render/fill/titled.js";
 
 /** Uses of the inputs that people change most, in the order in which a form shows them. */
 const ROLES = [
@@ -50,16 +51,26 @@ export interface RoleInput {
 }
 
 /**
- * Inputs that hold values and have a role, in the order of the roles. A role that several inputs have is left out, but for
- * prompts.
+ * Inputs that hold values and have a role, in the order of the roles; the value may stand in a primitive. A role that
+ * several inputs have is left out, but for prompts, and so is a primitive with several roles.
  */
 export function rolesOf(graph: Graph): RoleInput[] {
   const inputs = new Map(graph.ids.map((id) => [id, inputsOf(graph.prompt[id])]));
-  const settings = [...inputs].flatMap(([nodeId, own]) => settingsOf(nodeId, own));
-  const counts = new Map<Role, number>();
-  for (const { role } of settings) counts.set(role, (counts.get(role) ?? 0) + 1);
-  const single = settings.filter(({ role }) => counts.get(role) === 1);
+  const found = [...inputs].flatMap(([nodeId, own]) => settingsOf(nodeId, own, inputs));
+  // two samplers may read one primitive
+  const settings = [...new Map(found.map((one) => [`${one.role} ${keyOf(one)}`, one])).values()];
+  const roles = countsOf(settings.map(({ role }) => role));
+  const uses = countsOf(settings.map(keyOf));
+  const single = settings.filter((one) => roles.get(one.role) === 1 && uses.get(keyOf(one)) === 1);
   return [...promptsOf(inputs), ...single].sort((a, b) => byRole(a.role, b.role));
+}
+
+const keyOf = ({ nodeId, input }: RoleInput): string => `${nodeId}.${input}`;
+
+function countsOf(words: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
 }
 
 /** Sorts by the order of the roles; what has none comes last. */
@@ -74,14 +85,20 @@ type Link = readonly [node: string, output: unknown];
 const isLink = (value: unknown): value is Link =>
   Array.isArray(value) && value.length === 2 && typeof value[0] === "string";
 
-function settingsOf(nodeId: string, inputs: Inputs): RoleInput[] {
+function settingsOf(nodeId: string, inputs: Inputs, all: ReadonlyMap<string, Inputs>): RoleInput[] {
   // others that have a width resize or crop
   const isSize = Object.keys(inputs).includes("batch_size");
   return Object.entries(inputs).flatMap(([input, value]): RoleInput[] => {
     const role = BY_INPUT.get(input) ?? (isSize ? SIZES.get(input) : undefined);
-    return role === undefined || isLink(value) ? [] : [{ nodeId, input, role }];
+    if (role === undefined) return [];
+    if (!isLink(value)) return [{ nodeId, input, role }];
+    return isPrimitive(all.get(value[0])) ? [{ nodeId: value[0], input: PRIMITIVE_INPUT, role }] : [];
   });
 }
+
+/** Whether the one input of a node is `value`, which holds it. */
+const isPrimitive = (inputs: Inputs = {}): boolean =>
+  Object.keys(inputs).join() === PRIMITIVE_INPUT && !isLink(inputs[PRIMITIVE_INPUT]);
 
 /** Texts that reach a sampler's sides; one that reaches both is a prompt. */
 function promptsOf(inputs: ReadonlyMap<string, Inputs>): RoleInput[] {

@@ -40,8 +40,13 @@ export function factsOf(run: Pick<RunRow, "message" | "graph">, graph: Graph | u
     return [role, asText(inputsAt(filled!, nodeId)[input])] as const;
   });
   const texts = Object.entries(own).map(([name, value]) => [name, asText(value)] as const);
-  const said = new Set(texts.map(([, text]) => text));
-  const values = [...texts, ...roles.filter(([, text]) => text !== "" && !said.has(text))].slice(0, MOST_VALUES);
+  // equal numbers may be those of other inputs
+  const isSaid = (role: string, value: string) =>
+    texts.some(([name, text]) => text === value && (isWords(value) || name.toLowerCase() === role.toLowerCase()));
+  const values = [...texts, ...roles.filter(([role, text]) => text !== "" && !isSaid(role, text))].slice(
+    0,
+    MOST_VALUES,
+  );
   const files = filled === undefined ? [] : filesOf(filled);
   const prompt = roles.find(([role]) => role === "Prompt" || role === "Positive prompt")?.[1];
   const message = typeof own.message === "string" ? own.message : undefined;

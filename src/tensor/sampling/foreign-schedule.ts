@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { loadNative } from "../../native/load.js";
 import { linspace } from "./linspace.js";
@@ -13,7 +14,7 @@ interface Schedule {
 /** Schedule of a sampling that modelSampling() did not make, by its own table and its own maps. */
 export function foreignSchedule(model: ModelSampling, schedule: Schedule): Float32Array {
   const { scheduler, steps, denoise, extraStep } = schedule;
-  if (!(model?.sigmas instanceof Float32Array) || model.sigmas.length < 2 || typeof model.sigma !== "function") {
+  if (!types.isFloat32Array(model?.sigmas) || model.sigmas.length < 2 || typeof model.sigma !== "function") {
     throw new LatentkitError(
       "value.invalid",
       `model: expected a model sampling with sigmas, timestep() and sigma(), received ${describe(model)}.`,

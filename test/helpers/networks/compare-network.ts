@@ -7,6 +7,7 @@ import type { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { type Plan, sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
+import { HalfWeights } from "#src/host/checkpoint/weights/half-weights.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { graphSession } from "../models/session.js";
 import { TINY_NETWORKS } from "./tiny-networks.js";
@@ -28,7 +29,8 @@ const { weights, changes, build, feeds } = await TINY_NETWORKS[name]!();
 
 async function run(provider: "cpu" | "webgpu", target: Target, profile?: string): Promise<Record<string, Tensor>> {
   const graph = new OnnxGraph(name, target);
-  build(networkOf(graph, weights, changes));
+  const halves = isKept && provider === "webgpu" ? await new HalfWeights(weights).find() : undefined;
+  build(networkOf(graph, weights, changes, halves));
   const encoded = graph.encode({ overridable: isKept && "F16" });
   const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, plan, encoded.folder);
   const session = await graphSession(encoded, {

@@ -1,3 +1,5 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
 import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
@@ -15,6 +17,7 @@ import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
 import type { Network, WeightChanges } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
+import { unpackModel } from "../models/golden.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";
@@ -31,12 +34,19 @@ export interface TinyNetwork {
 const [START, END] = [49406, 49407];
 const POSITIONS = 77;
 const IMAGES = { asImages: true };
-/** Of a LoRA; at 1 the random one makes values that grow from layer to layer. */
+/** Strength of the LoRA; at 1 the random one makes values that grow from layer to layer. */
 const STRENGTH = 0.5;
 const TAESD = { scaleFactor: 1 };
 
 const open = (name: string) => weightFile(join(tinyModels(), `${name}.safetensors`));
 const checkpoint = async (name: string) => recogniseCheckpoint(await open(`checkpoints/${name}`), readValues);
+
+/** A golden checkpoint, unpacked until this process ends. */
+async function goldenCheckpoint(name: string) {
+  const folder = mkdtempSync(join(tmpdir(), "latentkit-golden-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return recogniseCheckpoint(await weightFile(unpackModel(`checkpoints/${name}`, folder)), readValues);
+}
 
 /** Values of order 1. */
 const noise = (shape: readonly number[], seed: number): Tensor => randn(shape, { seed });
@@ -94,6 +104,10 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
   "UNet of SDXL": unet("tiny-sdxl", 16),
   "UNet for inpainting": unet("tiny-sd1-inpainting", 16),
   "UNet with a LoRA": unet("tiny-sd1", 16, "tiny-sd1-lora"),
+  async "UNet with weights of 8 bits"() {
+    const { weights, config } = (await goldenCheckpoint("sd1_fp8")).unet;
+    return { weights, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, 16) };
+  },
   "text encoder of SD 1": textEncoder("tiny-sd1"),
   "text encoder of SD 2": textEncoder("tiny-sd2"),
   "second text encoder of SDXL": textEncoder("tiny-sdxl", 1),

@@ -50,6 +50,11 @@ describe("suggest", () => {
     assert.equal(suggest("inputdri", candidates, (name) => `--${name}`).hint, " Did you mean --inputDir?");
   });
 
+  it("counts two letters that changed places as one edit", () => {
+    assert.equal(suggest("prot", ["host", "port"]).suggestion, "port");
+    assert.equal(suggest("tpor", ["port"]).suggestion, undefined);
+  });
+
   it("offers a name that differs in signs, one that the word begins, and one that begins the word", () => {
     const samplers = ["euler", "euler_ancestral", "euler_ancestral_cfg_pp", "dpmpp_2m", "dpmpp_2m_sde", "uni_pc"];
     const offered = (word: string) => suggest(word, samplers).suggestion;

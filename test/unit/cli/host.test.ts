@@ -22,13 +22,13 @@ describe("latentkit with --models", () => {
     const render = (...args: string[]) => latentkit(["render", graph, "--out", out, ...small, ...args]);
     const own = await render("--models", tinyModels());
     assert.equal(own.code, 0, own.stderr);
-    assert.match(own.stderr, /^Checkpoint host: your models, on ONNX Runtime\.\n/);
+    assert.match(own.stderr, /^Your models, on ONNX Runtime\.\n/);
     assert.equal(filesIn(out).length, 1);
     const config = join(folder(), "latentkit.yaml");
     writeFileSync(config, `models: [${JSON.stringify(tinyModels())}]\n`);
     const configured = await render("--config", config, "--out", join(folder(), "again"));
     assert.equal(configured.code, 0, configured.stderr);
-    assert.match(configured.stderr, /^Checkpoint host/);
+    assert.match(configured.stderr, /^Your models, on ONNX Runtime\./);
     assert.deepEqual(hashesIn(join(folder(), "again")), hashesIn(out));
   });
 
@@ -89,7 +89,7 @@ describe("latentkit with --models", () => {
   it("says which host renders without it, and refuses a folder that does not exist", async () => {
     const graph = graphWith("preview-sd15.safetensors");
     const preview = await latentkit(["render", graph, "--out", folder(), ...small]);
-    assert.match(preview.stderr, /^Preview host: .* --models DIR renders with your checkpoints\.\n/);
+    assert.match(preview.stderr, /^Without a model, .* --models DIR renders with your checkpoints\.\n/);
     const none = await latentkit(["render", graph, "--models", join(folder(), "none")]);
     assert.notEqual(none.code, 0);
     assert.match(none.stderr, /none/);

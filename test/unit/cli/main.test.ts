@@ -68,8 +68,19 @@ describe("latentkit", () => {
 
   it("misuse: one sentence with a suggestion, exit code 2", async () => {
     await refused(["rendr", "g.json"], 2, /Unknown command "rendr"\. Did you mean render\?/);
-    await refused(["render"], 2, /Usage: latentkit render GRAPH\./);
-    await refused(["render", "a.json", "b.json"], 2, /Usage/);
+    await refused(["render"], 2, /Usage: latentkit render GRAPH; latentkit render --help shows the options\./);
+    await refused(
+      ["render", "a.json", "red", "fox"],
+      2,
+      /; "red" "fox" are too much; a value with blanks takes quotes\./,
+    );
+    await refused(["render", "a.json", "--out"], 2, /^latentkit: --out: expected a value, received none\.\n$/);
+    await refused(
+      ["render", "a.json", "--set", "--json"],
+      2,
+      /--set: .* none; .* with a dash is written --set=-…\.\n$/,
+    );
+    await refused(["render", "a.json", "--json=x"], 2, /--json: expected no value, received one\.\n$/);
     await refused(["render", "a.json", "--sett", "x=1"], 2, /Unknown option --sett\. Did you mean --set\?/);
     await refused(
       ["render", join(graphs, "if.json"), "--set", "choose"],
@@ -84,6 +95,8 @@ describe("latentkit", () => {
     await refused(["render", join(folder(), "none.json")], 2, /does not exist/);
     await refused(["nodes", "ext latentNoisi"], 2, /Unknown node.*Did you mean "ext latentNoisy"\?/);
     await refused(["inspect", join(folder(), "none.png")], 2, /not found/);
+    await refused(["inspect", join(graphs, "if.json")], 2, /if\.json: PNG: it does not begin as a PNG does\.\n$/);
+    await refused(["verify", join(graphs, "if.json")], 2, /if\.json: PNG: it does not begin as a PNG does\.\n$/);
     await refused(["constructor"], 2, /Unknown command/);
   });
 

@@ -43,7 +43,7 @@ describe("graphicsAdapters", () => {
       if (process.platform !== "linux") skip(this, "a made-up loader of Vulkan is built for Linux alone");
     });
 
-    /** What a loader with these devices makes of them. */
+    /** Lists these devices through a loader that has them. */
     const adaptersOf = (devices: readonly string[], created = 0) => {
       const options = ["-std=c++20", "-shared", "-fPIC", "-I", join(root, "native"), `-DCREATED=${created}`];
       const source = join(root, "test/native/vulkan-loader.cpp");

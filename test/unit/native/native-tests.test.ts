@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { filesIn, root } from "../../helpers/folders.js";
 
-/** Functions that only the tests of PNG files in TypeScript call. */
-const CALLED_FROM_TYPESCRIPT = ["engine_png_inspect_frames", "engine_png_decode_frames"];
+/** Functions that only tests in TypeScript call: those of adapters, with drivers of their own, and of PNG files. */
+const CALLED_FROM_TYPESCRIPT = ["engine_adapters", "engine_png_inspect_frames", "engine_png_decode_frames"];
 
 describe("C++ tests", () => {
   const folder = join(root, "test/native");

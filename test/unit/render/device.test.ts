@@ -233,13 +233,13 @@ describe("--device @long", () => {
         ["--device", "cuda:7"],
         {},
         1,
-        /^(?:Preview host: .+\n)?latentkit: Device cuda:7 cannot be used: The CUDA driver sees one device, .+\.\n$/,
+        /^(?:Without a model, .+\n)?latentkit: Device cuda:7 cannot be used: The CUDA driver sees one device, .+\.\n$/,
       ],
       [
         ["--device", "cuda:0"],
         { LATENTKIT_CUDA: "/nonexistent.so" },
         1,
-        /^Preview host: .+\nlatentkit: Device cuda:0 .+ no CUDA library .+\.\n$/,
+        /^Without a model, .+\nlatentkit: Device cuda:0 .+ no CUDA library .+\.\n$/,
       ],
       [[], { LATENTKIT_DEVICE: "cuda:7" }, 1, /^latentkit: Device cuda:7 cannot be used/m],
       [

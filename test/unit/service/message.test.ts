@@ -146,7 +146,10 @@ describe("fillsOf", () => {
     await refused('{"steps": 101}', `${whole}, received 101.`);
     await refused('{"steps": "many"}', `${whole}, received "many".`);
     await refused('{"steps": ["4", 0]}', `${whole}, received a list of 2.`);
-    await refused('{"Sampler": "eulre"}', 'Message, property "Sampler": expected "euler" or "ddim", received "eulre".');
+    await refused(
+      '{"Sampler": "eulre"}',
+      'Message, property "Sampler": expected "euler" or "ddim", received "eulre". Did you mean euler?',
+    );
     await refused(
       '{"Sampler": "eule"}',
       'Message, property "Sampler": expected "euler" or "ddim", received "eule". Did you mean euler?',

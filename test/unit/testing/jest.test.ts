@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 import { makeProject } from "../../helpers/process/docs.js";
 
@@ -15,6 +16,8 @@ export declare const expect: <T>(actual: T) => Matchers<void, T> & { not: Matche
 const TYPES = `declare namespace jest { interface Matchers<R, T = {}> { toBe(expected: T): R } }
 declare const expect: <T>(actual: T) => jest.Matchers<void, T>;
 `;
+
+const OTHER_REALM = fileURLToPath(new URL("../../helpers/process/other-realm.js", import.meta.url));
 
 describe("latentkit/testing/jest", () => {
   const folder = temporaryFolder();
@@ -33,6 +36,27 @@ describe("latentkit/testing/jest", () => {
     const { status, stderr } = spawnSync(process.execPath, ["alone.mjs"], { cwd: folder(), encoding: "utf8" });
     assert.equal(status, 1);
     assert.match(stderr, /latentkit\/testing\/jest: expected the global expect of jest; .*, received undefined\./);
+  });
+
+  it("renders with the globals of another context, which jest's tests have", () => {
+    const file = join(folder(), "render.mjs");
+    writeFileSync(
+      file,
+      `import { decodePng, modelSampling, render, Tensor } from ${JSON.stringify(join(root, "dist/index.js"))};
+if (modelSampling("sd15").sigmas instanceof Float32Array) throw new Error("these globals are Node's own");
+const graph = ${JSON.stringify(join(root, "examples/text-to-image.json"))};
+for (const sampler of ["euler", "dpmpp_sde"]) {
+  const set = { "5.sampler_name": sampler, steps: 2, width: 64, height: 64 };
+  const { files, error } = await render(graph, { set, output: "memory" });
+  if (error !== undefined) throw error;
+  const deep = await (await Tensor.fromImage(files[0].bytes)).toPng({ bitDepth: 16 });
+  console.log(sampler, (await decodePng(deep)).width);
+}
+`,
+    );
+    const args = ["--experimental-vm-modules", "--no-warnings", OTHER_REALM, file];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    assert.equal(stdout, "euler 64\ndpmpp_sde 64\n", stderr);
   });
 
   it("adds the matcher to a global expect @long", () => {

@@ -190,7 +190,7 @@ function foldersBelow(root: string): ExtraFolder[] {
   if (!stats?.isDirectory()) {
     throw new LatentkitError(
       "config.invalid",
-      `Models: expected a folder or a .yaml file, received ${describe(root)}.`,
+      `Models: expected a folder or a .yaml file, received ${describe(root)}${stats === undefined ? ", which does not exist" : ""}.`,
     );
   }
   const own = existsSync(join(root, "models/checkpoints")) ? join(root, "models") : root;

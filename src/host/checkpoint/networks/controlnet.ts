@@ -19,7 +19,8 @@ const HINT_LAYERS = [
 
 /**
  * Writes a control net. Inputs: x, timestep, context and y as the UNet takes them, hint [B or 1, 3, 8h, 8w] in 0…1 and
- * strength [1]. Outputs, times strength: control_N for each input block and control_middle. Throws model.invalid for weights that are absent or have other shapes. Source: ControlNet, cldm.py.
+ * strength [1]. Outputs, times strength: control_N for each input block and control_middle. Throws model.invalid for weights
+ * that are absent or have other shapes. Source: ControlNet, cldm.py.
  */
 export function buildControlNet(network: Network, config: ControlNetConfig): void {
   const { graph } = network;

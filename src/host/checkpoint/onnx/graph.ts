@@ -84,6 +84,8 @@ export class OnnxGraph {
   readonly #outputs: Port[] = [];
   readonly #constants = new Map<string, Constant>();
   readonly #stored: { readonly name: Value; readonly tensor: StoredTensor }[] = [];
+  /** Constants that are listed as inputs too. */
+  readonly #changeable = new Set<Value>();
   #count = 0;
 
   constructor(
@@ -143,6 +145,13 @@ export class OnnxGraph {
     });
   }
 
+  /** A value of 16 bits times a 1 that a runtime takes for changeable: conversions of it are not done while it is loaded. */
+  unfolded(value: Value): Value {
+    const one = this.#constant(TYPE.float16, "changeable 1", [], () => Uint8Array.of(0x00, 0x3c));
+    this.#changeable.add(one);
+    return this.node("Mul", [value, one]);
+  }
+
   /** A weight that stays in its file, in its stored type. Throws model.invalid for a type that is no float. */
   stored(tensor: StoredTensor): Value {
     if (STORED_TYPE[tensor.dtype] === undefined)
@@ -187,7 +196,9 @@ export class OnnxGraph {
         message.text(8, constant.name);
         message.bytes(9, constant.bytes);
       });
-    const weights: Port[] = [];
+    const weights: Port[] = [...this.#constants.values()]
+      .filter(({ name }) => this.#changeable.has(name))
+      .map(({ name, type, shape }) => ({ name, type, sides: shape }));
     const locations = new Map(files.map((file) => [file, relative(folder, file).split(sep).join("/")]));
     for (const { name, tensor } of this.#stored) {
       const type = STORED_TYPE[tensor.dtype]!;

@@ -116,7 +116,7 @@ class ChildRuntime implements OwnRuntime {
     return { loaded, sessions };
   }
 
-  // decision 359
+  // decision 355
   /**
    * Does some work. What fails on a GPU leaves it in a state that is not to be trusted: the process is replaced, and what
    * more memory may mend is tried once more, with nothing else loaded. Rejects with device.lost where the GPU was.
@@ -199,8 +199,9 @@ class ChildRuntime implements OwnRuntime {
     if (this.#device !== undefined) return this.#device;
     const { device, plan, onDevice } = this.#options;
     const chosen: ChosenDevice = await chooseDevice(device);
-    if (plan !== undefined && !plansOf(chosen.provider).includes(plan)) {
-      const expected = plansOf(chosen.provider).join(" or ");
+    const plans = plansOf(chosen.provider).filter((each) => each !== "keep" || hasFloat16(chosen));
+    if (plan !== undefined && !plans.includes(plan)) {
+      const expected = plans.join(" or ");
       throw new LatentkitError(
         "usage.invalid",
         `plan: expected ${expected} on ${chosen.provider}, received "${plan}".`,

@@ -3,8 +3,8 @@ import type { Plan } from "./session-options.js";
 /** A network before it is loaded. */
 export interface PlannedNetwork {
   readonly parameters: number;
-  /** Parameters in F16; none where absent. */
-  readonly float16Parameters?: number;
+  /** Parameters that a GPU can hold in 16 bits; none where absent. */
+  readonly halfParameters?: number;
   /** Size of its weights in their files. */
   readonly fileBytes: number;
   /** Whether its graph is a file too: weights are held as that file says, which counts as folded. */
@@ -33,18 +33,17 @@ const SMALL_PARAMETERS = 2e8;
 const FOLD_FROM_CALLS = 2;
 
 /** Bytes of a session's own, without the pages of files, which the system takes back as it needs. */
-export function sessionBytes({ parameters, float16Parameters = 0 }: PlannedNetwork, plan: Plan): number {
+export function sessionBytes({ parameters, halfParameters = 0 }: PlannedNetwork, plan: Plan): number {
   switch (plan) {
     case "stream":
       return STREAM_BYTES;
     case "keep":
-      return (parameters - float16Parameters) * FLOAT_BYTES * FOLD_FACTOR + float16Parameters * HALF_BYTES;
+      return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES;
     case "fold":
       return parameters * FLOAT_BYTES * FOLD_FACTOR;
   }
 }
 
-// decision 360
 /**
  * Plan for a network as long as there is memory for it. It does not depend on what is loaded or free: the same run uses
  * the same plan, and so has the same bits. The first row that holds decides:
@@ -53,20 +52,20 @@ export function sessionBytes({ parameters, float16Parameters = 0 }: PlannedNetwo
  * |---|---|---|
  * | the graph is a file | fold | its weights cannot be inputs |
  * | the user wishes one | that | |
- * | a GPU with 16-bit floats, and most parameters are F16 | keep | half the memory, a third of the load, for a seventh of a call |
- * | another GPU, or other weights | fold | their conversion in every run would be the CPU's |
+ * | a GPU with 16-bit floats, and most parameters have at most 16 | keep | half the memory, a third of the load, for a seventh of a call |
+ * | another GPU, or other weights | fold | it has no smaller form |
  * | 8-bit floats | fold | their conversion takes longer than a run |
  * | at most 2e8 parameters | fold | half a second |
  * | two runs and more | fold | it pays, and its bits do not depend on the number of threads |
  * | one run | stream | reads each weight once, as folding does, and keeps nothing |
  */
 export function preferredPlan(
-  { parameters, float16Parameters = 0, fileBytes, isFixed = false }: PlannedNetwork,
+  { parameters, halfParameters = 0, fileBytes, isFixed = false }: PlannedNetwork,
   { calls, device, wish }: { readonly calls: number; readonly device: PlannedDevice; readonly wish?: Plan },
 ): Plan {
   if (isFixed) return "fold";
   if (wish !== undefined) return wish;
-  if (device.isGpu) return device.hasFloat16 && 2 * float16Parameters > parameters ? "keep" : "fold";
+  if (device.isGpu) return device.hasFloat16 && 2 * halfParameters > parameters ? "keep" : "fold";
   if (fileBytes < FLOAT_8_BELOW * parameters) return "fold";
   return parameters <= SMALL_PARAMETERS || calls >= FOLD_FROM_CALLS ? "fold" : "stream";
 }

@@ -40,7 +40,7 @@ export class RuntimeProcess {
   #receive: ((message: ToParent) => void) | undefined;
   #errorOutput = "";
   #end: string | undefined;
-  #wasKilled = false;
+  #crashed = false;
   #nextBytes = 0;
   /** Subject of the message if the child ends. */
   #task = "ONNX Runtime, while it started";
@@ -73,7 +73,8 @@ export class RuntimeProcess {
       };
       this.#child.on("error", (error) => over(`could not be started: ${error.message}`));
       this.#child.on("close", (code, signal) => {
-        this.#wasKilled = signal === "SIGKILL";
+        // one that never started has ended already
+        this.#crashed = this.#end === undefined && signal !== "SIGKILL";
         over(ending(code, signal));
       });
     });
@@ -88,7 +89,7 @@ export class RuntimeProcess {
 
   /** Whether it ended by itself, as a driver's fault does; the system kills with SIGKILL where memory is short. */
   get hasCrashed(): boolean {
-    return this.#end !== undefined && !this.#wasKilled;
+    return this.#crashed;
   }
 
   get id(): number | undefined {

@@ -109,7 +109,7 @@ export interface DeviceFacts {
   readonly form?: Target["attention"];
 }
 
-/** A device that was chosen, and why it is no GPU: a sentence. */
+/** The chosen device; `reason` is a sentence that says why it is not a GPU. */
 export type DeviceReport = DeviceFacts & { readonly reason?: string };
 
 /** Facts of a runtime that a receipt tells. */

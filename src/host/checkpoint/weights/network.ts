@@ -22,16 +22,31 @@ export type WeightChange = (graph: OnnxGraph, weight: Value, shape: readonly num
 /** Changes of weights by key, applied in order. */
 export type WeightChanges = ReadonlyMap<string, readonly WeightChange[]>;
 
-/** TensorProto.DataType.FLOAT. */
+/** TensorProto.DataType.FLOAT and FLOAT16. */
 const FLOAT = { int: 1 };
+const FLOAT16 = { int: 10 };
 
-/** A weight as float32, times its factor: the whole of it, or the rows of these int64 ids. */
-export function floatsOf(graph: OnnxGraph, weight: StoredWeight, ids?: Value): Value {
+interface FloatsOptions {
+  /** int64 ids of the rows that are wanted; all where absent. */
+  readonly ids?: Value;
+  /** Whether it is held as F16: converted to that when it is loaded, and to float32 in every run. */
+  readonly isHalved?: boolean;
+}
+
+/** A weight as float32, times its factor: the whole of it, or some rows. */
+export function floatsOf(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = false }: FloatsOptions = {}): Value {
   const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
   const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));
+  const halved = (value: Value): Value => {
+    const half = graph.node("Cast", [value], { to: FLOAT16 });
+    // rows are chosen in every run anyway
+    return ids === undefined ? graph.unfolded(half) : half;
+  };
+  const stored = isHalved ? halved(graph.stored(weight)) : graph.stored(weight);
+  const type = isHalved ? "F16" : weight.dtype;
   // only the rows that are read are converted, where Gather takes the type: none takes 8 bits
-  const takesRows = graph.target.halfTypes.includes(weight.dtype) || ["F32", "F64"].includes(weight.dtype);
-  const floats = takesRows ? cast(rowsOf(graph.stored(weight))) : rowsOf(cast(graph.stored(weight)));
+  const takesRows = graph.target.halfTypes.includes(type) || ["F32", "F64"].includes(type);
+  const floats = takesRows ? cast(rowsOf(stored)) : rowsOf(cast(stored));
   const { factor, shape } = weight;
   if (factor === undefined) return floats;
   const numbers = floatsOf(graph, factor);
@@ -48,8 +63,13 @@ export function hasFittingFactor({ factor, shape }: StoredWeight): boolean {
   return (first === 1 || first === shape[0]) && others.every((side) => side === 1);
 }
 
-/** A network that reads the weights of one part from their file. */
-export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightChanges = new Map()): Network {
+/** A network that reads the weights of one part from their file; `halves` are held as F16 though stored in another type. */
+export function networkOf(
+  graph: OnnxGraph,
+  weights: WeightMap,
+  changes: WeightChanges = new Map(),
+  halves: ReadonlySet<StoredWeight> = new Set(),
+): Network {
   const values = new Map<string, Value>();
   const stored = (key: string): StoredWeight => {
     const weight = weights.get(key);
@@ -67,7 +87,7 @@ export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightC
     const entry = checked(key, shape);
     const known = values.get(key);
     if (known !== undefined) return known;
-    let value = floatsOf(graph, entry);
+    let value = floatsOf(graph, entry, { isHalved: halves.has(entry) });
     for (const change of changes.get(key) ?? []) value = change(graph, value, shape);
     values.set(key, value);
     return value;
@@ -81,7 +101,7 @@ export function networkOf(graph: OnnxGraph, weights: WeightMap, changes: WeightC
       const entry = checked(key, shape);
       // a changed table has to be whole; of others only the rows that are read are converted
       if (changes.has(key)) return graph.node("Gather", [weight(key, shape), ids]);
-      return floatsOf(graph, entry, ids);
+      return floatsOf(graph, entry, { ids, isHalved: halves.has(entry) });
     },
   };
 }

@@ -88,6 +88,7 @@ function watch(context: ProbeContext, route: Route, requestId: string, req: Requ
     const status = res.headersSent ? res.statusCode : "gone";
     const seconds = (context.clock.monotonic() - since) / 1000;
     context.metrics.countRequest({ route: route.name, method: req.method, status, seconds });
-    context.log.info({ request_id: requestId, route: route.name, method: req.method, status, seconds }, "request");
+    const shown = { status, seconds: Number(seconds.toFixed(3)) };
+    context.log.info({ request_id: requestId, route: route.name, method: req.method, ...shown }, "request");
   });
 }

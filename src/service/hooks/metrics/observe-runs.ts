@@ -10,11 +10,14 @@ export function observeRuns(counters: Required<Omit<RunObserver, "previewed" | "
     },
     started(run) {
       counters.started(run);
-      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
+      log.info({ run_id: run.id, waited_ms: Math.round(run.waitedMs) }, "run started");
     },
     finished(run) {
       counters.finished(run);
-      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+      log.info(
+        { run_id: run.id, state: run.state, ran_ms: run.ranMs === null ? null : Math.round(run.ranMs) },
+        "run ended",
+      );
     },
     retried(run) {
       counters.retried(run);

@@ -33,7 +33,7 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
           <>
             <p>
               {isRefused
-                ? "The service does not take the token any more. Type the present one."
+                ? "The service no longer accepts this token. Enter the current one."
                 : "This page shows what the token opens. This tab keeps the token until you close it."}
             </p>
             <label for="token">Token</label>

@@ -12,7 +12,7 @@ import { mountDisk, remountDisk, unmountDisk } from "../../../helpers/small-disk
 
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** First line, of a graph that loads models. */
-const HOST_LINE = /^Preview host: .*\n/;
+const HOST_LINE = /^Without a model, .*\n/;
 /** Comes every 10 s, as on a busy machine. */
 const PROGRESS_LINE = /^\d+(?: of \d+)? done(?:(?! in ).)*\n/gm;
 /** Empties the line that a bar is on. */

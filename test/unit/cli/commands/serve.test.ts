@@ -264,6 +264,7 @@ describe("latentkit serve", () => {
       LATENTKIT_STORE: "postgres://user:secret@127.0.0.1:1/db",
     });
     await refused(["--port", "70000"], 2, /--port/);
+    await refused(["--graph", "hook.json"], 2, /--graph: expected NAME=FILE, received "hook\.json"/);
     await refused(["extra"], 2, /Usage/);
     await refused(["--config", write("a.json", '{"stor": 1}')], 3, /unknown key "stor"\. Did you mean "store"/);
     await refused(["--config", write("b.json", '{"agent": {"module": "./none.mjs"}}')], 3, /none\.mjs/);
@@ -290,6 +291,10 @@ describe("latentkit serve", () => {
     const run = await start(service.url, { message: "wait 700" });
     await started(service, run);
     assert.equal(await service.stop(), 0);
+    assert.match(
+      service.output.err,
+      /Stopping: running runs have up to \d+ s to end\. A second Ctrl-C stops at once\./,
+    );
     const again = await openSlow();
     assert.equal(await stateOf(again, run), "succeeded");
     const events = eventsOf(await (await get(again.url + run.stream_url)).text());

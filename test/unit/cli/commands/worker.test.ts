@@ -125,6 +125,9 @@ describe("latentkit worker", () => {
     });
     busy.close();
     assert.equal(second.code, 3);
-    assert.match(second.stderr, /Cannot listen on 127\.0\.0\.1, port \d+: EADDRINUSE\./);
+    assert.match(
+      second.stderr,
+      /Cannot listen on 127\.0\.0\.1, port \d+: another program uses the port \(EADDRINUSE\)/,
+    );
   });
 });

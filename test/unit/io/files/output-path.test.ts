@@ -126,6 +126,15 @@ describe("io/files/output-path", () => {
     assert.equal(await nextCounter(folder(), "p_x", ".png"), 901n);
   });
 
+  it("names what is no folder", async () => {
+    writeFileSync(join(folder(), "file"), "");
+    await refuses(
+      () => nextCounter(join(folder(), "file"), "p", ".png"),
+      "file.write-failed",
+      /^Cannot write "file": a part of the path is not a folder \(ENOTDIR\)\.$/,
+    );
+  });
+
   it("counts SaveImage's names separately", async () => {
     for (const name of ["p_00001_.png", "p_00002.png", "p_00009_.png"]) writeFileSync(join(folder(), name), "");
     assert.equal(await nextCounter(folder(), "p", ".png"), 3n);

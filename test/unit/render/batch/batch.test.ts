@@ -255,7 +255,7 @@ describe("batch", () => {
     assert.deepEqual([index, error.code], [0, "input.missing"]);
     assert.match(
       error.message,
-      /^Node 1, input "behave": no value is given for \{\{well\}\}; set well, to \{\{well\}\} /,
+      /^Node 1, input "behave": no value is given for \{\{well\}\}; set well, or set it to \{\{well\}\} /,
     );
     // node 3 does not run, and characters that are meant stand for themselves
     assert.deepEqual(end(await run([{ well: "x" }], { set: { how: "{{how}}" } }, what)), ["success", 1, 0, 0]);

@@ -123,7 +123,10 @@ describe("loadConfig", () => {
   });
 
   it("says which file or variable is wrong, and never unfolds a hostile one", () => {
-    assert.throws(() => loadConfig({ file: file("prot: 1"), env: {} }), /latentkit\.yaml: unknown key "prot"/);
+    assert.throws(
+      () => loadConfig({ file: file("prot: 1"), env: {} }),
+      /latentkit\.yaml: unknown key "prot"\. Did you mean "port"\?/,
+    );
     assert.throws(() => loadConfig({ file: file("a: [1"), env: {} }), /latentkit\.yaml line 1: /);
     assert.throws(() => loadConfig({ file: file("port: 1\nport: 2"), env: {} }), /line 2: .*unique/);
     for (const [text, sentence] of [
@@ -131,6 +134,8 @@ describe("loadConfig", () => {
       ["a:\n\tb: 1", /line 2: the line is indented with a tab: expected blanks\.$/],
       ["a: *b", /a text begins with \* or &, which means an alias: put it in quotes\.$/],
       ["a: @b", /line 1: a text begins with a sign that YAML reserves: put it in quotes\.$/],
+      ["a: [1\n", /: a quote, a bracket, a comma or the blank after a colon is missing\.$/],
+      ["a: {b: 1\nc: 2\n", /: a quote, a bracket, a comma or the blank after a colon is missing\.$/],
       ["a: 'b", /line 1: a quote, a bracket, a comma or the blank after a colon is missing\.$/],
       ["a: 1\n---\na: 2", /line 2: another document begins: expected one\.$/],
     ] as const) {
@@ -146,10 +151,7 @@ describe("loadConfig", () => {
       () => loadConfig({ env: { LATENTKIT_PORT: "x7" } }),
       /LATENTKIT_PORT: expected a number, received "x7"\.$/,
     );
-    assert.throws(
-      () => loadConfig({ file: join(folder, "none.yaml"), env: {} }),
-      /none\.yaml cannot be read \(ENOENT\)/,
-    );
+    assert.throws(() => loadConfig({ file: join(folder, "none.yaml"), env: {} }), /none\.yaml does not exist\.$/);
     assert.throws(() => loadConfig({ file: folder, env: {} }), /cannot be read \(EISDIR\)/);
     const rounds = Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}]`);
     const bomb = ["a0: &a0 [x]", ...rounds].join("\n");

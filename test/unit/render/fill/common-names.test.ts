@@ -95,6 +95,21 @@ describe("common names of inputs", () => {
     assert.match(negative!, /names no node's input/);
   });
 
+  it("are suggested for a word that is nearly one, and a key for the name of an input", () => {
+    const [keys, unknown] = [createGraphKeys(textToImage()), /^".+" names no node's input .+ no placeholder\. (.+)$/];
+    const hint = (key: string) => unknown.exec((keys.find(key) as { reason: string }).reason)?.[1];
+    assert.deepEqual(["promt", "Prompt", "step", "cfg", "text"].map(hint), [
+      "Did you mean prompt?",
+      "Did you mean prompt?",
+      "Did you mean steps?",
+      "Did you mean 5.cfg?",
+      "Did you mean 2.text or 3.text?",
+    ]);
+    assert.equal(hint("note"), undefined);
+    const linked = createGraphKeys(textToImage()).find("latent_image") as { reason: string };
+    assert.doesNotMatch(linked.reason, /Did you mean/);
+  });
+
   it("yield to a placeholder and to a title of the same name", () => {
     const marked = createGraphKeys(textToImage({ "3": encoder("{{prompt}}, watermark") }));
     assert.equal(marked.canonical("prompt"), "prompt");

@@ -111,7 +111,10 @@ describe("items from CSV", () => {
       "scene,price\nx,1\n",
       `${here} 2 (price): "price" names no node's input (6.text) and no placeholder {{price}} is in the graph. --name may use it as {price}; --extra-columns ignores what fits nothing.`,
     );
-    await refused("5.seed,scene, 5.seed\n1,x,2\n", `${here} 3 (5.seed): the key is in column 1 already.`);
+    await refused(
+      "5.seed,scene, 5.seed\n1,x,2\n",
+      `${here} 3 (5.seed): column 1 (5.seed) means the same; leave out one of them.`,
+    );
     await refused("5.seed,,scene\n", `${here} 2: expected a key such as 6.text, received an empty field.`);
     await refused("__proto__\n1", `${here} 1 (__proto__): "__proto__" is refused as a key.`);
     await refused(
@@ -204,7 +207,7 @@ describe("items from CSV", () => {
     );
     await refused(
       'scene,5.seed\nx,1\ny,"2\nx,1\n',
-      "items.csv, line 3, column 2: the row begins a quoted field that never ends.",
+      "items.csv, line 3, column 2: a quoted field starts in this row and is never closed.",
     );
     const endless = `scene,5.seed\nx,1\ny,"2\n${"z,3\n".repeat(300_000)}`;
     await refused(endless, "items.csv, line 3, column 2: the row has more than 1 MiB; is a quote not closed?");

@@ -57,6 +57,25 @@ describe("render/receipt/parameters", () => {
     ]);
   });
 
+  it("follows a pipe to the node that put the side into it, and texts that nodes pass on", () => {
+    const prompt = {
+      ...encoders,
+      "3": ksampler({ positive: ["11", 2], negative: ["11", 3] }),
+      "11": node("ext pipeOut", { pipe: ["12", 0] }),
+      "12": node("ext pipeEdit", { pipe: ["13", 0], latent: ["5", 0] }),
+      "13": node("ext pipeLoader", { positive: ["14", 0], negative: "blurry", ckpt_name: "a.safetensors" }),
+      "14": node("ext saveTextLazy", { text: ["15", 0], file_name: "prompt" }),
+      "15": node("ext showAnythingLazy", { anything: "a lake" }),
+    };
+    const sides = () => linesOf(prompt)?.slice(0, 2);
+    assert.deepEqual(sides(), ["a lake", "Negative prompt: blurry"]);
+    prompt["12"] = node("ext pipeEdit", { pipe: ["13", 0], negative: ["6", 0] });
+    assert.deepEqual(linesOf(prompt)?.slice(0, 3), ["a lake", "Negative prompt: a fox ", "in snow"]);
+    prompt["14"] = node("ext saveTextLazy", { text: ["14", 0] });
+    prompt["13"] = node("ext pipeEdit", { pipe: ["12", 0] });
+    assert.ok(linesOf(prompt), "circles end");
+  });
+
   it("gathers the settings of custom sampling, and no text of a zeroed side", () => {
     const prompt = {
       ...encoders,

@@ -38,6 +38,26 @@ describe("drawDifference", () => {
     assert.ok(reds(page).count > 1);
   });
 
+  it("looks no global up for each pixel, which is slow in jest's context", () => {
+    const lookUps = (side: number) => {
+      const [a, b] = [grey(side, side), grey(side, side, 40)];
+      const own = Object.getOwnPropertyDescriptor(globalThis, "Math")!;
+      let count = 0;
+      const get = () => {
+        count++;
+        return own.value as unknown;
+      };
+      Object.defineProperty(globalThis, "Math", { get, configurable: true });
+      try {
+        draw(a, b);
+      } finally {
+        Object.defineProperty(globalThis, "Math", own);
+      }
+      return count;
+    };
+    assert.ok(lookUps(128) <= lookUps(32), "more for more pixels");
+  });
+
   it("shows what only one of two sizes has", () => {
     const { count } = reds(draw(grey(10, 20), grey(20, 10)));
     assert.equal(count, 9 * 9 * 300);

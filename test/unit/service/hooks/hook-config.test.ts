@@ -12,7 +12,7 @@ describe("readHookConfig", () => {
         'unknown key "channels": expected the keys of "channels.web" themselves.',
       ],
       [{ web: { hooks_token: "x" } }, 'unknown key "web": expected the keys of "channels.web" themselves.'],
-      [{ limits: { stream_auth: "token" } }, 'unknown key "limits.stream_auth": it belongs at the top.'],
+      [{ limits: { stream_auth: "token" } }, 'unknown key "limits.stream_auth": it belongs at the top level.'],
       [{ running: 2 }, 'unknown key "running": it belongs under "limits".'],
       [{ port: 80 }, 'unknown key "port": it belongs to the configuration of `latentkit serve`, or of startService.'],
     ];

@@ -38,7 +38,7 @@ describe("WorkThreads", () => {
       const running = new SharedArrayBuffer(8);
       const order: number[] = [];
       const all = Array.from({ length: 8 }, async (_, at) => {
-        await run(threads, { what: "hold", running });
+        await run(threads, { what: "hold", running, crowd: mostThreads });
         order.push(at);
       });
       await Promise.all(all);

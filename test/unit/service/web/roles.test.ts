@@ -49,6 +49,18 @@ describe("roles of inputs", () => {
     assert.deepEqual(roles(graph), { "1.text": "Prompt", "2.cfg": "CFG" });
   });
 
+  it("finds settings that primitives hold, also one of two samplers, but none with two uses", () => {
+    const graph = {
+      1: node("PrimitiveInt", { value: 7 }),
+      2: node("PrimitiveInt", { value: 512 }),
+      3: node("PrimitiveInt", { value: ["1", 0] }),
+      4: node("EmptyLatentImage", { width: ["2", 0], height: ["2", 0], batch_size: 1 }),
+      5: node("KSampler", { seed: ["1", 0], steps: ["3", 0] }),
+      6: node("KSampler", { seed: ["1", 0], cfg: ["9", 0] }),
+    };
+    assert.deepEqual(roles(graph), { "1.value": "Seed" });
+  });
+
   it("a circle and links to nowhere end", () => {
     const graph = {
       1: node("A", { positive: ["2", 0], text: 5 }),

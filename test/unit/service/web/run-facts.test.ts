@@ -31,6 +31,28 @@ describe("facts of a run", () => {
     assert.ok(found.searched.includes("a lake at dawn") && found.searched.includes("preview-sd15.safetensors"));
   });
 
+  it("graph with titled primitives: their values, those of the graph and those of the message, each once", () => {
+    const own = readFileSync(join(root, "examples/hook.json"), "utf8");
+    const plain = facts("a lake", own);
+    for (const [name, value] of [
+      ["Seed", "7"],
+      ["Steps", "20"],
+      ["Width", "512"],
+      ["Height", "512"],
+      ["CFG", "7"],
+    ])
+      assert.equal(valueNamed(plain, name!), value, name);
+    const set = facts('{"message": "a lake", "steps": 7}', own);
+    assert.deepEqual(set.values.slice(0, 2), [
+      ["message", "a lake"],
+      ["steps", "7"],
+    ]);
+    assert.deepEqual(
+      ["Positive prompt", "Steps", "Seed", "CFG"].map((name) => valueNamed(set, name)),
+      [undefined, undefined, "7", "7"],
+    );
+  });
+
   it("graph of its own: its prompt, and seeds with every digit", () => {
     const graph = text
       .replace("{{message}} at {{time}}", "a red fox")

@@ -56,8 +56,8 @@ export function loadSqliteDriver(load: (name: string) => unknown = requireQuietl
     }
   }
   const remedy =
-    'Run "npm rebuild better-sqlite3" where it is installed, else "npm install better-sqlite3@12", both with install scripts; or use Node 22.13 or newer, or "store: memory:".';
-  throw new LatentkitError("config.invalid", `No SQLite could be loaded (${reasons.join("; ")}). ${remedy}`);
+    'Run "npm install better-sqlite3@12" and let its install script run ("npm rebuild better-sqlite3" where it is installed), use Node 22.13 or newer, or keep runs in memory with "--store memory:".';
+  throw new LatentkitError("config.invalid", `This Node cannot load SQLite (${reasons.join("; ")}). ${remedy}`);
 }
 
 const require = createRequire(import.meta.url);

@@ -23,7 +23,7 @@ const STORE_RULES: OptionRules<SqliteStoreOptions> = {
 
 /**
  * Stores runs and events in one SQLite file, locked by this process until `close` or the process's end. Only the owner
- * can read the file and its side files.
+ * can read the file and its side files. On Node 20 it needs the package better-sqlite3.
  * Fails with config.invalid (no SQLite installed, file in use, another program's database) or file.read-failed.
  */
 export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {

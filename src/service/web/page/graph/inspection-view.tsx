@@ -1,4 +1,5 @@
 import type { Inspection, Parameter, Receipt } from "../api/types.ts";
+import { FactList } from "../parts/fact-list.tsx";
 import { addressOf } from "../parts/route.ts";
 import { Scroller } from "../parts/scroller.tsx";
 import { GraphDrawing } from "./graph-drawing.tsx";
@@ -76,14 +77,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
   return (
     <section>
       <h3>Receipt</h3>
-      <dl class="facts">
-        {rows.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList rows={rows} />
     </section>
   );
 }

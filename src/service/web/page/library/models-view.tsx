@@ -37,7 +37,7 @@ export function ModelsView() {
             <span class="hidden">Search models</span>
             <input
               type="search"
-              placeholder="Name, folder or family"
+              placeholder="Search by name, folder or family"
               value={words}
               onInput={({ currentTarget }) => setWords(currentTarget.value)}
             />
@@ -49,8 +49,8 @@ export function ModelsView() {
           <Empty title={value.models.length > 0 ? "No model matches." : "No model files."}>
             {!value.has_folders && (
               <p>
-                The preview host renders, which needs none. Start the service with <code>--models DIR</code> to render
-                with your own checkpoints.
+                Without a model, latentkit draws placeholders. Start the service with <code>--models DIR</code> to
+                render with your own checkpoints.
               </p>
             )}
           </Empty>

@@ -21,7 +21,7 @@ export function NodesView() {
             <span class="hidden">Search nodes</span>
             <input
               type="search"
-              placeholder="Name, type or words"
+              placeholder="Search by name, type or words"
               value={words}
               onInput={({ currentTarget }) => setWords(currentTarget.value)}
             />

@@ -34,7 +34,7 @@ function Field({ parameter, form, onChange }: Omit<FieldsProps, "parameters"> & 
       <div class="field-head">
         <label for={id}>
           {title}
-          {required && <span class="hint"> needed</span>}
+          {required && <span class="hint"> required</span>}
         </label>
         <button
           type="button"

@@ -28,3 +28,23 @@ export function Form({
     </form>
   );
 }
+
+/** Foot of a form, in sight wherever one scrolls: the button that starts its runs, and how many are started. */
+export function StartBar({
+  count,
+  isSending,
+  progress,
+}: {
+  count: number;
+  isSending: boolean;
+  progress: string | undefined;
+}) {
+  return (
+    <div class="start-bar">
+      <button type="submit" class="primary" aria-keyshortcuts="Control+Enter" disabled={isSending}>
+        {count === 1 ? "Start" : `Start ${count} runs`}
+      </button>
+      {progress !== undefined && <p role="status">{progress}</p>}
+    </div>
+  );
+}

@@ -43,7 +43,7 @@ export function FilterBar({
     <>
       <SearchBox
         label="Search pictures"
-        hint="Prompt, session, tag, model or seed"
+        hint="Search by prompt, session, tag, model or seed"
         words={filter.words}
         onWords={(words) => onChange({ words })}
       />

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Inspection, Picture } from "../api/types.ts";
 import { InspectionView, RunInspected } from "../graph/inspection-view.tsx";
 import { Drawer } from "../parts/drawer.tsx";
-import { Problem } from "../parts/notice.tsx";
+import { Problem, Waiting } from "../parts/notice.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
 import { useLoaded, useService } from "../parts/service.ts";
 import { byteSize, shortId } from "../parts/words.ts";
@@ -55,6 +55,8 @@ export function PictureDrawer({ runId, name, title, previous, next, onClose }: P
   }, [client, query, runId, name]);
   useArrows(previous, next);
   const inspection = shown?.inspection;
+  const problem = error ?? address.error;
+  const isRead = inspection !== undefined || problem !== undefined;
   // a form is long: what the picture tells comes before it
   const hasForm = inspection?.graph?.text != null;
   const actions = (
@@ -70,7 +72,7 @@ export function PictureDrawer({ runId, name, title, previous, next, onClose }: P
   );
   return (
     <Drawer title={title || name} actions={actions} onClose={onClose}>
-      <Problem error={error ?? address.error} />
+      <Problem error={problem} />
       {shown !== undefined && (
         <img
           class="picture"
@@ -80,13 +82,14 @@ export function PictureDrawer({ runId, name, title, previous, next, onClose }: P
         />
       )}
       <p class="hint">
-        {[title && name, size, shown && byteSize(shown.bytes)].filter(Boolean).join(" · ")}{" "}
+        {[title && name, size, shown && byteSize(shown.bytes)].filter(Boolean).map((part) => `${part} · `)}
         <a href={addressOf("runs", runId)}>Run {shortId(runId)}</a>
       </p>
       {inspection !== undefined && !hasForm && <RunInspected inspection={inspection} />}
       {inspection !== undefined && <InspectionView inspection={inspection} />}
       {inspection !== undefined && hasForm && <RunInspected inspection={inspection} />}
-      <NodeTimes nodes={story.nodes} />
+      <Waiting isOver={isRead}>Reading the picture …</Waiting>
+      {isRead && <NodeTimes nodes={story.nodes} hasEnded={story.hasEnded} />}
     </Drawer>
   );
 }

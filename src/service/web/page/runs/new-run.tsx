@@ -4,9 +4,9 @@ import type { PlannedRun } from "../batch/plan.ts";
 import { useStarter } from "../batch/use-starter.ts";
 import { Drawer } from "../parts/drawer.tsx";
 import { Fields } from "../parts/fields.tsx";
-import { Form } from "../parts/form.tsx";
+import { Form, StartBar } from "../parts/form.tsx";
 import { type FormValues, runsOf } from "../parts/form-values.ts";
-import { Problem } from "../parts/notice.tsx";
+import { Problem, Waiting } from "../parts/notice.tsx";
 import { useLoaded, useService } from "../parts/service.ts";
 
 interface NewRunProps {
@@ -43,6 +43,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
   return (
     <Drawer title="New run" onClose={onClose}>
       <Problem error={error ?? loadError} />
+      <Waiting isOver={(loaded ?? loadError) !== undefined}>Loading the form …</Waiting>
       {loaded !== undefined && (
         <Form isSending={isSending} onSend={() => start(form, parameters)}>
           {graphs.length > 1 && (
@@ -73,10 +74,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
             />
             <p class="hint">Higher ones start first, from -100 to 100. Runs of one session stay in order.</p>
           </div>
-          {progress !== undefined && <p role="status">{progress}</p>}
-          <button type="submit" class="primary" disabled={isSending}>
-            {count === 1 ? "Start" : `Start ${count} runs`}
-          </button>
+          <StartBar count={count} isSending={isSending} progress={progress} />
         </Form>
       )}
     </Drawer>

@@ -1,8 +1,8 @@
 import { duration } from "../parts/words.ts";
 import type { NodeTime } from "./run-events.ts";
 
-/** The time of each node of a run, as a table. */
-export function NodeTimes({ nodes }: { nodes: readonly NodeTime[] }) {
+/** The time of each node of a run, as a table. `hasEnded`: a node that has not finished runs no more. */
+export function NodeTimes({ nodes, hasEnded }: { nodes: readonly NodeTime[]; hasEnded: boolean }) {
   if (nodes.length === 0) return null;
   const longest = Math.max(1, ...nodes.map(({ ms = 0 }) => ms));
   return (
@@ -23,7 +23,13 @@ export function NodeTimes({ nodes }: { nodes: readonly NodeTime[] }) {
                 {error !== undefined && <span class="failure">{error}</span>}
               </td>
               <td>
-                {ms === undefined ? (error === undefined ? "running" : "failed") : duration(ms)}
+                {ms !== undefined
+                  ? duration(ms)
+                  : error !== undefined
+                    ? "failed"
+                    : hasEnded
+                      ? "not finished"
+                      : "running"}
                 <span class="time-bar" style={{ width: `${(100 * (ms ?? 0)) / longest}%` }} />
               </td>
             </tr>

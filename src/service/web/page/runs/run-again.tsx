@@ -4,10 +4,11 @@ import type { PlannedRun } from "../batch/plan.ts";
 import { useStarter } from "../batch/use-starter.ts";
 import { sendGraph } from "../graph/send-graph.ts";
 import { Drawer } from "../parts/drawer.tsx";
+import { FactList } from "../parts/fact-list.tsx";
 import { Fields } from "../parts/fields.tsx";
-import { Form } from "../parts/form.tsx";
+import { Form, StartBar } from "../parts/form.tsx";
 import { type FormValues, runsOf, type Values } from "../parts/form-values.ts";
-import { Problem } from "../parts/notice.tsx";
+import { Problem, Waiting } from "../parts/notice.tsx";
 import { useLoaded, useService } from "../parts/service.ts";
 import { MESSAGE } from "./new-run.tsx";
 
@@ -17,6 +18,7 @@ export function RunAgain({ id, onClose }: { id: string; onClose: () => void }) {
   return (
     <Drawer title="Run again" onClose={onClose}>
       <Problem error={error} />
+      <Waiting isOver={(value ?? error) !== undefined}>Loading the form …</Waiting>
       {value !== undefined && <AgainForm id={id} from={value} />}
     </Drawer>
   );
@@ -44,25 +46,11 @@ function AgainForm({ id, from }: { id: string; from: RunForm }) {
     <Form isSending={isSending} onSend={() => start(form, parameters)}>
       <Problem error={error} />
       {isFixed ? (
-        <dl class="facts">
-          {parameters.flatMap(({ key, title }) =>
-            from.values[key] === undefined
-              ? []
-              : [
-                  <div key={key}>
-                    <dt>{title}</dt>
-                    <dd>{from.values[key]}</dd>
-                  </div>,
-                ],
-          )}
-        </dl>
+        <FactList rows={parameters.map(({ key, title }) => [title, from.values[key]] as const)} />
       ) : (
         <Fields parameters={parameters} form={form} onChange={setForm} />
       )}
-      {progress !== undefined && <p role="status">{progress}</p>}
-      <button type="submit" class="primary" disabled={isSending}>
-        {count === 1 ? "Start" : `Start ${count} runs`}
-      </button>
+      <StartBar count={count} isSending={isSending} progress={progress} />
     </Form>
   );
 }

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import type { ListedRun, RunDetail, RunStart } from "../api/types.ts";
 import { batchOf } from "../batch/plan.ts";
 import { Drawer } from "../parts/drawer.tsx";
+import { FactList } from "../parts/fact-list.tsx";
 import { Problem } from "../parts/notice.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
 import { Scroller } from "../parts/scroller.tsx";
@@ -81,7 +82,7 @@ export function RunDrawer({
       )}
       <Pictures id={id} names={run?.done ? present(story.pictures, run) : story.pictures} />
       <StartedWith values={started.value?.values ?? []} />
-      <NodeTimes nodes={story.nodes} />
+      <NodeTimes nodes={story.nodes} hasEnded={story.hasEnded || isDone} />
       {run !== undefined && <Facts run={run} />}
       <Events story={story} />
     </Drawer>
@@ -139,14 +140,7 @@ function StartedWith({ values }: Pick<RunStart, "values">) {
   return (
     <section aria-labelledby="started-with">
       <h3 id="started-with">Started with</h3>
-      <dl class="facts">
-        {values.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList rows={values} />
     </section>
   );
 }
@@ -170,16 +164,7 @@ function Facts({ run }: { run: RunDetail }) {
     <section aria-labelledby="facts">
       <h3 id="facts">Facts</h3>
       {batch !== undefined && <a href={addressOf("batch", batch)}>Batch {batch}</a>}
-      <dl class="facts">
-        {rows.map(([name, value]) =>
-          value === undefined ? null : (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-        )}
-      </dl>
+      <FactList rows={rows} />
     </section>
   );
 }

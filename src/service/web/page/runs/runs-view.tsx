@@ -42,7 +42,12 @@ export function RunsView({ selected: [selected, ...rest] }: { selected: readonly
               ))}
             </select>
           </label>
-          <SearchBox label="Search runs" hint="Prompt, session, tag, model or seed" words={words} onWords={setWords} />
+          <SearchBox
+            label="Search runs"
+            hint="Search by prompt, session, tag, model or seed"
+            words={words}
+            onWords={setWords}
+          />
           <a class="button primary" href={addressOf("runs", NEW)}>
             New run
           </a>

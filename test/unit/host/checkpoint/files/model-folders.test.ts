@@ -83,7 +83,11 @@ describe("ModelFolders", () => {
   });
 
   it("refuses roots and files that are none", async () => {
-    await refuses(() => roots("none"), "config.invalid", /expected a folder or a \.yaml file, received ".*none"/);
+    await refuses(
+      () => roots("none"),
+      "config.invalid",
+      /expected a folder or a \.yaml file, received ".*none", which does not exist\.$/,
+    );
     for (const [text, pattern] of [
       ["a: [", /line 1/],
       ["- a", /expected sections/],

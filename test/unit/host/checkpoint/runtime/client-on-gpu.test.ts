@@ -68,9 +68,11 @@ describe("createRuntime on a GPU", () => {
     assert.deepEqual(cpu.describe().device, { provider: "cpu" });
   });
 
-  it("refuses the CPU's plan there", async () => {
-    const run = make({ device: "webgpu", plan: "stream" }).run(plusOneSource(), ONE());
-    await refuses(run, "usage.invalid", /^plan: expected keep or fold on webgpu, received "stream"\.$/);
+  it("refuses the CPU's plan there, and F16 weights where it has no floats of 16 bits", async () => {
+    for (const plan of ["stream", "keep"] as const) {
+      const run = make({ device: "webgpu", plan }).run(plusOneSource(), ONE());
+      await refuses(run, "usage.invalid", new RegExp(`^plan: expected fold on webgpu, received "${plan}"\\.$`));
+    }
   });
 
   it("passes values from network to network", async () => {

@@ -31,10 +31,10 @@ describe("preferredPlan", () => {
   });
 
   it("keeps F16 weights on a GPU that computes with them", () => {
-    const float16 = { ...unet, float16Parameters: unet.parameters };
+    const float16 = { ...unet, halfParameters: unet.parameters };
     assert.equal(preferredPlan(float16, gpu(true)), "keep");
     assert.equal(preferredPlan(float16, gpu(false)), "fold");
-    assert.equal(preferredPlan({ ...unet, float16Parameters: unet.parameters / 4 }, gpu(true)), "fold");
+    assert.equal(preferredPlan({ ...unet, halfParameters: unet.parameters / 4 }, gpu(true)), "fold");
     assert.equal(preferredPlan(unet, gpu(true)), "fold");
     assert.equal(preferredPlan(unet, gpu(true, "keep")), "keep");
     assert.equal(preferredPlan(float16, gpu(true, "fold")), "fold");
@@ -46,7 +46,7 @@ describe("sessionBytes and fits", () => {
     const folded = sessionBytes(unet, "fold");
     assert.ok(folded > 3.6e9 && folded < 4.2e9, String(folded));
     assert.ok(sessionBytes(unet, "stream") < 2e8);
-    const kept = sessionBytes({ ...unet, float16Parameters: unet.parameters }, "keep");
+    const kept = sessionBytes({ ...unet, halfParameters: unet.parameters }, "keep");
     assert.equal(kept, 2 * unet.parameters);
     assert.equal(sessionBytes(unet, "keep"), folded);
     assert.equal(fits(unet, folded), true);

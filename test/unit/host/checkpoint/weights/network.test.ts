@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import { listedNetwork, networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
+import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
+import { CPU_TARGET } from "#src/host/checkpoint/onnx/target.js";
+import { listedNetwork, type Network, networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { graphSession } from "../../../../helpers/models/session.js";
@@ -38,6 +40,40 @@ describe("networkOf", () => {
     graph.output(graph.node("Sub", [half, network.weight("full", [3, 2])]), "out", "float", [3, 2]);
     assert.deepEqual(await computed(graph), [0, 0, 0, 0, 0, 0]);
     assert.deepEqual([network.has("half"), network.has("other"), network.shape("half")], [true, false, [3, 2]]);
+  });
+
+  it("holds halves as F16: whole, as rows, and with a factor", async () => {
+    const weights = await opened({
+      bf16: words("BF16", [3, 2], [0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0]),
+      "byte.weight": { dtype: "F8_E4M3", shape: [2, 2], bytes: Uint8Array.of(0x38, 0xb8, 0x40, 0xc0) },
+      "byte.scale_weight": f32([], [3]),
+    });
+    const halves = new Set([weights.get("bf16")!, weights.get("byte.weight")!]);
+    const target = { ...CPU_TARGET, halfTypes: ["F16"] } as const;
+    const make = (build: (network: Network) => Value) => {
+      const graph = new OnnxGraph("halves", target);
+      const value = build(networkOf(graph, weights, new Map(), halves));
+      graph.output(value, "out", "float", ["a", "b"]);
+      return graph;
+    };
+    const whole = make((network) => network.weight("bf16", [3, 2]));
+    assert.deepEqual(await computed(whole), [1, 2, 3, 4, 5, 6]);
+    const rows = make((network) => network.rows("bf16", [3, 2], network.graph.input("ids", "int64", ["n"])));
+    assert.deepEqual(await computed(rows, [2, 0]), [5, 6, 1, 2]);
+    const scaled = make((network) => network.weight("byte.weight", [2, 2]));
+    assert.deepEqual(await computed(scaled), [3, -3, 6, -6]);
+    // loaded as 16 bits, and no further
+    const path = join(folder(), "optimized.onnx");
+    const encoded = whole.encode({ overridable: "F16" });
+    const session = await graphSession(encoded, { optimizedModelFilePath: path });
+    await session.release();
+    const text = readFileSync(path, "latin1");
+    assert.ok(
+      text.includes(
+        Buffer.from(Uint16Array.of(0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600).buffer).toString("latin1"),
+      ),
+    );
+    assert.match(text, /Cast/);
   });
 
   it("applies changes in order, after the conversion", async () => {

@@ -47,7 +47,7 @@ describe("loadSqliteDriver", () => {
     for (const modules of [{}, { "better-sqlite3": Uncompiled }]) {
       const refusal = isRefusal(
         "config.invalid",
-        /npm rebuild better-sqlite3.*npm install better-sqlite3.*Node 22.*store: memory:/,
+        /npm install better-sqlite3@12.*npm rebuild better-sqlite3.*Node 22.*--store memory:/,
       );
       assert.throws(() => loadSqliteDriver(loader(modules)), refusal);
     }
