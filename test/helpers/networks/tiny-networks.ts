@@ -10,7 +10,7 @@ import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { recogniseLora } from "#src/host/checkpoint/recognition/lora.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import { recogniseStableDiffusion } from "../models/recognised.js";
 import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
@@ -39,13 +39,13 @@ const STRENGTH = 0.5;
 const TAESD = { scaleFactor: 1 };
 
 const open = (name: string) => weightFile(join(tinyModels(), `${name}.safetensors`));
-const checkpoint = async (name: string) => recogniseCheckpoint(await open(`checkpoints/${name}`), readValues);
+const checkpoint = async (name: string) => recogniseStableDiffusion(await open(`checkpoints/${name}`), readValues);
 
 /** A golden checkpoint, unpacked until this process ends. */
 async function goldenCheckpoint(name: string) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-golden-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-  return recogniseCheckpoint(await weightFile(unpackModel(`checkpoints/${name}`, folder)), readValues);
+  return recogniseStableDiffusion(await weightFile(unpackModel(`checkpoints/${name}`, folder)), readValues);
 }
 
 /** Values of order 1. */

@@ -17,6 +17,7 @@ const FAMILY_WORDS: Readonly<Record<Family, string>> = {
   sd2: "SD 2",
   sdxl: "SDXL",
   "sdxl-refiner": "SDXL refiner",
+  "z-image": "Z-Image",
 };
 
 /**
@@ -30,7 +31,7 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       return checkpointInWords(await recogniseCheckpoint(file, readValues));
     case "text_encoders":
       return `text encoder ${recogniseTextEncoders(file)
-        .map(({ config }) => config.name)
+        .map(({ kind, part }) => (kind === "clip" ? part.config.name : "Qwen3"))
         .join(" and ")}`;
     case "vae":
     case "vae_approx":

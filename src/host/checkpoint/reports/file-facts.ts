@@ -10,8 +10,8 @@ import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import { controlNetPart } from "../recognition/controlnet.js";
 import { requireLora } from "../recognition/lora.js";
 import { formatError } from "../recognition/open.js";
-import type { ModelFile, Part } from "../recognition/part.js";
-import { requireCheckpoint } from "../recognition/recognise.js";
+import type { ModelFile } from "../recognition/part.js";
+import { requireCheckpoint, type TextPart } from "../recognition/recognise.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
@@ -42,8 +42,10 @@ export interface FileFacts {
   readonly encoders?: readonly EncoderSize[];
 }
 
-const sizesOf = (encoders: readonly Part<TextEncoderConfig>[]): readonly EncoderSize[] =>
-  encoders.map(({ config: { name, hidden } }) => ({ name, width: hidden }));
+const sizesOf = (encoders: readonly TextPart[]): readonly EncoderSize[] =>
+  encoders.flatMap(({ kind, part }) =>
+    kind === "clip" ? [{ name: part.config.name, width: part.config.hidden }] : [],
+  );
 
 /** Recognition of the kinds that are loaded, as far as headers tell; of those with text encoders, these. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown } = {
