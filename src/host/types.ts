@@ -237,6 +237,7 @@ export interface HostFiles {
   gligen: object;
   hypernetworks: object;
   diffusion_models: Model;
+  model_patches: object;
   text_encoders: Clip;
 }
 

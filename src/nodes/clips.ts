@@ -20,7 +20,8 @@ export async function joinedClips(
 
 function joined(clips: readonly Clip[]): Clip {
   if (clips.length > 1 && clips.some(({ encodeText }) => encodeText !== undefined)) {
-    const message = "Text encoders: expected CLIP's alone, received one that reads prompts whole: load it with CLIPLoader.";
+    const message =
+      "Text encoders: expected CLIP's alone, received one that reads prompts whole: load it with CLIPLoader.";
     throw new LatentkitError("value.invalid", message);
   }
   const rank = (name: string): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);

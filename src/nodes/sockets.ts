@@ -179,6 +179,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
     },
     STYLE_MODEL: { expected: "a style model: { tokens }", read: (value) => fits(has(value, "tokens"), value) },
     GLIGEN: { expected: "a GLIGEN model: an object of a host", read: (value) => fits(isObject(value), value) },
+    MODEL_PATCH: { expected: "a model patch: an object of a host", read: (value) => fits(isObject(value), value) },
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),
 );

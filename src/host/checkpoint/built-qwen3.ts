@@ -37,7 +37,7 @@ export class Qwen3Clip implements Clip {
       text_cos: cos,
       text_sin: sin,
     };
-    const session = this.part.session("text encoder Qwen3", buildQwen3);
+    const session = this.part.session("text encoder Qwen3", (network, config) => buildQwen3(network, config));
     const { cond } = await this.runtime.run(session, feeds, { isShared: true });
     return [[cond!, {}]];
   }
@@ -46,7 +46,6 @@ export class Qwen3Clip implements Clip {
 /** [1, 1, S, S], added to scores: the lowest float where the key's token comes after the query's. */
 function causalMask(length: number): Tensor {
   const mask = Tensor.zeros([1, 1, length, length]);
-  for (let query = 0; query < length; query++)
-    mask.data.fill(LOWEST, query * length + query + 1, (query + 1) * length);
+  for (let query = 0; query < length; query++) mask.data.fill(LOWEST, query * length + query + 1, (query + 1) * length);
   return mask;
 }

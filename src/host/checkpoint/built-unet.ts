@@ -1,7 +1,7 @@
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../types.js";
 import { RunControls } from "./control.js";
-import type { NamedTensors, NetworkCall, DiffusionNetwork, NetworkRun } from "./model.js";
+import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { buildUnet, type UnetConfig } from "./networks/unet.js";
 import type { Runtime } from "./runtime/runtime.js";

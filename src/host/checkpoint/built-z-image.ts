@@ -1,13 +1,15 @@
 import { LatentkitError } from "../../base/errors.js";
-import { cropped, joined, narrowed } from "../../tensor/parts.js";
+import { cropped } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
-import type { SamplingRun } from "../types.js";
+import type { ModelPatch, SamplingRun } from "../types.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { rotationTables, zImagePositions } from "./networks/rotations.js";
 import { buildZImage, PADDING, type ZImageConfig } from "./networks/z-image.js";
 import type { Runtime } from "./runtime/runtime.js";
 import type { LoraTarget } from "./weights/lora/names.js";
+import type { Network } from "./weights/network.js";
+import { CONTROL_NODES, controlOf, evenSides, type ZImageControlInput, ZImageControls } from "./z-image-controls.js";
 
 /** Numbers of a head that turn by the token's place in time, its row and its column, in sixteenths. */
 const AXES = [4, 6, 6] as const;
@@ -28,6 +30,7 @@ export class BuiltZImage implements DiffusionNetwork {
   constructor(
     readonly runtime: Runtime,
     readonly part: ModelPart<ZImageConfig>,
+    readonly controls: readonly ZImageControlInput[] = [],
   ) {
     const { label, config } = part;
     this.label = label;
@@ -41,19 +44,31 @@ export class BuiltZImage implements DiffusionNetwork {
   }
 
   adapted(adapter: Adapter): BuiltZImage {
-    return new BuiltZImage(this.runtime, this.part.adapted(adapter));
+    return new BuiltZImage(this.runtime, this.part.adapted(adapter), this.controls);
+  }
+
+  patched(patch: ModelPatch): BuiltZImage | undefined {
+    if (!CONTROL_NODES.includes(patch.node)) return undefined;
+    const control = controlOf(patch, this.label, this.part.config.width);
+    return new BuiltZImage(this.runtime, this.part, [...this.controls, control]);
   }
 
   labelInputs(): NamedTensors {
     return {};
   }
 
-  forRun({ steps }: SamplingRun): NetworkRun {
+  forRun(run: SamplingRun): NetworkRun {
     const rotations = new Rotations(this.part.config.headSize);
-    return { predict: (call) => this.#predict(call, rotations, steps) };
+    const controls = new ZImageControls(this.controls, run);
+    return { predict: async (call) => this.#predict(call, rotations, await controls.of(call.x), run.steps) };
   }
 
-  async #predict({ x, timestep, context, entry, signal }: NetworkCall, rotations: Rotations, calls: number) {
+  async #predict(
+    { x, timestep, context, entry, signal }: NetworkCall,
+    rotations: Rotations,
+    controls: NamedTensors,
+    calls: number,
+  ): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null) {
       const message = `${this.label} is guided by model patches (ModelPatchLoader), not by a ControlNet.`;
       throw new LatentkitError("host.missing", message);
@@ -63,19 +78,17 @@ export class BuiltZImage implements DiffusionNetwork {
     const tables = rotations.of(context.shape[1]!, [even.shape[2]! / 2, even.shape[3]! / 2]);
     // one rounding an operation, as in the source: sines of it come next
     const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
-    const feeds = { x: even, context, timestep: Tensor.full([items], time), ...tables };
-    const session = this.part.session("Z-Image", buildZImage);
-    const options = { signal, keep: ["context", ...Object.keys(tables)], calls };
+    const feeds = { x: even, context, timestep: Tensor.full([items], time), ...tables, ...controls };
+    const nets = this.controls.map(({ part }) => part);
+    const build = (network: Network, config: ZImageConfig, others: readonly Network[]) =>
+      buildZImage(network, config, {
+        controls: others.map((other, index) => ({ network: other, config: nets[index]!.config })),
+      });
+    const session = this.part.session("Z-Image", build, nets);
+    const options = { signal, keep: ["context", ...Object.keys(tables), ...Object.keys(controls)], calls };
     const { out } = await this.runtime.run(session, feeds, options);
     return even === x ? out! : cropped(out!, 2, { top: 0, left: 0, height, width });
   }
-}
-
-/** A picture [B, C, h, w] with its first row after an odd number of rows, and so for columns. */
-function evenSides(x: Tensor): Tensor {
-  const even = (picture: Tensor, axis: number): Tensor =>
-    picture.shape[axis]! % 2 === 0 ? picture : joined([picture, narrowed(picture, axis, 0, 1)], axis);
-  return even(even(x, 2), 3);
 }
 
 /** Rotations of both sequences of a call, the same tensors for the same lengths. */

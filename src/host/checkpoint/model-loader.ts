@@ -20,16 +20,12 @@ import { controlNetPart } from "./recognition/controlnet.js";
 import { recogniseLora } from "./recognition/lora.js";
 import { openModelFile } from "./recognition/open.js";
 import type { Part } from "./recognition/part.js";
-import {
-  type DiffusionPart,
-  type RecognisedCheckpoint,
-  recogniseCheckpoint,
-  type StableDiffusionFamily,
-  type TextPart,
-} from "./recognition/recognise.js";
+import { recogniseCheckpoint } from "./recognition/recognise.js";
+import type { DiffusionPart, RecognisedCheckpoint, StableDiffusionFamily, TextPart } from "./recognition/recognised.js";
 import { OWN_FAMILIES, unsupported } from "./recognition/refusal.js";
 import { taesdScale } from "./recognition/taesd.js";
 import { recogniseTextEncoders } from "./recognition/text-encoder.js";
+import { zImageControlPart } from "./recognition/transformers/z-image-control.js";
 import { upscalerPart } from "./recognition/upscaler.js";
 import { recogniseVae } from "./recognition/vae.js";
 import type { Runtime } from "./runtime/runtime.js";
@@ -39,6 +35,7 @@ import { CheckpointUpscaler } from "./upscaler.js";
 import { CheckpointVae } from "./vae.js";
 import { quotedName, type WeightFile } from "./weights/stored.js";
 import { readValues } from "./weights/values.js";
+import { CheckpointModelPatch } from "./z-image-controls.js";
 
 /** Families of CLIP's encoders that are loaded alone, by the input `type` of their loader. */
 const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
@@ -98,6 +95,8 @@ export class ModelLoader {
       vae: (model, file) => this.#vaeFile(model, file),
       loras: async (_, file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (model, file) => this.#controlNet(model, file),
+      model_patches: async (model, file) =>
+        new CheckpointModelPatch(partOf("model patch", model, file, zImageControlPart(file))),
       upscale_models: async (model, file) => this.#upscaler(model, file),
     };
     const load = loaders[kind] as Loader<Kind> | undefined;

@@ -8,7 +8,7 @@ import type { Conditioning, Model, ModelPatch, SamplingRun, Vae } from "../types
 import { inArea, inpaintChannels } from "./inpaint-channels.js";
 import type { Adapter } from "./model-part.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
-import type { Family } from "./recognition/recognise.js";
+import type { Family } from "./recognition/recognised.js";
 import type { LabelSource } from "./size-label.js";
 import type { LoraTarget } from "./weights/lora/names.js";
 
@@ -29,6 +29,8 @@ export interface DiffusionNetwork {
   readonly target?: LoraTarget;
   /** The network with one more LoRA; absent as `target`. */
   adapted?(adapter: Adapter): DiffusionNetwork;
+  /** The network with a change that a node makes; undefined for one that it cannot make. */
+  patched?(patch: ModelPatch): DiffusionNetwork | undefined;
   /** Inputs beside latent, timestep and context for one entry, those of SDXL's label. Fails with value.invalid. */
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors;
   forRun(run: SamplingRun): NetworkRun;
@@ -100,6 +102,8 @@ export class CheckpointModel implements Model {
   }
 
   patch(patch: ModelPatch): Model {
+    const network = this.source.network.patched?.(patch);
+    if (network !== undefined) return new CheckpointModel({ ...this.source, network });
     const isOfFlow = this.source.reading === "flow" && FLOW_NODES.includes(patch.node);
     const reading = isOfFlow ? "flow" : READINGS[patch.node]?.[String(patch.inputs.sampling)];
     if (reading === undefined) throw unsupported(patch);

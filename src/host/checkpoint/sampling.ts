@@ -1,7 +1,7 @@
 import { LATENT_FORMATS, type LatentFormat } from "../../tensor/sampling/latent-format.js";
 import { type ModelSampling, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Reading } from "./reading.js";
-import type { CheckpointSampling, Family } from "./recognition/recognise.js";
+import type { CheckpointSampling, Family } from "./recognition/recognised.js";
 
 /** Names of the families as in `modelSampling`. */
 const NAMES = { sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner", "z-image": "z-image" } as const;

@@ -6,7 +6,7 @@ import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.j
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { OnnxGraph, type PortType, type Sides, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import type { Part } from "#src/host/checkpoint/recognition/part.js";
-import type { Family } from "#src/host/checkpoint/recognition/recognise.js";
+import type { Family } from "#src/host/checkpoint/recognition/recognised.js";
 import { type Network, networkOf } from "#src/host/checkpoint/weights/network.js";
 import type { StableDiffusion } from "./recognised.js";
 
@@ -194,12 +194,7 @@ function writeTextEncoder(
   });
 }
 
-function writeVae(
-  folder: string,
-  scale: number,
-  part: NonNullable<StableDiffusion["vae"]>,
-  flavour: Flavour,
-): void {
+function writeVae(folder: string, scale: number, part: NonNullable<StableDiffusion["vae"]>, flavour: Flavour): void {
   const { config } = part;
   const decoder: ExportedGraph = new ExportedGraph({ z: renamed("latent_sample", "float") }, (_, value, sides) =>
     decoder.emit(value, "sample", "float", sides),

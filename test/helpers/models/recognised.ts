@@ -1,7 +1,8 @@
 import type { TextEncoderConfig } from "#src/host/checkpoint/networks/text-encoder.js";
 import type { UnetConfig } from "#src/host/checkpoint/networks/unet.js";
 import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
-import { type RecognisedCheckpoint, recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import type { RecognisedCheckpoint } from "#src/host/checkpoint/recognition/recognised.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { isWholeSet } from "./golden.js";
 import { modelFile } from "./models-folder.js";

@@ -10,7 +10,6 @@ import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { recogniseLora } from "#src/host/checkpoint/recognition/lora.js";
-import { recogniseStableDiffusion } from "../models/recognised.js";
 import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
@@ -18,6 +17,7 @@ import type { Network, WeightChanges } from "#src/host/checkpoint/weights/networ
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { unpackModel } from "../models/golden.js";
+import { recogniseStableDiffusion } from "../models/recognised.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";

@@ -8,7 +8,7 @@ import { MODEL_INDEX } from "../files/listing.js";
 import type { ModelFile } from "../files/model-folders.js";
 import { CheckpointModel } from "../model.js";
 import type { TextEncoderConfig } from "../networks/text-encoder.js";
-import type { StableDiffusionFamily } from "../recognition/recognise.js";
+import type { StableDiffusionFamily } from "../recognition/recognised.js";
 import { unsupported } from "../recognition/refusal.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { EmbeddingRows } from "../tokenizer/embedding-rows.js";
@@ -72,7 +72,8 @@ export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurr
 }
 
 /** The refiner has the second encoder alone. */
-const xlFamily = ({ path }: ModelFile): StableDiffusionFamily => (existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner");
+const xlFamily = ({ path }: ModelFile): StableDiffusionFamily =>
+  existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner";
 
 /** SD 1 or 2, which differ in their text encoders. Exports of the script have no sizes, but special tokens. */
 function sdFamily(folder: ModelFile, unet: Config): StableDiffusionFamily {
@@ -109,7 +110,11 @@ async function unetOf(
   });
 }
 
-async function clipOf(folder: ModelFile, family: StableDiffusionFamily, surroundings: PipelineSurroundings): Promise<Clip> {
+async function clipOf(
+  folder: ModelFile,
+  family: StableDiffusionFamily,
+  surroundings: PipelineSurroundings,
+): Promise<Clip> {
   const encoders: ExportedTextEncoder[] = [];
   for (const [component, name] of ENCODERS[family]) {
     const config = Config.read(folder, `${component}/config.json`);

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
-import type { NamedTensors, NetworkCall, DiffusionNetwork, NetworkRun } from "../model.js";
+import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../model.js";
 import type { Port } from "../runtime/protocol.js";
 import type { Feed } from "../runtime/sessions.js";
 import { type LabelSource, sizeLabel } from "../size-label.js";

@@ -5,7 +5,7 @@ import type { StoredWeight } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { foreignKind } from "./foreign.js";
 import { type ModelFile, numberOf, type Part } from "./part.js";
-import type { CheckpointSampling, RecognisedCheckpoint, StableDiffusionFamily } from "./recognise.js";
+import type { CheckpointSampling, RecognisedCheckpoint, StableDiffusionFamily } from "./recognised.js";
 import { invalid, OWN_FAMILIES, unsupported } from "./refusal.js";
 import {
   type FoundEncoder,

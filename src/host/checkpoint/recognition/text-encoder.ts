@@ -3,7 +3,7 @@ import type { Network } from "../weights/network.js";
 import type { StoredWeight, WeightMap } from "../weights/stored.js";
 import { foreignKind } from "./foreign.js";
 import { below, type ModelFile, type Part, PartShapes } from "./part.js";
-import type { TextPart } from "./recognise.js";
+import type { TextPart } from "./recognised.js";
 import { OWN_FAMILIES, unsupported } from "./refusal.js";
 import { findQwen3, qwen3Part } from "./transformers/qwen3.js";
 

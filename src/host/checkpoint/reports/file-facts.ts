@@ -11,8 +11,10 @@ import { controlNetPart } from "../recognition/controlnet.js";
 import { requireLora } from "../recognition/lora.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelFile } from "../recognition/part.js";
-import { requireCheckpoint, type TextPart } from "../recognition/recognise.js";
+import { requireCheckpoint } from "../recognition/recognise.js";
+import type { TextPart } from "../recognition/recognised.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
+import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
 import { checkFormats, joinFactors } from "../weights/factors.js";
@@ -56,6 +58,7 @@ const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown }
   loras: requireLora,
   controlnet: controlNetPart,
   upscale_models: upscalerPart,
+  model_patches: zImageControlPart,
 };
 
 /** Kinds whose files are recognised by their headers. */

@@ -21,7 +21,8 @@ describe("Z-Image from end to end, golden", () => {
   testGoldenGraphs({
     folder,
     count: 27,
-    unpack: (models) => unpackFolders(folder, ["diffusion_models", "text_encoders", "vae", "loras", "model_patches"], models),
+    unpack: (models) =>
+      unpackFolders(folder, ["diffusion_models", "text_encoders", "vae", "loras", "model_patches"], models),
     // one picture of 100 x 70 pixels is cut
     assertKnown: (warning) => assert.match(warning, /a vae takes multiples of 8/),
   });

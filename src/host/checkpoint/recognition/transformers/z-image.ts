@@ -32,8 +32,7 @@ const RELATIVES = [
 /** Prefix of the Z-Image transformer of a file; undefined where there is none. One that lacks weights is found too. */
 export const findZImage = ({ weights }: Pick<ModelFile, "weights">): string | undefined =>
   PREFIXES.find(
-    (prefix) =>
-      weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
+    (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
   );
 
 /**

@@ -4,13 +4,13 @@ import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
 import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
-import { recogniseStableDiffusion } from "../../../../helpers/models/recognised.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/recognition/text-encoder.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { listedNetwork, type Network } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { fullSizePart, fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
+import { recogniseStableDiffusion } from "../../../../helpers/models/recognised.js";
 
 const read = async (): Promise<Float32Array> => new Float32Array(4);
 

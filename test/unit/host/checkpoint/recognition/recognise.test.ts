@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import type { UnetConfig } from "#src/host/checkpoint/networks/unet.js";
-import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognise.js";
-import { recogniseStableDiffusion } from "../../../../helpers/models/recognised.js";
+import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognised.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
-import { CHECKPOINTS, type CheckpointName, recognised } from "../../../../helpers/models/recognised.js";
+import {
+  CHECKPOINTS,
+  type CheckpointName,
+  recognised,
+  recogniseStableDiffusion,
+} from "../../../../helpers/models/recognised.js";
 import { seededInts } from "../../../../helpers/seeded.js";
 
 const UNET = "model.diffusion_model.";
