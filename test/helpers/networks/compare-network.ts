@@ -24,7 +24,7 @@ export interface Comparison {
 
 const [name, plan, attention] = process.argv.slice(2) as [string, Plan, Target["attention"]];
 const isKept = plan === "keep";
-const WEBGPU: Target = { attention, largestHead: 256, matMul: "transposed", halfTypes: isKept ? ["F16"] : [] };
+const WEBGPU: Target = { attention, largestHead: 256, matMul: "transposed", convChannels: "fours", halfTypes: isKept ? ["F16"] : [] };
 const { weights, changes, build, feeds } = await TINY_NETWORKS[name]!();
 
 async function run(provider: "cpu" | "webgpu", target: Target, profile?: string): Promise<Record<string, Tensor>> {

@@ -42,7 +42,7 @@ describe("createRuntime on a GPU", () => {
     const child = new RuntimeProcess();
     const { version } = await child.ready;
     const circumstances = { provider: "webgpu", version, adapters: await child.adapters() } as const;
-    const target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] } as const;
+    const target = { attention: "plain", largestHead: 256, matMul: "transposed", convChannels: "fours", halfTypes: [] } as const;
     await new StoredVerdicts().set(circumstances, { isUsable: true, target, speed: 2 });
     child.kill();
     await child.ended;

@@ -40,7 +40,7 @@ describe("devices of networks", () => {
       { provider: "webgpu", version: "0", adapters: [] },
       {
         isUsable: true,
-        target: { attention: "fused", largestHead: 1, matMul: "fused", halfTypes: [] },
+        target: { attention: "fused", largestHead: 1, matMul: "fused", convChannels: "any", halfTypes: [] },
         speed: 9,
       },
     );
