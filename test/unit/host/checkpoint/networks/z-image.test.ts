@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
-import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
+import { sinusoids } from "#src/host/checkpoint/networks/sinusoids.js";
+import { buildZImage, EMBEDDING, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
@@ -27,7 +28,13 @@ const CONFIG: ZImageConfig = {
 };
 const AXES = [4, 6, 6];
 const THETA = 256;
-const PLAIN: Target = { attention: "plain", largestHead: 256, matMul: "transposed", convChannels: "fours", halfTypes: [] };
+const PLAIN: Target = {
+  attention: "plain",
+  largestHead: 256,
+  matMul: "transposed",
+  convChannels: "fours",
+  halfTypes: [],
+};
 /** Of one ulp in the exponentials of the time's embedding. */
 const FROM_TIME = 5e-5;
 const INSIDE = 1e-5;
@@ -106,11 +113,12 @@ describe("buildZImage", () => {
     }
     const positions = zImagePositions(caption.shape[1]!, [rows, columns], PADDING);
     const [ofCaption, ofImage] = [positions.caption, positions.image].map((each) => rotationTables(each, AXES, THETA));
-    const timestep = sigma.map((value: number) => Math.fround(Math.fround(1 - Math.fround(value)) * 1000));
+    const times = sigma.map((value: number) => Math.fround(Math.fround(1 - Math.fround(value)) * 1000));
+    const embedding = times.flatMap((time: number) => sinusoids(time, EMBEDDING));
     return {
       x: even,
       context: caption,
-      timestep: Tensor.from(timestep, [timestep.length]),
+      embedding: Tensor.from(embedding, [times.length, EMBEDDING]),
       ...{ caption_cos: ofCaption!.cos, caption_sin: ofCaption!.sin },
       ...{ image_cos: ofImage!.cos, image_sin: ofImage!.sin },
     };
