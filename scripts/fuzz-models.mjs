@@ -160,7 +160,7 @@ async function tryOne(seed) {
 function encoded(parts) {
   return parts.map(([name, { config, weights }, build, changes]) => {
     const graph = new OnnxGraph("damaged");
-    build(networkOf(graph, weights, changes), config);
+    build(networkOf(graph, weights, { changes }), config);
     return [name, graph.encode({ overridable: true })];
   });
 }

@@ -87,7 +87,11 @@ export class ModelPart<Config> {
 
   async #network(graph: OnnxGraph, plan: Plan): Promise<Network> {
     const halves = plan === "keep" ? await this.halves.find() : undefined;
-    return networkOf(graph, this.weights, merged(this.adapters), halves);
+    return networkOf(graph, this.weights, {
+      changes: merged(this.adapters),
+      halves,
+      isStreamed: plan === "stream",
+    });
   }
 }
 

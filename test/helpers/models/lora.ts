@@ -74,7 +74,7 @@ export async function weightsAfter(
       changes.set(key, [...(changes.get(key) ?? []), ...ofKey]);
   }
   const graph = new OnnxGraph("weights");
-  const network = networkOf(graph, file.weights, changes);
+  const network = networkOf(graph, file.weights, { changes });
   for (const [key, { shape }] of file.weights) graph.output(network.weight(key, shape), key, "float", shape);
   const session = await graphSession(graph.encode({ overridable }));
   try {

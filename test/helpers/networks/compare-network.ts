@@ -42,7 +42,7 @@ async function run(
 ): Promise<Record<string, Tensor>> {
   const graph = new OnnxGraph("network", target);
   const halves = isKept && provider === "webgpu" ? await new HalfWeights(weights).find() : undefined;
-  build(networkOf(graph, weights, changes, halves));
+  build(networkOf(graph, weights, { changes, halves }));
   const encoded = graph.encode({ overridable: isKept && "F16" });
   const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, plan, encoded.folder);
   const session = await graphSession(encoded, {

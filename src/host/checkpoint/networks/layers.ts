@@ -28,7 +28,7 @@ export function conv(
 ): Value {
   const { graph } = network;
   const margin = (kernel - 1) / 2;
-  const weight = network.weight(`${key}.weight`, [outputs, inputs, kernel, kernel]);
+  const weight = network.weight(`${key}.weight`, [outputs, inputs, kernel, kernel], x);
   const missing = graph.target.convChannels === "fours" && inputs > 4 ? -inputs & 3 : 0;
   const inFours = (value: Value): Value =>
     missing === 0 ? value : graph.node("Pad", [value, graph.ints([0, 0, 0, 0, 0, missing, 0, 0])]);
@@ -56,8 +56,8 @@ export function linear(
 ): Value {
   const { graph } = network;
   const weight = asConv
-    ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1]), [outputs, inputs])
-    : network.weight(`${key}.weight`, [outputs, inputs]);
+    ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1], x), [outputs, inputs])
+    : network.weight(`${key}.weight`, [outputs, inputs], x);
   const product = matMulTransposed(graph, x, weight);
   return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
 }
@@ -77,7 +77,7 @@ export function linearOfFew(
 ): Value {
   const { graph } = network;
   if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
-  const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs]), x);
+  const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs], x), x);
   const rows = transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
   return bias ? add(graph, rows, network.weight(`${key}.bias`, [outputs])) : rows;
 }

@@ -128,7 +128,7 @@ function queryKeyValue(network: Network, { layout, hidden }: TextEncoderConfig, 
     const part = (name: string) => linear(network, `${at}.self_attn.${name}_proj`, x, [hidden, hidden]);
     return [part("q"), part("k"), part("v")];
   }
-  const product = matMulTransposed(graph, x, network.weight(`${at}.attn.in_proj_weight`, [3 * hidden, hidden]));
+  const product = matMulTransposed(graph, x, network.weight(`${at}.attn.in_proj_weight`, [3 * hidden, hidden], x));
   const all = add(graph, product, network.weight(`${at}.attn.in_proj_bias`, [3 * hidden]));
   const sizes = graph.ints([hidden, hidden, hidden]);
   const [query, key, value] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });

@@ -122,7 +122,7 @@ function queryKeyValue(
     const part = (name: string): Value => linear(network, `${key}.to_${name}`, x, [width, width], { bias: false });
     return [part("q"), part("k"), part("v")];
   }
-  const all = matMulTransposed(graph, x, network.weight(`${key}.qkv.weight`, [3 * width, width]));
+  const all = matMulTransposed(graph, x, network.weight(`${key}.qkv.weight`, [3 * width, width], x));
   trace(`${key}.qkv`, all);
   const sizes = graph.ints([width, width, width]);
   const [query, keys, values] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });

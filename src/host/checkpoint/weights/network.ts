@@ -10,8 +10,11 @@ export interface Network {
   has(key: string): boolean;
   /** Sides of a weight. Throws model.invalid where it is absent. */
   shape(key: string): readonly number[];
-  /** A whole weight, the same value at every call. Throws model.invalid for absent ones and other shapes. */
-  weight(key: string, shape: readonly number[]): Value;
+  /**
+   * A whole weight, the same value at every call. One that each run converts waits until `x` is there. Throws model.invalid
+   * for absent ones and other shapes.
+   */
+  weight(key: string, shape: readonly number[], x?: Value): Value;
   /** Rows of a table `[rows, width]` under int64 ids `[…]`: `[…, width]`. Throws as weight. */
   rows(key: string, shape: readonly number[], ids: Value): Value;
 }
@@ -31,10 +34,16 @@ interface FloatsOptions {
   readonly ids?: Value;
   /** Whether it is held as F16: converted to that when it is loaded, and to float32 in every run. */
   readonly isHalved?: boolean;
+  /** Value before which it is not converted. */
+  readonly after?: Value;
 }
 
 /** A weight as float32, times its factor: the whole of it, or some rows. */
-export function floatsOf(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = false }: FloatsOptions = {}): Value {
+export function floatsOf(
+  graph: OnnxGraph,
+  weight: StoredWeight,
+  { ids, isHalved = false, after }: FloatsOptions = {},
+): Value {
   const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
   const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));
   const halved = (value: Value): Value => {
@@ -42,7 +51,8 @@ export function floatsOf(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved
     // rows are chosen in every run anyway
     return ids === undefined ? graph.unfolded(half) : half;
   };
-  const stored = isHalved ? halved(graph.stored(weight)) : graph.stored(weight);
+  const own = isHalved ? halved(graph.stored(weight)) : graph.stored(weight);
+  const stored = after === undefined || weight.dtype === "F32" ? own : waiting(graph, own, weight.shape, after);
   const type = isHalved ? "F16" : weight.dtype;
   // only the rows that are read are converted, where Gather takes the type: none takes 8 bits
   const takesRows = graph.target.halfTypes.includes(type) || ["F32", "F64"].includes(type);
@@ -56,6 +66,16 @@ export function floatsOf(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved
   return graph.node("Mul", [floats, isOne ? factors : rowsOf(factors)]);
 }
 
+/**
+ * A value as it is, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights of
+ * a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
+ */
+function waiting(graph: OnnxGraph, value: Value, shape: readonly number[], after: Value): Value {
+  const side = graph.node("Shape", [after], { end: { int: 1 } });
+  const zero = graph.node("Mul", [side, graph.ints([0])]);
+  return graph.node("Reshape", [value, graph.node("Add", [zero, graph.ints(shape)])]);
+}
+
 /** Whether a weight has no factor, or one number, or one for each of its rows: [], [1], [rows], [rows, 1] … */
 export function hasFittingFactor({ factor, shape }: StoredWeight): boolean {
   if (factor === undefined) return true;
@@ -63,12 +83,19 @@ export function hasFittingFactor({ factor, shape }: StoredWeight): boolean {
   return (first === 1 || first === shape[0]) && others.every((side) => side === 1);
 }
 
-/** A network that reads the weights of one part from their file; `halves` are held as F16 though stored in another type. */
+interface NetworkOptions {
+  readonly changes?: WeightChanges;
+  /** Weights that are held as F16 though stored in another type. */
+  readonly halves?: ReadonlySet<StoredWeight>;
+  /** Whether weights are converted in every run. */
+  readonly isStreamed?: boolean;
+}
+
+/** A network that reads the weights of one part from their file. */
 export function networkOf(
   graph: OnnxGraph,
   weights: WeightMap,
-  changes: WeightChanges = new Map(),
-  halves: ReadonlySet<StoredWeight> = new Set(),
+  { changes = new Map(), halves = new Set(), isStreamed = false }: NetworkOptions = {},
 ): Network {
   const values = new Map<string, Value>();
   const stored = (key: string): StoredWeight => {
@@ -83,11 +110,11 @@ export function networkOf(
     const message = `Weight ${describe(key)}: expected shape ${expected}, received ${received}.`;
     throw new LatentkitError("model.invalid", message, { expected, received });
   };
-  const weight = (key: string, shape: readonly number[]): Value => {
+  const weight = (key: string, shape: readonly number[], x?: Value): Value => {
     const entry = checked(key, shape);
     const known = values.get(key);
     if (known !== undefined) return known;
-    let value = floatsOf(graph, entry, { isHalved: halves.has(entry) });
+    let value = floatsOf(graph, entry, { isHalved: halves.has(entry), after: isStreamed ? x : undefined });
     for (const change of changes.get(key) ?? []) value = change(graph, value, shape);
     values.set(key, value);
     return value;

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Tensor } from "latentkit";
 import { rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
 import { sinusoids } from "#src/host/checkpoint/networks/sinusoids.js";
@@ -84,6 +86,26 @@ describe("buildZImage", () => {
     await session.release();
   });
 
+  it("converts streamed weights when their turn comes, not all at once", async () => {
+    const weights = await flowWeights("diffusion_models/z_image_tiny", folder());
+    const [together, inTurn] = await Promise.all(
+      [false, true].map(async (isStreamed) => {
+        const graph = new OnnxGraph("z-image");
+        buildZImage(networkOf(graph, weights, { isStreamed }), CONFIG);
+        const encoded = graph.encode({ overridable: true });
+        const profileFilePrefix = join(folder(), `profile-${isStreamed}`);
+        const session = await graphSession(encoded, { enableProfiling: true, profileFilePrefix });
+        await session.run(feedsOf(cases[0]));
+        session.endProfiling();
+        await session.release();
+        const name = readdirSync(folder()).find((file) => file.startsWith(`profile-${isStreamed}`))!;
+        return mostWaiting(JSON.parse(readFileSync(join(folder(), name), "utf8")));
+      }),
+    );
+    assert.ok(together! > 20, `${together} weights at once without turns`);
+    assert.ok(inTurn! <= 4, `${inTurn} weights at once`);
+  });
+
   it("refuses a file without one of its weights", async () => {
     const weights = new Map(await flowWeights("diffusion_models/z_image_tiny", folder()));
     weights.delete("layers.2.feed_forward.w3.weight");
@@ -124,6 +146,24 @@ describe("buildZImage", () => {
     };
   }
 });
+
+interface ProfileEvent {
+  readonly name: string;
+  readonly args?: { readonly op_name: string; readonly output_type_shape: readonly { readonly float?: number[] }[] };
+}
+
+/** Most matrices that are float32 while no product has taken them. */
+function mostWaiting(events: readonly ProfileEvent[]): number {
+  let [waiting, most] = [0, 0];
+  for (const { name, args } of events) {
+    if (!name.endsWith("_kernel_time") || args === undefined) continue;
+    const sides = args.output_type_shape[0]?.float ?? [];
+    if (args.op_name === "Cast" && sides.length === 2 && sides[0]! > 1) waiting += 1;
+    if (args.op_name === "FusedMatMul") waiting -= 1;
+    most = Math.max(most, waiting);
+  }
+  return most;
+}
 
 /** The first rows and columns of planes. */
 function cropped(planes: Tensor, shape: readonly number[]): Tensor {

@@ -52,7 +52,7 @@ describe("networkOf", () => {
     const target = { ...CPU_TARGET, halfTypes: ["F16"] } as const;
     const make = (build: (network: Network) => Value) => {
       const graph = new OnnxGraph("halves", target);
-      const value = build(networkOf(graph, weights, new Map(), halves));
+      const value = build(networkOf(graph, weights, { halves }));
       graph.output(value, "out", "float", ["a", "b"]);
       return graph;
     };
@@ -79,7 +79,7 @@ describe("networkOf", () => {
   it("applies changes in order, after the conversion", async () => {
     const graph = new OnnxGraph("changes");
     const changes = new Map([["half", [times(2), plus(1)]]]);
-    const network = networkOf(graph, await opened({ half: table }), changes);
+    const network = networkOf(graph, await opened({ half: table }), { changes });
     graph.output(network.weight("half", [3, 2]), "out", "float", [3, 2]);
     assert.deepEqual(await computed(graph), [3, 5, 7, 9, 11, 13]);
   });
@@ -116,7 +116,7 @@ describe("networkOf", () => {
       [new Map([["t", [times(3)]]]), [15, 18, 3, 6]],
     ] as const) {
       const graph = new OnnxGraph("rows");
-      const network = networkOf(graph, await opened({ t: table }), changes);
+      const network = networkOf(graph, await opened({ t: table }), { changes });
       const rows = network.rows("t", [3, 2], graph.input("ids", "int64", ["n"]));
       graph.output(rows, "out", "float", ["n", 2]);
       assert.deepEqual(await computed(graph, [2, 0]), expected);
