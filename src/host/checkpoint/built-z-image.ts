@@ -79,6 +79,7 @@ export class BuiltZImage implements DiffusionNetwork {
     const tables = rotations.of(context.shape[1]!, [even.shape[2]! / 2, even.shape[3]! / 2]);
     // one rounding an operation, as in the source: sines of it come next
     const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
+    // decision 358
     const embedding = repeated(Tensor.from(sinusoids(time, EMBEDDING), [1, EMBEDDING]), items);
     const feeds = { x: even, context, embedding, ...tables, ...controls };
     const nets = this.controls.map(({ part }) => part);

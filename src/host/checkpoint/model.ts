@@ -150,6 +150,7 @@ class ModelRun {
 
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
+    // decision 359
     if (this.#source.network.repeatsContexts || haveOneLength(cond)) return this.#predict(x, sigma, cond, signal);
     const items = x.shape[0]! / cond.length;
     const estimates: Tensor[] = [];

@@ -40,6 +40,7 @@ interface ControlBranch {
   besideLayer(index: number, x: Value): Value | undefined;
 }
 
+// decision 360
 /** Writes a control net. Source: Z-Image Fun ControlNet (VideoX-Fun), by the facts of its files. */
 export function zImageControl({ network, config }: ZImageControl, surroundings: Surroundings): ControlBranch {
   const { graph } = network;

@@ -66,6 +66,7 @@ export function floatsOf(
   return graph.node("Mul", [floats, isOne ? factors : rowsOf(factors)]);
 }
 
+// decision 357
 /**
  * A value as it is, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights of
  * a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
