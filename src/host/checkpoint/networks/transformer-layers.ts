@@ -94,3 +94,6 @@ export function groupedAttention(
 /** x · (1 + scale) for one scale [B, C] of each item, or [B, 1, C]. */
 export const scaled = (graph: OnnxGraph, x: Value, scale: Value): Value =>
   graph.node("Mul", [x, add(graph, scale, graph.floats([1], []))]);
+
+/** Gelu in its approximate form, with tanh. */
+export const geluTanh = (graph: OnnxGraph, x: Value): Value => graph.node("FastGelu", [x], {}, MICROSOFT);
