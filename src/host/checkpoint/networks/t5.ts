@@ -52,7 +52,7 @@ export function buildT5(network: Network, config: T5Config, trace: Trace = () =>
   graph.output(normal, "cond", "float", ["B", "S", hidden]);
 }
 
-/** What every block adds to its scores [1, heads, S, S]. */
+/** Scores [1, heads, S, S] that every block adds to its own. */
 function positionBias(network: Network, { heads }: T5Config): Value {
   const { graph } = network;
   const buckets = graph.input("buckets", "int64", ["S", "S"]);
