@@ -231,8 +231,12 @@ export function resizedAs(graph: OnnxGraph, x: Value, like: Value): Value {
  * Embedding [B, size] of timesteps [B]: cosines of t · 10000^(-i / half), then the sines. Source: `timestep_embedding` of
  * guided-diffusion.
  */
-export function timestepEmbedding(graph: OnnxGraph, timestep: Value, size: number): Value {
-  const frequencies = embeddingFrequencies(size / 2);
+export function timestepEmbedding(
+  graph: OnnxGraph,
+  timestep: Value,
+  size: number,
+  frequencies = embeddingFrequencies(size / 2),
+): Value {
   const column = graph.node("Unsqueeze", [timestep, graph.ints([1])]);
   const angles = graph.node("Mul", [column, graph.floats(frequencies, [1, frequencies.length])]);
   const parts = ["Cos", "Sin"].map((op) => graph.node(op, [angles]));

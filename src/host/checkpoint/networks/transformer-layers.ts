@@ -1,11 +1,24 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear, reshape, silu } from "./layers.js";
+import {
+  add,
+  attention,
+  embeddingFrequencies,
+  linear,
+  linearOfFew,
+  reshape,
+  silu,
+  timestepEmbedding,
+} from "./layers.js";
 
 // Layers of the transformers after Stable Diffusion's, on tokens [B, L, C].
 
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;
+/** Numbers of an embedded time. */
+export const TIME_EMBEDDING = 256;
+/** The one of its 128 frequencies that PyTorch rounds up from 0.479 of a bit: with a guidance of 30 the bit is 2e-5 of v. */
+const ROUNDED_UP = 12;
 
 /** x / sqrt(mean(x²) + epsilon) · weight on the last axis; `key` is the weight's own. */
 export function rmsNorm(network: Network, key: string, x: Value, size: number, epsilon: number): Value {
@@ -97,3 +110,31 @@ export const scaled = (graph: OnnxGraph, x: Value, scale: Value): Value =>
 
 /** Gelu in its approximate form, with tanh. */
 export const geluTanh = (graph: OnnxGraph, x: Value): Value => graph.node("FastGelu", [x], {}, MICROSOFT);
+
+/** (x - mean) / sqrt(variance + epsilon) on the last axis of `size` numbers: a layer norm without weights. */
+export function plainNorm(graph: OnnxGraph, x: Value, size: number, epsilon: number): Value {
+  const [ones, zeros] = [1, 0].map((value) => graph.floats(new Array(size).fill(value), [size]));
+  return graph.node("LayerNormalization", [x, ones, zeros], { axis: { int: -1 }, epsilon: { float: epsilon } });
+}
+
+/** Parts of the last axis, of these sizes. */
+export const split = (graph: OnnxGraph, x: Value, sizes: readonly number[]): Value[] =>
+  graph.nodeWithOutputs("Split", [x, graph.ints(sizes)], sizes.length, { axis: { int: -1 } });
+
+/** One after the other on an axis. */
+export const joined = (graph: OnnxGraph, values: readonly Value[], axis: number): Value =>
+  graph.node("Concat", values, { axis: { int: axis } });
+
+/** `count` changes [B, 1, count · width] of tokens, which a layer makes of a vector [B, width]. */
+export function modulation(network: Network, key: string, vector: Value, width: number, count: number): Value {
+  const { graph } = network;
+  const all = linearOfFew(network, key, silu(graph, vector), 2, [width, count * width]);
+  return graph.node("Unsqueeze", [all, graph.ints([1])]);
+}
+
+/** Embedding [B, 256] of times [B], or of other numbers: as timestepEmbedding, with PyTorch's bits. */
+export function timeEmbedding(graph: OnnxGraph, time: Value): Value {
+  const frequencies = embeddingFrequencies(TIME_EMBEDDING / 2);
+  new Uint32Array(frequencies.buffer)[ROUNDED_UP]! += 1;
+  return timestepEmbedding(graph, time, TIME_EMBEDDING, frequencies);
+}

@@ -1,7 +1,20 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear, linearOfFew, matMulTransposed, silu, timestepEmbedding, tokensOf } from "./layers.js";
-import { headNorm, type Rotation, rmsNorm, rotated, rotationInputs, scaled, swiGlu } from "./transformer-layers.js";
+import { add, attention, linear, linearOfFew, matMulTransposed, silu, tokensOf } from "./layers.js";
+import {
+  headNorm,
+  joined,
+  plainNorm,
+  type Rotation,
+  rmsNorm,
+  rotated,
+  rotationInputs,
+  scaled,
+  split,
+  swiGlu,
+  TIME_EMBEDDING,
+  timeEmbedding,
+} from "./transformer-layers.js";
 
 /** Sizes of a Z-Image transformer. */
 export interface ZImageConfig {
@@ -32,8 +45,6 @@ const NORM_EPSILON = 1e-5;
 /** torch's default, which the reference takes for queries and keys. */
 const HEAD_EPSILON = 2 ** -23;
 const FINAL_EPSILON = 1e-6;
-/** Numbers of the embedding of a time. */
-const EMBEDDING = 256;
 /** Parts in which queries are taken where attention is written out. */
 const PARTS = 8;
 
@@ -92,21 +103,17 @@ export function buildZImage(network: Network, config: ZImageConfig, trace: Trace
     ofImage,
     time,
   );
-  const both = (first: Value, second: Value, axis: number): Value =>
-    graph.node("Concat", [first, second], { axis: { int: axis } });
   const joint: Rotation = {
-    cos: both(ofCaption.cos, ofImage.cos, 0),
-    sin: both(ofCaption.sin, ofImage.sin, 0),
+    cos: joined(graph, [ofCaption.cos, ofImage.cos], 0),
+    sin: joined(graph, [ofCaption.sin, ofImage.sin], 0),
     pairs: "neighbours",
   };
-  const mixed = refined("layers", config.layers, both(caption, image, 1), joint, time);
+  const mixed = refined("layers", config.layers, joined(graph, [caption, image], 1), joint, time);
   const scale = linearOfFew(network, `${keys.final}.adaLN_modulation.1`, silu(graph, time), 2, [
     config.timeWidth,
     width,
   ]);
-  const [ones, zeros] = [1, 0].map((value) => graph.floats(new Array(width).fill(value), [width]));
-  const attributes = { axis: { int: -1 }, epsilon: { float: FINAL_EPSILON } };
-  const last = graph.node("LayerNormalization", [mixed, ones, zeros], attributes);
+  const last = plainNorm(graph, mixed, width, FINAL_EPSILON);
   const all = linear(network, `${keys.final}.linear`, scaled(graph, last, rows(graph, scale)), [width, pixels]);
   trace("final_layer", all);
   const start = lengthOf(graph, caption);
@@ -118,8 +125,8 @@ export function buildZImage(network: Network, config: ZImageConfig, trace: Trace
 /** The embedded time [B, timeWidth]. */
 function timeOf(network: Network, { timeHidden, timeWidth }: ZImageConfig, timestep: Value): Value {
   const { graph } = network;
-  const embedding = timestepEmbedding(graph, timestep, EMBEDDING);
-  const hidden = linearOfFew(network, "t_embedder.mlp.0", embedding, 2, [EMBEDDING, timeHidden]);
+  const embedding = timeEmbedding(graph, timestep);
+  const hidden = linearOfFew(network, "t_embedder.mlp.0", embedding, 2, [TIME_EMBEDDING, timeHidden]);
   return linearOfFew(network, "t_embedder.mlp.2", silu(graph, hidden), 2, [timeHidden, timeWidth]);
 }
 
@@ -173,8 +180,7 @@ function modulation(
   const { graph } = network;
   const all = linearOfFew(network, `${key}.adaLN_modulation.0`, time, 2, [timeWidth, 4 * width]);
   trace(`${key}.adaLN_modulation`, all);
-  const sizes = graph.ints([width, width, width, width]);
-  const parts = graph.nodeWithOutputs("Split", [rows(graph, all), sizes], 4, { axis: { int: -1 } });
+  const parts = split(graph, rows(graph, all), [width, width, width, width]);
   return [0, 2].map((index) => ({ scale: parts[index]!, gate: parts[index + 1]! }));
 }
 
@@ -218,8 +224,7 @@ function queryKeyValue(
   }
   const all = matMulTransposed(graph, x, network.weight(`${key}.qkv.weight`, [3 * width, width]));
   trace(`${key}.qkv`, all);
-  const sizes = graph.ints([width, width, width]);
-  const [query, keys, values] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });
+  const [query, keys, values] = split(graph, all, [width, width, width]);
   return [query!, keys!, values!];
 }
 
