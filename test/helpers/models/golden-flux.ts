@@ -5,6 +5,7 @@ import { openWeightFile, type WeightMap } from "#src/host/checkpoint/weights/sto
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
 import { root } from "../folders.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
+import type { Shapes } from "./full-size.js";
 
 /** Tiny models of Flux.1 and T5 and what the reference makes of them. */
 export const FLUX_FOLDER = join(root, "test/golden/models-flux");
@@ -28,3 +29,10 @@ export async function fluxWeights(name: string, folder: string): Promise<WeightM
   writeFileSync(path, goldenBytes(join(FLUX_FOLDER, `${name}.safetensors`))!);
   return (await openWeightFile({ name, path })).weights;
 }
+
+/** Full-size files whose keys and shapes are known. */
+type FullSizeFlux = "flux1_dev" | "flux1_schnell" | "flux1_fill" | "flux1_control" | "flux2_dev" | "t5xxl" | "ae";
+
+/** Keys and shapes of the full-size files of Flux, its text encoders and its VAE. */
+export const fullSizeFlux = (): Readonly<Record<FullSizeFlux, Shapes>> =>
+  JSON.parse(goldenText(join(FLUX_FOLDER, "keys.json")));
