@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Tensor } from "latentkit";
-import { openWeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import { openWeightFile, type WeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
 import { root } from "../folders.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
@@ -23,12 +23,16 @@ export function fluxLayers(): FluxLayers {
   return { ...JSON.parse(goldenText(`${path}.json`)), tensor: (key: string) => toTensor(tensors.get(key)!) };
 }
 
-/** Weights of a golden model, "diffusion_models/flux_dev" or the like, unpacked into a folder. */
-export async function fluxWeights(name: string, folder: string): Promise<WeightMap> {
+/** A golden file, "diffusion_models/flux_dev" or the like, unpacked into a folder. */
+export function fluxFile(name: string, folder: string): Promise<WeightFile> {
   const path = join(folder, `${name.split("/").at(-1)}.safetensors`);
   writeFileSync(path, goldenBytes(join(FLUX_FOLDER, `${name}.safetensors`))!);
-  return (await openWeightFile({ name, path })).weights;
+  return openWeightFile({ name, path });
 }
+
+/** Weights of a golden file. */
+export const fluxWeights = async (name: string, folder: string): Promise<WeightMap> =>
+  (await fluxFile(name, folder)).weights;
 
 /** Full-size files whose keys and shapes are known. */
 type FullSizeFlux = "flux1_dev" | "flux1_schnell" | "flux1_fill" | "flux1_control" | "flux2_dev" | "t5xxl" | "ae";

@@ -89,7 +89,7 @@ async function readAlpha(name: string, { key, weight }: LoraTensor, read: ReadVa
 
 /** Beginnings of the layers' names in all styles of LoRAs that are known. */
 const STYLES =
-  /^(?:lora_(?:unet|te\d?)_|lycoris_|bundle_emb\.|base_model\.|(?:unet|text_encoders?|text_encoder_2|model\.diffusion_model|diffusion_model|down_blocks|mid_block|up_blocks)\.)/;
+  /^(?:lora_(?:unet|transformer|te\d?)_|lycoris_|bundle_emb\.|base_model\.|(?:unet|text_encoders?|text_encoder_[23]|model\.diffusion_model|diffusion_model|transformer|down_blocks|mid_block|up_blocks|(?:single_)?transformer_blocks|double_blocks|single_blocks)\.)/;
 
 const adapters = (name: string, first: string, second: string): LatentkitError => {
   const received = `${describe(first)} and ${describe(second)}`;
