@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { FLUX_THETA, fluxAxes, fluxPositions } from "#src/host/checkpoint/networks/flux/positions.js";
 import { buildFlux, type FluxConfig } from "#src/host/checkpoint/networks/flux/transformer.js";
-import { joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/networks/patches.js";
-import { rotationTables } from "#src/host/checkpoint/networks/rotations.js";
+import { pictureOf } from "#src/host/checkpoint/networks/patches.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { withFactors } from "#src/host/checkpoint/weights/factors.js";
@@ -11,15 +9,12 @@ import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
+import { FLUX_DEV, fluxFeeds } from "../../../../../helpers/models/flux-feeds.js";
 import { fluxLayers, fluxWeights } from "../../../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../../helpers/models/session.js";
 
-const DEV: FluxConfig = {
-  ...{ inputs: 64, outputs: 64, width: 96, heads: 3, headSize: 32, mlp: 384, norms: "scale" },
-  ...{ contextWidth: 48, pooledWidth: 64, doubleBlocks: 2, singleBlocks: 2, hasGuidance: true },
-};
-const SCHNELL: FluxConfig = { ...DEV, width: 64, heads: 2, mlp: 256, singleBlocks: 1, hasGuidance: false };
+const SCHNELL: FluxConfig = { ...FLUX_DEV, width: 64, heads: 2, mlp: 256, singleBlocks: 1, hasGuidance: false };
 const FORMS: readonly (readonly [string, Target])[] = [
   ["fused", CPU_TARGET],
   ["plain", { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] }],
@@ -32,10 +27,10 @@ describe("buildFlux", () => {
   const { tensor } = layers;
 
   const files: readonly [cases: string, config: FluxConfig, load: () => Promise<WeightMap>][] = [
-    ["flux_dev", DEV, () => fluxWeights("diffusion_models/flux_dev", folder())],
-    ["flux_fill", { ...DEV, inputs: 384 }, fillWeights],
+    ["flux_dev", FLUX_DEV, () => fluxWeights("diffusion_models/flux_dev", folder())],
+    ["flux_fill", { ...FLUX_DEV, inputs: 384 }, fillWeights],
     ["flux_schnell", SCHNELL, schnellWeights],
-    ["flux_dev_fp8_scaled", DEV, scaledWeights],
+    ["flux_dev_fp8_scaled", FLUX_DEV, scaledWeights],
   ];
   for (const [cases, config, load] of files)
     for (const [form, target] of FORMS)
@@ -44,7 +39,7 @@ describe("buildFlux", () => {
         buildFlux(networkOf(graph, await load()), config);
         const session = await graphSession(graph.encode({ overridable: false }));
         for (const each of layers[cases]) {
-          const { out } = await session.run(feedsOf(each, config));
+          const { out } = await session.run(fluxFeeds(each, config, tensor));
           const expected = tensor(each.out);
           const picture = pictureOf(out!, expected.shape.slice(2) as [number, number], "cells-of-channels");
           assert.ok(layerError(picture, expected) < TOLERANCE, each.out);
@@ -56,7 +51,7 @@ describe("buildFlux", () => {
     const graph = new OnnxGraph("flux");
     const expected = expectedOf(layers.trace.after);
     const traced: string[] = [];
-    buildFlux(networkOf(graph, await fluxWeights("diffusion_models/flux_dev", folder())), DEV, (name, value) => {
+    buildFlux(networkOf(graph, await fluxWeights("diffusion_models/flux_dev", folder())), FLUX_DEV, (name, value) => {
       if (expected[name] === undefined) return;
       traced.push(name);
       const out = name.endsWith("query_norm") ? byHead(graph, value) : value;
@@ -64,7 +59,7 @@ describe("buildFlux", () => {
     });
     assert.deepEqual(new Set(traced), new Set(Object.keys(expected)));
     const session = await graphSession(graph.encode({ overridable: false }));
-    const outputs = await session.run(feedsOf(layers.trace, DEV));
+    const outputs = await session.run(fluxFeeds(layers.trace, FLUX_DEV, tensor));
     for (const name of traced) assert.ok(layerError(outputs[name]!, tensor(expected[name]!)) < TOLERANCE, name);
     await session.release();
   });
@@ -75,7 +70,7 @@ describe("buildFlux", () => {
       const graph = new OnnxGraph("flux");
       buildFlux(networkOf(graph, weights), config);
       const session = await graphSession(graph.encode({ overridable: false }));
-      const feeds = feedsOf(layers.flux_dev[1], config);
+      const feeds = fluxFeeds(layers.flux_dev[1], config, tensor);
       const { out } = await session.run(
         config.hasGuidance ? { ...feeds, guided: Tensor.from([1, guided], [2]) } : feeds,
       );
@@ -87,9 +82,9 @@ describe("buildFlux", () => {
         Tensor.from(value.data.subarray((item * value.size) / 2, ((item + 1) * value.size) / 2), [value.size / 2]),
       );
     const [both, first, none] = [
-      await run(DEV, 1),
-      await run(DEV, 0),
-      await run({ ...DEV, hasGuidance: false }, 0),
+      await run(FLUX_DEV, 1),
+      await run(FLUX_DEV, 0),
+      await run({ ...FLUX_DEV, hasGuidance: false }, 0),
     ].map(items);
     assert.ok(layerError(first![0]!, both![0]!) < TOLERANCE);
     assert.ok(layerError(first![1]!, none![1]!) < TOLERANCE);
@@ -100,7 +95,7 @@ describe("buildFlux", () => {
     const weights = new Map(await fluxWeights("diffusion_models/flux_dev", folder()));
     weights.delete("single_blocks.1.linear2.bias");
     const network = networkOf(new OnnxGraph("flux"), weights);
-    await refuses(() => buildFlux(network, DEV), "model.invalid", /"single_blocks\.1\.linear2\.bias" is missing/);
+    await refuses(() => buildFlux(network, FLUX_DEV), "model.invalid", /"single_blocks\.1\.linear2\.bias" is missing/);
   });
 
   async function fillWeights(): Promise<WeightMap> {
@@ -118,35 +113,11 @@ describe("buildFlux", () => {
     const state = { name, path: folder(), bytes: 0, modifiedNs: 0n, inode: 0n, metadata: {} };
     return (await withFactors({ ...state, weights: await fluxWeights(name, folder()) })).weights;
   }
-
-  function feedsOf(
-    // biome-ignore lint/suspicious/noExplicitAny: a case of the vectors
-    { x, t, context, y, guidance, refs = [], ref_method }: any,
-    config: FluxConfig,
-  ): Record<string, Tensor> {
-    const latent = tensor(x);
-    const [items] = latent.shape as [number];
-    const text = tensor(context);
-    const references: Tensor[] = refs.map(tensor);
-    const sides = ({ shape }: Tensor) => shape.slice(2) as [number, number];
-    const positions = fluxPositions(text.shape[1]!, sides(latent), references.map(sides), ref_method);
-    const { cos, sin } = rotationTables(positions, fluxAxes(config.headSize), FLUX_THETA);
-    const patches = [latent, ...references].map((each) => patchesOf(each, "cells-of-channels"));
-    const each = (value: number): Tensor => Tensor.full([items], value);
-    return {
-      x: joinedTokens(patches),
-      timestep: Tensor.from(t, [items]),
-      context: text,
-      y: y ? tensor(y) : Tensor.zeros([items, config.pooledWidth]),
-      ...{ joint_cos: cos, joint_sin: sin },
-      ...(config.hasGuidance ? { guidance: each(guidance ?? 0), guided: each(guidance === undefined ? 0 : 1) } : {}),
-    };
-  }
 });
 
 /** [1, L, heads · size] as [1, heads, L, size]. */
 function byHead(graph: OnnxGraph, value: Value): Value {
-  const heads = graph.node("Reshape", [value, graph.ints([1, 0, DEV.heads, DEV.headSize])]);
+  const heads = graph.node("Reshape", [value, graph.ints([1, 0, FLUX_DEV.heads, FLUX_DEV.headSize])]);
   return graph.node("Transpose", [heads], { perm: { ints: [0, 2, 1, 3] } });
 }
 

@@ -1,19 +1,24 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
+import { buildFlux } from "#src/host/checkpoint/networks/flux/transformer.js";
+import { pictureOf } from "#src/host/checkpoint/networks/patches.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { changesOf, unmatchedModules } from "#src/host/checkpoint/weights/lora/changes.js";
+import { takingInputs } from "#src/host/checkpoint/weights/lora/control-lora.js";
 import { readLora } from "#src/host/checkpoint/weights/lora/lora-file.js";
 import { type LoraTarget, placesByName } from "#src/host/checkpoint/weights/lora/names.js";
 import type { Place } from "#src/host/checkpoint/weights/lora/places.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
+import { FLUX_DEV, fluxFeeds } from "../../../../../helpers/models/flux-feeds.js";
 import { fluxFile, fluxLayers, fluxWeights, fullSizeFlux } from "../../../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../../../helpers/models/layers.js";
 import { weightsOf } from "../../../../../helpers/models/lora.js";
 import { graphSession } from "../../../../../helpers/models/session.js";
 
-const TOLERANCE = 2e-6;
+const OF_WEIGHTS = 2e-6;
+const OF_NETWORKS = 5e-6;
 const { flux1_dev, t5xxl } = fullSizeFlux();
 const FLUX: LoraTarget = { kind: "flux", weights: weightsOf(flux1_dev) };
 const T5: LoraTarget = { kind: "t5", weights: weightsOf(t5xxl) };
@@ -87,32 +92,37 @@ describe("names of Flux's layers in LoRA files", () => {
     }
   });
 
-  for (const style of ["kohya", "diffusers"])
-    it(`merges a file of the style of ${style} as the reference does`, async () => {
+  for (const style of ["kohya", "diffusers", "control"])
+    it(`changes a model by a file of the style of ${style} as the reference does`, async () => {
       const [vector] = layers[`lora_${style}`];
       const lora = await readLora(await fluxFile(`loras/flux_${style}`, folder()), readValues);
-      const weights = await fluxWeights("diffusion_models/flux_dev", folder());
-      const t5 = await fluxWeights("text_encoders/t5xxl_fp16", folder());
+      const inputs = lora.inputs ?? FLUX_DEV.inputs;
+      const weights = takingInputs(await fluxWeights("diffusion_models/flux_dev", folder()), inputs);
       const target: LoraTarget = { kind: "flux", weights };
+      const t5 = await fluxWeights("text_encoders/t5xxl_fp16", folder());
       const unmatched = unmatchedModules(lora, [target, { kind: "t5", weights: t5 }]);
       // those of CLIP alone
       assert.deepEqual(
         unmatched.filter((name) => !name.startsWith("lora_te1_text_model_")),
         [],
       );
-      const changes = changesOf(lora, target, vector.strength);
-      const graph = new OnnxGraph("merged");
-      const network = networkOf(graph, weights, changes);
+      const graph = new OnnxGraph("changed");
+      const network = networkOf(graph, weights, changesOf(lora, target, vector.strength));
+      const config = { ...FLUX_DEV, inputs };
+      buildFlux(network, config);
       for (const key of Object.keys(vector.merged)) {
         const { shape } = weights.get(key)!;
         graph.output(network.weight(key, shape), key, "float", shape);
       }
       const session = await graphSession(graph.encode({ overridable: false }));
-      const merged = await session.run({});
+      const { out, ...merged } = await session.run(fluxFeeds(vector, config, layers.tensor));
       for (const [key, name] of Object.entries<string>(vector.merged)) {
         const expected = layers.tensor(name);
-        assert.ok(layerError(columnsOf(merged[key]!, expected), expected) < TOLERANCE, key);
+        assert.ok(layerError(columnsOf(merged[key]!, expected), expected) < OF_WEIGHTS, key);
       }
+      const expected = layers.tensor(vector.out);
+      const picture = pictureOf(out!, expected.shape.slice(2) as [number, number], "cells-of-channels");
+      assert.ok(layerError(picture, expected) < OF_NETWORKS);
       await session.release();
     });
 });
