@@ -1,8 +1,8 @@
 import { LatentkitError } from "../../base/errors.js";
 import { cropped } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
-import type { ModelPatch, SamplingRun } from "../types.js";
-import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
+import type { Conditioning, ModelPatch, SamplingRun } from "../types.js";
+import { type DiffusionNetwork, haveOneLength, type NamedTensors, type NetworkCall, type NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { rotationTables, zImagePositions } from "./networks/rotations.js";
 import { buildZImage, PADDING, type ZImageConfig } from "./networks/z-image.js";
@@ -25,7 +25,6 @@ export class BuiltZImage implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim: number;
-  readonly repeatsContexts = false;
 
   constructor(
     readonly runtime: Runtime,
@@ -51,6 +50,10 @@ export class BuiltZImage implements DiffusionNetwork {
     if (!CONTROL_NODES.includes(patch.node)) return undefined;
     const control = controlOf(patch, this.label, this.part.config.width);
     return new BuiltZImage(this.runtime, this.part, [...this.controls, control]);
+  }
+
+  canShare(entries: Conditioning): boolean {
+    return haveOneLength(entries);
   }
 
   labelInputs(): NamedTensors {

@@ -10,6 +10,8 @@ const MOST_BLOCKS = 256;
 const PATCH = 64;
 /** Patches that models take: the latent, with a picture beside it (Control), with a picture and a mask (Fill). */
 const INPUTS = [PATCH, 2 * PATCH, 6 * PATCH];
+/** Whether a model that takes so many numbers of a patch takes a mask. */
+export const takesMask = (inputs: number): boolean => inputs === INPUTS[2];
 const CONTEXT_OF_LONGCAT = 3584;
 const EXPECTED = "a Flux.1 model";
 

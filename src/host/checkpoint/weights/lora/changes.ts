@@ -1,4 +1,5 @@
 import { LatentkitError } from "../../../../base/errors.js";
+import type { StoredType } from "../../../../io/safetensors/header.js";
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
 import type { WeightChange, WeightChanges } from "../network.js";
 import { quotedName } from "../stored.js";
@@ -35,7 +36,22 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
     add(places?.get(name)?.weight, weightChange, name);
     add(places?.get(name)?.bias, biasChange, name);
   }
-  return new Map([...placed].map(([key, changes]) => [key, [combined(changes)]]));
+  const all = [...placed].map(([key, changes]) => [key, combined(changes)] as const);
+  if (target.kind !== "t5") return new Map(all.map(([key, change]) => [key, [change]]));
+  return new Map(all.map(([key, change]) => [key, [change, roundedTo(target.weights.get(key)!.dtype)]]));
+}
+
+/** TensorProto.DataType of the types of 16 bits. */
+const SHORT_TYPES: Readonly<Partial<Record<StoredType, number>>> = { F16: 10, BF16: 16 };
+const FLOAT = { int: 1 };
+
+/** The reference keeps T5's changed weights in the file's type, those of other networks in float32. */
+function roundedTo(dtype: StoredType): WeightChange {
+  const type = SHORT_TYPES[dtype];
+  return (graph, weight) =>
+    type === undefined
+      ? weight
+      : graph.node("Cast", [graph.node("Cast", [weight], { to: { int: type } })], { to: FLOAT });
 }
 
 /** Throws model.unsupported for a tensor of a form that is not known, where it is of one of these layers. */

@@ -12,7 +12,13 @@ import { type Feeds, graphSession } from "../../../../helpers/models/session.js"
 
 const FILE = "text_encoders/t5xxl_fp16";
 const CONFIG: T5Config = { hidden: 48, layers: 3, heads: 3, headSize: 64, mlp: 80, vocabulary: 32_128 };
-const PLAIN: Target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] };
+const PLAIN: Target = {
+  attention: "plain",
+  largestHead: 256,
+  matMul: "transposed",
+  convChannels: "fours",
+  halfTypes: [],
+};
 const TOLERANCE = 5e-6;
 
 describe("buildT5", () => {

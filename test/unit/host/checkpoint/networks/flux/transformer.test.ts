@@ -17,7 +17,7 @@ import { graphSession } from "../../../../../helpers/models/session.js";
 const SCHNELL: FluxConfig = { ...FLUX_DEV, width: 64, heads: 2, mlp: 256, singleBlocks: 1, hasGuidance: false };
 const FORMS: readonly (readonly [string, Target])[] = [
   ["fused", CPU_TARGET],
-  ["plain", { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] }],
+  ["plain", { attention: "plain", largestHead: 256, matMul: "transposed", convChannels: "fours", halfTypes: [] }],
 ];
 const TOLERANCE = 5e-6;
 
