@@ -22,7 +22,6 @@ const CONFIG: Qwen3Config = {
 const THETA = 1e6;
 const MASKED = -3.4028234663852886e38;
 const TOLERANCE = 1e-5;
-<<<<<<< HEAD
 const PLAIN: Target = {
   attention: "plain",
   largestHead: 256,
@@ -30,18 +29,8 @@ const PLAIN: Target = {
   convChannels: "fours",
   halfTypes: [],
 };
-=======
-const PLAIN: Target = {
-  attention: "plain",
-  largestHead: 256,
-  matMul: "transposed",
-  convChannels: "fours",
-  halfTypes: [],
-};
->>>>>>> z-image
 
-describe("buildQwen3", () =>
-{
+describe("buildQwen3", () => {
   const folder = temporaryFolder();
   const { cases, tensor } = flowLayers("qwen3");
 
@@ -69,8 +58,7 @@ describe("buildQwen3", () =>
       }
       await session.release();
     });
-}
-)
+});
 
 function feedsOf(ids: readonly number[]): Feeds {
   const { length } = ids;
