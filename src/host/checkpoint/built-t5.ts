@@ -1,20 +1,14 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { parsePrompt } from "../prompt/index.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { buildT5, type T5Config, t5Buckets } from "./networks/t5.js";
 import type { Runtime } from "./runtime/runtime.js";
-import { T5_END, T5_PAD, tokenizeT5 } from "./tokenizer/tokenize-t5.js";
+import { t5Tokens } from "./t5-tokens.js";
+import { T5_END, T5_PAD } from "./tokenizer/tokenize-t5.js";
 import type { LoraTarget } from "./weights/lora/names.js";
 
 /** Four times the longest prompt that models were trained with. Scores of all heads grow with the square of the length. */
 const MOST_TOKENS = 2048;
-
-/** The tokens of a prompt, each with its weight. */
-export interface T5Tokens {
-  readonly ids: readonly number[];
-  readonly weights: readonly number[];
-}
 
 /** A T5 encoder whose graph is built over the weights of a file. */
 export class BuiltT5 {
@@ -57,21 +51,6 @@ export class BuiltT5 {
     const { cond } = await this.runtime.run(session, feeds, { isShared: true });
     return cond!;
   }
-}
-
-/** Tokens of a prompt with weights, its end, and padding up to `fewest`: each segment is split by itself. */
-export function t5Tokens(text: string, fewest: number): T5Tokens {
-  const ids: number[] = [];
-  const weights: number[] = [];
-  for (const [segment, weight] of parsePrompt(text))
-    for (const id of tokenizeT5(segment)) {
-      ids.push(id);
-      weights.push(weight);
-    }
-  ids.push(T5_END);
-  while (ids.length < fewest) ids.push(T5_PAD);
-  while (weights.length < ids.length) weights.push(1);
-  return { ids, weights };
 }
 
 /** (z - empty) · weight + empty at each place. */

@@ -90,7 +90,7 @@ function block(network: Network, name: string, x: Value, config: T5Config, bias:
 }
 
 /** The bucket of a key at `distance` tokens after the query, before it where negative: 0 … 31. */
-export function t5Bucket(distance: number): number {
+function t5Bucket(distance: number): number {
   const side = distance > 0 ? SIDE : 0;
   const far = Math.abs(distance);
   if (far < NEAR) return side + far;

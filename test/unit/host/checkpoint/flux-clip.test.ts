@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { Clip, Conditioning, Host, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { t5Tokens } from "#src/host/checkpoint/built-t5.js";
 import { refuses } from "../../../helpers/errors.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { fluxLayers, unpackFlux } from "../../../helpers/models/golden-flux.js";
@@ -9,7 +8,6 @@ import { layerError } from "../../../helpers/models/layers.js";
 
 interface Encoded {
   readonly prompt: string;
-  readonly t5_tokens: readonly (readonly [id: number, weight: number])[];
   readonly cond: string;
   readonly pooled: string;
 }
@@ -31,17 +29,6 @@ describe("clips of Flux", () => {
     clip = (await load("t5xxl_fp16")).joinedWith!([await load("clip_l")]);
   });
   after(() => host.close?.());
-
-  it("split prompts into the reference's tokens with their weights", () => {
-    assert.equal(vectors.length, 4);
-    for (const { prompt, t5_tokens } of vectors) {
-      const { ids, weights } = t5Tokens(prompt, 256);
-      assert.deepEqual(
-        ids.map((id, i) => [id, weights[i]]),
-        t5_tokens,
-      );
-    }
-  });
 
   it("encode as the reference does", async () => {
     for (const { prompt, cond, pooled } of vectors) {
