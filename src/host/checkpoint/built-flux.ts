@@ -45,10 +45,15 @@ export class BuiltFlux implements DiffusionNetwork {
     return new BuiltFlux(this.runtime, this.part.adapted(adapter));
   }
 
-  /** The network as a Control LoRA changes it, which takes so many numbers of a patch. */
+  /** The network as a Control LoRA changes it. Throws model.unsupported for one of a model that takes other patches. */
   taking(inputs: number): BuiltFlux {
     const { config, weights } = this.part;
-    if (inputs <= config.inputs) return this;
+    if (inputs === config.inputs) return this;
+    const expected = 2 * config.outputs;
+    if (inputs !== expected || config.inputs > expected) {
+      const message = `${this.label}: expected a Control LoRA for ${expected} numbers of a patch, received one for ${inputs} beside a model that takes ${config.inputs}.`;
+      throw new LatentkitError("model.unsupported", message);
+    }
     return new BuiltFlux(this.runtime, this.part.with({ ...config, inputs }, takingInputs(weights, inputs)));
   }
 

@@ -66,4 +66,21 @@ describe("models of Flux", () => {
     const references = [entry(2, 1, { reference_latents: [four] })];
     await refuses(model.predict!(x, 0.5, references), "tensor.bad-shape", /reference latents/);
   });
+
+  it("take the picture of a Control LoRA once, and no other patches", async () => {
+    const lora = await host.loadFile!("loras", "flux_control.safetensors");
+    const x = randn([1, 16, 4, 4], { seed: 1 });
+    const picture = { concat_latent_image: randn([1, 16, 4, 4], { seed: 2 }) };
+    const [once] = lora.apply(model, undefined, { model: 1, clip: 1 });
+    const [twice] = lora.apply(once, undefined, { model: 1, clip: 1 });
+    const predicted = async (of: Model, options: object) => of.predict!(x, 0.5, [entry(3, 1, { ...options })]);
+    assert.ok(layerError(await predicted(once, picture), await predicted(once, {})) > 1e-3);
+    assert.ok(layerError(await predicted(twice, picture), await predicted(once, picture)) > 1e-3);
+    // at strength 0 the model stays as it is
+    const [same] = lora.apply(model, undefined, { model: 0, clip: 0 });
+    assert.deepEqual((await predicted(same, picture)).data, (await predicted(model, {})).data);
+    const fill = await host.loadFile!("diffusion_models", "flux_fill.safetensors");
+    const refused = () => lora.apply(fill, undefined, { model: 1, clip: 1 });
+    await refuses(refused, "model.unsupported", /a Control LoRA for 128 numbers .* one for 128 .* takes 384/);
+  });
 });
