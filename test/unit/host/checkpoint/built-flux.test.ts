@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Conditioning, type Host, type Model, randn, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../helpers/errors.js";
-import { temporaryFolder } from "../../../helpers/folders.js";
 import { unpackFlux } from "../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../helpers/models/layers.js";
 
@@ -13,15 +15,19 @@ const entry = (tokens: number, seed: number, options: Record<string, unknown> = 
 const reference = (height: number, width: number): Tensor => randn([1, 16, height, width], { seed: 9 });
 
 describe("models of Flux", () => {
-  const folder = temporaryFolder();
+  let folder: string;
   let host: Host;
   let model: Model;
   before(async () => {
-    unpackFlux(folder());
-    host = createCheckpointHost({ models: folder() });
+    folder = mkdtempSync(join(tmpdir(), "latentkit-flux-"));
+    unpackFlux(folder);
+    host = createCheckpointHost({ models: folder });
     model = await host.loadFile!("diffusion_models", "flux_dev.safetensors");
   });
-  after(() => host.close?.());
+  after(async () => {
+    await host.close?.();
+    rmSync(folder, { recursive: true });
+  });
 
   it("are a flow of Flux's latents, schnell without a shift", async () => {
     const schnell = (await host.loadCheckpoint("flux_schnell_fp8.safetensors")).model;

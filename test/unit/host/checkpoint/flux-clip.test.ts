@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Clip, Conditioning, Host, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../helpers/errors.js";
-import { temporaryFolder } from "../../../helpers/folders.js";
 import { fluxLayers, unpackFlux } from "../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../helpers/models/layers.js";
 
@@ -16,7 +18,7 @@ const TOLERANCE = 5e-6;
 const rows = (context: Tensor): Tensor => context.reshape(context.shape.slice(1));
 
 describe("clips of Flux", () => {
-  const folder = temporaryFolder();
+  let folder: string;
   const { encode, tensor } = fluxLayers();
   const vectors: readonly Encoded[] = encode;
   let host: Host;
@@ -24,11 +26,15 @@ describe("clips of Flux", () => {
   const load = (name: string, type = "flux"): Promise<Clip> =>
     host.loadFile!("text_encoders", `${name}.safetensors`, undefined, { type });
   before(async () => {
-    unpackFlux(folder());
-    host = createCheckpointHost({ models: folder() });
+    folder = mkdtempSync(join(tmpdir(), "latentkit-flux-"));
+    unpackFlux(folder);
+    host = createCheckpointHost({ models: folder });
     clip = (await load("t5xxl_fp16")).joinedWith!([await load("clip_l")]);
   });
-  after(() => host.close?.());
+  after(async () => {
+    await host.close?.();
+    rmSync(folder, { recursive: true });
+  });
 
   it("encode as the reference does", async () => {
     for (const { prompt, cond, pooled } of vectors) {
