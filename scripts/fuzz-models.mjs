@@ -21,7 +21,7 @@ import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
 import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { buildZImage } from "#src/host/checkpoint/networks/z-image.js";
-import { listZImageControl } from "#src/host/checkpoint/networks/z-image-control.js";
+import { buildZImageControl } from "#src/host/checkpoint/networks/z-image-control.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
@@ -76,7 +76,7 @@ const ROLES = {
     ];
   },
   "text encoder": async (file) => recogniseTextEncoders(file).map(textGraph),
-  "model patch": async (file) => [["model patch", zImageControlPart(file), listZImageControl]],
+  "model patch": async (file) => [["model patch", zImageControlPart(file), buildZImageControl]],
   VAE: async (file) => {
     const { kind, part } = recogniseVae(file);
     return kind === "vae" ? vaeGraphs(part) : [["TAESD", part, buildTaesdDecoder]];

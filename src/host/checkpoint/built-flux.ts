@@ -1,11 +1,12 @@
 import { LatentkitError } from "../../base/errors.js";
-import { Tensor } from "../../tensor/tensor.js";
+import { repeated } from "../../tensor/parts.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../types.js";
 import { FLUX_PATCHES, guidanceOf, pictureChannels, pooledOf, referencePatches, referencesOf } from "./flux-inputs.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { FLUX_THETA, fluxAxes, fluxPositions } from "./networks/flux/positions.js";
-import { buildFlux, type FluxConfig } from "./networks/flux/transformer.js";
+import { buildFlux, type FluxConfig, fluxEmbeddings } from "./networks/flux/transformer.js";
 import { joinedTokens, patchesOf, pictureOf } from "./networks/patches.js";
 import { rotationTables } from "./networks/rotations.js";
 import type { Runtime } from "./runtime/runtime.js";
@@ -99,7 +100,7 @@ export class BuiltFlux implements DiffusionNetwork {
     const tables = rotations.of(context.shape[1]!, [height, width], entry);
     const feeds = {
       x: references === undefined ? patches : joinedTokens([patches, references]),
-      timestep: Tensor.full([items], timestep),
+      time: repeated(fluxEmbeddings([timestep]), items),
       context,
       ...own,
       ...tables,

@@ -1,10 +1,11 @@
 import { LatentkitError } from "../../base/errors.js";
-import { cropped } from "../../tensor/parts.js";
-import { Tensor } from "../../tensor/tensor.js";
+import { cropped, repeated } from "../../tensor/parts.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, ModelPatch, SamplingRun } from "../types.js";
 import { type DiffusionNetwork, haveOneLength, type NamedTensors, type NetworkCall, type NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { rotationTables, zImagePositions } from "./networks/rotations.js";
+import { timeEmbeddings } from "./networks/sinusoids.js";
 import { buildZImage, PADDING, type ZImageConfig } from "./networks/z-image.js";
 import type { Runtime } from "./runtime/runtime.js";
 import type { LoraTarget } from "./weights/lora/names.js";
@@ -81,7 +82,8 @@ export class BuiltZImage implements DiffusionNetwork {
     const tables = rotations.of(context.shape[1]!, [even.shape[2]! / 2, even.shape[3]! / 2]);
     // one rounding an operation, as in the source: sines of it come next
     const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
-    const feeds = { x: even, context, timestep: Tensor.full([items], time), ...tables, ...controls };
+    const embedding = repeated(timeEmbeddings([time]), items);
+    const feeds = { x: even, context, embedding, ...tables, ...controls };
     const nets = this.controls.map(({ part }) => part);
     const build = (network: Network, config: ZImageConfig, others: readonly Network[]) =>
       buildZImage(network, config, {

@@ -5,6 +5,7 @@ import { LATENT_FORMATS } from "../../tensor/sampling/latent-format.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../types.js";
 import type { ReferencePlaces } from "./networks/flux/positions.js";
+import { fluxEmbeddings } from "./networks/flux/transformer.js";
 import { joinedTokens, patchesOf } from "./networks/patches.js";
 
 // What a Flux model takes beside the noisy latent, from the options of a conditioning.
@@ -48,11 +49,11 @@ export function referencePatches({ latents }: References): Tensor | undefined {
   return joinedTokens(latents.map((latent) => patchesOf(modelUnits(cycled(latent, items)), FLUX_PATCHES)));
 }
 
-/** Guidance of an entry [1], and 1 or 0 for whether it has any. Fails with value.invalid for what is no number. */
+/** Guidance of an entry, embedded [1, 256], and 1 or 0 for whether it has any. Fails with value.invalid for what is no number. */
 export function guidanceOf([, { guidance = GUIDANCE }]: Conditioning[number]): { guidance: Tensor; guided: Tensor } {
   if (guidance !== null && !(typeof guidance === "number" && Number.isFinite(guidance)))
     throw new LatentkitError("value.invalid", `conditioning: expected a guidance, received ${describe(guidance)}.`);
-  return { guidance: Tensor.full([1], guidance ?? 0), guided: Tensor.full([1], guidance === null ? 0 : 1) };
+  return { guidance: fluxEmbeddings([guidance ?? 0]), guided: Tensor.full([1], guidance === null ? 0 : 1) };
 }
 
 /** Pooled text of an entry [n, width], zeros where it has none. Fails with value.invalid for another width. */

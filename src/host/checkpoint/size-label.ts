@@ -1,8 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { cos, sin } from "../../native/elementary.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
-import { embeddingFrequencies } from "./networks/layers.js";
+import { sinusoids } from "./networks/sinusoids.js";
 
 /** Width of the embedding of one number. */
 const WIDTH = 256;
@@ -45,7 +44,7 @@ export function sizeLabel([, options]: Conditioning[number], source: LabelSource
 
 /** The label as one vector for each pooled text, in which each size is embedded: [n, width]. */
 export function labelVectors({ pooled, numbers }: SizeLabel): Tensor {
-  const sizes = Float32Array.from(numbers.flatMap(embedding));
+  const sizes = Float32Array.from(numbers.flatMap((number) => sinusoids(number, WIDTH)));
   const [count, pooledWidth] = pooled.shape as [number, number];
   const width = pooledWidth + sizes.length;
   const vectors = Tensor.unfilled([count, width]);
@@ -87,10 +86,4 @@ function numberOf(options: Record<string, unknown>, name: string, absent: number
   const value = options[name] ?? absent;
   if (typeof value === "number" && Number.isFinite(value)) return value;
   throw new LatentkitError("value.invalid", `conditioning, ${name}: expected a number, received ${describe(value)}.`);
-}
-
-/** Cosines, then sines, of a number at falling frequencies: Vaswani et al. 2017. */
-function embedding(value: number): number[] {
-  const angles = Array.from(embeddingFrequencies(WIDTH / 2), (frequency) => Math.fround(value * frequency));
-  return [...angles.map(cos), ...angles.map(sin)];
 }

@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { embeddingFrequencies } from "#src/host/checkpoint/networks/layers.js";
+import { embeddingFrequencies } from "#src/host/checkpoint/networks/sinusoids.js";
 import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
 import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";

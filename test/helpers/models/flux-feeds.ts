@@ -1,6 +1,6 @@
 import { Tensor } from "latentkit";
 import { FLUX_THETA, fluxAxes, fluxPositions } from "#src/host/checkpoint/networks/flux/positions.js";
-import type { FluxConfig } from "#src/host/checkpoint/networks/flux/transformer.js";
+import { type FluxConfig, fluxEmbeddings } from "#src/host/checkpoint/networks/flux/transformer.js";
 import { joinedTokens, patchesOf } from "#src/host/checkpoint/networks/patches.js";
 import { rotationTables } from "#src/host/checkpoint/networks/rotations.js";
 
@@ -28,10 +28,15 @@ export function fluxFeeds(
   const each = (value: number): Tensor => Tensor.full([items], value);
   return {
     x: joinedTokens(patches),
-    timestep: Tensor.from(t, [items]),
+    time: fluxEmbeddings(t),
     context: text,
     y: y ? tensor(y) : Tensor.zeros([items, config.pooledWidth]),
     ...{ joint_cos: cos, joint_sin: sin },
-    ...(config.hasGuidance ? { guidance: each(guidance ?? 0), guided: each(guidance === undefined ? 0 : 1) } : {}),
+    ...(config.hasGuidance
+      ? {
+          guidance: fluxEmbeddings(new Array<number>(items).fill(guidance ?? 0)),
+          guided: each(guidance === undefined ? 0 : 1),
+        }
+      : {}),
   };
 }

@@ -26,6 +26,7 @@ import { recogniseStableDiffusion } from "../models/recognised.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";
+import { TINY_TRANSFORMERS } from "./tiny-transformers.js";
 
 /** A network of the tiny models, and inputs for one run. */
 export interface TinyNetwork {
@@ -188,4 +189,5 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
       },
     };
   },
+  ...TINY_TRANSFORMERS,
 };

@@ -1,15 +1,13 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { exp, log } from "../../../native/elementary.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
+import { embeddingFrequencies } from "./sinusoids.js";
 
 // Values: pictures are [B, C, h, w], tokens [B, L, C]; a layer reads its weights under its key, KEY.weight and KEY.bias.
 
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;
 const GROUPS = 32;
-/** Longest period of a timestep embedding. */
-const MAX_PERIOD = 10_000;
 
 interface ConvOptions {
   /** Side of the square kernel. */
@@ -230,23 +228,12 @@ export function resizedAs(graph: OnnxGraph, x: Value, like: Value): Value {
  * Embedding [B, size] of timesteps [B]: cosines of t · 10000^(-i / half), then the sines. Source: `timestep_embedding` of
  * guided-diffusion.
  */
-export function timestepEmbedding(
-  graph: OnnxGraph,
-  timestep: Value,
-  size: number,
-  frequencies = embeddingFrequencies(size / 2),
-): Value {
+export function timestepEmbedding(graph: OnnxGraph, timestep: Value, size: number): Value {
+  const frequencies = embeddingFrequencies(size / 2);
   const column = graph.node("Unsqueeze", [timestep, graph.ints([1])]);
   const angles = graph.node("Mul", [column, graph.floats(frequencies, [1, frequencies.length])]);
   const parts = ["Cos", "Sin"].map((op) => graph.node(op, [angles]));
   return graph.node("Concat", parts, { axis: { int: 1 } });
-}
-
-/** The falling frequencies of an embedding of 2 * count numbers. */
-export function embeddingFrequencies(count: number): Float32Array {
-  // in float32 at each step as in the source: a late rounding is 2e-5 in the angle of timestep 999
-  const slope = Math.fround(-log(MAX_PERIOD));
-  return Float32Array.from({ length: count }, (_, i) => exp(Math.fround(Math.fround(slope * i) / count)));
 }
 
 /** Images [B, H, W, C] as planes [B, C, H, W]. */

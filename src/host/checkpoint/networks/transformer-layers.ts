@@ -1,24 +1,11 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import {
-  add,
-  attention,
-  embeddingFrequencies,
-  linear,
-  linearOfFew,
-  reshape,
-  silu,
-  timestepEmbedding,
-} from "./layers.js";
+import { add, attention, linear, linearOfFew, reshape, silu } from "./layers.js";
 
 // Layers of the transformers after Stable Diffusion's, on tokens [B, L, C].
 
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;
-/** Numbers of an embedded time. */
-export const TIME_EMBEDDING = 256;
-/** The one of its 128 frequencies that PyTorch rounds up from 0.479 of a bit: with a guidance of 30 the bit is 2e-5 of v. */
-const ROUNDED_UP = 12;
 
 /** x / sqrt(mean(x²) + epsilon) · weight on the last axis; `key` is the weight's own. */
 export function rmsNorm(network: Network, key: string, x: Value, size: number, epsilon: number): Value {
@@ -130,11 +117,4 @@ export function modulation(network: Network, key: string, vector: Value, width: 
   const { graph } = network;
   const all = linearOfFew(network, key, silu(graph, vector), 2, [width, count * width]);
   return graph.node("Unsqueeze", [all, graph.ints([1])]);
-}
-
-/** Embedding [B, 256] of times [B], or of other numbers: as timestepEmbedding, with PyTorch's bits. */
-export function timeEmbedding(graph: OnnxGraph, time: Value): Value {
-  const frequencies = embeddingFrequencies(TIME_EMBEDDING / 2);
-  new Uint32Array(frequencies.buffer)[ROUNDED_UP]! += 1;
-  return timestepEmbedding(graph, time, TIME_EMBEDDING, frequencies);
 }

@@ -69,8 +69,11 @@ export function zImageControl({ network, config }: ZImageControl, surroundings: 
   };
 }
 
-/** Asks a network for all weights of a control net, beside a transformer of as many layers. */
-export function listZImageControl(network: Network, config: ZImageControlConfig): void {
+/**
+ * Writes a control net alone, beside a transformer of as many layers. Inputs: control [B, L, 4 · channels], strength [1],
+ * time [B, timeWidth], x [B, L, width], and the rotations `image_cos` and `image_sin`. Outputs: `refiner_N` and `layer_N`.
+ */
+export function buildZImageControl(network: Network, config: ZImageControlConfig): void {
   const { graph } = network;
   const { width, channels, headSize, layers, refiners } = config;
   const rotation = rotationInputs(graph, "image", "L", headSize, "neighbours");
@@ -85,6 +88,9 @@ export function listZImageControl(network: Network, config: ZImageControlConfig)
     },
   );
   const x = graph.input("x", "float", ["B", "L", width]);
-  for (let index = 0; index < refiners; index++) branch.besideRefiner(index, x);
-  for (let index = 0; index < layers; index++) branch.besideLayer(index, x);
+  const write = (name: string, value: Value | undefined): void => {
+    if (value !== undefined) graph.output(value, name, "float", ["B", "L", width]);
+  };
+  for (let index = 0; index < refiners; index++) write(`refiner_${index}`, branch.besideRefiner(index, x));
+  for (let index = 0; index < layers; index++) write(`layer_${index}`, branch.besideLayer(index, x));
 }

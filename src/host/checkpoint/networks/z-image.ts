@@ -1,16 +1,8 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { add, linear, linearOfFew, silu, tokensOf } from "./layers.js";
-import {
-  joined,
-  plainNorm,
-  type Rotation,
-  rmsNorm,
-  rotationInputs,
-  scaled,
-  TIME_EMBEDDING,
-  timeEmbedding,
-} from "./transformer-layers.js";
+import { TIME_EMBEDDING } from "./sinusoids.js";
+import { joined, plainNorm, type Rotation, rmsNorm, rotationInputs, scaled } from "./transformer-layers.js";
 import { NORM_EPSILON, rows, type Trace, type ZImageBlockConfig, zImageBlock } from "./z-image-block.js";
 import { type ZImageControl, zImageControl } from "./z-image-control.js";
 
@@ -43,8 +35,8 @@ const KEYS = {
 } as const;
 
 /**
- * Writes a Z-Image transformer. Inputs: x [B, channels, h, w] of even sides, in the latent format; timestep [B], 1000 ·
- * (1 - sigma); context [B, S, captionWidth]; and the rotations of both padded sequences, `caption_cos`, `caption_sin`,
+ * Writes a Z-Image transformer. Inputs: x [B, channels, h, w] of even sides, in the latent format; embedding [B, 256],
+ * sinusoids of 1000 · (1 - sigma), which some GPUs compute roughly; context [B, S, captionWidth]; and the rotations of both padded sequences, `caption_cos`, `caption_sin`,
  * `image_cos` and `image_sin` [L, headSize / 2]. Output: out [B, channels, h, w], the velocity. Throws model.invalid for
  * weights that are absent or have other shapes. Source: Lumina 2 and Z-Image, by the facts of their files.
  */
@@ -57,7 +49,7 @@ export function buildZImage(
   const { channels, width, headSize, captionWidth, layout } = config;
   const keys = KEYS[layout];
   const x = graph.input("x", "float", ["B", channels, "h", "w"]);
-  const time = timeOf(network, config, graph.input("timestep", "float", ["B"]));
+  const time = timeOf(network, config, graph.input("embedding", "float", ["B", TIME_EMBEDDING]));
   trace("t_embedder", time);
   const captions = graph.input("context", "float", ["B", "S", captionWidth]);
   const normal = rmsNorm(network, "cap_embedder.0.weight", captions, captionWidth, NORM_EPSILON);
@@ -154,9 +146,8 @@ const rowsUpTo = (graph: OnnxGraph, table: Value, end: Value): Value =>
   graph.node("Slice", [table, graph.ints([0]), end, graph.ints([0])]);
 
 /** The embedded time [B, timeWidth]. */
-function timeOf(network: Network, { timeHidden, timeWidth }: ZImageConfig, timestep: Value): Value {
+function timeOf(network: Network, { timeHidden, timeWidth }: ZImageConfig, embedding: Value): Value {
   const { graph } = network;
-  const embedding = timeEmbedding(graph, timestep);
   const hidden = linearOfFew(network, "t_embedder.mlp.0", embedding, 2, [TIME_EMBEDDING, timeHidden]);
   return linearOfFew(network, "t_embedder.mlp.2", silu(graph, hidden), 2, [timeHidden, timeWidth]);
 }

@@ -9,7 +9,7 @@ import { unsupported } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
-import { recogniseVae } from "../recognition/vae.js";
+import { type RecognisedVae, recogniseVae } from "../recognition/vae.js";
 import { refuseUnknown } from "../weights/lora/changes.js";
 import type { WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
@@ -41,7 +41,7 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
         .join(" and ")}`;
     case "vae":
     case "vae_approx":
-      return recogniseVae(file).kind === "vae" ? "VAE" : "tiny autoencoder (TAESD)";
+      return vaeInWords(recogniseVae(file));
     case "loras":
       return loraInWords(file);
     case "controlnet": {
@@ -76,12 +76,19 @@ function checkpointInWords({ family, sampling, inpaint, textEncoders, vae }: Rec
   return absent.length === 0 ? words : `${words}, without ${absent.join(" and ")}`;
 }
 
+function vaeInWords({ kind, part }: RecognisedVae): string {
+  if (kind === "taesd") return "tiny autoencoder (TAESD)";
+  const { latentChannels } = part.config;
+  return latentChannels === 4 ? "VAE" : `VAE, ${latentChannels} channels`;
+}
+
 /** Ways of training programs to name layers, by the beginnings of those names. */
 const LORA_STYLES = [
   ["kohya", /^lora_(?:unet|te\d?)_/],
   ["OneTrainer", /^lora_transformer_/],
   ["LyCORIS", /^lycoris_/],
   ["PEFT", /^base_model\./],
+  ["ai-toolkit", /^diffusion_model\./],
   ["diffusers", /^(?:unet|transformer|text_encoder(?:_[23])?|down_blocks|mid_block|up_blocks)\./],
 ] as const;
 

@@ -7,6 +7,7 @@ import {
   referencePatches,
   referencesOf,
 } from "#src/host/checkpoint/flux-inputs.js";
+import { fluxEmbeddings } from "#src/host/checkpoint/networks/flux/transformer.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const entry = (options: Record<string, unknown>): Conditioning[number] => [Tensor.zeros([1, 2, 4]), options];
@@ -48,18 +49,14 @@ describe("referencesOf", () => {
 describe("guidanceOf", () => {
   const numbers = (options: Record<string, unknown>) => {
     const { guidance, guided } = guidanceOf(entry(options));
-    return [...guidance.data, ...guided.data];
+    return [[...guidance.data], ...guided.data];
   };
 
   it("is 3.5 unless an entry has another, or none", () => {
-    assert.deepEqual(
-      [numbers({}), numbers({ guidance: 2 }), numbers({ guidance: null })],
-      [
-        [3.5, 1],
-        [2, 1],
-        [0, 0],
-      ],
-    );
+    const embedded = (value: number) => [...fluxEmbeddings([value]).data];
+    assert.deepEqual(numbers({}), [embedded(3.5), 1]);
+    assert.deepEqual(numbers({ guidance: 2 }), [embedded(2), 1]);
+    assert.deepEqual(numbers({ guidance: null }), [embedded(0), 0]);
   });
 
   it("is refused where it is no number", async () => {

@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Conditioning, type Host, type Model, modelSampling, randn, Tensor } from "latentkit";
-import { createCheckpointHost } from "latentkit/models";
+import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
+import { createCheckpointHost, listModels } from "latentkit/models";
 import { refuses } from "../../../helpers/errors.js";
 import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { receiptOf } from "../../../helpers/graph/receipt-graphs.js";
 import { unpackFolders } from "../../../helpers/models/golden-graphs.js";
 import { layerError } from "../../../helpers/models/layers.js";
 
 const NAME = "z_image_tiny.safetensors";
+const ALONE = "Z-Image, without text encoder and VAE";
 const context = (tokens: number, seed: number): Conditioning =>
   [[randn([1, tokens, 32], { seed }), {}]] as unknown as Conditioning;
 
@@ -15,16 +19,65 @@ describe("models of Z-Image", () => {
   const folder = temporaryFolder();
   let host: Host;
   let model: Model;
+  let models: string;
   before(async () => {
+    models = mkdtempSync(join(tmpdir(), "latentkit-z-image-"));
     unpackFolders(
       join(root, "test/golden/models-z-qwen"),
       ["diffusion_models", "text_encoders", "vae", "model_patches", "loras"],
-      folder(),
+      models,
     );
-    host = createCheckpointHost({ models: folder() });
+    host = createCheckpointHost({ models });
     model = await host.loadFile!("diffusion_models", NAME);
   });
-  after(() => host.close?.());
+  after(async () => {
+    await host.close?.();
+    rmSync(models, { recursive: true });
+  });
+
+  it("render the example, in their own words in lists and receipts", async () => {
+    const set = {
+      "1.unet_name": NAME,
+      "2.clip_name": "qwen_3_tiny.safetensors",
+      "3.vae_name": "ae_tiny.safetensors",
+      ...{ prompt: "two dogs running on mars, film grain", width: 64, height: 48, steps: 2 },
+    };
+    const graph = join(root, "examples/z-image.json");
+    const { files, warnings } = await render(graph, { host, set, outputDir: join(folder(), "out") });
+    assert.deepEqual(warnings, []);
+    const { models: used, runtime } = receiptOf(files[0]!.path!);
+    assert.deepEqual(Object.keys(used!).sort(), [
+      `diffusion_models/${NAME}`,
+      "text_encoders/qwen_3_tiny.safetensors",
+      "vae/ae_tiny.safetensors",
+    ]);
+    assert.deepEqual(Object.keys(runtime!.plans).sort(), [
+      "VAE of ae_tiny.safetensors",
+      "Z-Image transformer of z_image_tiny.safetensors",
+      "text encoder Qwen3 of qwen_3_tiny.safetensors",
+    ]);
+  });
+
+  it("are listed with their families and types", async () => {
+    const listed = await listModels({ models, hashes: false });
+    assert.deepEqual(
+      listed.map(({ kind, name, family, dtypes }) => [`${kind}/${name}`, family, dtypes.join(" ")]),
+      [
+        ["loras/z_aitoolkit.safetensors", "LoRA (ai-toolkit)", "BF16"],
+        ["loras/z_diffusers.safetensors", "LoRA (diffusers)", "BF16"],
+        ["loras/z_kohya.safetensors", "LoRA (kohya)", "F16"],
+        ["loras/z_lycoris.safetensors", "LoRA (LyCORIS)", "BF16"],
+        ["vae/ae_tiny.safetensors", "VAE, 16 channels", "BF16"],
+        ["diffusion_models/z_image_tiny.safetensors", ALONE, "BF16"],
+        ["diffusion_models/z_image_tiny_diffusers.safetensors", ALONE, "BF16"],
+        ["diffusion_models/z_image_tiny_fp8_e4m3fn.safetensors", ALONE, "F8_E4M3 BF16"],
+        ["diffusion_models/z_image_tiny_fp8_scaled.safetensors", ALONE, "F8_E4M3 BF16"],
+        ["text_encoders/qwen_3_tiny.safetensors", "text encoder Qwen3", "BF16"],
+        ["model_patches/z_fun_controlnet_v1_tiny.safetensors", "ControlNet of Z-Image (Fun), 16 channels", "BF16"],
+        ["model_patches/z_fun_controlnet_v2_tiny.safetensors", "ControlNet of Z-Image (Fun), 33 channels", "BF16"],
+      ],
+    );
+  });
 
   it("are a flow of Flux's latents with a shift of 3", () => {
     const { name, prediction, latentFormat, sigmaMax } = model.sampling;

@@ -1,7 +1,9 @@
+import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Value } from "../../onnx/graph.js";
 import type { Network } from "../../weights/network.js";
 import { add, linear, linearOfFew, silu } from "../layers.js";
-import { joined, modulation, rotationInputs, split, TIME_EMBEDDING, timeEmbedding } from "../transformer-layers.js";
+import { TIME_EMBEDDING, timeEmbeddings } from "../sinusoids.js";
+import { joined, modulation, rotationInputs, split } from "../transformer-layers.js";
 import {
   after,
   type BlockContext,
@@ -36,9 +38,10 @@ const TIME_FACTOR = 1000;
 
 /**
  * Writes a Flux.1 transformer. Inputs: x [B, L, inputs], patches of the latent in model units, then those of references;
- * timestep [B], the noise level; context [B, S, contextWidth]; y [B, pooledWidth], zeros for none; `joint_cos` and
- * `joint_sin` [S + L, headSize / 2], the rotations of the text's tokens and then of the patches; with guidance `guidance`
- * [B] and `guided` [B], 1 for an item that takes it and 0 for one that does not. Output: out [B, L, outputs], the velocity.
+ * time [B, 256], as fluxEmbeddings makes it of noise levels; context [B, S, contextWidth]; y [B, pooledWidth], zeros for
+ * none; `joint_cos` and `joint_sin` [S + L, headSize / 2], the rotations of the text's tokens and then of the patches; with
+ * guidance `guidance` [B, 256], embedded too, and `guided` [B], 1 for an item that takes it and 0 for one that does not.
+ * Output: out [B, L, outputs], the velocity.
  * Throws model.invalid for weights that are absent or have other shapes. Source: Flux, by the facts of its files.
  */
 export function buildFlux(network: Network, config: FluxConfig, trace: Trace = () => {}): void {
@@ -83,20 +86,22 @@ export function buildFlux(network: Network, config: FluxConfig, trace: Trace = (
   graph.output(out, "out", "float", ["B", "L", outputs]);
 }
 
+/** Embeddings [n, 256] of noise levels, or of guidances. */
+export const fluxEmbeddings = (values: readonly number[]): Tensor =>
+  // one rounding an operation, as in the source
+  timeEmbeddings(values.map((value) => Math.fround(Math.fround(value) * TIME_FACTOR)));
+
 /** Time, guidance and pooled text as one vector [B, width]. */
 function vectorOf(network: Network, { width, pooledWidth, hasGuidance }: FluxConfig, trace: Trace): Value {
   const { graph } = network;
-  const embedded = (name: string): Value => {
-    const value = graph.node("Mul", [graph.input(name, "float", ["B"]), graph.floats([TIME_FACTOR], [])]);
-    return timeEmbedding(graph, value);
-  };
+  const embedded = (name: string): Value => graph.input(name, "float", ["B", TIME_EMBEDDING]);
   const layers = (name: string, x: Value, size: number): Value => {
     const hidden = linearOfFew(network, `${name}.in_layer`, x, 2, [size, width]);
     const out = linearOfFew(network, `${name}.out_layer`, silu(graph, hidden), 2, [width, width]);
     trace(name, out);
     return out;
   };
-  let vector = layers("time_in", embedded("timestep"), TIME_EMBEDDING);
+  let vector = layers("time_in", embedded("time"), TIME_EMBEDDING);
   if (hasGuidance) {
     const guidance = layers("guidance_in", embedded("guidance"), TIME_EMBEDDING);
     const guided = graph.node("Unsqueeze", [graph.input("guided", "float", ["B"]), graph.ints([1])]);

@@ -1,4 +1,4 @@
-import { listZImageControl, type ZImageControlConfig } from "../../networks/z-image-control.js";
+import { buildZImageControl, type ZImageControlConfig } from "../../networks/z-image-control.js";
 import { foreignKind } from "../foreign.js";
 import { type ModelFile, type Part, PartShapes, unwrappedFile } from "../part.js";
 import { unsupported } from "../refusal.js";
@@ -20,7 +20,7 @@ export function zImageControlPart(whole: ModelFile): Part<ZImageControlConfig> {
   if (shapes.has(QWEN_MARK)) throw unsupported(file.name, EXPECTED, "a control net of Qwen-Image (DiffSynth)");
   if (!shapes.has(MARK)) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
   const config = controlConfig(shapes);
-  return { config, weights: shapes.check((network) => listZImageControl(network, config), ROOTS, EXPECTED) };
+  return { config, weights: shapes.check((network) => buildZImageControl(network, config), ROOTS, EXPECTED) };
 }
 
 function controlConfig(shapes: PartShapes): ZImageControlConfig {

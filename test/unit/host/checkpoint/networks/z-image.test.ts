@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
+import { timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
 import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
@@ -110,11 +111,11 @@ describe("buildZImage", () => {
     }
     const positions = zImagePositions(caption.shape[1]!, [rows, columns], PADDING);
     const [ofCaption, ofImage] = [positions.caption, positions.image].map((each) => rotationTables(each, AXES, THETA));
-    const timestep = sigma.map((value: number) => Math.fround(Math.fround(1 - Math.fround(value)) * 1000));
+    const times = sigma.map((value: number) => Math.fround(Math.fround(1 - Math.fround(value)) * 1000));
     return {
       x: even,
       context: caption,
-      timestep: Tensor.from(timestep, [timestep.length]),
+      embedding: timeEmbeddings(times),
       ...{ caption_cos: ofCaption!.cos, caption_sin: ofCaption!.sin },
       ...{ image_cos: ofImage!.cos, image_sin: ofImage!.sin },
     };
