@@ -19,7 +19,7 @@ describe("familyInWords", () => {
       ["checkpoints", "flux_schnell_fp8", "Flux.1 schnell"],
       ["text_encoders", "t5xxl_fp16", "text encoder T5"],
       ["text_encoders", "clip_l", "text encoder l"],
-      ["vae", "ae", "VAE"],
+      ["vae", "ae", "VAE, 16 channels"],
       ["loras", "flux_kohya", "LoRA (kohya)"],
       ["loras", "flux_diffusers", "LoRA (diffusers)"],
       ["loras", "flux_control", "LoRA (plain names)"],
