@@ -12,7 +12,9 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { LatentkitError } from "#src/base/errors.js";
 import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
+import { buildFlux } from "#src/host/checkpoint/networks/flux/transformer.js";
 import { buildQwen3 } from "#src/host/checkpoint/networks/qwen3.js";
+import { buildT5 } from "#src/host/checkpoint/networks/t5.js";
 import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
 import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
 import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
@@ -58,12 +60,17 @@ const { values: options } = parseArgs({
   },
 });
 
+const buildEncoder = (network, config) => buildTextEncoder(network, config, { layer: -2, finalNorm: true });
+/** Builders by the kinds of networks, and of text encoders. */
+const NETWORKS = { unet: buildUnet, "z-image": buildZImage, flux: buildFlux };
+const TEXT_ENCODERS = { clip: buildEncoder, qwen3: buildQwen3, t5: buildT5 };
+
 /** Builders by the parts of a file. */
 const ROLES = {
   checkpoint: async (file) => {
     const { network, vae, textEncoders } = await recogniseCheckpoint(file, readValues);
     return [
-      network.kind === "unet" ? ["UNet", network.part, buildUnet] : ["Z-Image transformer", network.part, buildZImage],
+      [`network (${network.kind})`, network.part, NETWORKS[network.kind]],
       ...(vae === undefined ? [] : vaeGraphs(vae)),
       ...textEncoders.map(textGraph),
     ];
@@ -87,7 +94,6 @@ const ROLES = {
   },
 };
 
-const buildEncoder = (network, config) => buildTextEncoder(network, config, { layer: -2, finalNorm: true });
 const vaeGraphs = (vae) => [
   ["VAE decoder", vae, buildVaeDecoder],
   ...(vae.config.hasEncoder ? [["VAE encoder", vae, buildVaeEncoder]] : []),
@@ -308,7 +314,7 @@ function listModels(root) {
 }
 
 function textGraph({ kind, part }) {
-  return ["text encoder", part, kind === "clip" ? buildEncoder : buildQwen3];
+  return [`text encoder (${kind})`, part, TEXT_ENCODERS[kind]];
 }
 
 async function firstUnet() {

@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 // Writes a model with the keys and sizes of a trained one and random weights, to measure time and memory with.
-// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux-vae FILE [F16|F8_E4M3].
+// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|t5xxl|flux-vae FILE [F16|F8_E4M3].
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
+import { buildFlux } from "../dist/host/checkpoint/networks/flux/transformer.js";
 import { buildQwen3 } from "../dist/host/checkpoint/networks/qwen3.js";
+import { buildT5 } from "../dist/host/checkpoint/networks/t5.js";
 import { buildTextEncoder } from "../dist/host/checkpoint/networks/text-encoder.js";
 import { buildUnet } from "../dist/host/checkpoint/networks/unet.js";
 import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/networks/vae.js";
@@ -101,6 +103,13 @@ const Z_IMAGE = {
 /** One layer more than is run, which is not written. */
 const QWEN3 = { hidden: 2560, layers: 36, heads: 32, groups: 8, headSize: 128, mlp: 9728, vocabulary: 151936 };
 
+/** @type {import("../dist/host/checkpoint/networks/flux/transformer.js").FluxConfig} */
+const FLUX1 = {
+  ...{ inputs: 64, outputs: 64, width: 3072, heads: 24, headSize: 128, mlp: 12288, norms: "scale" },
+  ...{ contextWidth: 4096, pooledWidth: 768, doubleBlocks: 19, singleBlocks: 38, hasGuidance: true },
+};
+const T5_XXL = { hidden: 4096, layers: 24, heads: 64, headSize: 64, mlp: 10240, vocabulary: 32128 };
+
 const SD1 = unet([1, 1, 1, 0], [1, 2, 4, 4], { contextDim: 768, linearProjection: false, heads: { count: 8 } });
 const SDXL = unet([0, 2, 10], [1, 2, 4], {
   contextDim: 2048,
@@ -128,6 +137,8 @@ const FAMILIES = {
   },
   "z-image": { "": (network) => buildZImage(network, Z_IMAGE) },
   qwen3: { "": (network) => buildQwen3(network, QWEN3) },
+  flux1: { "": (network) => buildFlux(network, FLUX1) },
+  t5xxl: { "": (network) => buildT5(network, T5_XXL) },
   "flux-vae": { "": vae(16) },
 };
 
@@ -163,7 +174,7 @@ const blocks = new Map();
  * @param {readonly number[]} shape
  */
 function blockFor(key, shape) {
-  const isFactor = shape.length === 1 && key.endsWith(".weight");
+  const isFactor = shape.length === 1 && /\.(?:weight|scale)$/.test(key);
   const mean = isFactor ? 1 : 0;
   const deviation = shape.length === 1 ? 0.05 : 1 / Math.sqrt(product(shape.slice(1)));
   const name = `${mean} ${deviation}`;

@@ -12,7 +12,7 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 const OLDEST_NODES = { 20: 19, 22: 13 };
 
 /** Folders of src with data that the compiled code reads from beside it. */
-const DATA = ["clip-vocab", "qwen-vocab"].map((name) => `host/checkpoint/tokenizer/${name}`);
+const DATA = ["clip-vocab", "qwen-vocab", "t5-vocab"].map((name) => `host/checkpoint/tokenizer/${name}`);
 
 /** Folder of the service's page, in src and in dist: another program builds it. */
 const PAGE = "service/web/page";

@@ -34,6 +34,7 @@ export const MAIN_FILES = [
   "dist/service/start.js",
   "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
   "dist/host/checkpoint/tokenizer/qwen-vocab/merges.txt.gz",
+  ...["pieces.txt", "scores.f32", "characters.bin"].map((name) => `dist/host/checkpoint/tokenizer/t5-vocab/${name}.br`),
   "bin/latentkit.mjs",
   "examples/first-light.json",
   "examples/items.csv",

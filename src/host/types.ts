@@ -101,6 +101,8 @@ export interface Clip {
    * that these see. Absent: it has none.
    */
   encodeTexts?(texts: Readonly<Record<string, string>>, pictures: readonly Tensor[]): Promise<Conditioning>;
+  /** Returns the clip of a family whose encoders lie in several files. Absent: encoders stand side by side. */
+  joinedWith?(others: readonly Clip[]): Clip;
   /** Returns a clip whose T5 encoders fill prompts to other lengths, in tokens. Absent: it has none. */
   withT5Options?(options: { readonly min_padding: number; readonly min_length: number }): Clip;
 }

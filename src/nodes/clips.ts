@@ -19,6 +19,8 @@ export async function joinedClips(
 }
 
 function joined(clips: readonly Clip[]): Clip {
+  const whole = clips.find(({ joinedWith }) => joinedWith !== undefined);
+  if (clips.length > 1 && whole !== undefined) return whole.joinedWith!(clips.filter((clip) => clip !== whole));
   if (clips.length > 1 && clips.some(({ encodeText }) => encodeText !== undefined)) {
     const message =
       "Text encoders: expected CLIP's alone, received one that reads prompts whole: load it with CLIPLoader.";

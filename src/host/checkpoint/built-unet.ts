@@ -14,7 +14,6 @@ export class BuiltUnet implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim: number;
-  readonly repeatsContexts = true;
 
   constructor(
     readonly runtime: Runtime,
@@ -33,6 +32,10 @@ export class BuiltUnet implements DiffusionNetwork {
 
   adapted(adapter: Adapter): BuiltUnet {
     return new BuiltUnet(this.runtime, this.part.adapted(adapter));
+  }
+
+  canShare(): boolean {
+    return true;
   }
 
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors {

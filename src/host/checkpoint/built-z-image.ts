@@ -1,12 +1,12 @@
 import { LatentkitError } from "../../base/errors.js";
 import { cropped, repeated } from "../../tensor/parts.js";
-import { Tensor } from "../../tensor/tensor.js";
-import type { ModelPatch, SamplingRun } from "../types.js";
-import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
+import type { Tensor } from "../../tensor/tensor.js";
+import type { Conditioning, ModelPatch, SamplingRun } from "../types.js";
+import { type DiffusionNetwork, haveOneLength, type NamedTensors, type NetworkCall, type NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { rotationTables, zImagePositions } from "./networks/rotations.js";
-import { sinusoids } from "./networks/sinusoids.js";
-import { buildZImage, EMBEDDING, PADDING, type ZImageConfig } from "./networks/z-image.js";
+import { timeEmbeddings } from "./networks/sinusoids.js";
+import { buildZImage, PADDING, type ZImageConfig } from "./networks/z-image.js";
 import type { Runtime } from "./runtime/runtime.js";
 import type { LoraTarget } from "./weights/lora/names.js";
 import type { Network } from "./weights/network.js";
@@ -26,7 +26,6 @@ export class BuiltZImage implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim: number;
-  readonly repeatsContexts = false;
 
   constructor(
     readonly runtime: Runtime,
@@ -52,6 +51,10 @@ export class BuiltZImage implements DiffusionNetwork {
     if (!CONTROL_NODES.includes(patch.node)) return undefined;
     const control = controlOf(patch, this.label, this.part.config.width);
     return new BuiltZImage(this.runtime, this.part, [...this.controls, control]);
+  }
+
+  canShare(entries: Conditioning): boolean {
+    return haveOneLength(entries);
   }
 
   labelInputs(): NamedTensors {
@@ -80,7 +83,7 @@ export class BuiltZImage implements DiffusionNetwork {
     // one rounding an operation, as in the source: sines of it come next
     const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
     // decision 358
-    const embedding = repeated(Tensor.from(sinusoids(time, EMBEDDING), [1, EMBEDDING]), items);
+    const embedding = repeated(timeEmbeddings([time]), items);
     const feeds = { x: even, context, embedding, ...tables, ...controls };
     const nets = this.controls.map(({ part }) => part);
     const build = (network: Network, config: ZImageConfig, others: readonly Network[]) =>

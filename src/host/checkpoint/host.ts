@@ -5,7 +5,7 @@ import { FileHashes } from "./files/file-hashes.js";
 import { MODELS_RULE } from "./files/kinds.js";
 import { ModelFolders } from "./files/model-folders.js";
 import { StoredHashes } from "./files/stored-hashes.js";
-import { listedBy, withoutAbilities } from "./listing-host.js";
+import { listedBy, withAbilities } from "./listing-host.js";
 import { ModelLoader } from "./model-loader.js";
 import { provenanceOf } from "./reports/provenance.js";
 import { createRuntime } from "./runtime/client.js";
@@ -52,7 +52,7 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
   const folders = new ModelFolders(models);
   const runtime = createRuntime({ device, threads, memory, plan, onLoad, onDevice });
   const host = hostOf(folders, runtime, new FileHashes(new StoredHashes()));
-  return withoutAbilities({ ...host, close: () => runtime.close() });
+  return withAbilities({ ...host, close: () => runtime.close() });
 }
 
 /** A host whose networks run in the runtime of another thread. */
@@ -65,7 +65,7 @@ export interface ConnectedHost {
 /** Opens models in a thread that renders; `port` leads to the runtime's thread. */
 export function connectHost(folders: ModelSettings["folders"], port: MessagePort): ConnectedHost {
   const runtime = new RemoteRuntime(port);
-  const host = withoutAbilities(hostOf(new ModelFolders(folders), runtime, runtime));
+  const host = withAbilities(hostOf(new ModelFolders(folders), runtime, runtime));
   return { host, within: (place, work) => runtime.within(place, work) };
 }
 

@@ -26,9 +26,11 @@ export function listedBy(folders: ModelFolders): Listing {
   };
 }
 
-/** Declares that a host has no abilities; a copy of the host does not inherit that. */
-export const withoutAbilities = <Made extends Host>(host: Made): Made =>
-  Object.freeze(Object.defineProperty(host, "abilities", { value: [] }));
+const ABILITIES: Host["abilities"] = ["texts"];
+
+/** Declares what a host of checkpoints can do beside the usual; a copy of the host does not inherit that. */
+export const withAbilities = <Made extends Host>(host: Made): Made =>
+  Object.freeze(Object.defineProperty(host, "abilities", { value: ABILITIES }));
 
 /**
  * Makes a host that lists and checks model files for those that render elsewhere. It loads none. Throws usage.invalid, and
@@ -39,5 +41,5 @@ export function createListingHost(settings: ModelSettings): Host {
   const loadCheckpoint = async () => {
     throw new LatentkitError("host.missing", `host "checkpoint": models are loaded by the threads that render.`);
   };
-  return withoutAbilities({ ...listedBy(new ModelFolders(settings.folders)), loadCheckpoint });
+  return withAbilities({ ...listedBy(new ModelFolders(settings.folders)), loadCheckpoint });
 }

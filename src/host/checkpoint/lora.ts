@@ -2,6 +2,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import type { Clip, Lora, Model } from "../types.js";
 import { BuiltTextEncoder } from "./built-text-encoder.js";
 import { CheckpointClip, CheckpointEncoder, type TextNetwork } from "./clip.js";
+import { FluxClip } from "./flux-clip.js";
 import { CheckpointModel, type DiffusionNetwork } from "./model.js";
 import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
@@ -24,20 +25,11 @@ export class CheckpointLora implements Lora {
     const { source } = requireOwn(model);
     const network = this.#adaptedNetwork(source.network, strengths.model);
     const changed = new CheckpointModel({ ...source, network });
-    if (clip === undefined) return [changed];
-    const encoders = encodersOf(clip);
-    const adapted = encoders.map(({ network }) => {
-      const { runtime, part, rows } = requireTextEncoder(network);
-      const adapter = this.#adapter(textTargetOf(part), strengths.clip);
-      return new BuiltTextEncoder(runtime, adapter === undefined ? part : part.adapted(adapter), rows);
-    });
-    const [first] = encoders;
-    return [changed, first === undefined ? clip : new CheckpointClip({ ...first.source, encoders: adapted })];
+    return clip === undefined ? [changed] : [changed, this.#adaptedClip(clip, strengths.clip)];
   }
 
   unmatched(model: Model, clip: Clip | undefined): string | undefined {
-    const texts =
-      clip === undefined ? [] : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
+    const texts = clip === undefined ? [] : textTargetsOf(clip);
     const targets = [requireTarget(requireOwn(model).source.network), ...texts];
     const unmatched = unmatchedWarning(this.#lora, unmatchedModules(this.#lora, targets));
     const sentences = [this.#lora.note, unmatched].filter((sentence) => sentence !== undefined);
@@ -45,8 +37,31 @@ export class CheckpointLora implements Lora {
   }
 
   #adaptedNetwork(network: DiffusionNetwork, strength: number): DiffusionNetwork {
-    const adapter = this.#adapter(requireTarget(network), strength);
-    return adapter === undefined ? network : network.adapted!(adapter);
+    const { inputs } = this.#lora;
+    const taking = inputs === undefined || strength === 0 ? network : (network.taking?.(inputs) ?? network);
+    const adapter = this.#adapter(requireTarget(taking), strength);
+    return adapter === undefined ? network : taking.adapted!(adapter);
+  }
+
+  #adaptedClip(clip: Clip, strength: number): Clip {
+    if (clip instanceof FluxClip) {
+      const adapter = this.#adapter(clip.t5.target, strength);
+      const clipL = this.#adaptedEncoders(clip.clipL, strength);
+      return new FluxClip(clipL ?? clip.clipL, adapter === undefined ? clip.t5 : clip.t5.adapted(adapter));
+    }
+    return this.#adaptedEncoders(clip, strength) ?? clip;
+  }
+
+  /** The clip of CLIP's encoders; undefined for one that has none. */
+  #adaptedEncoders(clip: Clip, strength: number): CheckpointClip | undefined {
+    const encoders = encodersOf(clip);
+    const adapted = encoders.map(({ network }) => {
+      const { runtime, part, rows } = requireTextEncoder(network);
+      const adapter = this.#adapter(textTargetOf(part), strength);
+      return new BuiltTextEncoder(runtime, adapter === undefined ? part : part.adapted(adapter), rows);
+    });
+    const [first] = encoders;
+    return first === undefined ? undefined : new CheckpointClip({ ...first.source, encoders: adapted });
   }
 
   /** Changes of a network; undefined where it has none. */
@@ -56,6 +71,11 @@ export class CheckpointLora implements Lora {
     return { key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes };
   }
 }
+
+const textTargetsOf = (clip: Clip): LoraTarget[] =>
+  clip instanceof FluxClip
+    ? [...textTargetsOf(clip.clipL), clip.t5.target]
+    : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
 
 const textTargetOf = ({ config, weights }: ModelPart<TextEncoderConfig>): LoraTarget => ({
   kind: "text",

@@ -2,7 +2,9 @@ import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae, Warn } from "../types.js";
+import { BuiltFlux } from "./built-flux.js";
 import { Qwen3Clip } from "./built-qwen3.js";
+import { BuiltT5 } from "./built-t5.js";
 import { BuiltTextEncoder } from "./built-text-encoder.js";
 import { BuiltUnet } from "./built-unet.js";
 import { BuiltVae } from "./built-vae.js";
@@ -12,6 +14,7 @@ import { CheckpointControlNet } from "./control-net.js";
 import { loadPipeline } from "./exported/pipeline.js";
 import { FileCache } from "./file-cache.js";
 import type { ModelFile, ModelFolders } from "./files/model-folders.js";
+import { T5Clip } from "./flux-clip.js";
 import { CheckpointLora } from "./lora.js";
 import { CheckpointModel, type DiffusionNetwork, type ModelSource } from "./model.js";
 import { ModelPart } from "./model-part.js";
@@ -21,7 +24,13 @@ import { recogniseLora } from "./recognition/lora.js";
 import { openModelFile } from "./recognition/open.js";
 import type { Part } from "./recognition/part.js";
 import { recogniseCheckpoint } from "./recognition/recognise.js";
-import type { DiffusionPart, RecognisedCheckpoint, StableDiffusionFamily, TextPart } from "./recognition/recognised.js";
+import type {
+  DiffusionPart,
+  Family,
+  RecognisedCheckpoint,
+  StableDiffusionFamily,
+  TextPart,
+} from "./recognition/recognised.js";
 import { OWN_FAMILIES, unsupported } from "./recognition/refusal.js";
 import { taesdScale } from "./recognition/taesd.js";
 import { recogniseTextEncoders } from "./recognition/text-encoder.js";
@@ -41,7 +50,11 @@ import { CheckpointModelPatch } from "./z-image-controls.js";
 const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   stable_diffusion: ["sd1", "sd2", "sdxl-refiner"],
   sdxl: ["sdxl"],
+  // of CLIP-L it takes the pooled text, which all layers share
+  flux: ["sd1"],
 };
+/** Families whose clip has two encoders. */
+const TWO_ENCODERS: readonly Family[] = ["sdxl", "flux", "flux-schnell"];
 /** Family of an encoder that is alone in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
@@ -122,9 +135,14 @@ export class ModelLoader {
   }
 
   #network(model: ModelFile, file: WeightFile, { kind, part }: DiffusionPart): DiffusionNetwork {
-    return kind === "unet"
-      ? new BuiltUnet(this.#runtime, partOf("UNet", model, file, part))
-      : new BuiltZImage(this.#runtime, partOf("Z-Image transformer", model, file, part));
+    switch (kind) {
+      case "unet":
+        return new BuiltUnet(this.#runtime, partOf("UNet", model, file, part));
+      case "z-image":
+        return new BuiltZImage(this.#runtime, partOf("Z-Image transformer", model, file, part));
+      case "flux":
+        return new BuiltFlux(this.#runtime, partOf("Flux transformer", model, file, part));
+    }
   }
 
   /** Finds a tiny decoder for previews in its folder; undefined where there is none. */
@@ -145,9 +163,10 @@ export class ModelLoader {
   }
 
   #clip(model: ModelFile, file: WeightFile, { family, textEncoders }: RecognisedCheckpoint): Clip {
-    const isWhole = textEncoders.length === (family === "sdxl" ? 2 : 1);
+    const isWhole = textEncoders.length === (TWO_ENCODERS.includes(family) ? 2 : 1);
     if (!isWhole) return new AbsentClip(model.name);
-    return this.#clipOf(model, file, textEncoders, () => family as StableDiffusionFamily);
+    const ofClip = family === "flux" || family === "flux-schnell" ? FAMILY_OF_ENCODER.l : family;
+    return this.#clipOf(model, file, textEncoders, () => ofClip as StableDiffusionFamily);
   }
 
   /** `familyOf` tells the family of CLIP's encoders. Throws as it. */
@@ -157,9 +176,15 @@ export class ModelLoader {
     found: readonly TextPart[],
     familyOf: (encoders: readonly Part<TextEncoderConfig>[]) => StableDiffusionFamily,
   ): Clip {
-    const [first] = found;
-    if (first?.kind === "qwen3")
-      return new Qwen3Clip(this.#runtime, partOf("text encoder Qwen3", model, file, first.part));
+    const qwen3 = found.find(({ kind }) => kind === "qwen3");
+    if (qwen3?.kind === "qwen3")
+      return new Qwen3Clip(this.#runtime, partOf("text encoder Qwen3", model, file, qwen3.part));
+    const t5 = found.find(({ kind }) => kind === "t5");
+    if (t5?.kind === "t5") {
+      const built = new T5Clip(new BuiltT5(this.#runtime, partOf("text encoder T5", model, file, t5.part)));
+      const others = found.filter((each) => each !== t5);
+      return others.length === 0 ? built : built.joinedWith([this.#clipOf(model, file, others, familyOf)]);
+    }
     const encoders = found.flatMap(({ kind, part }) => (kind === "clip" ? [part] : []));
     const family = familyOf(encoders);
     const networks = encoders.map((encoder) => {
@@ -190,6 +215,7 @@ export class ModelLoader {
     };
     const found = recogniseTextEncoders(file);
     if (found.some(({ kind }) => kind === "qwen3") && OTHER_QWEN3_TYPES.includes(type)) refuse();
+    if (found.some(({ kind }) => kind === "t5") && type !== "flux") refuse();
     return this.#clipOf(model, file, found, (encoders) => {
       const families = CLIP_TYPES[type] ?? refuse();
       const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];

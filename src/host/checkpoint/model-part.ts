@@ -43,6 +43,11 @@ export class ModelPart<Config> {
     return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.halves);
   }
 
+  /** The part with other sizes, and weights that are made of its own. */
+  with(config: Config, weights: WeightMap): ModelPart<Config> {
+    return new ModelPart(this.label, this.file, config, weights, this.adapters);
+  }
+
   /**
    * A session of the network, and of others in the same graph; `variant` names what `build` makes of them, and has the same
    * object each time.

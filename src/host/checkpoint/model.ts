@@ -23,16 +23,20 @@ export interface DiffusionNetwork {
   readonly outChannels: number;
   /** Width of its context; undefined where its file does not say. */
   readonly contextDim?: number;
-  /** Whether contexts repeat until those of a call are equally long, as CLIP's may; others share no call then. */
-  readonly repeatsContexts: boolean;
+  /** Whether one call may evaluate these entries: contexts repeat then until all are equally long, as CLIP's may. */
+  canShare(entries: Conditioning): boolean;
   /** Its layers as LoRA files name them. Absent: it is a finished ONNX model, whose weights stay. */
   readonly target?: LoraTarget;
   /** The network with one more LoRA; absent as `target`. */
   adapted?(adapter: Adapter): DiffusionNetwork;
+  /** The network as a Control LoRA needs it, which takes so many numbers of a patch. Absent: it takes none. */
+  taking?(inputs: number): DiffusionNetwork;
   /** The network with a change that a node makes; undefined for one that it cannot make. */
   patched?(patch: ModelPatch): DiffusionNetwork | undefined;
   /** Inputs beside latent, timestep and context for one entry, those of SDXL's label. Fails with value.invalid. */
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors;
+  /** Channels beside the latent, for the whole of it, where it takes some. Absent: those of Stable Diffusion's inpainting. */
+  extraChannels?(entry: Conditioning[number], run: SamplingRun): Tensor;
   forRun(run: SamplingRun): NetworkRun;
 }
 
@@ -151,7 +155,7 @@ class ModelRun {
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
     // decision 359
-    if (this.#source.network.repeatsContexts || haveOneLength(cond)) return this.#predict(x, sigma, cond, signal);
+    if (this.#source.network.canShare(cond)) return this.#predict(x, sigma, cond, signal);
     const items = x.shape[0]! / cond.length;
     const estimates: Tensor[] = [];
     for (const [i, entry] of cond.entries())
@@ -209,7 +213,8 @@ class ModelRun {
   }
 
   #extraChannels(entry: Conditioning[number], rows: number, columns: number): Tensor {
-    const channels = inpaintChannels(entry, this.#run);
+    const { network } = this.#source;
+    const channels = network.extraChannels?.(entry, this.#run) ?? inpaintChannels(entry, this.#run);
     const isWhole = channels.shape[2] === rows && channels.shape[3] === columns;
     return isWhole ? channels : inArea(channels, entry, this.#run);
   }
@@ -251,7 +256,8 @@ class ModelRun {
   }
 }
 
-const haveOneLength = ([first, ...others]: Conditioning): boolean =>
+/** Whether all contexts have as many tokens. */
+export const haveOneLength = ([first, ...others]: Conditioning): boolean =>
   others.every(([{ shape }]) => shape[1] === first![0].shape[1]);
 
 const lengthened = (context: Tensor, tokens: number): Tensor =>

@@ -4,12 +4,15 @@ import type { Reading } from "./reading.js";
 import type { CheckpointSampling, Family } from "./recognition/recognised.js";
 
 /** Names of the families as in `modelSampling`. */
-const NAMES = { sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner", "z-image": "z-image" } as const;
+const NAMES = {
+  ...{ sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner" },
+  ...{ "z-image": "z-image", flux: "flux", "flux-schnell": "flux-schnell" },
+} as const;
 
 /** Noise levels of a checkpoint, under its family's name and with its latents. */
 export function samplingOf(family: Family, facts: CheckpointSampling): ModelSampling {
   const { schedule, prediction, zeroTerminalSnr: zsnr, sigmaMin, sigmaMax, latentFormat } = facts;
-  if (schedule === "z-image") return modelSampling("z-image");
+  if (schedule === "z-image" || schedule === "flux" || schedule === "flux-schnell") return modelSampling(schedule);
   const table =
     schedule === "edm"
       ? modelSampling(prediction === "edm" ? "playground25" : "svd", { sigmaMin, sigmaMax })

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
 import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
+import { buildFlux } from "#src/host/checkpoint/networks/flux/transformer.js";
+import { buildT5, t5Buckets } from "#src/host/checkpoint/networks/t5.js";
 import { buildTaesdDecoder, buildTaesdEncoder } from "#src/host/checkpoint/networks/taesd.js";
 import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
 import { buildUnet, type UnetEncoderConfig } from "#src/host/checkpoint/networks/unet.js";
@@ -11,12 +13,15 @@ import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { recogniseLora } from "#src/host/checkpoint/recognition/lora.js";
 import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
+import { t5Part } from "#src/host/checkpoint/recognition/transformers/t5.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
 import type { Network, WeightChanges } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
+import { FLUX_DEV, fluxFeeds } from "../models/flux-feeds.js";
 import { unpackModel } from "../models/golden.js";
+import { fluxLayers, fluxWeights } from "../models/golden-flux.js";
 import { recogniseStableDiffusion } from "../models/recognised.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
@@ -47,6 +52,13 @@ async function goldenCheckpoint(name: string) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-golden-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   return recogniseStableDiffusion(await weightFile(unpackModel(`checkpoints/${name}`, folder)), readValues);
+}
+
+/** Weights of a golden model of Flux, unpacked until this process ends. */
+function goldenFlux(name: string): Promise<WeightMap> {
+  const folder = mkdtempSync(join(tmpdir(), "latentkit-golden-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return fluxWeights(name, folder);
 }
 
 /** Values of order 1. */
@@ -154,6 +166,28 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
     const { weights, config } = upscalerPart(await open("upscale_models/tiny-4x"));
     const feeds = { image: picture([1, 16, 16, 3]) };
     return { weights, build: (network) => buildUpscaler(network, config, IMAGES), feeds };
+  },
+  async "Flux transformer"() {
+    const { trace, tensor } = fluxLayers();
+    return {
+      weights: await goldenFlux("diffusion_models/flux_dev"),
+      build: (network) => buildFlux(network, FLUX_DEV),
+      feeds: fluxFeeds(trace, FLUX_DEV, tensor),
+    };
+  },
+  async "text encoder T5"() {
+    const file = await goldenFlux("text_encoders/t5xxl_fp16");
+    const { weights, config } = t5Part({ name: "t5", metadata: {}, weights: file }, "");
+    const ids: number[] = fluxLayers().t5_trace.ids;
+    const { length } = ids;
+    return {
+      weights,
+      build: (network) => buildT5(network, config),
+      feeds: {
+        tokens: { int64: ids, shape: [1, length] },
+        buckets: { int64: t5Buckets(length), shape: [length, length] },
+      },
+    };
   },
   ...TINY_TRANSFORMERS,
 };

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
 import { buildQwen3, type Qwen3Config } from "#src/host/checkpoint/networks/qwen3.js";
 import { type RotationTables, rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
-import { sinusoids } from "#src/host/checkpoint/networks/sinusoids.js";
-import { buildZImage, EMBEDDING, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
+import { timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
+import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
 import { buildZImageControl } from "#src/host/checkpoint/networks/z-image-control.js";
 import { qwen3Part } from "#src/host/checkpoint/recognition/transformers/qwen3.js";
 import { zImagePart } from "#src/host/checkpoint/recognition/transformers/z-image.js";
@@ -34,7 +34,7 @@ function imageFeeds({ channels, captionWidth, headSize }: ZImageConfig) {
   const { caption, image } = zImagePositions(TOKENS, [ROWS, COLUMNS], PADDING);
   return {
     x: noise([1, channels, 2 * ROWS, 2 * COLUMNS], 1),
-    embedding: Tensor.from(sinusoids(300, EMBEDDING), [1, EMBEDDING]),
+    embedding: timeEmbeddings([300]),
     context: noise([1, TOKENS, captionWidth], 2),
     ...tables("caption", rotationTables(caption, axes, THETAS.image)),
     ...tables("image", rotationTables(image, axes, THETAS.image)),

@@ -27,7 +27,6 @@ export class ExportedUnet implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim?: number;
-  readonly repeatsContexts = true;
 
   constructor(
     private readonly model: OnnxModel,
@@ -37,6 +36,10 @@ export class ExportedUnet implements DiffusionNetwork {
     this.inChannels = config.inChannels;
     this.outChannels = config.outChannels;
     this.contextDim = config.contextDim;
+  }
+
+  canShare(): boolean {
+    return true;
   }
 
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors {

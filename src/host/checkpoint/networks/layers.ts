@@ -124,27 +124,30 @@ interface AttentionOptions {
   readonly heads: number;
   /** C, which the heads share. */
   readonly width: number;
-  /** [1, 1, L, S], added to the scores. */
+  /** [1, 1 or heads, L, S], added to the scores. */
   readonly mask?: Value;
+  /** Factor of the scores before the mask; 1/sqrt(C / heads) by default. */
+  readonly scale?: number;
   /** Parts in which queries are taken if attention is written out, for that has B · heads · L / parts · S scores at a time. */
   readonly parts?: number;
 }
 
-/** Attention of queries [B, L, C] on keys and values [B, S, C], scaled by 1/sqrt(C / heads). */
+/** Attention of queries [B, L, C] on keys and values [B, S, C]. */
 export function attention(
   graph: OnnxGraph,
   [query, key, value]: readonly [Value, Value, Value],
-  { heads, width, mask, parts = 1 }: AttentionOptions,
+  { heads, width, mask, scale, parts = 1 }: AttentionOptions,
 ): Value {
   const size = width / heads;
   if (graph.target.attention === "fused" && size <= graph.target.largestHead) {
     const inputs = mask === undefined ? [query, key, value] : [query, key, value, undefined, undefined, mask];
-    return graph.node("MultiHeadAttention", inputs, { num_heads: { int: heads } }, MICROSOFT);
+    const factor = scale === undefined ? undefined : { scale: { float: scale } };
+    return graph.node("MultiHeadAttention", inputs, { num_heads: { int: heads }, ...factor }, MICROSOFT);
   }
   const byHead = (x: Value, perm: readonly number[]): Value =>
     transpose(graph, reshape(graph, x, [0, 0, heads, size]), perm);
   // queries rather than scores, of which there are more
-  const scaled = graph.node("Mul", [query, graph.floats([1 / Math.sqrt(size)], [])]);
+  const scaled = scale === 1 ? query : graph.node("Mul", [query, graph.floats([scale ?? 1 / Math.sqrt(size)], [])]);
   const [keys, values] = [byHead(key, [0, 2, 3, 1]), byHead(value, [0, 2, 1, 3])];
   const attended = inParts(graph, byHead(scaled, [0, 2, 1, 3]), parts, (queries) => {
     const product = graph.node("MatMul", [queries, keys]);

@@ -1,6 +1,6 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear, reshape, silu } from "./layers.js";
+import { add, attention, linear, linearOfFew, reshape, silu } from "./layers.js";
 
 // Layers of the transformers after Stable Diffusion's, on tokens [B, L, C].
 
@@ -94,3 +94,27 @@ export function groupedAttention(
 /** x · (1 + scale) for one scale [B, C] of each item, or [B, 1, C]. */
 export const scaled = (graph: OnnxGraph, x: Value, scale: Value): Value =>
   graph.node("Mul", [x, add(graph, scale, graph.floats([1], []))]);
+
+/** Gelu in its approximate form, with tanh. */
+export const geluTanh = (graph: OnnxGraph, x: Value): Value => graph.node("FastGelu", [x], {}, MICROSOFT);
+
+/** (x - mean) / sqrt(variance + epsilon) on the last axis of `size` numbers: a layer norm without weights. */
+export function plainNorm(graph: OnnxGraph, x: Value, size: number, epsilon: number): Value {
+  const [ones, zeros] = [1, 0].map((value) => graph.floats(new Array(size).fill(value), [size]));
+  return graph.node("LayerNormalization", [x, ones, zeros], { axis: { int: -1 }, epsilon: { float: epsilon } });
+}
+
+/** Parts of the last axis, of these sizes. */
+export const split = (graph: OnnxGraph, x: Value, sizes: readonly number[]): Value[] =>
+  graph.nodeWithOutputs("Split", [x, graph.ints(sizes)], sizes.length, { axis: { int: -1 } });
+
+/** One after the other on an axis. */
+export const joined = (graph: OnnxGraph, values: readonly Value[], axis: number): Value =>
+  graph.node("Concat", values, { axis: { int: axis } });
+
+/** `count` changes [B, 1, count · width] of tokens, which a layer makes of a vector [B, width]. */
+export function modulation(network: Network, key: string, vector: Value, width: number, count: number): Value {
+  const { graph } = network;
+  const all = linearOfFew(network, key, silu(graph, vector), 2, [width, count * width]);
+  return graph.node("Unsqueeze", [all, graph.ints([1])]);
+}

@@ -1,7 +1,7 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { add, attention, linear, linearOfFew, matMulTransposed } from "./layers.js";
-import { headNorm, type Rotation, rmsNorm, rotated, scaled, swiGlu } from "./transformer-layers.js";
+import { headNorm, type Rotation, rmsNorm, rotated, scaled, split, swiGlu } from "./transformer-layers.js";
 
 /** Sizes of a block of a Z-Image transformer. */
 export interface ZImageBlockConfig {
@@ -79,8 +79,7 @@ function modulation(
   const { graph } = network;
   const all = linearOfFew(network, `${key}.adaLN_modulation.0`, time, 2, [timeWidth, 4 * width]);
   trace(`${key}.adaLN_modulation`, all);
-  const sizes = graph.ints([width, width, width, width]);
-  const parts = graph.nodeWithOutputs("Split", [rows(graph, all), sizes], 4, { axis: { int: -1 } });
+  const parts = split(graph, rows(graph, all), [width, width, width, width]);
   return [0, 2].map((index) => ({ scale: parts[index]!, gate: parts[index + 1]! }));
 }
 
@@ -124,8 +123,7 @@ function queryKeyValue(
   }
   const all = matMulTransposed(graph, x, network.weight(`${key}.qkv.weight`, [3 * width, width], x));
   trace(`${key}.qkv`, all);
-  const sizes = graph.ints([width, width, width]);
-  const [query, keys, values] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });
+  const [query, keys, values] = split(graph, all, [width, width, width]);
   return [query!, keys!, values!];
 }
 

@@ -1,7 +1,8 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { add, linear, linearOfFew, silu, tokensOf } from "./layers.js";
-import { type Rotation, rmsNorm, rotationInputs, scaled } from "./transformer-layers.js";
+import { TIME_EMBEDDING } from "./sinusoids.js";
+import { joined, plainNorm, type Rotation, rmsNorm, rotationInputs, scaled } from "./transformer-layers.js";
 import { NORM_EPSILON, rows, type Trace, type ZImageBlockConfig, zImageBlock } from "./z-image-block.js";
 import { type ZImageControl, zImageControl } from "./z-image-control.js";
 
@@ -27,8 +28,6 @@ const PATCH = 2;
 /** Tokens of each sequence are a multiple of this. */
 export const PADDING = 32;
 const FINAL_EPSILON = 1e-6;
-/** Numbers of the embedding of a time. */
-export const EMBEDDING = 256;
 
 const KEYS = {
   original: { image: "x_embedder", final: "final_layer" },
@@ -50,7 +49,7 @@ export function buildZImage(
   const { channels, width, headSize, captionWidth, layout } = config;
   const keys = KEYS[layout];
   const x = graph.input("x", "float", ["B", channels, "h", "w"]);
-  const time = timeOf(network, config, graph.input("embedding", "float", ["B", EMBEDDING]));
+  const time = timeOf(network, config, graph.input("embedding", "float", ["B", TIME_EMBEDDING]));
   trace("t_embedder", time);
   const captions = graph.input("context", "float", ["B", "S", captionWidth]);
   const normal = rmsNorm(network, "cap_embedder.0.weight", captions, captionWidth, NORM_EPSILON);
@@ -97,15 +96,13 @@ export function buildZImage(
         value,
       ),
   });
-  const both = (first: Value, second: Value, axis: number): Value =>
-    graph.node("Concat", [first, second], { axis: { int: axis } });
   const joint: Rotation = {
-    cos: both(ofCaption.cos, ofImage.cos, 0),
-    sin: both(ofCaption.sin, ofImage.sin, 0),
+    cos: joined(graph, [ofCaption.cos, ofImage.cos], 0),
+    sin: joined(graph, [ofCaption.sin, ofImage.sin], 0),
     pairs: "neighbours",
   };
   const entered = tokensUpTo(graph, image, count);
-  const mixed = refined("layers", config.layers, both(caption, image, 1), joint, {
+  const mixed = refined("layers", config.layers, joined(graph, [caption, image], 1), joint, {
     time,
     guided: (value, index) =>
       branches.reduce((sum, branch) => addTokens(graph, sum, branch.besideLayer(index, entered), range), value),
@@ -114,9 +111,7 @@ export function buildZImage(
     config.timeWidth,
     width,
   ]);
-  const [ones, zeros] = [1, 0].map((value) => graph.floats(new Array(width).fill(value), [width]));
-  const attributes = { axis: { int: -1 }, epsilon: { float: FINAL_EPSILON } };
-  const last = graph.node("LayerNormalization", [mixed, ones, zeros], attributes);
+  const last = plainNorm(graph, mixed, width, FINAL_EPSILON);
   const all = linear(network, `${keys.final}.linear`, scaled(graph, last, rows(graph, scale)), [width, pixels]);
   trace("final_layer", all);
   const own = graph.node("Slice", [all, range.start, range.end, graph.ints([1])]);
@@ -153,7 +148,7 @@ const rowsUpTo = (graph: OnnxGraph, table: Value, end: Value): Value =>
 /** The embedded time [B, timeWidth]. */
 function timeOf(network: Network, { timeHidden, timeWidth }: ZImageConfig, embedding: Value): Value {
   const { graph } = network;
-  const hidden = linearOfFew(network, "t_embedder.mlp.0", embedding, 2, [EMBEDDING, timeHidden]);
+  const hidden = linearOfFew(network, "t_embedder.mlp.0", embedding, 2, [TIME_EMBEDDING, timeHidden]);
   return linearOfFew(network, "t_embedder.mlp.2", silu(graph, hidden), 2, [timeHidden, timeWidth]);
 }
 

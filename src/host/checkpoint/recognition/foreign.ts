@@ -51,9 +51,10 @@ const MARKS: readonly Mark[] = [
   // transformers
   ["a Chroma model", ".distilled_guidance_layer."],
   ["a Hunyuan Video model", ".txt_in.individual_token_refiner."],
+  ["a Flux.2 model", ".double_stream_modulation_img."],
   ["a Flux model", ".double_blocks.", ".single_blocks."],
   ["a Flux model", ".double_blocks."],
-  ["a Flux model", ".single_transformer_blocks."],
+  ["a Flux (diffusers) model", ".single_transformer_blocks."],
   ["a HiDream model", ".double_stream_blocks."],
   ["an AuraFlow model", ".double_layers."],
   ["an AuraFlow model", ".cond_seq_linear."],

@@ -1,9 +1,10 @@
 import { YieldTimer } from "../../../base/yield-timer.js";
 import type { ReadValues } from "../weights/values.js";
-import { type ModelFile, unwrappedFile } from "./part.js";
-import type { CheckpointSampling, RecognisedCheckpoint } from "./recognised.js";
+import { type ModelFile, type Part, unwrappedFile } from "./part.js";
+import type { CheckpointSampling, RecognisedCheckpoint, TextPart } from "./recognised.js";
 import { type StableDiffusionParts, stableDiffusionParts, stableDiffusionSampling } from "./stable-diffusion.js";
-import { findQwen3, qwen3Part } from "./transformers/qwen3.js";
+import { findTextEncoders, languageModels, textEncoderPart } from "./text-encoder.js";
+import { findFlux, fluxPart, takesMask } from "./transformers/flux.js";
 import { findZImage, zImagePart } from "./transformers/z-image.js";
 import { findUnet } from "./unet.js";
 import { vaeOfCheckpoint } from "./vae.js";
@@ -17,8 +18,8 @@ type Parts = Omit<RecognisedCheckpoint, "sampling">;
  */
 export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
   const file = withoutWrapper(whole);
-  const transformer = zImageParts(file);
-  if (transformer !== undefined) return { ...transformer, sampling: Z_IMAGE_SAMPLING };
+  const transformer = transformerParts(file);
+  if (transformer !== undefined) return { ...transformer, sampling: flowOf(transformer.family) };
   const timer = new YieldTimer();
   const steps = stableDiffusionParts(file);
   let step = steps.next();
@@ -29,7 +30,7 @@ export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): P
 /** Recognises a checkpoint as recogniseCheckpoint does, as far as its header tells. Throws as it. */
 export function requireCheckpoint(whole: ModelFile): Pick<RecognisedCheckpoint, "textEncoders"> {
   const file = withoutWrapper(whole);
-  const transformer = zImageParts(file);
+  const transformer = transformerParts(file);
   if (transformer !== undefined) return transformer;
   const steps = stableDiffusionParts(file);
   for (;;) {
@@ -39,7 +40,7 @@ export function requireCheckpoint(whole: ModelFile): Pick<RecognisedCheckpoint, 
 }
 
 const withoutWrapper = (whole: ModelFile): ModelFile =>
-  unwrappedFile(whole, (weights) => findUnet({ weights }) !== undefined || findZImage({ weights }) !== undefined);
+  unwrappedFile(whole, (weights) => [findUnet, findZImage, findFlux].some((find) => find({ weights }) !== undefined));
 
 function withKinds({ unet, textEncoders, family, vae, inpaint, ignored }: StableDiffusionParts): Parts {
   return {
@@ -49,24 +50,42 @@ function withKinds({ unet, textEncoders, family, vae, inpaint, ignored }: Stable
   };
 }
 
-const Z_IMAGE_SAMPLING: CheckpointSampling = {
-  schedule: "z-image",
+/** Noise levels of a transformer, by its family. */
+const flowOf = (family: TransformerFamily): CheckpointSampling => ({
+  schedule: family,
   prediction: "flow",
   zeroTerminalSnr: false,
   latentFormat: "Flux",
-};
+});
 
-/** The parts of a checkpoint of Z-Image; undefined for another file. */
-function zImageParts(file: ModelFile): Parts | undefined {
-  const prefix = findZImage(file);
+type TransformerFamily = "z-image" | "flux" | "flux-schnell";
+type TransformerParts = Parts & { readonly family: TransformerFamily };
+
+/** The parts of a checkpoint whose network is a transformer; undefined for another file. */
+function transformerParts(file: ModelFile): TransformerParts | undefined {
+  const found = findZImage(file);
+  if (found !== undefined) {
+    const part = zImagePart(file, found);
+    const textEncoders = languageModels(file).filter(({ kind }) => kind === "qwen3");
+    return joined(file, { family: "z-image", network: { kind: "z-image", part }, textEncoders, inpaint: false });
+  }
+  const prefix = findFlux(file);
   if (prefix === undefined) return undefined;
-  const part = zImagePart(file, prefix);
-  const qwen3 = findQwen3(file.weights);
-  const textEncoders = qwen3 === undefined ? [] : [{ kind: "qwen3", part: qwen3Part(file, qwen3) } as const];
+  const part = fluxPart(file, prefix);
+  const { inputs, hasGuidance } = part.config;
+  const clips = findTextEncoders(file.weights).map((encoder) => textEncoderPart(file, encoder, "l"));
+  const textEncoders: TextPart[] = [
+    ...clips.map((clip) => ({ kind: "clip", part: clip }) as const),
+    ...languageModels(file).filter(({ kind }) => kind === "t5"),
+  ];
+  const family = hasGuidance ? "flux" : "flux-schnell";
+  return joined(file, { family, network: { kind: "flux", part }, textEncoders, inpaint: takesMask(inputs) });
+}
+
+/** The parts with the VAE of the file. */
+function joined(file: ModelFile, parts: Omit<TransformerParts, "vae" | "ignored">): TransformerParts {
   const vae = vaeOfCheckpoint(file);
-  const used = [part, ...textEncoders.map((encoder) => encoder.part), ...(vae === undefined ? [] : [vae])];
-  return {
-    ...{ family: "z-image", network: { kind: "z-image", part }, textEncoders, vae, inpaint: false },
-    ignored: file.weights.size - used.reduce((sum, { weights }) => sum + weights.size, 0),
-  };
+  const used = [parts.network, ...parts.textEncoders].map(({ part }): Part<unknown> => part);
+  const sum = [...used, ...(vae === undefined ? [] : [vae])].reduce((count, { weights }) => count + weights.size, 0);
+  return { ...parts, vae, ignored: file.weights.size - sum };
 }

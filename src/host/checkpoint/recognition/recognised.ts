@@ -1,5 +1,7 @@
 import type { Prediction } from "../../../tensor/sampling/model-sampling.js";
+import type { FluxConfig } from "../networks/flux/transformer.js";
 import type { Qwen3Config } from "../networks/qwen3.js";
+import type { T5Config } from "../networks/t5.js";
 import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import type { UnetConfig } from "../networks/unet.js";
 import type { VaeConfig } from "../networks/vae.js";
@@ -7,12 +9,12 @@ import type { ZImageConfig } from "../networks/z-image.js";
 import type { Part } from "./part.js";
 
 export type StableDiffusionFamily = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
-export type Family = StableDiffusionFamily | "z-image";
+export type Family = StableDiffusionFamily | "z-image" | "flux" | "flux-schnell";
 
 /** Noise levels and latents of a checkpoint. */
 export interface CheckpointSampling {
-  /** A table of 1,000 noise levels, continuous ones (EDM), or the flow of Z-Image. */
-  readonly schedule: "discrete" | "edm" | "z-image";
+  /** A table of 1,000 noise levels, continuous ones (EDM), or the flow of a family. */
+  readonly schedule: "discrete" | "edm" | "z-image" | "flux" | "flux-schnell";
   readonly prediction: Prediction;
   /** Whether the highest noise level of the table has no signal at all. */
   readonly zeroTerminalSnr: boolean;
@@ -25,19 +27,21 @@ export interface CheckpointSampling {
 /** The network that predicts. */
 export type DiffusionPart =
   | { readonly kind: "unet"; readonly part: Part<UnetConfig> }
-  | { readonly kind: "z-image"; readonly part: Part<ZImageConfig> };
+  | { readonly kind: "z-image"; readonly part: Part<ZImageConfig> }
+  | { readonly kind: "flux"; readonly part: Part<FluxConfig> };
 
-/** A text encoder: one of CLIP's, or a language model. */
+/** A text encoder: one of CLIP's, or a larger model. */
 export type TextPart =
   | { readonly kind: "clip"; readonly part: Part<TextEncoderConfig> }
-  | { readonly kind: "qwen3"; readonly part: Part<Qwen3Config> };
+  | { readonly kind: "qwen3"; readonly part: Part<Qwen3Config> }
+  | { readonly kind: "t5"; readonly part: Part<T5Config> };
 
 /** The networks of a checkpoint. A part that the file lacks is undefined, or missing in the list. */
 export interface RecognisedCheckpoint {
   readonly family: Family;
   readonly sampling: CheckpointSampling;
   readonly network: DiffusionPart;
-  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g". */
+  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g"; Flux "l" and T5. */
   readonly textEncoders: readonly TextPart[];
   readonly vae?: Part<VaeConfig>;
   /** Whether the network takes a mask and a masked picture beside the latent. */

@@ -2,7 +2,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import { quotedName } from "../weights/stored.js";
 
 /** Families that run here, in the sentences of refusals. */
-export const OWN_FAMILIES = "SD 1, SD 2, SDXL or Z-Image";
+export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image or Flux.1";
 
 /** The error of a file that is no damaged one but another one than expected. */
 export const unsupported = (name: string, expected: string, received: string): LatentkitError =>

@@ -6,6 +6,7 @@ import { below, type ModelFile, type Part, PartShapes } from "./part.js";
 import type { TextPart } from "./recognised.js";
 import { OWN_FAMILIES, unsupported } from "./refusal.js";
 import { findQwen3, qwen3Part } from "./transformers/qwen3.js";
+import { findT5, t5Part } from "./transformers/t5.js";
 
 export type TextEncoderName = TextEncoderConfig["name"];
 type Layout = TextEncoderConfig["layout"];
@@ -79,9 +80,18 @@ export function findTextEncoders(weights: WeightMap): readonly FoundEncoder[] {
 export function recogniseTextEncoders(file: ModelFile): readonly TextPart[] {
   const found = findTextEncoders(file.weights);
   if (found.length > 0) return found.map((encoder) => ({ kind: "clip", part: textEncoderPart(file, encoder) }));
-  const qwen3 = findQwen3(file.weights);
-  if (qwen3 !== undefined) return [{ kind: "qwen3", part: qwen3Part(file, qwen3) }];
+  const models = languageModels(file);
+  if (models.length > 0) return models;
   throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+}
+
+/** The text encoders of a file that are larger than CLIP's. Throws model.invalid and model.unsupported. */
+export function languageModels(file: ModelFile): readonly TextPart[] {
+  const [qwen3, t5] = [findQwen3(file.weights), findT5(file.weights)];
+  return [
+    ...(qwen3 === undefined ? [] : [{ kind: "qwen3", part: qwen3Part(file, qwen3) } as const]),
+    ...(t5 === undefined ? [] : [{ kind: "t5", part: t5Part(file, t5) } as const]),
+  ];
 }
 
 /** Sizes and weights of a text encoder. Throws model.invalid and model.unsupported. */

@@ -20,7 +20,11 @@ const FAMILY_WORDS: Readonly<Record<Family, string>> = {
   sdxl: "SDXL",
   "sdxl-refiner": "SDXL refiner",
   "z-image": "Z-Image",
+  flux: "Flux.1 dev",
+  "flux-schnell": "Flux.1 schnell",
 };
+
+const LANGUAGE_MODELS = { qwen3: "Qwen3", t5: "T5" } as const;
 
 /**
  * Recognises a model file of a folder, in words: "SDXL inpainting", "LoRA (kohya)". Throws model.unsupported and
@@ -33,7 +37,7 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       return checkpointInWords(await recogniseCheckpoint(file, readValues));
     case "text_encoders":
       return `text encoder ${recogniseTextEncoders(file)
-        .map(({ kind, part }) => (kind === "clip" ? part.config.name : "Qwen3"))
+        .map(({ kind, part }) => (kind === "clip" ? part.config.name : LANGUAGE_MODELS[kind]))
         .join(" and ")}`;
     case "vae":
     case "vae_approx":
@@ -81,10 +85,11 @@ function vaeInWords({ kind, part }: RecognisedVae): string {
 /** Ways of training programs to name layers, by the beginnings of those names. */
 const LORA_STYLES = [
   ["kohya", /^lora_(?:unet|te\d?)_/],
+  ["OneTrainer", /^lora_transformer_/],
   ["LyCORIS", /^lycoris_/],
   ["PEFT", /^base_model\./],
   ["ai-toolkit", /^diffusion_model\./],
-  ["diffusers", /^(?:unet|transformer|text_encoder(?:_2)?|down_blocks|mid_block|up_blocks)\./],
+  ["diffusers", /^(?:unet|transformer|text_encoder(?:_[23])?|down_blocks|mid_block|up_blocks)\./],
 ] as const;
 
 /** Forms of LoRAs by a tensor that each has. */

@@ -39,10 +39,18 @@ interface FloatsOptions {
 }
 
 /** A weight as float32, times its factor: the whole of it, or some rows. */
-export function floatsOf(
+export function floatsOf(graph: OnnxGraph, weight: StoredWeight, options: FloatsOptions = {}): Value {
+  const { storedColumns, ...own } = weight;
+  if (storedColumns === undefined) return storedFloats(graph, weight, options);
+  const [rows, columns] = weight.shape as [number, number];
+  const floats = storedFloats(graph, { ...own, shape: [rows, storedColumns] }, options);
+  return graph.node("Pad", [floats, graph.ints([0, 0, 0, columns - storedColumns])]);
+}
+
+function storedFloats(
   graph: OnnxGraph,
   weight: StoredWeight,
-  { ids, isHalved = false, after }: FloatsOptions = {},
+  { ids, isHalved = false, after }: FloatsOptions,
 ): Value {
   const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
   const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));

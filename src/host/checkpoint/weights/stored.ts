@@ -11,6 +11,8 @@ export interface StoredWeight extends StoredEntry {
   readonly key: string;
   /** Factor of the values of an 8-bit weight: one number, or one for each row. */
   readonly factor?: StoredWeight;
+  /** Columns of the matrix in the file, where the shape has more: these are zeros. */
+  readonly storedColumns?: number;
 }
 
 /** Weights of one part of a checkpoint by key, without the part's prefix. */

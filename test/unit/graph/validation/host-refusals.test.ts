@@ -64,12 +64,12 @@ describe("hostRefusals", () => {
   });
 
   describe("of a graph whose files are missing", () => {
-    const flux = (unet_name: string) => ({
+    const hidream = (unet_name: string) => ({
       "1": node("UNETLoader", { unet_name, weight_dtype: "default" }),
       "2": node("DualCLIPLoader", {
         clip_name1: "t5xxl_fp16.safetensors",
         clip_name2: "clip_l.safetensors",
-        type: "flux",
+        type: "hidream",
       }),
       "3": node("CLIPTextEncode", { clip: ["2", 0], text: "" }),
       "4": node("BasicGuider", { model: ["1", 0], conditioning: ["3", 0] }),
@@ -81,39 +81,41 @@ describe("hostRefusals", () => {
 
     it("name its family once, by a file's name or the type of a text encoder", () => {
       const own = withFiles({ diffusion_models: ["page.safetensors"], text_encoders: [] });
-      const [first, ...rest] = sentencesOf(flux("flux1-dev.safetensors"), own);
-      assert.equal(first, "The graph cannot run here: Flux (node 1, flux1-dev.safetensors).");
+      const [first, ...rest] = sentencesOf(hidream("hidream_i1.safetensors"), own);
+      assert.equal(first, "The graph cannot run here: HiDream (node 1, hidream_i1.safetensors).");
       assert.equal(rest.length, 3);
       assert.doesNotMatch(rest.join(), /cannot run here|Did you mean/);
       assert.match(
         rest.join(),
         /expected one of the choices \(this input has nothing to choose from\), received "clip_l/,
       );
-      const byType = sentencesOf(flux("model.safetensors"), own).filter((one) => one.includes("cannot run here"));
-      assert.deepEqual(byType, ['The graph cannot run here: Flux (node 2, type "flux").']);
+      const byType = sentencesOf(hidream("model.safetensors"), own).filter((one) => one.includes("cannot run here"));
+      assert.deepEqual(byType, ['The graph cannot run here: HiDream (node 2, type "hidream").']);
       const known: Host = {
         ...own,
         fileOf: (_, name) => (name === "model.safetensors" ? name : undefined),
-        refusal: (_, name) => (name === "model.safetensors" ? { family: "Flux" } : undefined),
+        refusal: (_, name) => (name === "model.safetensors" ? { family: "HiDream" } : undefined),
       };
-      const byHeader = sentencesOf(flux("model.safetensors"), known).filter((one) => one.includes("cannot run here"));
-      assert.deepEqual(byHeader, ["The graph cannot run here: Flux (node 1, model.safetensors)."]);
+      const byHeader = sentencesOf(hidream("model.safetensors"), known).filter((one) =>
+        one.includes("cannot run here"),
+      );
+      assert.deepEqual(byHeader, ["The graph cannot run here: HiDream (node 1, model.safetensors)."]);
     });
 
     it("say once of a node what the host lacks", () => {
-      const sentences = sentencesOf(flux("flux1-dev.safetensors"));
+      const sentences = sentencesOf(hidream("hidream_i1.safetensors"));
       assert.equal(sentences.length, 3);
       assert.equal(new Set(sentences).size, 3);
     });
 
     it("leave files alone that the host has, and names of families that it runs", () => {
       const own = withFiles({
-        diffusion_models: ["flux1-dev.safetensors"],
+        diffusion_models: ["hidream_i1.safetensors"],
         text_encoders: ["t5xxl_fp16.safetensors", "clip_l.safetensors"],
       });
-      assert.deepEqual(sentencesOf(flux("flux1-dev.safetensors"), own), []);
+      assert.deepEqual(sentencesOf(hidream("hidream_i1.safetensors"), own), []);
       const sentences = sentencesOf({
-        "4": node("CheckpointLoaderSimple", { ckpt_name: "sdxl-fluxlike.safetensors" }),
+        "4": node("CheckpointLoaderSimple", { ckpt_name: "sdxl-hidream-like.safetensors" }),
       });
       assert.doesNotMatch(sentences.join(), /cannot run here/);
     });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { root } from "../../../helpers/folders.js";
 import { goldenModelFolder, goldenModels, isWholeSet } from "../../../helpers/models/golden.js";
+import { FLUX_FOLDER, unpackFlux } from "../../../helpers/models/golden-flux.js";
 import { testGoldenGraphs, unpackFolders } from "../../../helpers/models/golden-graphs.js";
 
 describe("checkpoints from end to end, golden", () => {
@@ -24,6 +25,15 @@ describe("Z-Image from end to end, golden", () => {
     unpack: (models) =>
       unpackFolders(folder, ["diffusion_models", "text_encoders", "vae", "loras", "model_patches"], models),
     // one picture of 100 x 70 pixels is cut
+    assertKnown: (warning) => assert.match(warning, /a vae takes multiples of 8/),
+  });
+});
+
+describe("Flux.1 from end to end, golden", () => {
+  testGoldenGraphs({
+    folder: FLUX_FOLDER,
+    count: 16,
+    unpack: unpackFlux,
     assertKnown: (warning) => assert.match(warning, /a vae takes multiples of 8/),
   });
 });

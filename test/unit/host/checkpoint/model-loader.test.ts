@@ -183,8 +183,8 @@ describe("ModelLoader", () => {
     const [c, d] = [await clip.encoders[0]!.encode(chunk), await encoder.encoders[0]!.encode(chunk)];
     assert.deepEqual(d.cond.data, c.cond.data);
     const signal = new AbortController().signal;
-    const odd = host().loadFile!("text_encoders", "clip-l.safetensors", signal, { type: "flux" });
-    await refuses(odd, "model.unsupported", /type "flux"/);
+    const odd = host().loadFile!("text_encoders", "clip-l.safetensors", signal, { type: "hidream" });
+    await refuses(odd, "model.unsupported", /type "hidream"/);
     // a file that is loaded already too
     for (let time = 0; time < 2; time++) {
       const warnings: string[] = [];

@@ -1,10 +1,13 @@
 import { LatentkitError } from "../../../../base/errors.js";
+import type { StoredType } from "../../../../io/safetensors/header.js";
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
 import type { WeightChange, WeightChanges } from "../network.js";
 import { quotedName } from "../stored.js";
 import { beginnings } from "../wrapped-keys.js";
 import type { LoraFile } from "./lora-file.js";
-import { type LoraTarget, type Place, placesByName } from "./names.js";
+import { type LoraTarget, placesByName } from "./names.js";
+import type { Place } from "./places.js";
+import { lengthOf, withChangedRows } from "./rows.js";
 import { biasChange, weightChange } from "./weight-change.js";
 
 /** Change of a weight, or of a part of it. */
@@ -33,7 +36,22 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
     add(places?.get(name)?.weight, weightChange, name);
     add(places?.get(name)?.bias, biasChange, name);
   }
-  return new Map([...placed].map(([key, changes]) => [key, [combined(changes)]]));
+  const all = [...placed].map(([key, changes]) => [key, combined(changes)] as const);
+  if (target.kind !== "t5") return new Map(all.map(([key, change]) => [key, [change]]));
+  return new Map(all.map(([key, change]) => [key, [change, roundedTo(target.weights.get(key)!.dtype)]]));
+}
+
+/** TensorProto.DataType of the types of 16 bits. */
+const SHORT_TYPES: Readonly<Partial<Record<StoredType, number>>> = { F16: 10, BF16: 16 };
+const FLOAT = { int: 1 };
+
+/** The reference keeps T5's changed weights in the file's type, those of other networks in float32. */
+function roundedTo(dtype: StoredType): WeightChange {
+  const type = SHORT_TYPES[dtype];
+  return (graph, weight) =>
+    type === undefined
+      ? weight
+      : graph.node("Cast", [graph.node("Cast", [weight], { to: { int: type } })], { to: FLOAT });
 }
 
 /** Throws model.unsupported for a tensor of a form that is not known, where it is of one of these layers. */
@@ -73,24 +91,23 @@ export function unmatchedWarning(lora: LoraFile, unmatched: readonly string[]): 
 }
 
 /** Shape that a LoRA sees of a weight. */
-function placeShape({ third, transposed }: Place, shape: readonly number[]): readonly number[] {
-  if (third !== undefined) return [shape[0]! / 3, ...shape.slice(1)];
+function placeShape({ rows, transposed }: Place, shape: readonly number[]): readonly number[] {
+  if (rows !== undefined) return [lengthOf(rows), ...shape.slice(1)];
   return transposed ? [...shape].reverse() : shape;
 }
 
-/** One change for all of them: thirds are taken apart once. */
+/** One change for all of them. */
 function combined(changes: readonly PlacedChange[]): WeightChange {
-  const ofThirds = changes.filter(({ place }) => place.third !== undefined);
-  const ofWhole = changes.filter(({ place }) => place.third === undefined);
+  const ofWhole = changes.filter(({ place }) => place.rows === undefined);
   return (graph, weight, shape) => {
     const whole = ofWhole.reduce((value, placed) => changeWhole(graph, value, shape, placed), weight);
-    if (ofThirds.length === 0) return whole;
-    const side = shape[0]! / 3;
-    const sides = graph.ints([side, side, side]);
-    const thirds = [...graph.nodeWithOutputs("Split", [whole, sides], 3, { axis: { int: 0 } })];
-    for (const { place, change } of ofThirds)
-      thirds[place.third!] = change(graph, thirds[place.third!]!, placeShape(place, shape));
-    return graph.node("Concat", thirds, { axis: { int: 0 } });
+    const ofRows = changes.flatMap(({ place, change }) => {
+      const { rows } = place;
+      return rows === undefined
+        ? []
+        : [{ rows, change: (part: Value) => change(graph, part, placeShape(place, shape)) }];
+    });
+    return ofRows.length === 0 ? whole : withChangedRows(graph, whole, { axis: 0, length: shape[0]! }, ofRows);
   };
 }
 

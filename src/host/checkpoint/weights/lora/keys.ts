@@ -10,7 +10,9 @@ export type TensorRole =
   | "diff"
   | "diff_b"
   | "w_norm"
-  | "b_norm";
+  | "b_norm"
+  /** The whole weight, whatever the strength. */
+  | "replacement";
 
 /** Ends of keys: what is before one is the layer in the names of the file's style. */
 const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [

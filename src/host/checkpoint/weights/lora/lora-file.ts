@@ -2,6 +2,7 @@ import { describe, LatentkitError } from "../../../../base/errors.js";
 import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../stored.js";
 import type { ReadValues } from "../values.js";
 import { unwrapped } from "../wrapped-keys.js";
+import { controlInputs, readControlKey } from "./control-lora.js";
 import { readKey, type TensorRole } from "./keys.js";
 import { type Alpha, alphaInMetadata, metadataNote } from "./metadata.js";
 
@@ -24,6 +25,8 @@ export interface LoraFile {
   readonly embeddings: ReadonlyMap<string, WeightMap>;
   /** Keys that belong to no known form of LoRA. */
   readonly unknown: readonly string[];
+  /** Numbers of a patch that a model takes with it: only a Control LoRA says so. */
+  readonly inputs?: number;
   /** One sentence on what its metadata says and is not applied. */
   readonly note?: string;
 }
@@ -43,8 +46,10 @@ export async function readLora(file: WeightFile, read: ReadValues): Promise<Lora
   const embeddings = new Map<string, Map<string, StoredWeight>>();
   const unknown: string[] = [];
   let adapter: string | undefined;
+  const inputs = controlInputs(weights);
   for (const [key, weight] of weights) {
-    const parts = key.startsWith(BUNDLED) ? bundledParts(key) : readKey(key);
+    const ofControl = inputs === undefined ? undefined : readControlKey(key);
+    const parts = key.startsWith(BUNDLED) ? bundledParts(key) : (ofControl ?? readKey(key));
     if (parts === undefined) unknown.push(key);
     else if ("role" in parts) {
       adapter ??= parts.adapter;
@@ -67,7 +72,7 @@ export async function readLora(file: WeightFile, read: ReadValues): Promise<Lora
   const note =
     (ofLowRank.some(({ alpha }) => alpha === undefined) ? metadataNote(fileName, metadata) : undefined) ??
     (ofLowRank.length > 0 ? unusedNote([...modules.keys()]) : undefined);
-  return { name: fileName, modules, embeddings, unknown, note };
+  return { name: fileName, modules, embeddings, unknown, inputs, note };
 }
 
 /** Name and key of a bundled embedding: `bundle_emb.NAME.string_to_param.*`, or `bundle_emb.NAME.clip_l`. */
@@ -89,7 +94,7 @@ async function readAlpha(name: string, { key, weight }: LoraTensor, read: ReadVa
 
 /** Beginnings of the layers' names in all styles of LoRAs that are known. */
 const STYLES =
-  /^(?:lora_(?:unet|te\d?)_|lycoris_|bundle_emb\.|base_model\.|(?:unet|text_encoders?|text_encoder_2|model\.diffusion_model|diffusion_model|down_blocks|mid_block|up_blocks)\.)/;
+  /^(?:lora_(?:unet|transformer|te\d?)_|lycoris_|bundle_emb\.|base_model\.|(?:unet|text_encoders?|text_encoder_[23]|model\.diffusion_model|diffusion_model|transformer|down_blocks|mid_block|up_blocks|(?:single_)?transformer_blocks|double_blocks|single_blocks)\.)/;
 
 const adapters = (name: string, first: string, second: string): LatentkitError => {
   const received = `${describe(first)} and ${describe(second)}`;

@@ -1,29 +1,25 @@
 import { levelsOfLdm, renaming, unetModules } from "../diffusers-names.js";
 import type { WeightMap } from "../stored.js";
+import { fluxPlaces, t5Places } from "./flux-names.js";
+import {
+  addPlace,
+  type ModulePlaces,
+  type NamedPlaces,
+  ownPlaces,
+  type Place,
+  transformerNames,
+  underscored,
+} from "./places.js";
+import { thirdOf } from "./rows.js";
 
 /** A network that LoRA files change: its weights, and for a text encoder which one it is and how its keys are called. */
 export type LoraTarget =
-  | { readonly kind: "unet" | "z-image"; readonly weights: WeightMap }
+  | { readonly kind: "unet" | "z-image" | "flux" | "t5"; readonly weights: WeightMap }
   | { readonly kind: "text"; readonly config: TextTarget; readonly weights: WeightMap };
 
 interface TextTarget {
   readonly name: "l" | "h" | "g";
   readonly layout: "hf" | "openclip";
-}
-
-/** Where a weight is that a LoRA file names. */
-export interface Place {
-  readonly key: string;
-  /** Query, key or value of an attention whose three weights are one. */
-  readonly third?: 0 | 1 | 2;
-  /** True if the network multiplies from the other side than the LoRA expects. */
-  readonly transposed?: true;
-}
-
-/** Places of the two weights of a layer. */
-export interface ModulePlaces {
-  weight?: Place;
-  bias?: Place;
 }
 
 /** Places of a network's layers by every name that a LoRA file may have for them. */
@@ -33,8 +29,6 @@ export function placesByName(target: LoraTarget): ReadonlyMap<string, ModulePlac
   return places;
 }
 
-type NamedPlaces = readonly [names: readonly string[], places: ModulePlaces][];
-
 function namedPlaces(target: LoraTarget): NamedPlaces {
   switch (target.kind) {
     case "unet": {
@@ -42,7 +36,11 @@ function namedPlaces(target: LoraTarget): NamedPlaces {
       return [...ownPlaces(target.weights)].map(([module, at]) => [unetNames(module, toDiffusers(module)), at]);
     }
     case "z-image":
-      return [...zImagePlaces(target.weights)].map(([module, at]) => [zImageNames(module), at]);
+      return [...zImagePlaces(target.weights)].map(([module, at]) => [transformerNames(module), at]);
+    case "flux":
+      return fluxPlaces(target.weights);
+    case "t5":
+      return t5Places(target.weights);
     case "text": {
       const { config, weights } = target;
       const modules = config.layout === "hf" ? ownPlaces(weights) : openClipPlaces(weights);
@@ -84,7 +82,7 @@ function zImagePlaces(weights: WeightMap): Map<string, ModulePlaces> {
     const name = module.slice(at.length);
     if (name === "qkv")
       for (const [third, part] of ["to_q", "to_k", "to_v"].entries())
-        modules.set(at + part, { weight: { key: weight!.key, third: third as 0 | 1 | 2 } });
+        modules.set(at + part, { weight: thirdPlace(weights, weight!.key, third) });
     if (name === "out") modules.set(`${at}to_out.0`, { weight });
     for (const [own, diffusers] of Z_IMAGE_RENAMES)
       if (module.startsWith(own)) modules.set(diffusers + module.slice(own.length), modules.get(module)!);
@@ -96,12 +94,6 @@ const Z_IMAGE_RENAMES = [
   ["x_embedder", "all_x_embedder.2-1"],
   ["final_layer.", "all_final_layer.2-1."],
 ] as const;
-
-/** Names of a layer. The styles, in this order: plain, ai-toolkit, diffusers, PEFT, kohya, LyCORIS. */
-const zImageNames = (module: string): readonly string[] => [
-  ...["", "diffusion_model.", "model.diffusion_model.", "transformer.", "base_model.model."].map((at) => at + module),
-  ...["lora_unet_", "lycoris_"].map((at) => at + underscored(module)),
-];
 
 const KOHYA_TEXT = { l: ["lora_te_", "lora_te1_"], h: ["lora_te_"], g: ["lora_te2_"] } as const;
 const DIFFUSERS_TEXT = { l: "text_encoder.", h: "text_encoder.", g: "text_encoder_2." } as const;
@@ -117,19 +109,6 @@ function textNames(module: string, encoder: TextTarget["name"]): string[] {
   // these do not tell the encoder: they mean the first
   if (encoder !== "g") names.push(`lycoris_${underscored(name)}`, `text_encoders.${name}`, `text_encoders.${module}`);
   return names;
-}
-
-const underscored = (name: string): string => name.replaceAll(".", "_");
-
-/** Layers by their own names. */
-function ownPlaces(weights: WeightMap): Map<string, ModulePlaces> {
-  const modules = new Map<string, ModulePlaces>();
-  for (const key of weights.keys()) {
-    const dot = key.lastIndexOf(".");
-    const kind = key.slice(dot + 1);
-    if (dot > 0 && (kind === "weight" || kind === "bias")) addPlace(modules, key.slice(0, dot), kind, { key });
-  }
-  return modules;
 }
 
 const PROJECTION = "text_projection";
@@ -160,26 +139,26 @@ function openClipPlaces(weights: WeightMap): Map<string, ModulePlaces> {
   for (const key of weights.keys()) {
     if (key === PROJECTION) addPlace(modules, PROJECTION, "weight", { key, transposed: true });
     else if (Object.hasOwn(AROUND_BLOCKS, key)) addPlace(modules, ...AROUND_BLOCKS[key]!, { key });
-    else if (key.startsWith(BLOCKS)) addBlockPlaces(modules, key);
+    else if (key.startsWith(BLOCKS)) addBlockPlaces(modules, weights, key);
   }
   return modules;
 }
 
-function addBlockPlaces(modules: Map<string, ModulePlaces>, key: string): void {
+function addBlockPlaces(modules: Map<string, ModulePlaces>, weights: WeightMap, key: string): void {
   const dot = key.indexOf(".", BLOCKS.length);
   const layer = `encoder.layers.${key.slice(BLOCKS.length, dot)}`;
   const name = key.slice(dot + 1);
   for (const kind of ["weight", "bias"] as const) {
     if (name === `attn.in_proj_${kind}`)
       for (const [third, projection] of THIRDS.entries())
-        addPlace(modules, `${layer}.self_attn.${projection}`, kind, { key, third: third as 0 | 1 | 2 });
+        addPlace(modules, `${layer}.self_attn.${projection}`, kind, thirdPlace(weights, key, third));
     const inBlock = name.endsWith(`.${kind}`) ? name.slice(0, -kind.length - 1) : "";
     if (Object.hasOwn(IN_BLOCK, inBlock)) addPlace(modules, `${layer}.${IN_BLOCK[inBlock]}`, kind, { key });
   }
 }
 
-function addPlace(modules: Map<string, ModulePlaces>, name: string, kind: "weight" | "bias", place: Place): void {
-  const module = modules.get(name) ?? {};
-  module[kind] = place;
-  modules.set(name, module);
-}
+/** Place of one of three layers that are one weight. */
+const thirdPlace = (weights: WeightMap, key: string, third: number): Place => ({
+  key,
+  rows: thirdOf(weights.get(key)!.shape[0]!, third as 0 | 1 | 2),
+});

@@ -18,6 +18,11 @@ export function weightChange(
   strength: number,
 ): WeightChange | undefined {
   const tensors = new ModuleTensors(name, module, shape);
+  const replacement = tensors.get("replacement");
+  if (replacement !== undefined) {
+    const whole = tensors.matrix(replacement, tensors.rows, tensors.columns);
+    return (graph) => reshaped(graph, whole(graph), shape);
+  }
   const deltas = deltasOf(tensors);
   const decompose = decomposition(tensors);
   if (deltas.length === 0) return undefined;

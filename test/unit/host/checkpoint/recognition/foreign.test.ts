@@ -12,7 +12,8 @@ const KINDS: readonly (readonly [kind: string, ...keys: string[]])[] = [
     "model.diffusion_model.single_blocks.0.linear1.weight",
   ],
   ["Flux", "double_blocks.18.img_mlp.0.weight", "guidance_in.in_layer.weight"],
-  ["Flux", "single_transformer_blocks.0.attn.to_q.weight", "transformer_blocks.0.attn.add_q_proj.weight"],
+  ["Flux.2", "double_stream_modulation_img.lin.weight", "double_blocks.0.img_attn.qkv.weight"],
+  ["Flux (diffusers)", "single_transformer_blocks.0.attn.to_q.weight", "transformer_blocks.0.attn.add_q_proj.weight"],
   ["Chroma", "distilled_guidance_layer.in_proj.weight", "double_blocks.0.img_attn.qkv.weight"],
   [
     "Stable Diffusion 3",
@@ -64,7 +65,10 @@ describe("foreignKind", () => {
         recogniseCheckpoint(file, () => Promise.reject(new Error("no values are needed"))),
         "model.unsupported",
       );
-      assert.match(error.message, /^Model "model\.safetensors": expected a checkpoint of [^.]+, received .+\.$/);
+      assert.match(
+        error.message,
+        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, Z-Image or Flux\.1, received .+\.$/,
+      );
     }
   });
 

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import type { UnetConfig } from "#src/host/checkpoint/networks/unet.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognised.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
+import { fullSizeFlux } from "../../../../helpers/models/golden-flux.js";
 import {
   CHECKPOINTS,
   type CheckpointName,
@@ -397,5 +399,37 @@ describe("recogniseCheckpoint", () => {
         assert.match(message, /^Model "model\.safetensors": expected [^\n]+, received [^\n]+\.$/);
       }
     }
+  });
+});
+
+describe("recogniseCheckpoint, of Flux.1", () => {
+  const { flux1_dev, flux1_schnell, flux1_fill, t5xxl, ae } = fullSizeFlux();
+  const clipL = withKeys(fullSizeShapes().sd1, (key) =>
+    key.startsWith("cond_stage_model.transformer.") ? key.slice("cond_stage_model.transformer.".length) : undefined,
+  );
+  const under = (prefix: string, shapes: Shapes): Shapes => withKeys(shapes, (key) => prefix + key);
+  const recognise = (shapes: Shapes) =>
+    recogniseCheckpoint(headerOf(shapes), () => Promise.reject(new Error("no values are needed")));
+
+  it("finds all parts of a whole checkpoint, and of a transformer alone none but it", async () => {
+    const whole = await recognise({
+      ...under("model.diffusion_model.", flux1_schnell),
+      ...under("text_encoders.clip_l.transformer.", clipL),
+      ...under("text_encoders.t5xxl.transformer.", t5xxl),
+      ...under("vae.", ae),
+    });
+    assert.deepEqual([whole.family, whole.network.kind, whole.inpaint], ["flux-schnell", "flux", false]);
+    assert.deepEqual(
+      whole.textEncoders.map(({ kind }) => kind),
+      ["clip", "t5"],
+    );
+    assert.deepEqual([whole.vae?.config.latentChannels, whole.sampling.schedule], [16, "flux-schnell"]);
+    const alone = await recognise(flux1_dev);
+    assert.deepEqual([alone.family, alone.textEncoders, alone.vae, alone.ignored], ["flux", [], undefined, 0]);
+    assert.equal((await recognise(flux1_fill)).inpaint, true);
+  });
+
+  it("takes off what training programs leave before all keys", async () => {
+    assert.equal((await recognise(under("module.", flux1_dev))).family, "flux");
   });
 });

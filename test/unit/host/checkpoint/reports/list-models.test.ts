@@ -59,7 +59,7 @@ describe("listModels", () => {
     const refusals = Object.fromEntries(
       listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
     );
-    const expected = "a checkpoint of SD 1, SD 2, SDXL or Z-Image";
+    const expected = "a checkpoint of SD 1, SD 2, SDXL, Z-Image or Flux.1";
     assert.match(
       refusals["checkpoints/sd1_fp8.safetensors"]!,
       /^Model "sd1_fp8\.safetensors": expected a file of \d+ bytes, as its tensors need, received 5000000, .+\.$/,

@@ -42,6 +42,21 @@ describe("networkOf", () => {
     assert.deepEqual([network.has("half"), network.has("other"), network.shape("half")], [true, false, [3, 2]]);
   });
 
+  it("adds columns of zeros that the file does not have, before any change", async () => {
+    const weights = await opened({
+      "byte.weight": { dtype: "F8_E4M3", shape: [2, 1], bytes: Uint8Array.of(0x38, 0x40) },
+      "byte.scale_weight": f32([], [3]),
+    });
+    const widened = { ...weights.get("byte.weight")!, shape: [2, 3], storedColumns: 1 };
+    const graph = new OnnxGraph("widened");
+    const changes = new Map([["byte.weight", [plus(1)]]]);
+    graph.output(
+      networkOf(graph, new Map([["byte.weight", widened]]), { changes }).weight("byte.weight", [2, 3]),
+      ...(["out", "float", [2, 3]] as const),
+    );
+    assert.deepEqual(await computed(graph), [4, 1, 1, 7, 1, 1]);
+  });
+
   it("holds halves as F16: whole, as rows, and with a factor", async () => {
     const weights = await opened({
       bf16: words("BF16", [3, 2], [0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0]),

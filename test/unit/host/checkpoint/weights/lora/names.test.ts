@@ -122,7 +122,9 @@ describe("names of layers in LoRA files", () => {
     it(`${title}: each style has its own`, () => {
       const places = placesByName(target);
       for (const [name, place] of Object.entries(NAMES[title])) {
-        const { key, third, transposed } = places.get(name)?.weight ?? assert.fail(name);
+        const { key, rows, transposed } = places.get(name)?.weight ?? assert.fail(name);
+        const [start, end] = rows?.[0] ?? [];
+        const third = end === undefined ? undefined : start! / (end - start!);
         assert.equal([key, third, transposed && "transposed"].filter((part) => part !== undefined).join(" "), place);
       }
     });

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Conditioning, type Host, type Model, randn, Tensor } from "latentkit";
+import { createCheckpointHost } from "latentkit/models";
+import { refuses } from "../../../helpers/errors.js";
+import { unpackFlux } from "../../../helpers/models/golden-flux.js";
+import { layerError } from "../../../helpers/models/layers.js";
+
+const entry = (tokens: number, seed: number, options: Record<string, unknown> = {}): Conditioning[number] => [
+  randn([1, tokens, 48], { seed }),
+  options,
+];
+const reference = (height: number, width: number): Tensor => randn([1, 16, height, width], { seed: 9 });
+
+describe("models of Flux", () => {
+  let folder: string;
+  let host: Host;
+  let model: Model;
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "latentkit-flux-"));
+    unpackFlux(folder);
+    host = createCheckpointHost({ models: folder });
+    model = await host.loadFile!("diffusion_models", "flux_dev.safetensors");
+  });
+  after(async () => {
+    await host.close?.();
+    rmSync(folder, { recursive: true });
+  });
+
+  it("are a flow of Flux's latents, schnell without a shift", async () => {
+    const schnell = (await host.loadCheckpoint("flux_schnell_fp8.safetensors")).model;
+    const facts = ({ sampling }: Model) => [sampling.name, sampling.prediction, sampling.latentFormat.name];
+    assert.deepEqual(
+      [facts(model), facts(schnell)],
+      [
+        ["flux", "flow", "Flux"],
+        ["flux-schnell", "flow", "Flux"],
+      ],
+    );
+    assert.deepEqual([model.sampling.sigmas.length, schnell.sampling.sigmas.length], [10_000, 1000]);
+  });
+
+  it("predict conditionings of any guidance, length and references as alone", async () => {
+    const entries = [
+      entry(9, 1, { guidance: 4, pooled_output: randn([1, 64], { seed: 2 }) }),
+      entry(9, 2, { guidance: null }),
+      entry(9, 3, { reference_latents: [reference(4, 3)] }),
+      entry(9, 4, { reference_latents: [reference(4, 3)], reference_latents_method: "index" }),
+      entry(12, 5),
+    ];
+    for (const pair of [entries.slice(0, 2), entries.slice(1, 3), entries.slice(2, 4), entries.slice(3), entries]) {
+      const x = randn([pair.length, 16, 5, 6], { seed: 1 });
+      const together = await model.predict!(x, 0.7, pair);
+      assert.deepEqual(together.shape, x.shape);
+      const size = x.size / pair.length;
+      for (const [i, each] of pair.entries()) {
+        const own = (tensor: Tensor) => Tensor.from(tensor.data.slice(i * size, (i + 1) * size), [1, 16, 5, 6]);
+        assert.ok(layerError(own(together), await model.predict!(own(x), 0.7, [each])) < 1e-6);
+      }
+    }
+  });
+
+  it("refuse contexts, latents, ControlNets and references of others", async () => {
+    const x = randn([1, 16, 4, 4], { seed: 1 });
+    const wide: Conditioning = [[Tensor.zeros([1, 2, 64]), {}]];
+    await refuses(model.predict!(x, 0.5, wide), "value.invalid", /^Flux transformer of flux_dev.*\[n, tokens, 48\]/);
+    const four = Tensor.zeros([1, 4, 4, 4]);
+    await refuses(model.predict!(four, 0.5, [entry(2, 1)]), "tensor.bad-shape", /\[B, 16, h, w\]/);
+    await refuses(model.predict!(x, 0.5, [entry(2, 1, { control: {} })]), "host.missing", /takes no ControlNet/);
+    const references = [entry(2, 1, { reference_latents: [four] })];
+    await refuses(model.predict!(x, 0.5, references), "tensor.bad-shape", /reference latents/);
+  });
+
+  it("take the picture of a Control LoRA once, and no other patches", async () => {
+    const lora = await host.loadFile!("loras", "flux_control.safetensors");
+    const x = randn([1, 16, 4, 4], { seed: 1 });
+    const picture = { concat_latent_image: randn([1, 16, 4, 4], { seed: 2 }) };
+    const [once] = lora.apply(model, undefined, { model: 1, clip: 1 });
+    const [twice] = lora.apply(once, undefined, { model: 1, clip: 1 });
+    const predicted = async (of: Model, options: object) => of.predict!(x, 0.5, [entry(3, 1, { ...options })]);
+    assert.ok(layerError(await predicted(once, picture), await predicted(once, {})) > 1e-3);
+    assert.ok(layerError(await predicted(twice, picture), await predicted(once, picture)) > 1e-3);
+    // at strength 0 the model stays as it is
+    const [same] = lora.apply(model, undefined, { model: 0, clip: 0 });
+    assert.deepEqual((await predicted(same, picture)).data, (await predicted(model, {})).data);
+    const fill = await host.loadFile!("diffusion_models", "flux_fill.safetensors");
+    const refused = () => lora.apply(fill, undefined, { model: 1, clip: 1 });
+    await refuses(refused, "model.unsupported", /a Control LoRA for 128 numbers .* one for 128 .* takes 384/);
+  });
+});
