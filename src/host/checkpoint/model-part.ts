@@ -3,6 +3,8 @@ import { OnnxGraph } from "./onnx/graph.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { HalfWeights } from "./weights/half-weights.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
+import { codeBytes, PackedWeights } from "./weights/packed/packed-weights.js";
+import { isPacked } from "./weights/packed/types.js";
 import { type FileState, fileState, type StoredWeight, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
@@ -52,6 +54,8 @@ export class ModelPart<Config> {
   #source(variant: string, build: (network: Network, config: Config) => void): SessionSource {
     const files = [this.file, ...this.adapters.map((adapter) => adapter.file)];
     const stored = [...this.weights.values()];
+    // embeddings and what LoRAs change by more than a sum are expanded: few beside these
+    const matrices = stored.filter(({ dtype, shape }) => shape.length === 2 && isPacked(dtype));
     const parametersOf = (weights: readonly StoredWeight[]) =>
       weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
     return {
@@ -60,15 +64,18 @@ export class ModelPart<Config> {
       files: files.map(({ path }) => path),
       states: files.map(fileState),
       parameters: parametersOf(stored),
-      halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.includes(dtype))),
+      halfParameters: parametersOf(stored.filter(({ dtype }) => (HALF_TYPES as readonly string[]).includes(dtype))),
+      packedParameters: parametersOf(matrices),
+      packedBytes: matrices.reduce((sum, weight) => sum + codeBytes(weight), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
         const graph = new OnnxGraph(variant, target);
         const halves = plan === "keep" ? await this.halves.find() : undefined;
-        build(networkOf(graph, this.weights, merged(this.adapters), halves), this.config);
+        const packed = new PackedWeights(this.file.path);
+        build(networkOf(graph, this.weights, merged(this.adapters), halves, packed), this.config);
         // each half of the work takes some milliseconds: the event loop turns in between
         await new Promise((resolve) => setImmediate(resolve));
-        return graph.encode({ overridable: OVERRIDABLE[plan] });
+        return { ...graph.encode({ overridable: OVERRIDABLE[plan] }), unpack: packed.plan };
       },
     };
   }

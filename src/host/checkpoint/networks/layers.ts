@@ -1,7 +1,10 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { exp, log } from "../../../native/elementary.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { matMulTransposed } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
+
+export { matMulTransposed };
 
 // Values: pictures are [B, C, h, w], tokens [B, L, C]; a layer reads its weights under its key, KEY.weight and KEY.bias.
 
@@ -58,6 +61,9 @@ export function linear(
   { bias = true, asConv = false }: LinearOptions = {},
 ): Value {
   const { graph } = network;
+  const quantised = asConv ? undefined : network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
+  if (quantised !== undefined)
+    return bias ? add(graph, quantised, network.weight(`${key}.bias`, [outputs])) : quantised;
   const weight = asConv
     ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1]), [outputs, inputs])
     : network.weight(`${key}.weight`, [outputs, inputs]);
@@ -80,16 +86,13 @@ export function linearOfFew(
 ): Value {
   const { graph } = network;
   if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
+  const quantised = network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
+  if (quantised !== undefined)
+    return bias ? add(graph, quantised, network.weight(`${key}.bias`, [outputs])) : quantised;
   const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs]), x);
   const rows = transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
   return bias ? add(graph, rows, network.weight(`${key}.bias`, [outputs])) : rows;
 }
-
-/** a · bᵀ for a matrix b. */
-export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
-  graph.target.matMul === "fused"
-    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT)
-    : graph.node("MatMul", [a, transpose(graph, b, [1, 0])]);
 
 /**
  * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of

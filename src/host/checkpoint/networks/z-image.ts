@@ -1,6 +1,6 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear, linearOfFew, matMulTransposed, silu, timestepEmbedding, tokensOf } from "./layers.js";
+import { add, attention, linear, linearOfFew, silu, timestepEmbedding, tokensOf } from "./layers.js";
 import { headNorm, type Rotation, rmsNorm, rotated, rotationInputs, scaled, swiGlu } from "./transformer-layers.js";
 
 /** Sizes of a Z-Image transformer. */
@@ -216,7 +216,7 @@ function queryKeyValue(
     const part = (name: string): Value => linear(network, `${key}.to_${name}`, x, [width, width], { bias: false });
     return [part("q"), part("k"), part("v")];
   }
-  const all = matMulTransposed(graph, x, network.weight(`${key}.qkv.weight`, [3 * width, width]));
+  const all = linear(network, `${key}.qkv`, x, [width, 3 * width], { bias: false });
   trace(`${key}.qkv`, all);
   const sizes = graph.ints([width, width, width]);
   const [query, keys, values] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });

@@ -10,6 +10,8 @@ export interface Target {
   readonly matMul: "fused" | "transposed";
   /** Types of 16 bits in which its operators take values; others are converted first. */
   readonly halfTypes: readonly StoredType[];
+  /** Values that share a scale, for which products with quantised weights are right; none where absent: they are expanded. */
+  readonly groups?: readonly number[];
 }
 
 /** The CPU's forms. */
@@ -18,4 +20,5 @@ export const CPU_TARGET: Target = {
   largestHead: Number.POSITIVE_INFINITY,
   matMul: "fused",
   halfTypes: ["F16", "BF16"],
+  groups: [16, 32],
 };

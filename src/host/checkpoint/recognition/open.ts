@@ -2,14 +2,16 @@ import { LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
 import { withFactors } from "../weights/factors.js";
+import { GGUF_MAGIC } from "../weights/gguf/header.js";
+import { openGgufFile } from "../weights/gguf/open.js";
 import { type NamedFile, openWeightFile, quotedName, type WeightFile } from "../weights/stored.js";
 import { unsupported } from "./refusal.js";
 
-const EXPECTED = "a .safetensors file";
+const EXPECTED = "a .safetensors or GGUF file";
 
 /**
- * Reads the header of a model file. Throws as openWeightFile and withFactors, and model.unsupported for a file of another
- * format, whatever its name says.
+ * Reads the header of a model file. Throws as openWeightFile, withFactors and openGgufFile, and model.unsupported for a file
+ * of another format, whatever its name says.
  */
 export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   try {
@@ -17,6 +19,7 @@ export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "safetensors.invalid") throw error;
     const { start, bytes } = await beginningOf(model.path);
+    if (isGguf(start)) return await openGgufFile(model);
     throw formatError(model.name, error, start, bytes);
   }
 }
@@ -31,6 +34,9 @@ export function formatError(name: string, error: LatentkitError, start: Uint8Arr
   const format = otherFormat(start);
   return format === undefined ? error : unsupported(name, EXPECTED, format);
 }
+
+const isGguf = (start: Uint8Array): boolean =>
+  Buffer.from(start.subarray(0, GGUF_MAGIC.length)).toString("latin1") === GGUF_MAGIC;
 
 async function beginningOf(path: string): Promise<{ start: Uint8Array; bytes: number }> {
   const handle = await openRegular(path);

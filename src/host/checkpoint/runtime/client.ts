@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { checkOptions } from "../../../base/options.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { withUnpacked } from "../weights/packed/unpack.js";
 import { requireUnchanged } from "../weights/stored.js";
 import { CallQueue, type Turn } from "./call-queue.js";
 import { CPU_DEVICE, type Device, hasFloat16, isGpu } from "./device.js";
@@ -288,7 +289,9 @@ class ChildRuntime implements OwnRuntime {
     const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
     const folder = "path" in made ? "" : made.folder;
     const options = sessionOptions({ provider, threads: this.#threads, isStage: source.isStage }, plan, folder);
-    const session = { ...next, ports: await process.create({ session: next.number, model, options }, task) };
+    const unpack = "path" in made ? undefined : made.unpack;
+    const ports = await withUnpacked(unpack, () => process.create({ session: next.number, model, options }, task));
+    const session = { ...next, ports };
     sessions.add(session);
     onLoad?.(source.label, "loaded");
     return session;

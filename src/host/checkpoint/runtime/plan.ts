@@ -5,6 +5,10 @@ export interface PlannedNetwork {
   readonly parameters: number;
   /** Parameters that a GPU can hold in 16 bits; none where absent. */
   readonly halfParameters?: number;
+  /** Those of matrices that stay packed where the provider has a product with them. */
+  readonly packedParameters?: number;
+  /** Size of these in the form that it takes. */
+  readonly packedBytes?: number;
   /** Size of its weights in their files. */
   readonly fileBytes: number;
   /** Whether its graph is a file too: weights are held as that file says, which counts as folded. */
@@ -33,14 +37,16 @@ const SMALL_PARAMETERS = 2e8;
 const FOLD_FROM_CALLS = 2;
 
 /** Bytes of a session's own, without the pages of files, which the system takes back as it needs. */
-export function sessionBytes({ parameters, halfParameters = 0 }: PlannedNetwork, plan: Plan): number {
+export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
+  const { halfParameters = 0, packedParameters = 0, packedBytes = 0 } = network;
+  const parameters = network.parameters - packedParameters;
   switch (plan) {
     case "stream":
       return STREAM_BYTES;
     case "keep":
-      return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES;
+      return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES + packedBytes;
     case "fold":
-      return parameters * FLOAT_BYTES * FOLD_FACTOR;
+      return parameters * FLOAT_BYTES * FOLD_FACTOR + packedBytes;
   }
 }
 

@@ -1,16 +1,28 @@
 import { type FileHandle, realpath, stat } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
-import { headerJson, headerLength, headerOf, LENGTH_BYTES, type StoredEntry } from "../../../io/safetensors/header.js";
+import {
+  headerJson,
+  headerLength,
+  headerOf,
+  LENGTH_BYTES,
+  type StoredEntry,
+  type StoredType,
+} from "../../../io/safetensors/header.js";
+import type { PackedType } from "./packed/types.js";
 
-/** A tensor of a .safetensors file on disk. */
-export interface StoredWeight extends StoredEntry {
+/** A tensor of a model file on disk. */
+export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
+  /** Type of its values, or of its blocks. */
+  readonly dtype: StoredType | PackedType;
   /** Path without symbolic links. */
   readonly file: string;
   /** The file's own key for it. */
   readonly key: string;
   /** Factor of the values of an 8-bit weight: one number, or one for each row. */
   readonly factor?: StoredWeight;
+  /** Tensors beside a weight of a packed type without which it has no values, by the endings of their keys. */
+  readonly parts?: ReadonlyMap<string, StoredWeight>;
 }
 
 /** Weights of one part of a checkpoint by key, without the part's prefix. */
@@ -28,7 +40,7 @@ export interface FileState {
   readonly inode: bigint;
 }
 
-/** A .safetensors file on disk, of which only the header has been read. */
+/** A model file on disk, of which only the header has been read. */
 export interface WeightFile extends FileState {
   readonly metadata: Readonly<Record<string, string>>;
   /** By the file's own keys, in the order of the header. */
@@ -53,21 +65,31 @@ export const quotedName = (name: string): string =>
  * Reads the header of a .safetensors file. Throws file.not-found, file.read-failed and, for a damaged header, a file that
  * is longer or shorter than its tensors, or another kind of file, safetensors.invalid.
  */
-export async function openWeightFile({ name, path }: NamedFile): Promise<WeightFile> {
+export function openWeightFile(model: NamedFile): Promise<WeightFile> {
+  return openedFile(model, async (handle, { path, bytes }) => {
+    const length = headerLength(await readAt(handle, 0, Math.min(LENGTH_BYTES, bytes)), bytes);
+    const root = headerJson(await readAt(handle, LENGTH_BYTES, length));
+    // each half of the work takes some milliseconds: the event loop turns in between
+    await new Promise((resolve) => setImmediate(resolve));
+    const { metadata, entries } = headerOf(root, length, bytes);
+    const weights = new Map<string, StoredWeight>();
+    for (const [key, entry] of entries) weights.set(key, { ...entry, file: path, key });
+    return { metadata, weights };
+  });
+}
+
+/** Opens a model file and reads what is in it. Throws file.not-found, file.read-failed and what `read` throws. */
+export async function openedFile(
+  { name, path }: NamedFile,
+  read: (handle: FileHandle, state: FileState) => Promise<Pick<WeightFile, "metadata" | "weights">>,
+): Promise<WeightFile> {
   try {
     const file = await realpath(path);
     const handle = await openRegular(file);
     try {
       const { size, mtimeNs, ino } = await handle.stat({ bigint: true });
-      const bytes = Number(size);
-      const length = headerLength(await readAt(handle, 0, Math.min(LENGTH_BYTES, bytes)), bytes);
-      const root = headerJson(await readAt(handle, LENGTH_BYTES, length));
-      // each half of the work takes some milliseconds: the event loop turns in between
-      await new Promise((resolve) => setImmediate(resolve));
-      const header = headerOf(root, length, bytes);
-      const weights = new Map<string, StoredWeight>();
-      for (const [key, entry] of header.entries) weights.set(key, { ...entry, file, key });
-      return { name, path: file, bytes, modifiedNs: mtimeNs, inode: ino, metadata: header.metadata, weights };
+      const state = { name, path: file, bytes: Number(size), modifiedNs: mtimeNs, inode: ino };
+      return { ...state, ...(await read(handle, state)) };
     } finally {
       await handle.close();
     }
@@ -106,7 +128,7 @@ async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): 
 }
 
 /** Reads `length` bytes, which the file's size promises: fewer where it has shrunk since. */
-async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
+export async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   let filled = 0;
   while (filled < length) {

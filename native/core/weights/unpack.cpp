@@ -1,0 +1,87 @@
+// Quantised weights as floats, or in the form that an operator of a runtime takes.
+#include "runtime/parallel.h"
+#include "weights/blocks.h"
+#include "weights/half.h"
+
+using latentkit::Block;
+using latentkit::block_type;
+using latentkit::BlockType;
+
+namespace {
+
+/* body(begin, end) over ranges of blocks of that many values. */
+template <class Body>
+void for_blocks(size_t blocks, size_t values, Body &&body) {
+  if (blocks * values <= ENGINE_PARALLEL_MIN) return body(size_t{0}, blocks);
+  const size_t grain = latentkit::kGrain / values;
+  latentkit::for_chunks((blocks + grain - 1) / grain, [&](size_t chunk) {
+    const size_t begin = chunk * grain;
+    body(begin, blocks - begin < grain ? blocks : begin + grain);
+  });
+}
+
+/* Where the codes of MatMulNBits have a middle of 8: value = scale * (code - 8) + offset. */
+constexpr float kMiddle = 8.0f;
+
+void codes_of(uint8_t *to, const BlockType &type, const Block &block) {
+  if (type.bits == 8) {
+    for (size_t i = 0; i < type.values; i++) to[i] = static_cast<uint8_t>(block.numbers[i] + type.bias);
+    return;
+  }
+  for (size_t i = 0; i < type.values; i += 2) {
+    const int low = block.numbers[i] + type.bias, high = block.numbers[i + 1] + type.bias;
+    to[i / 2] = static_cast<uint8_t>(low | high << 4);
+  }
+}
+
+}  // namespace
+
+engine_status engine_unpack_blocks(engine_f32 out, engine_cu8 blocks, uint32_t id) {
+  const BlockType *type = block_type(id);
+  if (type == nullptr) return ENGINE_BAD_ARGUMENT;
+  const size_t count = blocks.len / type->bytes;
+  if (blocks.len % type->bytes != 0 || out.len % type->values != 0 || out.len / type->values != count) {
+    return ENGINE_BAD_LENGTH;
+  }
+  for_blocks(count, type->values, [&](size_t begin, size_t end) {
+    Block block;
+    for (size_t b = begin; b < end; b++) {
+      type->take_apart(block, blocks.data + b * type->bytes);
+      float *to = out.data + b * type->values;
+      const int8_t *from = block.numbers;
+      for (size_t g = 0; g < type->values / type->group; g++, from += type->group, to += type->group) {
+        const float scale = block.scales[g], offset = block.offsets[g];
+        for (size_t i = 0; i < type->group; i++) to[i] = scale * static_cast<float>(from[i]);
+        if (!type->has_offsets) continue;
+        for (size_t i = 0; i < type->group; i++) to[i] += offset;
+      }
+    }
+  });
+  return ENGINE_OK;
+}
+
+engine_status engine_repack_blocks(engine_u8 codes, engine_f32 scales, engine_f32 offsets, engine_cu8 blocks,
+                                   uint32_t id) {
+  const BlockType *type = block_type(id);
+  if (type == nullptr) return ENGINE_BAD_ARGUMENT;
+  const size_t count = blocks.len / type->bytes, groups = type->values / type->group;
+  const size_t code_bytes = type->values * static_cast<size_t>(type->bits) / 8;
+  if (blocks.len % type->bytes != 0 || codes.len != count * code_bytes || scales.len != count * groups ||
+      offsets.len != (type->has_offsets ? scales.len : 0)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  for_blocks(count, type->values, [&](size_t begin, size_t end) {
+    Block block;
+    for (size_t b = begin; b < end; b++) {
+      type->take_apart(block, blocks.data + b * type->bytes);
+      codes_of(codes.data + b * code_bytes, *type, block);
+      for (size_t g = 0; g < groups; g++) {
+        scales.data[b * groups + g] = block.scales[g];
+        if (!type->has_offsets) continue;
+        const float middle = type->bits == 4 ? kMiddle * block.scales[g] : 0.0f;
+        offsets.data[b * groups + g] = middle + block.offsets[g];
+      }
+    }
+  });
+  return ENGINE_OK;
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from "node:crypto";
+import { dirname, join, parse } from "node:path";
+import { cacheFolder } from "../../../../base/cache-folder.js";
+import type { StoredEntry } from "../../../../io/safetensors/header.js";
+import type { StoredWeight } from "../stored.js";
+import { type Conversion, conversionOf, type Form } from "./conversions.js";
+import { BLOCK_TYPES, isBlockType } from "./types.js";
+
+/** A tensor in the file that is made for a session. */
+export type MadeTensor = StoredEntry & { readonly file: string };
+
+/** A matrix as MatMulNBits takes it: its values are scales[group] · (code - middle) + offsets[group]. */
+export interface Codes {
+  readonly bits: number;
+  readonly group: number;
+  readonly codes: MadeTensor;
+  readonly scales: MadeTensor;
+  readonly offsets?: MadeTensor;
+}
+
+/** A weight in another form, and the places of what it is made of. */
+interface PlacedWeight {
+  readonly weight: StoredWeight;
+  readonly form: Form;
+  readonly starts: readonly number[];
+}
+
+/** What is to be written to a file before a session is made, as plain data. */
+export interface UnpackPlan {
+  readonly path: string;
+  readonly bytes: number;
+  readonly weights: readonly PlacedWeight[];
+}
+
+/** Parts begin at multiples of this, as vectors like it. */
+const ALIGNMENT = 64;
+
+// decision 380
+/**
+ * Packed weights in the forms that a runtime takes. They lie in a file of their own, which a session maps, so that no second
+ * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` says what is to be written.
+ */
+export class PackedWeights {
+  readonly #path: string;
+  readonly #weights: PlacedWeight[] = [];
+  readonly #floats = new Map<StoredWeight, MadeTensor>();
+  readonly #codes = new Map<StoredWeight, Codes>();
+  #bytes = 0;
+
+  /** `beside` is a model file: a runtime wants all files on one drive. */
+  constructor(beside: string) {
+    this.#path = join(folderFor(beside), `${process.pid}-${randomUUID()}.weights`);
+  }
+
+  /** A packed weight as float32, in its own shape. */
+  floats(weight: StoredWeight): MadeTensor {
+    const known = this.#floats.get(weight);
+    if (known !== undefined) return known;
+    const [place] = this.#add(weight, "floats");
+    const made = { file: this.#path, dtype: "F32", shape: weight.shape, ...place! } as const;
+    this.#floats.set(weight, made);
+    return made;
+  }
+
+  /** A packed matrix as MatMulNBits takes it; undefined for one that it cannot hold in groups of these sizes. */
+  codes(weight: StoredWeight, sizes: readonly number[]): Codes | undefined {
+    const known = this.#codes.get(weight);
+    if (known !== undefined) return known;
+    const { dtype, shape } = weight;
+    const [rows = 1, columns = 1] = shape;
+    if (!isBlockType(dtype) || shape.length !== 2) return undefined;
+    const { bits, group } = BLOCK_TYPES[dtype];
+    if (!sizes.includes(group) || columns % group !== 0) return undefined;
+    const groups = columns / group;
+    const [codes, scales, offsets] = this.#add(weight, "codes");
+    const made = (place: Place, type: "U8" | "F32", sides: readonly number[]): MadeTensor => ({
+      file: this.#path,
+      dtype: type,
+      shape: sides,
+      ...place,
+    });
+    const found: Codes = {
+      bits,
+      group,
+      codes: made(codes!, "U8", [rows, groups, (group * bits) / 8]),
+      scales: made(scales!, "F32", [rows, groups]),
+      offsets: offsets && made(offsets, "F32", [rows, groups]),
+    };
+    this.#codes.set(weight, found);
+    return found;
+  }
+
+  /** What has been asked for; undefined where that is nothing. */
+  get plan(): UnpackPlan | undefined {
+    return this.#weights.length === 0 ? undefined : { path: this.#path, bytes: this.#bytes, weights: this.#weights };
+  }
+
+  #add(weight: StoredWeight, form: Form): Place[] {
+    const places = outputBytes(conversionOf(weight, form)).map((bytes) => {
+      const from = Math.ceil(this.#bytes / ALIGNMENT) * ALIGNMENT;
+      this.#bytes = from + bytes;
+      return { from, to: this.#bytes };
+    });
+    this.#weights.push({ weight, form, starts: places.map(({ from }) => from) });
+    return places;
+  }
+}
+
+/** Bytes of a matrix in blocks as MatMulNBits takes it. */
+export const codeBytes = (weight: StoredWeight): number =>
+  outputBytes(conversionOf(weight, "codes")).reduce((sum, bytes) => sum + bytes, 0);
+
+interface Place {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Bytes of each output of a conversion. */
+const outputBytes = ({ units, outputs }: Conversion): number[] => outputs.map((bytes) => units * bytes);
+
+/** The folder of caches, or on another drive the model's own. */
+function folderFor(beside: string): string {
+  const folder = join(cacheFolder(), "unpacked");
+  return parse(folder).root === parse(beside).root ? folder : dirname(beside);
+}
