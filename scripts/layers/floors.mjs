@@ -43,6 +43,7 @@ export const FLOORS = {
     "model-loader host index",
   ],
   "host/checkpoint/runtime": ["*", "devices/", "client", "remote/"],
+  "host/checkpoint/recognition": ["part refusal rename foreign", "transformers/", "*"],
   "host/checkpoint/weights": ["*", "lora/"],
   "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
   "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],

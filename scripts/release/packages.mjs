@@ -33,6 +33,7 @@ export const MAIN_FILES = [
   "dist/service/start-worker.js",
   "dist/service/start.js",
   "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
+  "dist/host/checkpoint/tokenizer/qwen-vocab/merges.txt.gz",
   "bin/latentkit.mjs",
   "examples/first-light.json",
   "examples/items.csv",

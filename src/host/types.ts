@@ -89,9 +89,11 @@ export interface Vae {
   decode(latent: Tensor): Promise<Tensor>;
 }
 
-/** SD: one encoder ("l"); SDXL: two ("l", "g"). */
+/** SD: one encoder ("l"); SDXL: two ("l", "g"); a language model: none, for it reads a prompt whole. */
 export interface Clip {
   readonly encoders: readonly ClipEncoder[];
+  /** Encodes a prompt whole, where parentheses are text and no weights. Absent: `encoders` encode it in chunks of 77. */
+  encodeText?(text: string): Promise<Conditioning>;
   /** Returns a clip that encodes with an earlier layer, -1 (the last) to -24. Absent: it has one layer. */
   atLayer?(layer: number): Clip;
   /**
@@ -235,6 +237,7 @@ export interface HostFiles {
   gligen: object;
   hypernetworks: object;
   diffusion_models: Model;
+  model_patches: object;
   text_encoders: Clip;
 }
 

@@ -1,3 +1,4 @@
+import { LatentkitError } from "../base/errors.js";
 import type { Clip, Conditioning, Host } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { type Loading, lacking, loadHostFile, type NamedInput } from "./host-files.js";
@@ -18,6 +19,11 @@ export async function joinedClips(
 }
 
 function joined(clips: readonly Clip[]): Clip {
+  if (clips.length > 1 && clips.some(({ encodeText }) => encodeText !== undefined)) {
+    const message =
+      "Text encoders: expected CLIP's alone, received one that reads prompts whole: load it with CLIPLoader.";
+    throw new LatentkitError("value.invalid", message);
+  }
   const rank = (name: string): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
   const encoders = clips.flatMap((clip) => clip.encoders).sort((a, b) => rank(a.name) - rank(b.name));
   const hasLayers = clips.every((clip) => clip.atLayer !== undefined);

@@ -14,6 +14,7 @@ export const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   hypernetworks: "hypernetworks",
   diffusion_models: "separate diffusion models",
   text_encoders: "separate text encoders",
+  model_patches: "model patches",
 };
 
 /** Sentence on a host that has no files of a kind, for a graph that names one; undefined where it has some. */

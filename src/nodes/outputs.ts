@@ -57,6 +57,7 @@ interface ValueByType {
   CLIP_VISION_OUTPUT: object;
   STYLE_MODEL: StyleModel;
   GLIGEN: object;
+  MODEL_PATCH: object;
   STRING: string;
   INT: number | bigint;
   FLOAT: number;

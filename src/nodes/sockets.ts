@@ -73,6 +73,9 @@ function isModel(value: unknown): boolean {
 
 const has = (value: unknown, method: string): boolean => isObject(value) && typeof value[method] === "function";
 
+const isClip = (value: unknown): boolean =>
+  isObject(value) && Array.isArray(value.encoders) && (value.encoders.length > 0 || has(value, "encodeText"));
+
 // decision 199
 /** SIGMAS [n]: a tensor, a Float32Array or a list of numbers, none of them below 0. */
 function readSigmas(value: unknown): unknown {
@@ -149,7 +152,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
     },
     CLIP: {
       expected: "a clip: { encoders }",
-      read: (value) => fits(isObject(value) && Array.isArray(value.encoders) && value.encoders.length > 0, value),
+      read: (value) => fits(isClip(value), value),
     },
     SAMPLER: {
       expected: "a sampler: { sampler: a name that KSamplerSelect offers, options }",
@@ -176,6 +179,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
     },
     STYLE_MODEL: { expected: "a style model: { tokens }", read: (value) => fits(has(value, "tokens"), value) },
     GLIGEN: { expected: "a GLIGEN model: an object of a host", read: (value) => fits(isObject(value), value) },
+    MODEL_PATCH: { expected: "a model patch: an object of a host", read: (value) => fits(isObject(value), value) },
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),
 );

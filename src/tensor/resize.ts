@@ -92,20 +92,24 @@ function throughCrop(
   { height, width, crop }: ResizeOptions<string>,
   resize: (middle: Tensor) => Tensor,
 ): Tensor {
-  const [inHeight, inWidth] = [x.shape[axis]!, x.shape[axis + 1]!];
-  requireSides(operation, inHeight, inWidth, height, width);
+  requireSides(operation, x.shape[axis]!, x.shape[axis + 1]!, height, width);
   if (crop !== "center") return resize(x);
+  const middle = middleOf(operation, x, axis, height, width);
+  const result = resize(middle);
+  if (middle !== x) releaseMemory(middle.memory);
+  return result;
+}
+
+/** The middle of x, whose sides begin at an axis, in the proportions of width x height. Fails with tensor.bad-shape. */
+export function middleOf(operation: string, x: Tensor, axis: number, height: number, width: number): Tensor {
+  const [inHeight, inWidth] = [x.shape[axis]!, x.shape[axis + 1]!];
   const [top, left] = marginsOf(inHeight, inWidth, height, width);
   const sides = { height: Math.max(0, inHeight - 2 * top), width: Math.max(0, inWidth - 2 * left) };
   const middle = cropped(x, axis, { top, left, ...sides });
   // decision 212
-  if (sides.height === 0 || sides.width === 0) {
-    const message = `${operation}, crop: expected proportions that leave something of ${inWidth} x ${inHeight}, received ${width} x ${height}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  const result = resize(middle);
-  if (middle !== x) releaseMemory(middle.memory);
-  return result;
+  if (sides.height > 0 && sides.width > 0) return middle;
+  const message = `${operation}, crop: expected proportions that leave something of ${inWidth} x ${inHeight}, received ${width} x ${height}.`;
+  throw new LatentkitError("tensor.bad-shape", message);
 }
 
 /** Rows at the top and bottom, and columns at the left and right, to cut off for the proportions of width x height. */

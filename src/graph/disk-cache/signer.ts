@@ -12,7 +12,7 @@ const GENERATION = 1;
 /** Values of these types hold code and memory of a process. */
 const LIVE_TYPES: ReadonlySet<string> = new Set([
   ...["MODEL", "VAE", "CLIP", "PIPE_LINE", "GUIDER", "SAMPLER"],
-  ...["CONTROL_NET", "UPSCALE_MODEL", "CLIP_VISION", "STYLE_MODEL", "GLIGEN"],
+  ...["CONTROL_NET", "UPSCALE_MODEL", "CLIP_VISION", "STYLE_MODEL", "GLIGEN", "MODEL_PATCH"],
 ]);
 
 /**

@@ -1,18 +1,20 @@
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../types.js";
 import { RunControls } from "./control.js";
-import type { NamedTensors, UnetCall, UnetNetwork, UnetRun } from "./model.js";
-import type { ModelPart } from "./model-part.js";
+import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
+import type { Adapter, ModelPart } from "./model-part.js";
 import { buildUnet, type UnetConfig } from "./networks/unet.js";
 import type { Runtime } from "./runtime/runtime.js";
 import { type LabelSource, labelVectors, sizeLabel } from "./size-label.js";
+import type { LoraTarget } from "./weights/lora/names.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
-export class BuiltUnet implements UnetNetwork {
+export class BuiltUnet implements DiffusionNetwork {
   readonly label: string;
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim: number;
+  readonly repeatsContexts = true;
 
   constructor(
     readonly runtime: Runtime,
@@ -25,17 +27,25 @@ export class BuiltUnet implements UnetNetwork {
     this.contextDim = config.contextDim;
   }
 
+  get target(): LoraTarget {
+    return { kind: "unet", weights: this.part.weights };
+  }
+
+  adapted(adapter: Adapter): BuiltUnet {
+    return new BuiltUnet(this.runtime, this.part.adapted(adapter));
+  }
+
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors {
     const { labelDim } = this.part.config;
     return labelDim === undefined ? {} : { y: labelVectors(sizeLabel(entry, source, labelDim)) };
   }
 
-  forRun(run: SamplingRun): UnetRun {
+  forRun(run: SamplingRun): NetworkRun {
     const controls = new RunControls(this.part, run);
     return { predict: (call) => this.#predict(call, controls, run.steps) };
   }
 
-  async #predict({ labels, entry, sigma, signal, ...call }: UnetCall, controls: RunControls, calls: number) {
+  async #predict({ labels, entry, sigma, signal, ...call }: NetworkCall, controls: RunControls, calls: number) {
     const { x, noisy, context } = call;
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
     const { count, stages, zeros } = controls.of(entry, { ...feeds, x: noisy }, sigma);

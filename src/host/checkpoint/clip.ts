@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder, FoundEmbedding } from "../types.js";
 import type { TextEncoderConfig, TextEncoderOptions } from "./networks/text-encoder.js";
-import type { Family } from "./recognition/recognise.js";
+import type { Family } from "./recognition/recognised.js";
 import { tokenizeClip } from "./tokenizer/tokenize.js";
 import { END, START } from "./tokenizer/vocabulary.js";
 

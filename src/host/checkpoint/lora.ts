@@ -1,10 +1,9 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Clip, Lora, Model } from "../types.js";
 import { BuiltTextEncoder } from "./built-text-encoder.js";
-import { BuiltUnet } from "./built-unet.js";
 import { CheckpointClip, CheckpointEncoder, type TextNetwork } from "./clip.js";
-import { CheckpointModel, type ModelSource } from "./model.js";
-import { type ModelPart, stateOf } from "./model-part.js";
+import { CheckpointModel, type DiffusionNetwork } from "./model.js";
+import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { changesOf, unmatchedModules, unmatchedWarning } from "./weights/lora/changes.js";
 import type { LoraFile } from "./weights/lora/lora-file.js";
@@ -23,35 +22,40 @@ export class CheckpointLora implements Lora {
 
   apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?] {
     const { source } = requireOwn(model);
-    const { runtime, part } = requireUnet(source);
-    const unet = new BuiltUnet(runtime, this.#adapted(part, targetOf(part), strengths.model));
-    const changed = new CheckpointModel({ ...source, unet });
+    const network = this.#adaptedNetwork(source.network, strengths.model);
+    const changed = new CheckpointModel({ ...source, network });
     if (clip === undefined) return [changed];
     const encoders = encodersOf(clip);
     const adapted = encoders.map(({ network }) => {
       const { runtime, part, rows } = requireTextEncoder(network);
-      return new BuiltTextEncoder(runtime, this.#adapted(part, textTargetOf(part), strengths.clip), rows);
+      const adapter = this.#adapter(textTargetOf(part), strengths.clip);
+      return new BuiltTextEncoder(runtime, adapter === undefined ? part : part.adapted(adapter), rows);
     });
-    return [changed, new CheckpointClip({ ...encoders[0]!.source, encoders: adapted })];
+    const [first] = encoders;
+    return [changed, first === undefined ? clip : new CheckpointClip({ ...first.source, encoders: adapted })];
   }
 
   unmatched(model: Model, clip: Clip | undefined): string | undefined {
     const texts =
       clip === undefined ? [] : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
-    const targets = [targetOf(requireUnet(requireOwn(model).source).part), ...texts];
+    const targets = [requireTarget(requireOwn(model).source.network), ...texts];
     const unmatched = unmatchedWarning(this.#lora, unmatchedModules(this.#lora, targets));
     const sentences = [this.#lora.note, unmatched].filter((sentence) => sentence !== undefined);
     return sentences.length === 0 ? undefined : sentences.join(" ");
   }
 
-  #adapted<Config>(part: ModelPart<Config>, target: LoraTarget, strength: number): ModelPart<Config> {
+  #adaptedNetwork(network: DiffusionNetwork, strength: number): DiffusionNetwork {
+    const adapter = this.#adapter(requireTarget(network), strength);
+    return adapter === undefined ? network : network.adapted!(adapter);
+  }
+
+  /** Changes of a network; undefined where it has none. */
+  #adapter(target: LoraTarget, strength: number): Adapter | undefined {
     const changes = changesOf(this.#lora, target, strength);
-    if (changes.size === 0) return part;
-    return part.adapted({ key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes });
+    if (changes.size === 0) return undefined;
+    return { key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes };
   }
 }
-
-const targetOf = ({ weights }: ModelPart<unknown>): LoraTarget => ({ kind: "unet", weights });
 
 const textTargetOf = ({ config, weights }: ModelPart<TextEncoderConfig>): LoraTarget => ({
   kind: "text",
@@ -64,9 +68,9 @@ function requireOwn(model: Model): CheckpointModel {
   throw foreign("a model");
 }
 
-function requireUnet({ unet }: ModelSource): BuiltUnet {
-  if (unet instanceof BuiltUnet) return unet;
-  throw exported(unet.label);
+function requireTarget({ target, label }: DiffusionNetwork): LoraTarget {
+  if (target !== undefined) return target;
+  throw exported(label);
 }
 
 function requireTextEncoder(network: TextNetwork): BuiltTextEncoder {

@@ -2,26 +2,30 @@ import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae, Warn } from "../types.js";
+import { Qwen3Clip } from "./built-qwen3.js";
 import { BuiltTextEncoder } from "./built-text-encoder.js";
 import { BuiltUnet } from "./built-unet.js";
 import { BuiltVae } from "./built-vae.js";
+import { BuiltZImage } from "./built-z-image.js";
 import { CheckpointClip } from "./clip.js";
 import { CheckpointControlNet } from "./control-net.js";
 import { loadPipeline } from "./exported/pipeline.js";
 import { FileCache } from "./file-cache.js";
 import type { ModelFile, ModelFolders } from "./files/model-folders.js";
 import { CheckpointLora } from "./lora.js";
-import { CheckpointModel, type ModelSource } from "./model.js";
+import { CheckpointModel, type DiffusionNetwork, type ModelSource } from "./model.js";
 import { ModelPart } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { controlNetPart } from "./recognition/controlnet.js";
 import { recogniseLora } from "./recognition/lora.js";
 import { openModelFile } from "./recognition/open.js";
 import type { Part } from "./recognition/part.js";
-import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "./recognition/recognise.js";
-import { unsupported } from "./recognition/refusal.js";
+import { recogniseCheckpoint } from "./recognition/recognise.js";
+import type { DiffusionPart, RecognisedCheckpoint, StableDiffusionFamily, TextPart } from "./recognition/recognised.js";
+import { OWN_FAMILIES, unsupported } from "./recognition/refusal.js";
 import { taesdScale } from "./recognition/taesd.js";
 import { recogniseTextEncoders } from "./recognition/text-encoder.js";
+import { zImageControlPart } from "./recognition/transformers/z-image-control.js";
 import { upscalerPart } from "./recognition/upscaler.js";
 import { recogniseVae } from "./recognition/vae.js";
 import type { Runtime } from "./runtime/runtime.js";
@@ -31,14 +35,18 @@ import { CheckpointUpscaler } from "./upscaler.js";
 import { CheckpointVae } from "./vae.js";
 import { quotedName, type WeightFile } from "./weights/stored.js";
 import { readValues } from "./weights/values.js";
+import { CheckpointModelPatch } from "./z-image-controls.js";
 
-/** Families of a text encoder that is loaded alone, by the input `type` of its loader. */
-const CLIP_TYPES: Readonly<Record<string, readonly Family[]>> = {
+/** Families of CLIP's encoders that are loaded alone, by the input `type` of their loader. */
+const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   stable_diffusion: ["sd1", "sd2", "sdxl-refiner"],
   sdxl: ["sdxl"],
 };
 /** Family of an encoder that is alone in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
+
+/** Types of families that read another state of a Qwen3 encoder than Z-Image does. */
+const OTHER_QWEN3_TYPES: readonly string[] = ["flux", "flux2"];
 
 /** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
 const TINY_DECODERS: Readonly<Record<string, string>> = { SD15: "taesd_decoder", SDXL: "taesdxl_decoder" };
@@ -87,6 +95,8 @@ export class ModelLoader {
       vae: (model, file) => this.#vaeFile(model, file),
       loras: async (_, file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (model, file) => this.#controlNet(model, file),
+      model_patches: async (model, file) =>
+        new CheckpointModelPatch(partOf("model patch", model, file, zImageControlPart(file))),
       upscale_models: async (model, file) => this.#upscaler(model, file),
     };
     const load = loaders[kind] as Loader<Kind> | undefined;
@@ -100,15 +110,21 @@ export class ModelLoader {
     return this.#files.get(model.path, variant, async () => load(model, await openModelFile(model)));
   }
 
-  #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
+  #model(model: ModelFile, file: WeightFile, { family, sampling, network }: RecognisedCheckpoint): Model {
     const modelSampling = samplingOf(family, sampling);
     return new CheckpointModel({
-      unet: new BuiltUnet(this.#runtime, partOf("UNet", model, file, unet)),
+      network: this.#network(model, file, network),
       family,
       sampling: modelSampling,
       reading: readingOf(sampling),
       tinyDecoder: this.#tinyDecoder(modelSampling.latentFormat.name),
     });
+  }
+
+  #network(model: ModelFile, file: WeightFile, { kind, part }: DiffusionPart): DiffusionNetwork {
+    return kind === "unet"
+      ? new BuiltUnet(this.#runtime, partOf("UNet", model, file, part))
+      : new BuiltZImage(this.#runtime, partOf("Z-Image transformer", model, file, part));
   }
 
   /** Finds a tiny decoder for previews in its folder; undefined where there is none. */
@@ -130,10 +146,22 @@ export class ModelLoader {
 
   #clip(model: ModelFile, file: WeightFile, { family, textEncoders }: RecognisedCheckpoint): Clip {
     const isWhole = textEncoders.length === (family === "sdxl" ? 2 : 1);
-    return isWhole ? this.#clipOf(model, file, family, textEncoders) : new AbsentClip(model.name);
+    if (!isWhole) return new AbsentClip(model.name);
+    return this.#clipOf(model, file, textEncoders, () => family as StableDiffusionFamily);
   }
 
-  #clipOf(model: ModelFile, file: WeightFile, family: Family, encoders: readonly Part<TextEncoderConfig>[]): Clip {
+  /** `familyOf` tells the family of CLIP's encoders. Throws as it. */
+  #clipOf(
+    model: ModelFile,
+    file: WeightFile,
+    found: readonly TextPart[],
+    familyOf: (encoders: readonly Part<TextEncoderConfig>[]) => StableDiffusionFamily,
+  ): Clip {
+    const [first] = found;
+    if (first?.kind === "qwen3")
+      return new Qwen3Clip(this.#runtime, partOf("text encoder Qwen3", model, file, first.part));
+    const encoders = found.flatMap(({ kind, part }) => (kind === "clip" ? [part] : []));
+    const family = familyOf(encoders);
     const networks = encoders.map((encoder) => {
       const part = partOf(`text encoder ${encoder.config.name}`, model, file, encoder);
       return new BuiltTextEncoder(this.#runtime, part, this.#rowsOf(encoder.config));
@@ -157,12 +185,16 @@ export class ModelLoader {
   }
 
   #textEncoder(model: ModelFile, file: WeightFile, type = "stable_diffusion"): Clip {
-    const expected = "a text encoder of Stable Diffusion 1, 2 or XL";
-    const families = CLIP_TYPES[type];
-    if (families === undefined) throw unsupported(file.name, expected, `type ${describe(type)}`);
-    const encoders = recogniseTextEncoders(file);
-    const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
-    return this.#clipOf(model, file, families.includes(own) ? own : families[0]!, encoders);
+    const refuse = (): never => {
+      throw unsupported(file.name, `a text encoder of ${OWN_FAMILIES}`, `type ${describe(type)}`);
+    };
+    const found = recogniseTextEncoders(file);
+    if (found.some(({ kind }) => kind === "qwen3") && OTHER_QWEN3_TYPES.includes(type)) refuse();
+    return this.#clipOf(model, file, found, (encoders) => {
+      const families = CLIP_TYPES[type] ?? refuse();
+      const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
+      return families.includes(own) ? own : families[0]!;
+    });
   }
 
   #vae(model: ModelFile, file: WeightFile, vae: RecognisedCheckpoint["vae"]): Vae {

@@ -1,5 +1,6 @@
 import type { StoredType } from "../../io/safetensors/header.js";
 import { OnnxGraph } from "./onnx/graph.js";
+import type { Plan } from "./runtime/session-options.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { HalfWeights } from "./weights/half-weights.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
@@ -44,42 +45,61 @@ export class ModelPart<Config> {
     return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.halves);
   }
 
-  /** A session of the network; `variant` names what `build` makes of it, and has the same object each time. */
-  session(variant: string, build: (network: Network, config: Config) => void): SessionSource {
-    const source = this.#sessions.get(variant) ?? this.#source(variant, build);
-    this.#sessions.set(variant, source);
+  /**
+   * A session of the network, and of others in the same graph; `variant` names what `build` makes of them, and has the same
+   * object each time.
+   */
+  session(variant: string, build: Build<Config>, beside: readonly ModelPart<unknown>[] = []): SessionSource {
+    const key = JSON.stringify([variant, ...[this, ...beside].map((part) => part.#state)]);
+    const source = this.#sessions.get(key) ?? this.#source(key, variant, build, beside);
+    this.#sessions.set(key, source);
     return source;
   }
 
-  #source(variant: string, build: (network: Network, config: Config) => void): SessionSource {
-    const files = [this.file, ...this.adapters.map((adapter) => adapter.file)];
-    const stored = [...this.weights.values()];
-    // embeddings and what LoRAs change by more than a sum are expanded: few beside these
+  /** Names the file and the LoRAs. */
+  get #state(): readonly string[] {
+    return [stateOf(this.file), ...this.adapters.map(({ key }) => key)];
+  }
+
+  #source(key: string, variant: string, build: Build<Config>, beside: readonly ModelPart<unknown>[]): SessionSource {
+    const parts = [this, ...beside];
+    const files = parts.flatMap(({ file, adapters }) => [file, ...adapters.map((adapter) => adapter.file)]);
+    const stored = parts.flatMap(({ weights }) => [...weights.values()]);
+    // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
     const matrices = stored.filter(({ dtype, shape }) => shape.length === 2 && isPacked(dtype));
     const parametersOf = (weights: readonly StoredWeight[]) =>
       weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
     return {
-      key: JSON.stringify([variant, stateOf(this.file), ...this.adapters.map(({ key }) => key)]),
+      key,
       label: this.label,
       files: files.map(({ path }) => path),
       states: files.map(fileState),
       parameters: parametersOf(stored),
-      halfParameters: parametersOf(stored.filter(({ dtype }) => (HALF_TYPES as readonly string[]).includes(dtype))),
+      halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.some((type) => type === dtype))),
       packedParameters: parametersOf(matrices),
       packedBytes: matrices.reduce((sum, weight) => sum + codeBytes(weight), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
         const graph = new OnnxGraph(variant, target);
-        const halves = plan === "keep" ? await this.halves.find() : undefined;
+        const networks: Network[] = [];
         const packed = new PackedWeights(this.file.path);
-        build(networkOf(graph, this.weights, merged(this.adapters), halves, packed), this.config);
+        for (const part of parts) networks.push(await part.#network(graph, plan, packed));
+        build(networks[0]!, this.config, networks.slice(1));
         // each half of the work takes some milliseconds: the event loop turns in between
         await new Promise((resolve) => setImmediate(resolve));
         return { ...graph.encode({ overridable: OVERRIDABLE[plan] }), unpack: packed.plan };
       },
     };
   }
+
+  async #network(graph: OnnxGraph, plan: Plan, packed: PackedWeights): Promise<Network> {
+    const halves = plan === "keep" ? await this.halves.find() : undefined;
+    return networkOf(graph, this.weights, merged(this.adapters), halves, packed);
+  }
 }
+
+/** Writes a network, with the weights of `others` beside it. */
+type Build<Config> = (network: Network, config: Config, others: readonly Network[]) => void;
 
 /** Changes of all LoRAs, in order. */
 function merged(adapters: readonly Adapter[]): WeightChanges {

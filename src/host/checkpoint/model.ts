@@ -1,39 +1,49 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { scale } from "../../tensor/ops.js";
-import { cycled, joined } from "../../tensor/parts.js";
+import { cycled, joined, narrowed } from "../../tensor/parts.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun, Vae } from "../types.js";
 import { inArea, inpaintChannels } from "./inpaint-channels.js";
+import type { Adapter } from "./model-part.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
-import type { Family } from "./recognition/recognise.js";
+import type { Family } from "./recognition/recognised.js";
 import type { LabelSource } from "./size-label.js";
+import type { LoraTarget } from "./weights/lora/names.js";
 
 /** Inputs of a network by name. */
 export type NamedTensors = Readonly<Record<string, Tensor>>;
 
 /** The network of a model, from either format. */
-export interface UnetNetwork {
+export interface DiffusionNetwork {
   /** Name for messages, such as "UNet of anime/model.safetensors". */
   readonly label: string;
   readonly inChannels: number;
   readonly outChannels: number;
   /** Width of its context; undefined where its file does not say. */
   readonly contextDim?: number;
+  /** Whether contexts repeat until those of a call are equally long, as CLIP's may; others share no call then. */
+  readonly repeatsContexts: boolean;
+  /** Its layers as LoRA files name them. Absent: it is a finished ONNX model, whose weights stay. */
+  readonly target?: LoraTarget;
+  /** The network with one more LoRA; absent as `target`. */
+  adapted?(adapter: Adapter): DiffusionNetwork;
+  /** The network with a change that a node makes; undefined for one that it cannot make. */
+  patched?(patch: ModelPatch): DiffusionNetwork | undefined;
   /** Inputs beside latent, timestep and context for one entry, those of SDXL's label. Fails with value.invalid. */
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors;
-  forRun(run: SamplingRun): UnetRun;
+  forRun(run: SamplingRun): NetworkRun;
 }
 
 /** A network in one run. */
-export interface UnetRun {
+export interface NetworkRun {
   /** The network's output [B, outChannels, h, w]. */
-  predict(call: UnetCall): Promise<Tensor>;
+  predict(call: NetworkCall): Promise<Tensor>;
 }
 
 /** One call of a network. */
-export interface UnetCall {
+export interface NetworkCall {
   /** Scaled latent [B, inChannels, h, w], with the channels of inpainting. */
   readonly x: Tensor;
   /** Scaled latent alone, which control nets take: x itself but for inpainting. */
@@ -50,7 +60,7 @@ export interface UnetCall {
 
 /** Everything that a model of a checkpoint is made of. */
 export interface ModelSource {
-  readonly unet: UnetNetwork;
+  readonly network: DiffusionNetwork;
   readonly family: Family;
   readonly sampling: ModelSampling;
   readonly reading: Reading;
@@ -92,11 +102,17 @@ export class CheckpointModel implements Model {
   }
 
   patch(patch: ModelPatch): Model {
-    const reading = READINGS[patch.node]?.[String(patch.inputs.sampling)];
+    const network = this.source.network.patched?.(patch);
+    if (network !== undefined) return new CheckpointModel({ ...this.source, network });
+    const isOfFlow = this.source.reading === "flow" && FLOW_NODES.includes(patch.node);
+    const reading = isOfFlow ? "flow" : READINGS[patch.node]?.[String(patch.inputs.sampling)];
     if (reading === undefined) throw unsupported(patch);
     return new CheckpointModel({ ...this.source, reading });
   }
 }
+
+/** Nodes that set the noise levels of a flow, whose network stays read as it is. */
+const FLOW_NODES: readonly string[] = ["ModelSamplingSD3", "ModelSamplingAuraFlow", "ModelSamplingFlux"];
 
 /** Readings of the network that nodes ask for, by their names and those of their input `sampling`. */
 const READINGS: Readonly<Record<string, Readonly<Record<string, Reading>>>> = {
@@ -123,24 +139,33 @@ interface Composed {
 class ModelRun {
   readonly #source: ModelSource;
   readonly #run: SamplingRun;
-  readonly #unet: UnetRun;
+  readonly #network: NetworkRun;
   readonly #composed: Composed[] = [];
 
   constructor(source: ModelSource, run: SamplingRun) {
     this.#source = source;
     this.#run = run;
-    this.#unet = source.unet.forRun(run);
+    this.#network = source.network.forRun(run);
   }
 
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
+    if (this.#source.network.repeatsContexts || haveOneLength(cond)) return this.#predict(x, sigma, cond, signal);
+    const items = x.shape[0]! / cond.length;
+    const estimates: Tensor[] = [];
+    for (const [i, entry] of cond.entries())
+      estimates.push(await this.#predict(narrowed(x, 0, i * items, items), sigma, [entry], signal));
+    return joined(estimates, 0);
+  }
+
+  async #predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     const { reading } = this.#source;
     const timestep = this.#run.sampling.timestep(sigma);
     const { context, labels, inpaint } = this.#compose(x, cond);
     const scaled = scale(x, inputScale(reading, sigma));
     const input = inpaint === undefined ? scaled : joined([scaled, inpaint], 1);
     const call = { x: input, noisy: scaled, timestep, context, labels, entry: cond[0]!, sigma, signal };
-    const out = await this.#unet.predict(call);
+    const out = await this.#network.predict(call);
     return cleanOf(reading, { x, out, sigma, timestep });
   }
 
@@ -178,7 +203,7 @@ class ModelRun {
   }
 
   #takesMask(): boolean {
-    const { inChannels, outChannels } = this.#source.unet;
+    const { inChannels, outChannels } = this.#source.network;
     return inChannels > outChannels;
   }
 
@@ -190,8 +215,8 @@ class ModelRun {
 
   #labelInputs(entry: Conditioning[number]): NamedTensors {
     const [, , rows, columns] = this.#run.latent.shape as [number, number, number, number];
-    const { family, unet } = this.#source;
-    return unet.labelInputs(entry, {
+    const { family, network } = this.#source;
+    return network.labelInputs(entry, {
       kind: family === "sdxl-refiner" ? "sdxl-refiner" : "sdxl",
       cells: [rows, columns],
       isNegative: this.#run.negative.includes(entry),
@@ -200,7 +225,7 @@ class ModelRun {
 
   /** Number of tokens of a context. Fails with value.invalid for that of another family's text encoder. */
   #requireContext(tensor: Tensor): number {
-    const { contextDim, label } = this.#source.unet;
+    const { contextDim, label } = this.#source.network;
     const [count, tokens, width] = tensor.shape;
     const isFit = tensor.shape.length === 3 && count! > 0 && tokens! > 0 && width === (contextDim ?? width);
     if (isFit) return tokens!;
@@ -211,7 +236,7 @@ class ModelRun {
 
   #refuseMisfit(x: Tensor, sigma: number, cond: Conditioning): void {
     const [batch, channels, rows, columns] = fourSides("predict", x);
-    const { outChannels, label } = this.#source.unet;
+    const { outChannels, label } = this.#source.network;
     if (channels !== outChannels || rows === 0 || columns === 0) {
       const message = `${label}: expected a latent [B, ${outChannels}, h, w], received ${describe(x)}.`;
       throw new LatentkitError("tensor.bad-shape", message);
@@ -224,6 +249,9 @@ class ModelRun {
     }
   }
 }
+
+const haveOneLength = ([first, ...others]: Conditioning): boolean =>
+  others.every(([{ shape }]) => shape[1] === first![0].shape[1]);
 
 const lengthened = (context: Tensor, tokens: number): Tensor =>
   joined(new Array<Tensor>(tokens / context.shape[1]!).fill(context), 1);

@@ -3,7 +3,7 @@ import { weightedSum } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
 
 /** The quantity that a network predicts. */
-export type Reading = "eps" | "v" | "lcm" | "x0" | "edm" | "edm-v";
+export type Reading = "eps" | "v" | "lcm" | "x0" | "edm" | "edm-v" | "flow";
 
 /** One prediction: the noisy latent, the network's output and the noise level. */
 export interface Predicted {
@@ -16,13 +16,14 @@ export interface Predicted {
 /** Standard deviation of clean latents that a reading assumes: 0.5 in Karras et al. 2022, else 1. */
 const dataDeviation = (reading: Reading): number => (reading === "edm" ? 0.5 : 1);
 
-/** Factor of the noisy latent on its way into the network: 1 / sqrt(sigma² + data²). */
+/** Factor of the noisy latent on its way into the network: 1 / sqrt(sigma² + data²), 1 in a flow. */
 export const inputScale = (reading: Reading, sigma: number): number =>
-  1 / Math.sqrt(sigma * sigma + square(dataDeviation(reading)));
+  reading === "flow" ? 1 : 1 / Math.sqrt(sigma * sigma + square(dataDeviation(reading)));
 
 /**
  * The estimate of the clean latent. v: Salimans and Ho 2022, "Progressive Distillation"; edm: Karras et al. 2022; lcm: the
- * boundary condition of Luo et al. 2023, "Latent Consistency Models", with timesteps scaled by 10 and data deviation 0.5.
+ * boundary condition of Luo et al. 2023, "Latent Consistency Models", with timesteps scaled by 10 and data deviation 0.5; flow:
+ * Lipman et al. 2023, "Flow Matching", whose velocity is noise - data.
  */
 export function cleanOf(reading: Reading, { x, out, sigma, timestep }: Predicted): Tensor {
   const data = dataDeviation(reading);
@@ -30,6 +31,7 @@ export function cleanOf(reading: Reading, { x, out, sigma, timestep }: Predicted
   switch (reading) {
     case "x0":
       return out;
+    case "flow":
     case "eps":
       return weightedSum([
         [1, x],

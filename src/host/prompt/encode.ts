@@ -43,8 +43,12 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
   return zeroed === undefined ? conditioning : zeroRange(conditioning, zeroed);
 }
 
-/** Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does; `warn` receives what is left out. */
+/**
+ * Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does, or one without markup for a clip that
+ * reads prompts whole; `warn` receives what is left out.
+ */
 export async function encodePlain(clip: Clip, text: string, warn?: Warn): Promise<Conditioning> {
+  if (clip?.encodeText !== undefined) return clip.encodeText(text);
   const encoders = encodersOf(clip);
   const segments = parsePrompt(text);
   return [toEntry(await encodeSegments(encoders, () => segments, plainOptions(warn), new Budget()))];
@@ -182,6 +186,11 @@ function encodersOf(clip: Clip): readonly ClipEncoder[] {
     for (const encoder of encoders) requireEncoder(encoder);
     return encoders;
   }
+  if (clip?.encodeText !== undefined)
+    throw new LatentkitError(
+      "value.invalid",
+      "Prompt: its weights and marks need a clip of Stable Diffusion, received one that reads prompts whole: encode with CLIPTextEncode.",
+    );
   const message = `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`;
   throw new LatentkitError("value.invalid", message);
 }

@@ -74,6 +74,7 @@ const FAMILIES = {
   sd3: family("flow", { kind: "flow", shift: 3, multiplier: 1000 }, SD3),
   auraflow: family("flow", { kind: "flow", shift: 1.73 }, SDXL),
   flux: family("flow", { kind: "flux", shift: 1.15 }, Flux),
+  "z-image": family("flow", { kind: "flow", shift: 3 }, Flux),
   "flux-schnell": family("flow", { kind: "flow" }, Flux),
   "cascade-b": family("eps", { kind: "cascade" }, SC_B),
   "cascade-c": family("eps", { kind: "cascade", shift: 2 }, SC_Prior),

@@ -91,6 +91,7 @@ export const FILES: { [Kind in keyof HostFiles]: (settings?: Readonly<Record<str
   style_models: () => ({ tokens: async () => Tensor.full([1, 2, 8], 3) }),
   gligen: () => ({ boxes() {} }),
   hypernetworks: () => ({ layers() {} }),
+  model_patches: () => ({ patches() {} }),
   diffusion_models: (settings) => ({ ...createModel(), settings }),
   text_encoders: (settings) => ({ ...layeredClip(settings?.type === "sdxl" ? "g" : "l"), settings }),
 };

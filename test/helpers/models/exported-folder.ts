@@ -6,8 +6,9 @@ import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.j
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { OnnxGraph, type PortType, type Sides, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import type { Part } from "#src/host/checkpoint/recognition/part.js";
-import type { Family, RecognisedCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import type { Family } from "#src/host/checkpoint/recognition/recognised.js";
 import { type Network, networkOf } from "#src/host/checkpoint/weights/network.js";
+import type { StableDiffusion } from "./recognised.js";
 
 /** Names and types of one exporter. */
 export interface Flavour {
@@ -91,7 +92,7 @@ const renamed =
 /** Writes a recognised checkpoint as a folder of diffusers; `file` holds its weights. */
 export function writeExportedFolder(
   folder: string,
-  { family, sampling, unet, textEncoders, vae }: RecognisedCheckpoint,
+  { family, sampling, unet, textEncoders, vae }: StableDiffusion,
   flavour: Flavour = OPTIMUM,
 ): void {
   const isXl = family === "sdxl";
@@ -157,7 +158,7 @@ function writeTextEncoder(
   folder: string,
   component: string,
   family: Family,
-  part: RecognisedCheckpoint["textEncoders"][number],
+  part: StableDiffusion["textEncoders"][number],
   flavour: Flavour,
 ): void {
   const { config } = part;
@@ -193,12 +194,7 @@ function writeTextEncoder(
   });
 }
 
-function writeVae(
-  folder: string,
-  scale: number,
-  part: NonNullable<RecognisedCheckpoint["vae"]>,
-  flavour: Flavour,
-): void {
+function writeVae(folder: string, scale: number, part: NonNullable<StableDiffusion["vae"]>, flavour: Flavour): void {
   const { config } = part;
   const decoder: ExportedGraph = new ExportedGraph({ z: renamed("latent_sample", "float") }, (_, value, sides) =>
     decoder.emit(value, "sample", "float", sides),

@@ -1,4 +1,8 @@
-import { type RecognisedCheckpoint, recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import type { TextEncoderConfig } from "#src/host/checkpoint/networks/text-encoder.js";
+import type { UnetConfig } from "#src/host/checkpoint/networks/unet.js";
+import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import type { RecognisedCheckpoint } from "#src/host/checkpoint/recognition/recognised.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { isWholeSet } from "./golden.js";
 import { modelFile } from "./models-folder.js";
@@ -14,5 +18,25 @@ export type CheckpointName = (typeof WHOLE_SET)[number];
 export const CHECKPOINTS: readonly CheckpointName[] = isWholeSet ? WHOLE_SET : ["sd1_fp8", "sd1_inpaint", "sdxl"];
 
 /** Puts a golden or tiny checkpoint into a folder and recognises it. */
-export const recognised = async (name: string, folder: string): Promise<RecognisedCheckpoint> =>
-  recogniseCheckpoint(await weightFile(modelFile(`checkpoints/${name}`, folder)), readValues);
+export const recognised = async (name: string, folder: string): Promise<StableDiffusion> =>
+  recogniseStableDiffusion(await weightFile(modelFile(`checkpoints/${name}`, folder)), readValues);
+
+/** A checkpoint of Stable Diffusion, with its parts as their builders take them. */
+export interface StableDiffusion extends Omit<RecognisedCheckpoint, "network" | "textEncoders"> {
+  readonly unet: Part<UnetConfig>;
+  readonly textEncoders: readonly Part<TextEncoderConfig>[];
+}
+
+/** Recognises a checkpoint, which has to be one of Stable Diffusion. */
+export async function recogniseStableDiffusion(
+  file: ModelFile,
+  read: Parameters<typeof recogniseCheckpoint>[1],
+): Promise<StableDiffusion> {
+  const { network, textEncoders, ...rest } = await recogniseCheckpoint(file, read);
+  if (network.kind !== "unet") throw new Error(`${file.name} has no UNet`);
+  return { ...rest, unet: network.part, textEncoders: textEncoders.flatMap((text) => clipPart(text) ?? []) };
+}
+
+/** The part of an encoder of CLIP's; undefined of any other. */
+export const clipPart = ({ kind, part }: RecognisedCheckpoint["textEncoders"][number]) =>
+  kind === "clip" ? part : undefined;

@@ -10,7 +10,6 @@ import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { recogniseLora } from "#src/host/checkpoint/recognition/lora.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { taesdPart } from "#src/host/checkpoint/recognition/taesd.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
@@ -18,6 +17,7 @@ import type { Network, WeightChanges } from "#src/host/checkpoint/weights/networ
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { unpackModel } from "../models/golden.js";
+import { recogniseStableDiffusion } from "../models/recognised.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";
@@ -39,13 +39,13 @@ const STRENGTH = 0.5;
 const TAESD = { scaleFactor: 1 };
 
 const open = (name: string) => weightFile(join(tinyModels(), `${name}.safetensors`));
-const checkpoint = async (name: string) => recogniseCheckpoint(await open(`checkpoints/${name}`), readValues);
+const checkpoint = async (name: string) => recogniseStableDiffusion(await open(`checkpoints/${name}`), readValues);
 
 /** A golden checkpoint, unpacked until this process ends. */
 async function goldenCheckpoint(name: string) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-golden-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-  return recogniseCheckpoint(await weightFile(unpackModel(`checkpoints/${name}`, folder)), readValues);
+  return recogniseStableDiffusion(await weightFile(unpackModel(`checkpoints/${name}`, folder)), readValues);
 }
 
 /** Values of order 1. */

@@ -8,7 +8,7 @@ import { MODEL_INDEX } from "../files/listing.js";
 import type { ModelFile } from "../files/model-folders.js";
 import { CheckpointModel } from "../model.js";
 import type { TextEncoderConfig } from "../networks/text-encoder.js";
-import type { Family } from "../recognition/recognise.js";
+import type { StableDiffusionFamily } from "../recognition/recognised.js";
 import { unsupported } from "../recognition/refusal.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { EmbeddingRows } from "../tokenizer/embedding-rows.js";
@@ -39,7 +39,7 @@ const ENCODERS = {
     ["text_encoder_2", "g"],
   ],
   "sdxl-refiner": [["text_encoder_2", "g"]],
-} as const satisfies Record<Family, readonly (readonly [string, TextEncoderConfig["name"]])[]>;
+} as const satisfies Record<StableDiffusionFamily, readonly (readonly [string, TextEncoderConfig["name"]])[]>;
 /** Width of an encoder where its folder does not say. */
 const WIDTHS = { l: 768, h: 1024, g: 1280 } as const;
 const VOCABULARY = 49408;
@@ -65,17 +65,18 @@ export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurr
   const { sampling, reading } = scheduleOf(family, Config.read(folder, "scheduler/scheduler_config.json"), vae);
   const network = await unetOf(folder, family, unet, surroundings);
   return {
-    model: new CheckpointModel({ unet: network, family, sampling, reading }),
+    model: new CheckpointModel({ network, family, sampling, reading }),
     clip: await clipOf(folder, family, surroundings),
     vae: await vaeOf(folder, vae, surroundings),
   };
 }
 
 /** The refiner has the second encoder alone. */
-const xlFamily = ({ path }: ModelFile): Family => (existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner");
+const xlFamily = ({ path }: ModelFile): StableDiffusionFamily =>
+  existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner";
 
 /** SD 1 or 2, which differ in their text encoders. Exports of the script have no sizes, but special tokens. */
-function sdFamily(folder: ModelFile, unet: Config): Family {
+function sdFamily(folder: ModelFile, unet: Config): StableDiffusionFamily {
   const activation = Config.read(folder, "text_encoder/config.json").value("hidden_act");
   if (activation !== undefined) return activation === "gelu" ? "sd2" : "sd1";
   const width = unet.positive("cross_attention_dim");
@@ -93,7 +94,7 @@ const open = (
 
 async function unetOf(
   folder: ModelFile,
-  family: Family,
+  family: StableDiffusionFamily,
   config: Config,
   surroundings: PipelineSurroundings,
 ): Promise<ExportedUnet> {
@@ -109,7 +110,11 @@ async function unetOf(
   });
 }
 
-async function clipOf(folder: ModelFile, family: Family, surroundings: PipelineSurroundings): Promise<Clip> {
+async function clipOf(
+  folder: ModelFile,
+  family: StableDiffusionFamily,
+  surroundings: PipelineSurroundings,
+): Promise<Clip> {
   const encoders: ExportedTextEncoder[] = [];
   for (const [component, name] of ENCODERS[family]) {
     const config = Config.read(folder, `${component}/config.json`);

@@ -1,7 +1,7 @@
 import { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
 import { type ModelSampling, modelSampling } from "../../../tensor/sampling/model-sampling.js";
 import type { Reading } from "../reading.js";
-import type { Family } from "../recognition/recognise.js";
+import type { Family } from "../recognition/recognised.js";
 import { ofFamily } from "../sampling.js";
 import type { Config } from "./config.js";
 

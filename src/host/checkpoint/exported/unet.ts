@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
-import type { NamedTensors, UnetCall, UnetNetwork, UnetRun } from "../model.js";
+import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../model.js";
 import type { Port } from "../runtime/protocol.js";
 import type { Feed } from "../runtime/sessions.js";
 import { type LabelSource, sizeLabel } from "../size-label.js";
@@ -22,11 +22,12 @@ export interface ExportedUnetConfig {
 const ONE_STEP = "steps";
 
 /** A UNet exported to ONNX. */
-export class ExportedUnet implements UnetNetwork {
+export class ExportedUnet implements DiffusionNetwork {
   readonly label: string;
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim?: number;
+  readonly repeatsContexts = true;
 
   constructor(
     private readonly model: OnnxModel,
@@ -45,11 +46,11 @@ export class ExportedUnet implements UnetNetwork {
     return { text_embeds: pooled, time_ids: Tensor.from(numbers, [1, numbers.length]) };
   }
 
-  forRun({ steps }: SamplingRun): UnetRun {
+  forRun({ steps }: SamplingRun): NetworkRun {
     return { predict: (call) => this.#predict(call, steps) };
   }
 
-  async #predict({ x, timestep, context, labels, entry, signal }: UnetCall, calls: number): Promise<Tensor> {
+  async #predict({ x, timestep, context, labels, entry, signal }: NetworkCall, calls: number): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null) {
       const message = `${this.label} is a finished ONNX model, which no ControlNet can guide.`;
       throw new LatentkitError("host.missing", message);

@@ -19,6 +19,7 @@ export const KIND_FOLDERS: Readonly<Record<ModelKind, readonly string[]>> = {
   hypernetworks: ["hypernetworks"],
   diffusion_models: ["diffusion_models", "unet"],
   text_encoders: ["text_encoders", "clip"],
+  model_patches: ["model_patches"],
 };
 
 /** Kinds in the words of a message: "no file … among the …". */
@@ -36,6 +37,7 @@ export const KIND_WORDS: Readonly<Record<ModelKind, string>> = {
   hypernetworks: "hypernetworks",
   diffusion_models: "diffusion models",
   text_encoders: "text encoders",
+  model_patches: "model patches",
 };
 
 /** Kind that keeps its files in folders of this name; undefined for any other name, such as "configs". */
@@ -53,6 +55,7 @@ export const LOADABLE = [
   "loras",
   "controlnet",
   "upscale_models",
+  "model_patches",
 ] as const satisfies readonly ModelKind[];
 
 /** Rule of folders of models. */

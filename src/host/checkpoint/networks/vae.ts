@@ -24,6 +24,8 @@ export interface VaeConfig {
   /** Res blocks of each level of the encoder; the decoder has one more. */
   readonly blocks: number;
   readonly latentChannels: number;
+  /** Whether a 1x1 convolution stands between latents and each half. */
+  readonly quantised: boolean;
   /** Sides of the weights of its attention: 2, or 4 where they are stored as 1x1 convolutions. */
   readonly attention: 2 | 4;
   readonly hasEncoder: boolean;
@@ -45,7 +47,7 @@ const FACTOR = 8;
 const ATTENTION_PARTS = 16;
 
 /**
- * Writes the decoder: `z` [B, 4, h, w], a latent as nodes pass it, to `image` [B, 3, 8h, 8w], about -1…1. Throws
+ * Writes the decoder: `z` [B, C, h, w], a latent as nodes pass it, to `image` [B, 3, 8h, 8w], about -1…1. Throws
  * model.invalid for weights that are absent or have other shapes.
  */
 export function buildVaeDecoder(
@@ -54,11 +56,13 @@ export function buildVaeDecoder(
   { asImages = false, trace = () => {} }: VaeOptions = {},
 ): void {
   const { graph } = network;
-  const { channels, multipliers, blocks, latentChannels } = config;
+  const { channels, multipliers, blocks, latentChannels, quantised } = config;
   const layers = layersOf(network, config, trace);
   const z = graph.input("z", "float", ["batch", latentChannels, "height", "width"]);
   let width = channels * multipliers.at(-1)!;
-  const unquantised = conv(network, "post_quant_conv", z, [latentChannels, latentChannels], { kernel: 1 });
+  const unquantised = quantised
+    ? conv(network, "post_quant_conv", z, [latentChannels, latentChannels], { kernel: 1 })
+    : z;
   let x = layers.conv("decoder.conv_in", unquantised, [latentChannels, width]);
   x = layers.middle("decoder.mid", x, width);
   for (let level = multipliers.length - 1; level >= 0; level--) {
@@ -76,7 +80,7 @@ export function buildVaeDecoder(
 }
 
 /**
- * Writes the encoder: `image` [B, 3, 8h, 8w] in -1…1 to `latent` [B, 4, h, w], the mean, as nodes pass it. Throws as
+ * Writes the encoder: `image` [B, 3, 8h, 8w] in -1…1 to `latent` [B, C, h, w], the mean, as nodes pass it. Throws as
  * buildVaeDecoder.
  */
 export function buildVaeEncoder(
@@ -85,7 +89,7 @@ export function buildVaeEncoder(
   { asImages = false, trace = () => {} }: VaeOptions = {},
 ): void {
   const { graph } = network;
-  const { channels, multipliers, blocks, latentChannels } = config;
+  const { channels, multipliers, blocks, latentChannels, quantised } = config;
   const layers = layersOf(network, config, trace);
   const image = asImages
     ? ofImages(graph, graph.input("image", "float", ["batch", "height", "width", COLOURS]))
@@ -104,7 +108,7 @@ export function buildVaeEncoder(
   // mean and logarithm of variance of each channel
   const both = 2 * latentChannels;
   const unquantised = layers.head("encoder", x, [width, both]);
-  const moments = conv(network, "quant_conv", unquantised, [both, both], { kernel: 1 });
+  const moments = quantised ? conv(network, "quant_conv", unquantised, [both, both], { kernel: 1 }) : unquantised;
   trace("quant_conv", moments);
   const [from, to, axis] = [0, latentChannels, 1].map((value) => graph.ints([value]));
   const mean = graph.node("Slice", [moments, from, to, axis]);

@@ -63,6 +63,7 @@ const MARKS: readonly Mark[] = [
   ["an LTX Video model", ".patchify_proj."],
   ["an LTX Video model", ".adaln_single.", ".proj_in.", ".caption_projection.", ".scale_shift_table"],
   ["a Hunyuan-DiT model", ".mlp_t5."],
+  ["a Z-Image or Lumina transformer", ".cap_embedder.", ".noise_refiner."],
   ["a Lumina model", ".cap_embedder."],
   ["a Mochi model", ".t5_yproj."],
   ["a Cosmos model", ".adaln_modulation_self_attn."],

@@ -1,256 +1,72 @@
 import { YieldTimer } from "../../../base/yield-timer.js";
-import { square } from "../../../native/elementary.js";
-import type { Prediction } from "../../../tensor/sampling/model-sampling.js";
-import type { TextEncoderConfig } from "../networks/text-encoder.js";
-import type { UnetConfig } from "../networks/unet.js";
-import type { VaeConfig } from "../networks/vae.js";
-import type { StoredWeight } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
-import { foreignKind } from "./foreign.js";
-import { type ModelFile, numberOf, type Part, unwrappedFile } from "./part.js";
-import { invalid, unsupported } from "./refusal.js";
-import {
-  type FoundEncoder,
-  findTextEncoders,
-  type TextEncoderName,
-  TOKEN_TABLES,
-  textEncoderPart,
-} from "./text-encoder.js";
-import { type FoundUnet, findUnet, unetPart } from "./unet.js";
+import { type ModelFile, unwrappedFile } from "./part.js";
+import type { CheckpointSampling, RecognisedCheckpoint } from "./recognised.js";
+import { type StableDiffusionParts, stableDiffusionParts, stableDiffusionSampling } from "./stable-diffusion.js";
+import { findQwen3, qwen3Part } from "./transformers/qwen3.js";
+import { findZImage, zImagePart } from "./transformers/z-image.js";
+import { findUnet } from "./unet.js";
 import { vaeOfCheckpoint } from "./vae.js";
 
-export type Family = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
-
-/** Noise levels and latents of a checkpoint. */
-export interface CheckpointSampling {
-  /** A table of 1,000 noise levels, or continuous ones (EDM). */
-  readonly schedule: "discrete" | "edm";
-  readonly prediction: Prediction;
-  /** Whether the highest noise level of the table has no signal at all. */
-  readonly zeroTerminalSnr: boolean;
-  /** Bounds of continuous noise levels. */
-  readonly sigmaMin?: number;
-  readonly sigmaMax?: number;
-  readonly latentFormat: "SD15" | "SDXL" | "SDXL_Playground_2_5";
-}
-
-/** The networks of a checkpoint. A part that the file lacks is undefined, or missing in the list. */
-export interface RecognisedCheckpoint {
-  readonly family: Family;
-  readonly sampling: CheckpointSampling;
-  readonly unet: Part<UnetConfig>;
-  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g". */
-  readonly textEncoders: readonly Part<TextEncoderConfig>[];
-  readonly vae?: Part<VaeConfig>;
-  /** Whether the UNet takes a mask and a masked picture beside the latent. */
-  readonly inpaint: boolean;
-  /** Number of tensors in the file that no part uses, such as averages of training. */
-  readonly ignored: number;
-}
-
-const EXPECTED = "a checkpoint of Stable Diffusion 1, 2 or XL";
-const LATENT_CHANNELS = 4;
-/** Latent, mask and masked picture. */
-const INPAINT_CHANNELS = 9;
-/** Kinds of models by the channels that their UNets take. */
-const OTHER_CHANNELS: Readonly<Record<number, string>> = {
-  5: "a model with a depth map beside the latent",
-  7: "a model that upscales or takes a depth map beside the latent",
-  8: "an InstructPix2Pix model",
-};
-/** Numbers of sizes and crops in the label of SDXL, and of its refiner, each embedded in 256. */
-const SIZES = { sdxl: 6 * 256, "sdxl-refiner": 5 * 256 } as const;
-/** Deviation of a bias above which SD 2 was trained to predict v. Source: measured on the published checkpoints. */
-const V_DEVIATION = 0.09;
-/** Noise levels of continuous schedules (EDM) that the file does not name. */
-const EDM_SIGMAS = { min: 0.002, max: 80 };
-const V_KEY = "output_blocks.11.1.transformer_blocks.0.norm1.bias";
-/** Relatives with the layers of a UNet and others beside them. */
-const RELATIVES = [".time_stack.", ".time_mixer.", ".noise_augmentor.", ".encoder_hid_proj.", ".position_net."];
+type Parts = Omit<RecognisedCheckpoint, "sampling">;
 
 /**
- * Recognises a checkpoint, or a file with a UNet alone, by its keys and shapes. Every weight that the builders ask for is
- * there afterwards, with that shape. Throws model.unsupported for other models, by name, and model.invalid for damaged
- * ones.
+ * Recognises a checkpoint, or a file with a diffusion model alone, by its keys and shapes. Every weight that the builders
+ * ask for is there afterwards, with that shape. Throws model.unsupported for other models, by name, and model.invalid for
+ * damaged ones.
  */
 export async function recogniseCheckpoint(whole: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
+  const file = withoutWrapper(whole);
+  const transformer = zImageParts(file);
+  if (transformer !== undefined) return { ...transformer, sampling: Z_IMAGE_SAMPLING };
   const timer = new YieldTimer();
-  const steps = checkpointParts(whole);
+  const steps = stableDiffusionParts(file);
   let step = steps.next();
   for (; !step.done; step = steps.next()) if (timer.isDue) await timer.yield();
-  const { file, found, ...parts } = step.value;
-  const { family, unet } = parts;
-  const sampling = await samplingOf({ file, family, unet, prefix: found.prefix }, read);
-  return { ...parts, sampling };
+  return { ...withKinds(step.value), sampling: await stableDiffusionSampling(step.value, read) };
 }
 
 /** Recognises a checkpoint as recogniseCheckpoint does, as far as its header tells. Throws as it. */
-export function requireCheckpoint(file: ModelFile): Pick<RecognisedCheckpoint, "textEncoders"> {
-  const steps = checkpointParts(file);
+export function requireCheckpoint(whole: ModelFile): Pick<RecognisedCheckpoint, "textEncoders"> {
+  const file = withoutWrapper(whole);
+  const transformer = zImageParts(file);
+  if (transformer !== undefined) return transformer;
+  const steps = stableDiffusionParts(file);
   for (;;) {
     const { done, value } = steps.next();
-    if (done) return value;
+    if (done) return withKinds(value);
   }
 }
 
-interface CheckpointParts extends Omit<RecognisedCheckpoint, "sampling"> {
-  readonly file: ModelFile;
-  readonly found: FoundUnet;
+const withoutWrapper = (whole: ModelFile): ModelFile =>
+  unwrappedFile(whole, (weights) => findUnet({ weights }) !== undefined || findZImage({ weights }) !== undefined);
+
+function withKinds({ unet, textEncoders, family, vae, inpaint, ignored }: StableDiffusionParts): Parts {
+  return {
+    ...{ family, vae, inpaint, ignored },
+    network: { kind: "unet", part: unet },
+    textEncoders: textEncoders.map((part) => ({ kind: "clip", part })),
+  };
 }
 
-/** The parts of a checkpoint, in steps of some milliseconds. */
-function* checkpointParts(whole: ModelFile): Generator<undefined, CheckpointParts> {
-  const { file, found } = requireUnet(whole);
-  const unet = unetPart(file, found, EXPECTED);
-  yield;
-  const { config } = unet;
-  if (config.outChannels !== LATENT_CHANNELS)
-    throw unsupported(file.name, EXPECTED, `one with ${config.outChannels} output channels`);
-  const encoders = findTextEncoders(file.weights);
-  const family = familyOf(file, config, encoders);
-  const textEncoders = textEncodersOf(file, family, config.contextDim, encoders);
-  yield;
-  checkContext(file, family, config, textEncoders);
+const Z_IMAGE_SAMPLING: CheckpointSampling = {
+  schedule: "z-image",
+  prediction: "flow",
+  zeroTerminalSnr: false,
+  latentFormat: "Flux",
+};
+
+/** The parts of a checkpoint of Z-Image; undefined for another file. */
+function zImageParts(file: ModelFile): Parts | undefined {
+  const prefix = findZImage(file);
+  if (prefix === undefined) return undefined;
+  const part = zImagePart(file, prefix);
+  const qwen3 = findQwen3(file.weights);
+  const textEncoders = qwen3 === undefined ? [] : [{ kind: "qwen3", part: qwen3Part(file, qwen3) } as const];
   const vae = vaeOfCheckpoint(file);
-  const used = [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];
+  const used = [part, ...textEncoders.map((encoder) => encoder.part), ...(vae === undefined ? [] : [vae])];
   return {
-    file,
-    found,
-    family,
-    unet,
-    textEncoders,
-    vae,
-    inpaint: config.inChannels === INPAINT_CHANNELS,
+    ...{ family: "z-image", network: { kind: "z-image", part }, textEncoders, vae, inpaint: false },
     ignored: file.weights.size - used.reduce((sum, { weights }) => sum + weights.size, 0),
   };
-}
-
-/** The UNet of a file, and the file without a wrapper of its keys. Throws model.unsupported for another family, by its name. */
-function requireUnet(whole: ModelFile): { readonly file: ModelFile; readonly found: FoundUnet } {
-  const file = unwrappedFile(whole, (weights) => findUnet({ weights }) !== undefined);
-  const found = findUnet(file);
-  const relative = RELATIVES.some((part) => hasPart(file, part));
-  if (found === undefined || relative)
-    throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
-  checkChannels(file, found.weights.get("input_blocks.0.0.weight")?.shape[1]);
-  return { file, found };
-}
-
-const hasPart = ({ weights }: ModelFile, part: string): boolean =>
-  [...weights.keys()].some((key) => `.${key}`.includes(part));
-
-function checkChannels(file: ModelFile, channels: number | undefined): void {
-  if (channels === undefined || channels === LATENT_CHANNELS || channels === INPAINT_CHANNELS) return;
-  const kind = OTHER_CHANNELS[channels];
-  const name = kind === undefined ? "a model" : `${kind},`;
-  throw unsupported(file.name, `${EXPECTED} with 4 or 9 input channels`, `${name} with ${channels}`);
-}
-
-function familyOf(file: ModelFile, config: UnetConfig, encoders: readonly FoundEncoder[]): Family {
-  const { labelDim, contextDim, linearProjection, input } = config;
-  if (labelDim === undefined) return linearProjection ? "sd2" : "sd1";
-  const [only, second] = encoders;
-  if (second !== undefined) return "sdxl";
-  if (only !== undefined) return widthOf(file, only) === contextDim ? "sdxl-refiner" : "sdxl";
-  // the refiner's context is as wide as its pooled text; its last level has no transformer
-  const isFlat = input.at(-1)!.depth === 0;
-  if (isFlat && labelDim - SIZES["sdxl-refiner"] === contextDim) return "sdxl-refiner";
-  const pooled = labelDim - SIZES.sdxl;
-  if (isFlat || pooled <= 0 || pooled >= contextDim) throw wrongLabel(file, labelDim);
-  return "sdxl";
-}
-
-const wrongLabel = (file: ModelFile, labelDim: number): Error =>
-  unsupported(file.name, EXPECTED, `one with a label of ${labelDim} numbers, as unCLIP models have`);
-
-const widthOf = ({ weights }: ModelFile, { layout, prefix }: FoundEncoder): number | undefined =>
-  weights.get(`${prefix}${TOKEN_TABLES[layout]}`)?.shape[1];
-
-/** The encoders that a family uses, in the order of its context. */
-function textEncodersOf(
-  file: ModelFile,
-  family: Family,
-  contextDim: number,
-  found: readonly FoundEncoder[],
-): readonly Part<TextEncoderConfig>[] {
-  const part = (encoder: FoundEncoder, name: TextEncoderName) => textEncoderPart(file, encoder, name);
-  if (family === "sdxl") {
-    const first = found.find(({ layout }) => layout === "hf");
-    const second = found.find((encoder) => encoder.layout === "openclip") ?? found.find((encoder) => encoder !== first);
-    return [...(first === undefined ? [] : [part(first, "l")]), ...(second === undefined ? [] : [part(second, "g")])];
-  }
-  const own = found.find((encoder) => widthOf(file, encoder) === contextDim) ?? found[0];
-  if (own === undefined) return [];
-  const names = { sd1: own.layout === "hf" ? "l" : "h", sd2: "h", "sdxl-refiner": "g" } as const;
-  return [part(own, names[family])];
-}
-
-/** The encoders together are as wide as the context, and the pooled text with the sizes as the label. */
-function checkContext(
-  file: ModelFile,
-  family: Family,
-  { contextDim, labelDim }: UnetConfig,
-  encoders: readonly Part<TextEncoderConfig>[],
-): void {
-  if (encoders.length === 0) return;
-  const width = encoders.reduce((sum, { config }) => sum + config.hidden, 0);
-  if (width !== contextDim)
-    throw invalid(file.name, `text encoders of ${contextDim} channels, as its UNet takes`, `${width}`);
-  if (labelDim === undefined || (family !== "sdxl" && family !== "sdxl-refiner")) return;
-  const pooled = encoders.at(-1)!.config.projection?.size;
-  if (pooled === undefined) throw invalid(file.name, "a text encoder with text_projection", "one without");
-  if (pooled + SIZES[family] !== labelDim) throw wrongLabel(file, labelDim);
-}
-
-interface SamplingSource {
-  readonly file: ModelFile;
-  readonly family: Family;
-  readonly unet: Part<UnetConfig>;
-  readonly prefix: string;
-}
-
-async function samplingOf(
-  { file, family, unet, prefix }: SamplingSource,
-  read: ReadValues,
-): Promise<CheckpointSampling> {
-  const mark = (key: string): StoredWeight | undefined => file.weights.get(key) ?? file.weights.get(prefix + key);
-  const discrete = { schedule: "discrete", zeroTerminalSnr: false } as const;
-  if (family === "sd1") return { ...discrete, prediction: "eps", latentFormat: "SD15" };
-  if (family === "sd2") {
-    const bias = unet.config.inChannels === LATENT_CHANNELS ? unet.weights.get(V_KEY) : undefined;
-    const isV = bias !== undefined && deviationOf(await read(bias)) > V_DEVIATION;
-    return { ...discrete, prediction: isV ? "v" : "eps", latentFormat: "SD15" };
-  }
-  const number = async (key: string, absent: number): Promise<number> => {
-    const weight = mark(key);
-    return weight === undefined ? absent : numberOf(file.name, weight, read);
-  };
-  // the tensors repeat what is published for the format
-  if (mark("edm_mean") !== undefined && mark("edm_std") !== undefined) {
-    return {
-      ...discrete,
-      schedule: "edm",
-      prediction: "edm",
-      sigmaMin: EDM_SIGMAS.min,
-      sigmaMax: EDM_SIGMAS.max,
-      latentFormat: "SDXL_Playground_2_5",
-    };
-  }
-  if (mark("edm_vpred.sigma_max") !== undefined) {
-    const sigmaMin = await number("edm_vpred.sigma_min", EDM_SIGMAS.min);
-    const sigmaMax = await number("edm_vpred.sigma_max", EDM_SIGMAS.max);
-    if (!(sigmaMin > 0 && sigmaMin < sigmaMax))
-      throw invalid(file.name, "edm_vpred.sigma_max above edm_vpred.sigma_min above 0", `${sigmaMax} and ${sigmaMin}`);
-    return { ...discrete, schedule: "edm", prediction: "edm-v", sigmaMin, sigmaMax, latentFormat: "SDXL" };
-  }
-  const isV = mark("v_pred") !== undefined;
-  const zeroTerminalSnr = isV && mark("ztsnr") !== undefined;
-  return { schedule: "discrete", prediction: isV ? "v" : "eps", zeroTerminalSnr, latentFormat: "SDXL" };
-}
-
-/** Standard deviation of all values. */
-function deviationOf(numbers: ArrayLike<number>): number {
-  const values = Array.from(numbers);
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return Math.sqrt(values.reduce((sum, value) => sum + square(value - mean), 0) / values.length);
 }

@@ -3,7 +3,9 @@ import type { Network } from "../weights/network.js";
 import type { StoredWeight, WeightMap } from "../weights/stored.js";
 import { foreignKind } from "./foreign.js";
 import { below, type ModelFile, type Part, PartShapes } from "./part.js";
-import { unsupported } from "./refusal.js";
+import type { TextPart } from "./recognised.js";
+import { OWN_FAMILIES, unsupported } from "./refusal.js";
+import { findQwen3, qwen3Part } from "./transformers/qwen3.js";
 
 export type TextEncoderName = TextEncoderConfig["name"];
 type Layout = TextEncoderConfig["layout"];
@@ -53,7 +55,7 @@ const LAYOUTS = {
   },
 } as const;
 
-const EXPECTED = "a text encoder of Stable Diffusion";
+const EXPECTED = `a text encoder of ${OWN_FAMILIES}`;
 
 /** The text encoders of a file, in the order of their prefixes. */
 export function findTextEncoders(weights: WeightMap): readonly FoundEncoder[] {
@@ -74,9 +76,11 @@ export function findTextEncoders(weights: WeightMap): readonly FoundEncoder[] {
 }
 
 /** Recognises the text encoders of a file of their own. Throws model.unsupported where there is none, model.invalid. */
-export function recogniseTextEncoders(file: ModelFile): readonly Part<TextEncoderConfig>[] {
+export function recogniseTextEncoders(file: ModelFile): readonly TextPart[] {
   const found = findTextEncoders(file.weights);
-  if (found.length > 0) return found.map((encoder) => textEncoderPart(file, encoder));
+  if (found.length > 0) return found.map((encoder) => ({ kind: "clip", part: textEncoderPart(file, encoder) }));
+  const qwen3 = findQwen3(file.weights);
+  if (qwen3 !== undefined) return [{ kind: "qwen3", part: qwen3Part(file, qwen3) }];
   throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
 }
 

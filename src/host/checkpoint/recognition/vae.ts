@@ -3,17 +3,21 @@ import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "../networks/va
 import type { WeightMap } from "../weights/stored.js";
 import { foreignKind } from "./foreign.js";
 import { below, type ModelFile, type Part, PartShapes, unwrappedFile } from "./part.js";
-import { unsupported } from "./refusal.js";
+import { OWN_FAMILIES, unsupported } from "./refusal.js";
 import { type Rename, renamed } from "./rename.js";
 import { isTaesd, taesdPart } from "./taesd.js";
 
 /** Latents have an eighth of the picture's sides. */
 const LEVELS = 4;
-const LATENT_CHANNELS = 4;
+/** Channels of latents, and whether their moments go through a layer of their own, as those of Stable Diffusion do. */
+const QUANTISED: ReadonlyMap<number, boolean> = new Map([
+  [4, true],
+  [16, false],
+]);
 const GROUPS = 32;
 const MOST_BLOCKS = 16;
 const ROOTS = ["decoder.", "encoder.", "quant_conv.", "post_quant_conv."];
-const EXPECTED = "a VAE of Stable Diffusion 1, 2 or XL";
+const EXPECTED = `a VAE of ${OWN_FAMILIES}`;
 
 /** Prefixes of the VAE's keys in checkpoints; in a file of its own there may be none. */
 const PREFIXES = ["first_stage_model.", "vae."];
@@ -73,12 +77,9 @@ function vaeConfig(shapes: PartShapes): VaeConfig {
   const first = shapes.weights.get("decoder.conv_in.weight")?.shape;
   if (first?.length === 5) throw unsupported(shapes.file.name, EXPECTED, "one of videos");
   const latentChannels = shapes.sides("decoder.conv_in.weight", 4)[1]!;
-  if (latentChannels !== LATENT_CHANNELS)
-    throw unsupported(
-      shapes.file.name,
-      EXPECTED,
-      `one with ${latentChannels} latent channels${familyOf(latentChannels)}`,
-    );
+  const quantised = QUANTISED.get(latentChannels);
+  if (quantised === undefined)
+    throw unsupported(shapes.file.name, EXPECTED, `one with ${latentChannels} latent channels`);
   const levels = shapes.count("decoder.up.", MOST_BLOCKS);
   if (levels !== LEVELS) throw unsupported(shapes.file.name, `${EXPECTED} with ${LEVELS} levels`, `one with ${levels}`);
   const channels = shapes.sides("decoder.conv_out.weight", 4)[1]!;
@@ -93,11 +94,8 @@ function vaeConfig(shapes: PartShapes): VaeConfig {
   if (blocks < 1) throw shapes.invalid("a VAE with at least 2 blocks of each level of its decoder", `${blocks + 1}`);
   const attention = shapes.weights.get("decoder.mid.attn_1.q.weight")?.shape.length === 2 ? 2 : 4;
   const hasEncoder = [...shapes.weights.keys()].some((key) => key.startsWith("encoder."));
-  return { channels, multipliers, blocks, latentChannels, attention, hasEncoder };
+  return { channels, multipliers, blocks, latentChannels, quantised, attention, hasEncoder };
 }
-
-const familyOf = (latentChannels: number): string =>
-  latentChannels === 16 ? ", as those of Flux and Stable Diffusion 3 have" : "";
 
 function levelRenames(half: string, level: number): Rename[] {
   const [side, sampler, to] =

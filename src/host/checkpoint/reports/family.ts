@@ -3,9 +3,11 @@ import { KIND_WORDS, type ModelKind } from "../files/kinds.js";
 import { controlNetPart } from "../recognition/controlnet.js";
 import { foreignKind } from "../recognition/foreign.js";
 import { recogniseLora } from "../recognition/lora.js";
-import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "../recognition/recognise.js";
+import { recogniseCheckpoint } from "../recognition/recognise.js";
+import type { Family, RecognisedCheckpoint } from "../recognition/recognised.js";
 import { unsupported } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
+import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
 import { refuseUnknown } from "../weights/lora/changes.js";
@@ -17,6 +19,7 @@ const FAMILY_WORDS: Readonly<Record<Family, string>> = {
   sd2: "SD 2",
   sdxl: "SDXL",
   "sdxl-refiner": "SDXL refiner",
+  "z-image": "Z-Image",
 };
 
 /**
@@ -30,7 +33,7 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       return checkpointInWords(await recogniseCheckpoint(file, readValues));
     case "text_encoders":
       return `text encoder ${recogniseTextEncoders(file)
-        .map(({ config }) => config.name)
+        .map(({ kind, part }) => (kind === "clip" ? part.config.name : "Qwen3"))
         .join(" and ")}`;
     case "vae":
     case "vae_approx":
@@ -45,6 +48,10 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
     case "upscale_models": {
       const { config } = upscalerPart(file);
       return `${config.kind === "rrdb" ? "ESRGAN" : "compact RealESRGAN"} x${config.scale}`;
+    }
+    case "model_patches": {
+      const { channels } = zImageControlPart(file).config;
+      return `ControlNet of Z-Image (Fun), ${channels} channels`;
     }
     case "embeddings":
       return embeddingInWords(file);

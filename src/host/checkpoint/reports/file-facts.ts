@@ -10,9 +10,11 @@ import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import { controlNetPart } from "../recognition/controlnet.js";
 import { requireLora } from "../recognition/lora.js";
 import { formatError } from "../recognition/open.js";
-import type { ModelFile, Part } from "../recognition/part.js";
+import type { ModelFile } from "../recognition/part.js";
 import { requireCheckpoint } from "../recognition/recognise.js";
+import type { TextPart } from "../recognition/recognised.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
+import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
 import { checkFormats, joinFactors } from "../weights/factors.js";
@@ -42,8 +44,10 @@ export interface FileFacts {
   readonly encoders?: readonly EncoderSize[];
 }
 
-const sizesOf = (encoders: readonly Part<TextEncoderConfig>[]): readonly EncoderSize[] =>
-  encoders.map(({ config: { name, hidden } }) => ({ name, width: hidden }));
+const sizesOf = (encoders: readonly TextPart[]): readonly EncoderSize[] =>
+  encoders.flatMap(({ kind, part }) =>
+    kind === "clip" ? [{ name: part.config.name, width: part.config.hidden }] : [],
+  );
 
 /** Recognition of the kinds that are loaded, as far as headers tell; of those with text encoders, these. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown } = {
@@ -54,6 +58,7 @@ const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown }
   loras: requireLora,
   controlnet: controlNetPart,
   upscale_models: upscalerPart,
+  model_patches: zImageControlPart,
 };
 
 /** Kinds whose files are recognised by their headers. */

@@ -17,7 +17,7 @@ const PIECES =
   /'(?:[sStTmMdD\u017f]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 
 /** Splits a text into ids of Qwen's vocabulary, without a template. Linear but for the logarithm. */
-export function tokenizeQwen(text: string): number[] {
+function tokenizeQwen(text: string): number[] {
   const pairs = new BytePairs(qwenVocabulary());
   const ids: number[] = [];
   for (const part of text.split(SPLIT)) {

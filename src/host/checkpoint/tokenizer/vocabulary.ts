@@ -8,7 +8,7 @@ export const START = 49406;
 export const END = 49407;
 
 /** Number of ids of single bytes; those of bytes that end a word may follow them, then one id for each merge. */
-export const BYTES = 256;
+const BYTES = 256;
 /** Bytes that the vocabulary numbers first, as ranges; the others follow. */
 const FIRST_BYTES = [
   [33, 126],

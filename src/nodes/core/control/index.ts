@@ -6,12 +6,15 @@ import { gligenTextBoxApply } from "./gligen-textbox-apply.js";
 import { imageUpscaleWithModel } from "./image-upscale-with-model.js";
 import { setUnionControlNetType } from "./set-union-controlnet-type.js";
 import { styleModelApply } from "./style-model-apply.js";
+import { qwenImageDiffsynthControlnet, zImageFunControlnet } from "./z-image-fun-controlnet.js";
 
 export const controlNodes = [
   controlNetApply,
   controlNetApplyAdvanced,
   controlNetApplySd3,
   setUnionControlNetType,
+  qwenImageDiffsynthControlnet,
+  zImageFunControlnet,
   clipVisionEncode,
   styleModelApply,
   gligenTextBoxApply,

@@ -5,6 +5,7 @@ import { controlNetLoader } from "./controlnet-loader.js";
 import { diffControlNetLoader } from "./diff-controlnet-loader.js";
 import { gligenLoader } from "./gligen-loader.js";
 import { imageOnlyCheckpointLoader } from "./image-only-checkpoint-loader.js";
+import { modelPatchLoader } from "./model-patch-loader.js";
 import { styleModelLoader } from "./style-model-loader.js";
 import { unclipCheckpointLoader } from "./unclip-checkpoint-loader.js";
 import { unetLoader } from "./unet-loader.js";
@@ -24,4 +25,5 @@ export const loaderNodes = [
   clipVisionLoader,
   styleModelLoader,
   gligenLoader,
+  modelPatchLoader,
 ] as const;

@@ -8,6 +8,7 @@ const out = randn([1, 4, 2, 2], { seed: 2 });
 /** Factors of the noisy latent and of the network's output in the estimate, at a noise level and a timestep. */
 const FACTORS: Readonly<Record<Reading, (sigma: number, t: number) => readonly [number, number]>> = {
   x0: () => [0, 1],
+  flow: (sigma) => [1, -sigma],
   eps: (sigma) => [1, -sigma],
   v: (sigma) => [1 / (1 + sigma ** 2), -sigma / Math.hypot(1, sigma)],
   "edm-v": (sigma) => [1 / (1 + sigma ** 2), -sigma / Math.hypot(1, sigma)],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { modelSampling } from "latentkit";
-import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognise.js";
+import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognised.js";
 import { readingOf, samplingOf } from "#src/host/checkpoint/sampling.js";
 
 const EPS: CheckpointSampling = {

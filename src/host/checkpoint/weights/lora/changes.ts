@@ -80,13 +80,15 @@ function placeShape({ third, transposed }: Place, shape: readonly number[]): rea
 
 /** One change for all of them: thirds are taken apart once. */
 function combined(changes: readonly PlacedChange[]): WeightChange {
+  const ofThirds = changes.filter(({ place }) => place.third !== undefined);
+  const ofWhole = changes.filter(({ place }) => place.third === undefined);
   return (graph, weight, shape) => {
-    if (changes[0]!.place.third === undefined)
-      return changes.reduce((value, placed) => changeWhole(graph, value, shape, placed), weight);
+    const whole = ofWhole.reduce((value, placed) => changeWhole(graph, value, shape, placed), weight);
+    if (ofThirds.length === 0) return whole;
     const side = shape[0]! / 3;
     const sides = graph.ints([side, side, side]);
-    const thirds = [...graph.nodeWithOutputs("Split", [weight, sides], 3, { axis: { int: 0 } })];
-    for (const { place, change } of changes)
+    const thirds = [...graph.nodeWithOutputs("Split", [whole, sides], 3, { axis: { int: 0 } })];
+    for (const { place, change } of ofThirds)
       thirds[place.third!] = change(graph, thirds[place.third!]!, placeShape(place, shape));
     return graph.node("Concat", thirds, { axis: { int: 0 } });
   };

@@ -3,7 +3,7 @@ import type { WeightMap } from "../stored.js";
 
 /** A network that LoRA files change: its weights, and for a text encoder which one it is and how its keys are called. */
 export type LoraTarget =
-  | { readonly kind: "unet"; readonly weights: WeightMap }
+  | { readonly kind: "unet" | "z-image"; readonly weights: WeightMap }
   | { readonly kind: "text"; readonly config: TextTarget; readonly weights: WeightMap };
 
 interface TextTarget {
@@ -14,7 +14,7 @@ interface TextTarget {
 /** Where a weight is that a LoRA file names. */
 export interface Place {
   readonly key: string;
-  /** Query, key or value of an OpenCLIP attention, whose three weights are one. */
+  /** Query, key or value of an attention whose three weights are one. */
   readonly third?: 0 | 1 | 2;
   /** True if the network multiplies from the other side than the LoRA expects. */
   readonly transposed?: true;
@@ -29,16 +29,26 @@ export interface ModulePlaces {
 /** Places of a network's layers by every name that a LoRA file may have for them. */
 export function placesByName(target: LoraTarget): ReadonlyMap<string, ModulePlaces> {
   const places = new Map<string, ModulePlaces>();
-  if (target.kind === "unet") {
-    const modules = ownPlaces(target.weights);
-    const toDiffusers = renaming(unetModules(levelsOfLdm(target.weights.keys())), 0);
-    for (const [module, at] of modules) for (const name of unetNames(module, toDiffusers(module))) places.set(name, at);
-    return places;
-  }
-  const { config, weights } = target;
-  const modules = config.layout === "hf" ? ownPlaces(weights) : openClipPlaces(weights);
-  for (const [module, at] of modules) for (const name of textNames(module, config.name)) places.set(name, at);
+  for (const [names, at] of namedPlaces(target)) for (const name of names) places.set(name, at);
   return places;
+}
+
+type NamedPlaces = readonly [names: readonly string[], places: ModulePlaces][];
+
+function namedPlaces(target: LoraTarget): NamedPlaces {
+  switch (target.kind) {
+    case "unet": {
+      const toDiffusers = renaming(unetModules(levelsOfLdm(target.weights.keys())), 0);
+      return [...ownPlaces(target.weights)].map(([module, at]) => [unetNames(module, toDiffusers(module)), at]);
+    }
+    case "z-image":
+      return [...zImagePlaces(target.weights)].map(([module, at]) => [zImageNames(module), at]);
+    case "text": {
+      const { config, weights } = target;
+      const modules = config.layout === "hf" ? ownPlaces(weights) : openClipPlaces(weights);
+      return [...modules].map(([module, at]) => [textNames(module, config.name), at]);
+    }
+  }
 }
 
 /** Names of a UNet's layer. The styles, in this order: kohya, LyCORIS, diffusers, PEFT, plain LDM. */
@@ -65,6 +75,33 @@ function processorName(diffusers: string): string | undefined {
   if (!PROJECTIONS.includes(layer) || !ATTENTIONS.includes(parts.at(-1) ?? "")) return undefined;
   return [...parts, "processor", layer].join(".");
 }
+
+/** Layers of a Z-Image transformer by their own names, and where these differ by those of diffusers. */
+function zImagePlaces(weights: WeightMap): Map<string, ModulePlaces> {
+  const modules = ownPlaces(weights);
+  for (const [module, { weight }] of [...modules]) {
+    const at = module.slice(0, module.lastIndexOf(".") + 1);
+    const name = module.slice(at.length);
+    if (name === "qkv")
+      for (const [third, part] of ["to_q", "to_k", "to_v"].entries())
+        modules.set(at + part, { weight: { key: weight!.key, third: third as 0 | 1 | 2 } });
+    if (name === "out") modules.set(`${at}to_out.0`, { weight });
+    for (const [own, diffusers] of Z_IMAGE_RENAMES)
+      if (module.startsWith(own)) modules.set(diffusers + module.slice(own.length), modules.get(module)!);
+  }
+  return modules;
+}
+
+const Z_IMAGE_RENAMES = [
+  ["x_embedder", "all_x_embedder.2-1"],
+  ["final_layer.", "all_final_layer.2-1."],
+] as const;
+
+/** Names of a layer. The styles, in this order: plain, ai-toolkit, diffusers, PEFT, kohya, LyCORIS. */
+const zImageNames = (module: string): readonly string[] => [
+  ...["", "diffusion_model.", "model.diffusion_model.", "transformer.", "base_model.model."].map((at) => at + module),
+  ...["lora_unet_", "lycoris_"].map((at) => at + underscored(module)),
+];
 
 const KOHYA_TEXT = { l: ["lora_te_", "lora_te1_"], h: ["lora_te_"], g: ["lora_te2_"] } as const;
 const DIFFUSERS_TEXT = { l: "text_encoder.", h: "text_encoder.", g: "text_encoder_2." } as const;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
 import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
-import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
@@ -62,11 +62,12 @@ describe("buildZImage", () => {
     const graph = new OnnxGraph("z-image");
     const expected: Record<string, string> = cases[0].after;
     const traced: string[] = [];
-    buildZImage(networkOf(graph, weights), CONFIG, (name, value) => {
+    const trace = (name: string, value: Value): void => {
       if (expected[name] === undefined) return;
       traced.push(name);
       graph.output(value, name, "float", tensor(expected[name]).shape);
-    });
+    };
+    buildZImage(networkOf(graph, weights), CONFIG, { trace });
     // norms of single heads have no output of their own
     const missing = Object.keys(expected).filter((name) => !traced.includes(name));
     assert.deepEqual(missing, ["layers.0.attention.q_norm", "layers.0.attention.k_norm"]);

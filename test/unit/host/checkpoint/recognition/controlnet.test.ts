@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
+import { recogniseStableDiffusion } from "../../../../helpers/models/recognised.js";
 import { weightFile } from "../../../../helpers/models/weight-file.js";
 
 /** Shapes of the ControlNet that belongs to a full-size checkpoint. */
 async function shapesFor(name: "sd1" | "sd2" | "sdxl"): Promise<Shapes> {
-  const { unet } = await recogniseCheckpoint(headerOf(fullSizeShapes()[name]), async () => new Float32Array(320));
+  const { unet } = await recogniseStableDiffusion(headerOf(fullSizeShapes()[name]), async () => new Float32Array(320));
   const network = listedNetwork();
   buildControlNet(network, unet.config);
   return Object.fromEntries(network.listed);

@@ -4,13 +4,13 @@ import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
 import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/recognition/text-encoder.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { listedNetwork, type Network } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { fullSizePart, fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
+import { recogniseStableDiffusion } from "../../../../helpers/models/recognised.js";
 
 const read = async (): Promise<Float32Array> => new Float32Array(4);
 
@@ -26,11 +26,11 @@ async function kinds(): Promise<
 > {
   const { sd1, sdxl } = fullSizeShapes();
   const checkpoint = async (file: ModelFile) => {
-    const { unet, textEncoders, vae } = await recogniseCheckpoint(file, read);
+    const { unet, textEncoders, vae } = await recogniseStableDiffusion(file, read);
     return [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];
   };
   const vae = async (file: ModelFile) => [recogniseVae(file).part];
-  const { unet } = await recogniseCheckpoint(headerOf(sd1), read);
+  const { unet } = await recogniseStableDiffusion(headerOf(sd1), read);
   const taesd = { channels: 64, latentChannels: 4, hasDecoder: true, hasEncoder: false };
   const compact = { kind: "compact", channels: 64, convolutions: 4, scale: 4 } as const;
   const clip = fullSizePart("sd1", "cond_stage_model.");
@@ -41,7 +41,7 @@ async function kinds(): Promise<
     {
       shapes: clip,
       layer: "transformer.text_model.final_layer_norm",
-      recognise: async (file) => recogniseTextEncoders(file),
+      recognise: async (file) => recogniseTextEncoders(file).map(({ part }) => part),
     },
     { shapes: fullSizePart("sd1", "first_stage_model."), layer: "encoder.conv_in", recognise: vae },
     {
@@ -105,15 +105,15 @@ describe("every part of a model file", function () {
     const { sd1 } = fullSizeShapes();
     const unet = "model.diffusion_model.";
     const key = `${unet}middle_block.0.in_layers.2.weight`;
-    const plain = await recogniseCheckpoint(headerOf(sd1), read);
+    const plain = await recogniseStableDiffusion(headerOf(sd1), read);
     for (const wrapped of [`module.${unet}`, `${unet}_orig_mod.`, `module.${unet}_orig_mod.`]) {
       const rename = (name: string) => (name.startsWith(unet) ? wrapped + name.slice(unet.length) : name);
-      const found = await recogniseCheckpoint(headerOf(withKeys(sd1, rename)), read);
+      const found = await recogniseStableDiffusion(headerOf(withKeys(sd1, rename)), read);
       assert.deepEqual(found.unet.config, plain.unet.config);
       assert.equal(found.vae?.weights.size, plain.vae?.weights.size);
       assert.equal(found.textEncoders.length, 1);
       const damaged = headerOf(withKeys({ ...sd1, [key]: [7, 7] }, rename));
-      const { message } = await refuses(recogniseCheckpoint(damaged, read), "model.invalid");
+      const { message } = await refuses(recogniseStableDiffusion(damaged, read), "model.invalid");
       assert.ok(message.includes(`"${rename(key)}"`), message);
     }
   });
@@ -148,7 +148,7 @@ describe("every part of a model file", function () {
     const { sdxl } = fullSizeShapes();
     for (const ending of ["_weight_scale", "_scale", ".scales", "_bias_scale"]) {
       const key = `conditioner.embedders.1.model.transformer.resblocks.0.attn.in_proj${ending}`;
-      const work = recogniseCheckpoint(headerOf({ ...sdxl, [key]: [1] }), read);
+      const work = recogniseStableDiffusion(headerOf({ ...sdxl, [key]: [1] }), read);
       const { message } = await refuses(work, "model.unsupported");
       assert.ok(message.includes(`"${key}"`), message);
     }

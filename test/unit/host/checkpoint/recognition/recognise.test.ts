@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import type { UnetConfig } from "#src/host/checkpoint/networks/unet.js";
-import { type CheckpointSampling, recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
+import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognised.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
-import { CHECKPOINTS, type CheckpointName, recognised } from "../../../../helpers/models/recognised.js";
+import {
+  CHECKPOINTS,
+  type CheckpointName,
+  recognised,
+  recogniseStableDiffusion,
+} from "../../../../helpers/models/recognised.js";
 import { seededInts } from "../../../../helpers/seeded.js";
 
 const UNET = "model.diffusion_model.";
@@ -171,7 +176,7 @@ describe("recogniseCheckpoint", () => {
       sdxl_refiner: ["sdxl-refiner", 1220, 2_259_526_660, [32], 4],
     };
     for (const [name, shapes] of Object.entries(fullSizeShapes())) {
-      const { family, unet, textEncoders, vae } = await recogniseCheckpoint(headerOf(shapes), narrow);
+      const { family, unet, textEncoders, vae } = await recogniseStableDiffusion(headerOf(shapes), narrow);
       const layers = textEncoders.map(({ config }) => config.layers);
       const { size } = unet.weights;
       assert.deepEqual(
@@ -181,17 +186,17 @@ describe("recogniseCheckpoint", () => {
       assert.equal(vae!.weights.size, 248);
       assert.equal(parameters(vae!.weights), 83_653_863);
     }
-    const { textEncoders } = await recogniseCheckpoint(headerOf(SD1_SHAPES), unread);
+    const { textEncoders } = await recogniseStableDiffusion(headerOf(SD1_SHAPES), unread);
     assert.equal(textEncoders[0]!.weights.size, 196);
     assert.equal(parameters(textEncoders[0]!.weights), 123_060_480);
   });
 
   it("recognises UNets alone, under each prefix and in diffusers' names", async () => {
     for (const [name, shapes] of Object.entries(fullSizeShapes())) {
-      const whole = await recogniseCheckpoint(headerOf(shapes), narrow);
+      const whole = await recogniseStableDiffusion(headerOf(shapes), narrow);
       for (const prefix of ["", "model.", "diffusion_model.", UNET]) {
         const alone = withKeys(shapes, (key) => (key.startsWith(UNET) ? prefix + key.slice(UNET.length) : undefined));
-        const { family, unet, textEncoders, vae, ignored } = await recogniseCheckpoint(headerOf(alone), narrow);
+        const { family, unet, textEncoders, vae, ignored } = await recogniseStableDiffusion(headerOf(alone), narrow);
         assert.equal(family, whole.family, `${name}, ${prefix}`);
         assert.deepEqual(unet.config, whole.unet.config);
         assert.deepEqual([textEncoders, vae, ignored], [[], undefined, 0]);
@@ -200,16 +205,16 @@ describe("recogniseCheckpoint", () => {
       const toDiffusers = renaming(unetModules(levelsOfLdm(Object.keys(own))), 0);
       const diffusers = withKeys(own, (key) => toDiffusers(key) ?? key);
       assert.ok("down_blocks.0.resnets.0.conv1.weight" in diffusers);
-      const { unet } = await recogniseCheckpoint(headerOf(diffusers), narrow);
+      const { unet } = await recogniseStableDiffusion(headerOf(diffusers), narrow);
       assert.deepEqual(unet.config, whole.unet.config);
       const key = "up_blocks.0.resnets.1.norm2.bias";
-      const damaged = recogniseCheckpoint(headerOf({ ...diffusers, [key]: [7] }), narrow);
+      const damaged = recogniseStableDiffusion(headerOf({ ...diffusers, [key]: [7] }), narrow);
       await refuses(damaged, "model.invalid", new RegExp(`"${key.replaceAll(".", "\\.")}" of shape`));
     }
   });
 
   it("takes files without text encoder or VAE", async () => {
-    const { textEncoders, vae } = await recogniseCheckpoint(
+    const { textEncoders, vae } = await recogniseStableDiffusion(
       headerOf(without(without(SD1_SHAPES, "first_stage_model."), "cond_stage_model.")),
       unread,
     );
@@ -219,7 +224,7 @@ describe("recogniseCheckpoint", () => {
   it("takes text encoders under the keys of old files, and knows them by one name if a file has both", async () => {
     const old = withKeys(SD1_SHAPES, (key) => key.replace(".text_model.", "."));
     for (const shapes of [old, { ...old, ...SD1_SHAPES }]) {
-      const { textEncoders } = await recogniseCheckpoint(headerOf(shapes), unread);
+      const { textEncoders } = await recogniseStableDiffusion(headerOf(shapes), unread);
       assert.deepEqual(
         textEncoders.map(({ config, weights }) => [config.name, weights.size]),
         [["l", 196]],
@@ -230,7 +235,7 @@ describe("recogniseCheckpoint", () => {
   it("tells v from eps in SD 2 by the deviation of one bias, and not with a mask", async () => {
     const { sd2 } = fullSizeShapes();
     const predictionOf = async (shapes: Shapes, read: () => Promise<Float32Array>) =>
-      (await recogniseCheckpoint(headerOf(shapes), read)).sampling.prediction;
+      (await recogniseStableDiffusion(headerOf(shapes), read)).sampling.prediction;
     assert.equal(await predictionOf(sd2, wide), "v");
     assert.equal(await predictionOf(sd2, narrow), "eps");
     const first = `${UNET}input_blocks.0.0.weight`;
@@ -242,7 +247,7 @@ describe("recogniseCheckpoint", () => {
     const read = async ({ shape }: { shape: readonly number[] }) =>
       new Float32Array(shape.length === 1 ? [120] : [1, 2, 3, 4]);
     const samplingOf = async (marks: Shapes) =>
-      (await recogniseCheckpoint(headerOf({ ...sdxl, ...marks }), read)).sampling;
+      (await recogniseStableDiffusion(headerOf({ ...sdxl, ...marks }), read)).sampling;
     const discrete = { schedule: "discrete", latentFormat: "SDXL", zeroTerminalSnr: false };
     assert.deepEqual(await samplingOf({ ztsnr: [0] }), { ...discrete, prediction: "eps" });
     assert.deepEqual(await samplingOf({ v_pred: [] }), { ...discrete, prediction: "v" });
@@ -299,7 +304,7 @@ describe("recogniseCheckpoint", () => {
     ];
     for (const [shapes, pattern] of cases)
       await refuses(
-        recogniseCheckpoint(headerOf(shapes), narrow),
+        recogniseStableDiffusion(headerOf(shapes), narrow),
         "model.unsupported",
         /^Model "model\.safetensors": /,
         pattern,
@@ -335,7 +340,7 @@ describe("recogniseCheckpoint", () => {
       [without(sdxl, "text_projection"), "text_projection"],
     ];
     for (const [shapes, key] of cases) {
-      const error = await refuses(recogniseCheckpoint(headerOf(shapes), unread), "model.invalid");
+      const error = await refuses(recogniseStableDiffusion(headerOf(shapes), unread), "model.invalid");
       assert.ok(error.message.replaceAll('"', "").includes(key), `${error.message} lacks ${key}`);
     }
   });
@@ -344,7 +349,7 @@ describe("recogniseCheckpoint", () => {
     const file = headerOf(SD1_SHAPES);
     const key = `${UNET}input_blocks.1.0.in_layers.0.weight`;
     const weights = new Map(file.weights).set(key, { ...file.weights.get(key)!, dtype: "I64" });
-    await refuses(recogniseCheckpoint({ ...file, weights }, unread), "model.invalid", /in_layers\.0\.weight.*I64/);
+    await refuses(recogniseStableDiffusion({ ...file, weights }, unread), "model.invalid", /in_layers\.0\.weight.*I64/);
   });
 
   it("stays bounded with absurd numbers and shapes", async () => {
@@ -362,11 +367,11 @@ describe("recogniseCheckpoint", () => {
       { "first_stage_model.decoder.conv_out.weight": [3, 0, 3, 3] },
     ];
     for (const shapes of cases) {
-      const error = await refuses(recogniseCheckpoint(headerOf({ ...SD1_SHAPES, ...shapes }), unread), /^model\./);
+      const error = await refuses(recogniseStableDiffusion(headerOf({ ...SD1_SHAPES, ...shapes }), unread), /^model\./);
       assert.ok(error.message.length < 500);
     }
     const dots = `${UNET}${".".repeat(2 ** 20)}`;
-    const { ignored } = await recogniseCheckpoint(headerOf({ ...SD1_SHAPES, [dots]: [1] }), unread);
+    const { ignored } = await recogniseStableDiffusion(headerOf({ ...SD1_SHAPES, [dots]: [1] }), unread);
     assert.equal(ignored, 2);
   });
 
@@ -385,7 +390,7 @@ describe("recogniseCheckpoint", () => {
         else entries[at] = [key, shape.slice(int(2))];
       }
       try {
-        await recogniseCheckpoint(headerOf(Object.fromEntries(entries)), narrow);
+        await recogniseStableDiffusion(headerOf(Object.fromEntries(entries)), narrow);
       } catch (error) {
         const { message } = await refuses(Promise.reject(error), /^model\./);
         assert.match(message, /^Model "model\.safetensors": expected [^\n]+, received [^\n]+\.$/);

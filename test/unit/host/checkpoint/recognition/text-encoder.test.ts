@@ -6,6 +6,7 @@ import {
 } from "#src/host/checkpoint/recognition/text-encoder.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
+import { clipPart } from "../../../../helpers/models/recognised.js";
 
 const { sd1, sd2, sdxl } = fullSizeShapes();
 const encoder = (shapes: Shapes, prefix: string, to = ""): Shapes =>
@@ -14,7 +15,7 @@ const L = encoder(sd1, "cond_stage_model.transformer.");
 const H = encoder(sd2, "cond_stage_model.model.");
 const G = encoder(sdxl, "conditioner.embedders.1.model.");
 
-const recognised = (shapes: Shapes) => recogniseTextEncoders(headerOf(shapes)).map(({ config }) => config);
+const recognised = (shapes: Shapes) => recogniseTextEncoders(headerOf(shapes)).map((text) => clipPart(text)!.config);
 
 describe("textEncoderPart", () => {
   it("reads files of their own, under each prefix", () => {

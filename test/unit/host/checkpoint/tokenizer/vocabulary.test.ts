@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { clipVocabulary, END, START, Vocabulary } from "#src/host/checkpoint/tokenizer/vocabulary.js";
+import { clipVocabulary, END, qwenVocabulary, START, Vocabulary } from "#src/host/checkpoint/tokenizer/vocabulary.js";
 
 describe("Vocabulary", () => {
   it("numbers the bytes from ! on, the others after ÿ", () => {
@@ -25,12 +25,21 @@ describe("Vocabulary", () => {
   });
 
   it("reads merges whose tokens have a common hash slot or a common beginning", () => {
-    const vocabulary = new Vocabulary(Buffer.from("a b\nab c\nabc a\na bc</w>\nb c</w>\n"));
+    const merges = Buffer.from("a b\nab c\nabc a\na bc</w>\nb c</w>\n");
+    const vocabulary = new Vocabulary(merges, { slotBits: 10, hasWordEnds: true });
     const [a, b, c] = [..."abc"].map((letter) => vocabulary.byteIds[letter.charCodeAt(0)]!) as [number, number, number];
     assert.equal(vocabulary.merge(a, b), 512);
     assert.equal(vocabulary.merge(512, c), 513);
     assert.equal(vocabulary.merge(513, a), 514);
     assert.equal(vocabulary.merge(b, c + 256), 516);
     assert.equal(vocabulary.merge(c, a), 0);
+  });
+
+  it("numbers merges of a vocabulary without ends of words after the bytes", () => {
+    const { byteIds, wordEnd } = qwenVocabulary();
+    assert.equal(wordEnd, 0);
+    const id = (letter: string) => byteIds[letter.charCodeAt(0)]!;
+    // two spaces are the first line
+    assert.equal(qwenVocabulary().merge(id(" "), id(" ")), 256);
   });
 });
