@@ -18,8 +18,9 @@ struct BlockType {
   uint32_t id; /* as in GGUF files */
   size_t values, bytes, group;
   bool has_offsets;
-  /* Bits of a code of MatMulNBits that holds its numbers, and what a code is greater by. */
-  int bits, bias;
+  /* Bits of a code of MatMulNBits that holds its numbers, and the number whose code is the middle one. Where that is
+   * not 0, offsets take it up: sums are smaller, and so are their roundings. */
+  int bits, centre;
   void (*take_apart)(Block &to, const uint8_t *from);
 };
 

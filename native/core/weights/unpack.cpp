@@ -20,16 +20,14 @@ void for_blocks(size_t blocks, size_t values, Body &&body) {
   });
 }
 
-/* Where the codes of MatMulNBits have a middle of 8: value = scale * (code - 8) + offset. */
-constexpr float kMiddle = 8.0f;
-
 void codes_of(uint8_t *to, const BlockType &type, const Block &block) {
+  const int more = (type.bits == 8 ? 128 : 8) - type.centre;
   if (type.bits == 8) {
-    for (size_t i = 0; i < type.values; i++) to[i] = static_cast<uint8_t>(block.numbers[i] + type.bias);
+    for (size_t i = 0; i < type.values; i++) to[i] = static_cast<uint8_t>(block.numbers[i] + more);
     return;
   }
   for (size_t i = 0; i < type.values; i += 2) {
-    const int low = block.numbers[i] + type.bias, high = block.numbers[i + 1] + type.bias;
+    const int low = block.numbers[i] + more, high = block.numbers[i + 1] + more;
     to[i / 2] = static_cast<uint8_t>(low | high << 4);
   }
 }
@@ -78,8 +76,7 @@ engine_status engine_repack_blocks(engine_u8 codes, engine_f32 scales, engine_f3
       for (size_t g = 0; g < groups; g++) {
         scales.data[b * groups + g] = block.scales[g];
         if (!type->has_offsets) continue;
-        const float middle = type->bits == 4 ? kMiddle * block.scales[g] : 0.0f;
-        offsets.data[b * groups + g] = middle + block.offsets[g];
+        offsets.data[b * groups + g] = static_cast<float>(type->centre) * block.scales[g] + block.offsets[g];
       }
     }
   });

@@ -4,8 +4,7 @@ import type { Plan } from "./runtime/session-options.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { HalfWeights } from "./weights/half-weights.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
-import { codeBytes, PackedWeights } from "./weights/packed/packed-weights.js";
-import { isPacked } from "./weights/packed/types.js";
+import { codeBytes, PackedWeights, staysPacked } from "./weights/packed/packed-weights.js";
 import { type FileState, fileState, type StoredWeight, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
@@ -66,7 +65,7 @@ export class ModelPart<Config> {
     const files = parts.flatMap(({ file, adapters }) => [file, ...adapters.map((adapter) => adapter.file)]);
     const stored = parts.flatMap(({ weights }) => [...weights.values()]);
     // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
-    const matrices = stored.filter(({ dtype, shape }) => shape.length === 2 && isPacked(dtype));
+    const matrices = stored.filter(staysPacked);
     const parametersOf = (weights: readonly StoredWeight[]) =>
       weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
     return {

@@ -11,6 +11,8 @@ export { matMulTransposed };
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;
 const GROUPS = 32;
+/** Outputs from which on up to 64 threads take blocks of the same sizes in a product of few rows with quantised weights. */
+const MANY_OUTPUTS = 4096;
 /** Longest period of a timestep embedding. */
 const MAX_PERIOD = 10_000;
 
@@ -62,12 +64,11 @@ export function linear(
 ): Value {
   const { graph } = network;
   const quantised = asConv ? undefined : network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
-  if (quantised !== undefined)
-    return bias ? add(graph, quantised, network.weight(`${key}.bias`, [outputs])) : quantised;
-  const weight = asConv
-    ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1]), [outputs, inputs])
-    : network.weight(`${key}.weight`, [outputs, inputs]);
-  const product = matMulTransposed(graph, x, weight);
+  const whole = (): Value =>
+    asConv
+      ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1]), [outputs, inputs])
+      : network.weight(`${key}.weight`, [outputs, inputs]);
+  const product = quantised ?? matMulTransposed(graph, x, whole());
   return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
 }
 
@@ -86,12 +87,15 @@ export function linearOfFew(
 ): Value {
   const { graph } = network;
   if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
-  const quantised = network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
-  if (quantised !== undefined)
-    return bias ? add(graph, quantised, network.weight(`${key}.bias`, [outputs])) : quantised;
-  const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs]), x);
-  const rows = transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
-  return bias ? add(graph, rows, network.weight(`${key}.bias`, [outputs])) : rows;
+  const quantised =
+    outputs >= MANY_OUTPUTS ? network.quantisedProduct(`${key}.weight`, [outputs, inputs], x) : undefined;
+  const product = quantised ?? rowsOfFew(graph, network.weight(`${key}.weight`, [outputs, inputs]), x, rank);
+  return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
+}
+
+function rowsOfFew(graph: OnnxGraph, weight: Value, x: Value, rank: 2 | 3): Value {
+  const columns = matMulTransposed(graph, weight, x);
+  return transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
 }
 
 /**

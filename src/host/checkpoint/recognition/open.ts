@@ -2,7 +2,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
 import { withFactors } from "../weights/factors.js";
-import { GGUF_MAGIC } from "../weights/gguf/header.js";
+import { isGgufStart } from "../weights/gguf/header.js";
 import { openGgufFile } from "../weights/gguf/open.js";
 import { type NamedFile, openWeightFile, quotedName, type WeightFile } from "../weights/stored.js";
 import { unsupported } from "./refusal.js";
@@ -19,7 +19,7 @@ export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "safetensors.invalid") throw error;
     const { start, bytes } = await beginningOf(model.path);
-    if (isGguf(start)) return await openGgufFile(model);
+    if (isGgufStart(start)) return await openGgufFile(model);
     throw formatError(model.name, error, start, bytes);
   }
 }
@@ -34,9 +34,6 @@ export function formatError(name: string, error: LatentkitError, start: Uint8Arr
   const format = otherFormat(start);
   return format === undefined ? error : unsupported(name, EXPECTED, format);
 }
-
-const isGguf = (start: Uint8Array): boolean =>
-  Buffer.from(start.subarray(0, GGUF_MAGIC.length)).toString("latin1") === GGUF_MAGIC;
 
 async function beginningOf(path: string): Promise<{ start: Uint8Array; bytes: number }> {
   const handle = await openRegular(path);

@@ -1,6 +1,6 @@
 import type { LatentkitError } from "../../../base/errors.js";
 import { hasFittingFactor, listedNetwork, type Network } from "../weights/network.js";
-import { isPacked } from "../weights/packed/types.js";
+import { isPacked } from "../weights/packed-types.js";
 import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { beginnings, unwrapped } from "../weights/wrapped-keys.js";

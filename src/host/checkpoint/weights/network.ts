@@ -3,7 +3,7 @@ import { OnnxGraph, type Value } from "../onnx/graph.js";
 import { CPU_TARGET } from "../onnx/target.js";
 import type { PackedWeights } from "./packed/packed-weights.js";
 import { packedProduct } from "./packed/product.js";
-import { isPacked } from "./packed/types.js";
+import { isPacked } from "./packed-types.js";
 import type { StoredWeight, WeightMap } from "./stored.js";
 
 /** Gives a builder the weights of one part as float32 values of a graph. */

@@ -9,7 +9,7 @@ import {
   type StoredEntry,
   type StoredType,
 } from "../../../io/safetensors/header.js";
-import type { PackedType } from "./packed/types.js";
+import type { PackedType } from "./packed-types.js";
 
 /** A tensor of a model file on disk. */
 export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
@@ -21,9 +21,29 @@ export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
   readonly key: string;
   /** Factor of the values of an 8-bit weight: one number, or one for each row. */
   readonly factor?: StoredWeight;
-  /** Tensors beside a weight of a packed type without which it has no values, by the endings of their keys. */
-  readonly parts?: ReadonlyMap<string, StoredWeight>;
+  /** What a weight of 4 or 8 bits has no values without. */
+  readonly packing?: Packing;
 }
+
+/** Tensors beside a weight, and numbers. */
+export type Packing =
+  | { readonly format: "MXFP8"; readonly scales: StoredWeight }
+  | { readonly format: "NVFP4"; readonly scales: StoredWeight; readonly factor: StoredWeight }
+  | {
+      readonly format: "NF4";
+      /** Values of the sixteen codes. */
+      readonly table: StoredWeight;
+      /** Largest magnitude of each group, or its code. */
+      readonly largest: StoredWeight;
+      readonly group: number;
+      /** Values of these codes, what they are multiplied by in groups, and added to. */
+      readonly nested?: {
+        readonly table: StoredWeight;
+        readonly largest: StoredWeight;
+        readonly group: number;
+        readonly offset: number;
+      };
+    };
 
 /** Weights of one part of a checkpoint by key, without the part's prefix. */
 export type WeightMap = ReadonlyMap<string, StoredWeight>;

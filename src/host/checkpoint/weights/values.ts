@@ -4,7 +4,7 @@ import { describe, LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import type { StoredType } from "../../../io/safetensors/header.js";
 import { toTensor } from "../../../io/safetensors/read.js";
-import { isPacked } from "./packed/types.js";
+import { isPacked } from "./packed-types.js";
 import { quotedName, type StoredWeight } from "./stored.js";
 
 /** Weights of more bytes are read by the runtime alone. */

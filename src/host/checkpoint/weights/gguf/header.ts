@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../../base/errors.js";
 import { type StoredEntry, type StoredType, VALUE_BYTES } from "../../../../io/safetensors/header.js";
-import { BLOCK_TYPES, isBlockType } from "../packed/types.js";
+import { BLOCK_TYPES, isBlockType } from "../packed-types.js";
 import { quotedName } from "../stored.js";
 import { HeaderReader, NUMBERS } from "./reader.js";
 
@@ -19,8 +19,7 @@ export interface GgufHeader {
   readonly entries: ReadonlyMap<string, GgufEntry>;
 }
 
-/** First bytes of a file. */
-export const GGUF_MAGIC = "GGUF";
+const MAGIC = "GGUF";
 const VERSIONS = [2, 3];
 
 /** Bounds as those of .safetensors files: the largest models have a tenth of these. */
@@ -77,6 +76,10 @@ const OTHER_TYPES: Readonly<Record<number, string>> = {
   40: "NVFP4",
 };
 
+/** Whether a file that begins so is a GGUF file. */
+export const isGgufStart = (start: Uint8Array): boolean =>
+  Buffer.from(start.subarray(0, MAGIC.length)).toString("latin1") === MAGIC;
+
 /**
  * Reads the header of a GGUF file of `fileBytes` from its first bytes; `name` is for messages. Every count, length, offset
  * and product is checked before it is used. Throws model.invalid for what the file cannot hold, model.unsupported for
@@ -92,9 +95,8 @@ export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): 
   const unsupported = (expected: string, received: string): LatentkitError =>
     refusal("model.unsupported", expected, received);
   const reader = new HeaderReader(bytes, fileBytes, invalid);
-  const magic = reader.take(GGUF_MAGIC.length);
-  if (Buffer.from(bytes.subarray(magic, reader.at)).toString("latin1") !== GGUF_MAGIC)
-    throw invalid("a GGUF file", "other bytes");
+  reader.take(MAGIC.length);
+  if (!isGgufStart(bytes)) throw invalid("a GGUF file", "other bytes");
   const version = reader.u32();
   if (!VERSIONS.includes(version)) throw unsupported(`a GGUF file of version ${VERSIONS.join(" or ")}`, `${version}`);
   const tensors = reader.u64("a number of tensors");
@@ -104,7 +106,7 @@ export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): 
   const { metadata, shapes } = readPairs(reader, pairs);
   const alignment = metadata.get(ALIGNMENT);
   const unit = alignment === undefined ? DEFAULT_ALIGNMENT : Number(alignment);
-  if (!(unit >= 1 && unit <= MAX_ALIGNMENT && Number.isInteger(Math.log2(unit))))
+  if (!(unit >= 1 && unit <= MAX_ALIGNMENT && Number.isInteger(unit) && (unit & (unit - 1)) === 0))
     throw invalid(`${ALIGNMENT} to be a power of two up to ${MAX_ALIGNMENT}`, describe(alignment));
   const read: UnplacedTensor[] = [];
   for (let count = 0; count < tensors; count++) read.push(readTensor(reader, shapes, unsupported));

@@ -16,12 +16,12 @@ import { MORE } from "./reader.js";
 export const GGUF_BEGINNINGS: readonly number[] = [2 ** 16, 2 ** 21, 2 ** 25];
 const LONGEST = GGUF_BEGINNINGS.at(-1)!;
 
-const ARCHITECTURE = "general.architecture";
+export const ARCHITECTURE = "general.architecture";
 /** Language models whose rows of queries and keys are stored in an order of their own. */
 const PERMUTED = "llama";
 
-/** What the header of a GGUF file tells, under the names that .safetensors files have. */
-type GgufContents = Pick<WeightFile, "metadata" | "weights">;
+/** Pairs and tensors of a GGUF file, under the names that .safetensors files have. */
+export type GgufContents = Pick<WeightFile, "metadata" | "weights">;
 
 /**
  * Reads the header of a GGUF file. Throws file.not-found, file.read-failed, model.invalid for a damaged header, and

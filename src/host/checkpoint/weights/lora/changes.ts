@@ -82,7 +82,7 @@ function placeShape({ third, transposed }: Place, shape: readonly number[]): rea
 function combined(changes: readonly PlacedChange[]): WeightChange {
   const ofThirds = changes.filter(({ place }) => place.third !== undefined);
   const ofWhole = changes.filter(({ place }) => place.third === undefined);
-  return (graph, weight, shape) => {
+  const change: WeightChange = (graph, weight, shape) => {
     const whole = ofWhole.reduce((value, placed) => changeWhole(graph, value, shape, placed), weight);
     if (ofThirds.length === 0) return whole;
     const side = shape[0]! / 3;
@@ -92,6 +92,20 @@ function combined(changes: readonly PlacedChange[]): WeightChange {
       thirds[place.third!] = change(graph, thirds[place.third!]!, placeShape(place, shape));
     return graph.node("Concat", thirds, { axis: { int: 0 } });
   };
+  const areSums = changes.every((placed) => !placed.place.transposed && placed.change.ofProduct !== undefined);
+  if (!areSums) return change;
+  const ofProduct: WeightChange["ofProduct"] = (graph, product, x) => {
+    const whole = ofWhole.reduce((value, placed) => placed.change.ofProduct!(graph, value, x), product);
+    if (ofThirds.length === 0) return whole;
+    const attributes = { axis: { int: -1 }, num_outputs: { int: 3 } };
+    const thirds = [...graph.nodeWithOutputs("Split", [whole], 3, attributes)];
+    for (const placed of ofThirds) {
+      const third = placed.place.third!;
+      thirds[third] = placed.change.ofProduct!(graph, thirds[third]!, x);
+    }
+    return graph.node("Concat", thirds, { axis: { int: -1 } });
+  };
+  return Object.assign(change, { ofProduct });
 }
 
 function changeWhole(

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { dirname, join, parse } from "node:path";
 import { cacheFolder } from "../../../../base/cache-folder.js";
 import type { StoredEntry } from "../../../../io/safetensors/header.js";
+import { BLOCK_TYPES, isBlockType, isPacked } from "../packed-types.js";
 import type { StoredWeight } from "../stored.js";
-import { type Conversion, conversionOf, type Form } from "./conversions.js";
-import { BLOCK_TYPES, isBlockType } from "./types.js";
+import { type Conversion, conversionOf, type Form, NVFP4_GROUP } from "./conversions.js";
 
 /** A tensor in the file that is made for a session. */
 export type MadeTensor = StoredEntry & { readonly file: string };
@@ -25,13 +25,15 @@ interface PlacedWeight {
   readonly starts: readonly number[];
 }
 
-/** What is to be written to a file before a session is made, as plain data. */
+/** Contents of a file that is written before a session is made, as plain data. */
 export interface UnpackPlan {
   readonly path: string;
   readonly bytes: number;
   readonly weights: readonly PlacedWeight[];
 }
 
+/** Codes of 8 bits for values of 4. */
+const NVFP4 = { bits: 8, group: NVFP4_GROUP } as const;
 /** Parts begin at multiples of this, as vectors like it. */
 const ALIGNMENT = 64;
 
@@ -47,9 +49,10 @@ export class PackedWeights {
   readonly #codes = new Map<StoredWeight, Codes>();
   #bytes = 0;
 
-  /** `beside` is a model file: a runtime wants all files on one drive. */
-  constructor(beside: string) {
-    this.#path = join(folderFor(beside), `${process.pid}-${randomUUID()}.weights`);
+  /** `beside` is a model file: a runtime wants all files on one drive, so that on another than the folder's it is beside it. */
+  constructor(beside: string, folder = join(cacheFolder(), "unpacked")) {
+    const own = parse(folder).root === parse(beside).root ? folder : dirname(beside);
+    this.#path = join(own, `${process.pid}-${randomUUID()}.weights`);
   }
 
   /** A packed weight as float32, in its own shape. */
@@ -68,8 +71,8 @@ export class PackedWeights {
     if (known !== undefined) return known;
     const { dtype, shape } = weight;
     const [rows = 1, columns = 1] = shape;
-    if (!isBlockType(dtype) || shape.length !== 2) return undefined;
-    const { bits, group } = BLOCK_TYPES[dtype];
+    const { bits, group } = isBlockType(dtype) ? BLOCK_TYPES[dtype] : NVFP4;
+    if (shape.length !== 2 || !(isBlockType(dtype) || dtype === "NVFP4")) return undefined;
     if (!sizes.includes(group) || columns % group !== 0) return undefined;
     const groups = columns / group;
     const [codes, scales, offsets] = this.#add(weight, "codes");
@@ -90,7 +93,7 @@ export class PackedWeights {
     return found;
   }
 
-  /** What has been asked for; undefined where that is nothing. */
+  /** The file, with all that has been asked for; undefined where that is nothing. */
   get plan(): UnpackPlan | undefined {
     return this.#weights.length === 0 ? undefined : { path: this.#path, bytes: this.#bytes, weights: this.#weights };
   }
@@ -110,6 +113,10 @@ export class PackedWeights {
 export const codeBytes = (weight: StoredWeight): number =>
   outputBytes(conversionOf(weight, "codes")).reduce((sum, bytes) => sum + bytes, 0);
 
+/** Whether a matrix of that type has a product without its expansion. */
+export const staysPacked = ({ dtype, shape }: StoredWeight): boolean =>
+  shape.length === 2 && isPacked(dtype) && dtype !== "MXFP8";
+
 interface Place {
   readonly from: number;
   readonly to: number;
@@ -117,9 +124,3 @@ interface Place {
 
 /** Bytes of each output of a conversion. */
 const outputBytes = ({ units, outputs }: Conversion): number[] => outputs.map((bytes) => units * bytes);
-
-/** The folder of caches, or on another drive the model's own. */
-function folderFor(beside: string): string {
-  const folder = join(cacheFolder(), "unpacked");
-  return parse(folder).root === parse(beside).root ? folder : dirname(beside);
-}

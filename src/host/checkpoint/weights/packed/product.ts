@@ -1,8 +1,8 @@
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
 import { matMulTransposed } from "../../onnx/products.js";
+import { isPacked } from "../packed-types.js";
 import type { StoredWeight } from "../stored.js";
 import type { MadeTensor, PackedWeights } from "./packed-weights.js";
-import { isPacked } from "./types.js";
 
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;

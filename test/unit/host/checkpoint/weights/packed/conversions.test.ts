@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { conversionOf } from "#src/host/checkpoint/weights/packed/conversions.js";
-import { BLOCK_TYPES, isBlockType, isPacked } from "#src/host/checkpoint/weights/packed/types.js";
+import { BLOCK_TYPES, isBlockType, isPacked } from "#src/host/checkpoint/weights/packed-types.js";
 import type { StoredWeight, WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
 import { root, temporaryFolder } from "../../../../../helpers/folders.js";

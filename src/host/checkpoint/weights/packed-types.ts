@@ -30,7 +30,7 @@ export const BLOCK_TYPES = {
 } as const satisfies Readonly<Record<string, BlockType>>;
 
 /** Types of weights whose scales lie beside them in a .safetensors file. */
-export const SCALED_TYPES = ["MXFP8", "NVFP4", "NF4"] as const;
+const SCALED_TYPES = ["MXFP8", "NVFP4", "NF4"] as const;
 
 export type PackedType = keyof typeof BLOCK_TYPES | (typeof SCALED_TYPES)[number];
 
