@@ -32,8 +32,11 @@ void for_rows(size_t rows, size_t columns, Body &&body) {
   });
 }
 
-/* Twice 0 0.5 1 1.5 2 3 4 6, and their negatives. */
+/* Twice the values of floats of 4 bits, as whole numbers. */
 constexpr int8_t kTwice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+constexpr float kFours[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+                              -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
 
 float power_of_two(uint8_t exponent) {
   if (exponent == 0) return 0x1p-127f;
@@ -86,8 +89,8 @@ engine_status engine_unpack_nvfp4(engine_f32 out, engine_cu8 values, engine_cu8 
       const size_t at = row * columns + group * 16;
       for (size_t i = at; i < at + 16; i += 2) {
         const uint8_t both = values.data[i / 2];
-        out.data[i] = 0.5f * static_cast<float>(kTwice[both >> 4]) * scale;
-        out.data[i + 1] = 0.5f * static_cast<float>(kTwice[both & 15]) * scale;
+        out.data[i] = kFours[both >> 4] * scale;
+        out.data[i + 1] = kFours[both & 15] * scale;
       }
     }
   });

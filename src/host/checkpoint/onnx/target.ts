@@ -20,5 +20,5 @@ export const CPU_TARGET: Target = {
   largestHead: Number.POSITIVE_INFINITY,
   matMul: "fused",
   halfTypes: ["F16", "BF16"],
-  groups: [16, 32],
+  groups: [16, 32, 64],
 };

@@ -17,7 +17,7 @@ import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
-import { checkFormats, joinFactors } from "../weights/factors.js";
+import { applyFormats, joinFactors } from "../weights/factors.js";
 import { isGgufStart } from "../weights/gguf/header.js";
 import { ARCHITECTURE, GGUF_BEGINNINGS, type GgufContents, ggufContents } from "../weights/gguf/open.js";
 import { type NamedFile, readError } from "../weights/stored.js";
@@ -114,7 +114,7 @@ function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: numbe
     const file = { name, metadata, weights };
     const joined = joinFactors(file);
     const texts = joined.stored.map(({ from, to }) => Buffer.from(readAt(descriptor, from, to - from)).toString());
-    checkFormats(file, joined, texts);
+    applyFormats(file, joined, texts);
     const recognised = recognise({ ...file, weights: joined.weights });
     return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
   } catch (thrown) {

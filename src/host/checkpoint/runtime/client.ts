@@ -8,7 +8,7 @@ import { CPU_DEVICE, type Device, hasFloat16, isGpu } from "./device.js";
 import { type ChosenDevice, chooseDevice } from "./devices/choice.js";
 import { KeptValues } from "./kept-values.js";
 import { coreCount, freeMemory } from "./machine.js";
-import { fits, preferredPlan, sessionBytes } from "./plan.js";
+import { expanded, fits, type PlannedNetwork, preferredPlan, sessionBytes } from "./plan.js";
 import { RuntimeProcess } from "./process.js";
 import { bytesOf, type SentFeed, type SessionPorts, type StageRequest } from "./protocol.js";
 import type {
@@ -256,7 +256,7 @@ class ChildRuntime implements OwnRuntime {
     const budget = this.#budget(place.isGpu, loaded.sessions.bytes);
     const isForced = this.#options.plan === "fold" || place.isGpu || source.isFixed === true;
     const spare = budget - needed.reduce((sum, { bytes }) => sum + bytes, 0);
-    const plan = isForced || (wish === "fold" && fits(source, spare)) ? wish : "stream";
+    const plan = isForced || (wish === "fold" && fits(plannedOn(device, source), spare)) ? wish : "stream";
     // streamed for want of memory: it stays so until it is released
     const streamed = plan === "stream" ? loaded.sessions.use(source.key, plan) : undefined;
     return streamed ?? this.#create(loaded, device, source, plan, { budget, needed });
@@ -271,13 +271,14 @@ class ChildRuntime implements OwnRuntime {
 
   async #create(
     { process, sessions }: LoadedProcess,
-    { provider, target }: Device,
+    device: Device,
     source: SessionSource,
     plan: Plan,
     { budget, needed }: { readonly budget: number; readonly needed: readonly LoadedSession[] },
   ): Promise<LoadedSession> {
+    const { provider, target } = device;
     const { onLoad } = this.#options;
-    const next = sessions.next(source, plan);
+    const next = sessions.next(source, plan, sessionBytes(plannedOn(device, source), plan));
     for (const surplus of sessions.surplus(next.bytes, budget, needed)) {
       await process.request({ type: "release", session: surplus.number }, `${surplus.label}, while it was released`);
       sessions.remove(surplus);
@@ -301,9 +302,16 @@ class ChildRuntime implements OwnRuntime {
 const factsOf = ({ provider, adapter, target }: Device): DeviceFacts =>
   provider === "cpu" ? { provider } : { provider, adapter, form: target.attention };
 
+/** A network as a device holds it. */
+const plannedOn = ({ target }: Device, source: SessionSource): PlannedNetwork =>
+  target.groups === undefined ? expanded(source) : source;
+
 /** Bytes of a network's weights on a GPU. */
 const bytesOn = (device: Device, source: SessionSource): number =>
-  sessionBytes(source, preferredPlan(source, { calls: 1, device: { isGpu: true, hasFloat16: hasFloat16(device) } }));
+  sessionBytes(
+    plannedOn(device, source),
+    preferredPlan(source, { calls: 1, device: { isGpu: true, hasFloat16: hasFloat16(device) } }),
+  );
 
 /** Sends the inputs of a call that the child does not have, and runs its sessions; outputs are those of the last. */
 async function call(

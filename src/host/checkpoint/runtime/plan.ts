@@ -36,6 +36,13 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
+/** A network where nothing stays packed. */
+export const expanded = (network: PlannedNetwork): PlannedNetwork => ({
+  ...network,
+  packedParameters: 0,
+  packedBytes: 0,
+});
+
 /** Bytes of a session's own, without the pages of files, which the system takes back as it needs. */
 export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
   const { halfParameters = 0, packedParameters = 0, packedBytes = 0 } = network;

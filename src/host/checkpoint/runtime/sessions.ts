@@ -74,10 +74,10 @@ export class LoadedSessions {
     return session;
   }
 
-  /** Session for a source, which is not loaded yet. */
-  next(source: SessionSource, plan: Plan): NextSession {
+  /** Session for a source, which is not loaded yet and will take `bytes`. */
+  next(source: SessionSource, plan: Plan, bytes = sessionBytes(source, plan)): NextSession {
     const { key, label } = source;
-    return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
+    return { number: this.#nextNumber++, key, label, plan, bytes };
   }
 
   /**

@@ -21,7 +21,7 @@ export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
   readonly key: string;
   /** Factor of the values of an 8-bit weight: one number, or one for each row. */
   readonly factor?: StoredWeight;
-  /** What a weight of 4 or 8 bits has no values without. */
+  /** Tensors and numbers without which a weight of 4 or 8 bits has no values. */
   readonly packing?: Packing;
 }
 

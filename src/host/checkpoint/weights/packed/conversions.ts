@@ -8,11 +8,16 @@ type Convert = (bytes: Uint8Array, first: number, outputs: readonly Uint8Array[]
 /** Gives the bytes of a tensor. */
 type Read = (tensor: StoredWeight) => Promise<Uint8Array>;
 
-/** Forms of a packed weight: float32, or codes with their scales, and offsets where its type has these. */
-export type Form = "floats" | "codes";
+/**
+ * Forms of a packed weight: float32; codes with their scales, and offsets where its type has these; of NF4 the largest
+ * magnitudes of its groups.
+ */
+export type Form = "floats" | "codes" | "largest";
 
 /** A way to turn the bytes of a weight into other ones, unit by unit. */
 export interface Conversion {
+  /** Tensor whose bytes are turned. */
+  readonly source: StoredWeight;
   readonly units: number;
   /** Bytes of a unit in the file. */
   readonly bytes: number;
@@ -22,10 +27,18 @@ export interface Conversion {
   open(read: Read): Promise<Convert>;
 }
 
+type Parts = Omit<Conversion, "source">;
+
 const FLOAT_BYTES = 4;
 
 /** The conversion of a packed weight to a form that its type has. */
-export function conversionOf({ dtype, shape, packing }: StoredWeight, form: Form): Conversion {
+export function conversionOf(weight: StoredWeight, form: Form): Conversion {
+  const { packing } = weight;
+  if (packing?.format === "NF4" && form === "largest") return { source: packing.largest, ...nf4Largest(packing) };
+  return { source: weight, ...partsOf(weight, form) };
+}
+
+function partsOf({ dtype, shape, packing }: StoredWeight, form: Form): Parts {
   const values = shape.reduce((product, side) => product * side, 1);
   if (isBlockType(dtype)) return form === "floats" ? blockFloats(dtype, values) : blockCodes(dtype, values);
   const [rows = 1, columns = 1] = shape;
@@ -43,13 +56,13 @@ export function conversionOf({ dtype, shape, packing }: StoredWeight, form: Form
 
 type Block = keyof typeof BLOCK_TYPES;
 
-function blockFloats(type: Block, values: number): Conversion {
+function blockFloats(type: Block, values: number): Parts {
   const { id, values: count, bytes } = BLOCK_TYPES[type];
   const convert: Convert = (blocks, _, [out]) => loadNative().unpackBlocks(floats(out!), blocks, id);
   return { units: values / count, bytes, outputs: [FLOAT_BYTES * count], open: async () => convert };
 }
 
-function blockCodes(name: Block, values: number): Conversion {
+function blockCodes(name: Block, values: number): Parts {
   const { id, values: count, bytes, group, bits, ...type } = BLOCK_TYPES[name];
   const groups = FLOAT_BYTES * (count / group);
   const convert: Convert = (blocks, _, [codes, scales, offsets]) =>
@@ -59,7 +72,7 @@ function blockCodes(name: Block, values: number): Conversion {
 }
 
 /** Units are rows. */
-function mxfp8({ scales }: Packing & { format: "MXFP8" }, rows: number, columns: number): Conversion {
+function mxfp8({ scales }: Packing & { format: "MXFP8" }, rows: number, columns: number): Parts {
   return {
     units: rows,
     bytes: columns,
@@ -73,7 +86,7 @@ function mxfp8({ scales }: Packing & { format: "MXFP8" }, rows: number, columns:
 
 type Nvfp4 = Packing & { format: "NVFP4" };
 
-function nvfp4({ scales, factor }: Nvfp4, rows: number, columns: number): Conversion {
+function nvfp4({ scales, factor }: Nvfp4, rows: number, columns: number): Parts {
   return {
     units: rows,
     bytes: columns / 2,
@@ -88,7 +101,7 @@ function nvfp4({ scales, factor }: Nvfp4, rows: number, columns: number): Conver
 /** Values that share a scale. */
 export const NVFP4_GROUP = 16;
 
-function nvfp4Codes({ scales, factor }: Nvfp4, rows: number, columns: number): Conversion {
+function nvfp4Codes({ scales, factor }: Nvfp4, rows: number, columns: number): Parts {
   return {
     units: rows,
     bytes: columns / 2,
@@ -101,8 +114,8 @@ function nvfp4Codes({ scales, factor }: Nvfp4, rows: number, columns: number): C
   };
 }
 
-/** Units are groups; the last may be shorter in the file, and then is the whole weight's only unit. */
-function nf4(packing: Packing & { format: "NF4" }, values: number): Conversion {
+/** Units are groups, which the number of values is a multiple of. */
+function nf4(packing: Packing & { format: "NF4" }, values: number): Parts {
   const { table, group } = packing;
   return {
     units: values / group,
@@ -114,6 +127,21 @@ function nf4(packing: Packing & { format: "NF4" }, values: number): Conversion {
         const own = largest.subarray(first, first + (2 * bytes.length) / group);
         loadNative().unpackNf4(floats(out!), bytes, codes, own, group);
       };
+    },
+  };
+}
+
+/** Units are groups. */
+function nf4Largest(packing: Packing & { format: "NF4" }): Parts {
+  const { largest } = packing;
+  const size = packing.nested === undefined ? FLOAT_BYTES : 1;
+  return {
+    units: (largest.to - largest.from) / size,
+    bytes: size,
+    outputs: [FLOAT_BYTES],
+    async open(read) {
+      const all = await largestOf(packing, read);
+      return (bytes, first, [out]) => floats(out!).set(all.subarray(first, first + bytes.length / size));
     },
   };
 }

@@ -93,6 +93,12 @@ export class PackedWeights {
     return found;
   }
 
+  /** Largest magnitudes of the groups of a weight of NF4 as float32, where the file has codes for them. */
+  largest(weight: StoredWeight): MadeTensor {
+    const [place] = this.#add(weight, "largest");
+    return { file: this.#path, dtype: "F32", shape: [(place!.to - place!.from) / 4], ...place! };
+  }
+
   /** The file, with all that has been asked for; undefined where that is nothing. */
   get plan(): UnpackPlan | undefined {
     return this.#weights.length === 0 ? undefined : { path: this.#path, bytes: this.#bytes, weights: this.#weights };
@@ -109,9 +115,12 @@ export class PackedWeights {
   }
 }
 
-/** Bytes of a matrix in blocks as MatMulNBits takes it. */
-export const codeBytes = (weight: StoredWeight): number =>
-  outputBytes(conversionOf(weight, "codes")).reduce((sum, bytes) => sum + bytes, 0);
+/** Bytes of a matrix in the form that a product takes. */
+export function codeBytes(weight: StoredWeight): number {
+  const isNf4 = weight.packing?.format === "NF4";
+  const made = outputBytes(conversionOf(weight, isNf4 ? "largest" : "codes"));
+  return made.reduce((sum, bytes) => sum + bytes, isNf4 ? weight.to - weight.from : 0);
+}
 
 /** Whether a matrix of that type has a product without its expansion. */
 export const staysPacked = ({ dtype, shape }: StoredWeight): boolean =>

@@ -46,14 +46,14 @@ async function convert(
   sources: Sources,
   target: FileHandle,
 ): Promise<void> {
-  const { units, bytes, outputs, open } = conversionOf(weight, form);
+  const { source, units, bytes, outputs, open } = conversionOf(weight, form);
   const write = await open((tensor) => sources.read(tensor, 0, tensor.to - tensor.from));
   const most = Math.max(1, Math.floor(PART_BYTES / bytes));
   const wholes = outputs.map((size) => new Uint8Array(size * Math.min(most, units)));
   for (let first = 0; first < units; first += most) {
     const count = Math.min(most, units - first);
     const parts = wholes.map((whole, output) => whole.subarray(0, count * outputs[output]!));
-    write(await sources.read(weight, first * bytes, count * bytes), first, parts);
+    write(await sources.read(source, first * bytes, count * bytes), first, parts);
     await writing(plan, async () => {
       for (const [output, part] of parts.entries())
         await writeAll(target, part, starts[output]! + first * outputs[output]!);
