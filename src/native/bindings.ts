@@ -225,7 +225,14 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** Values of blocks of a GGUF file, `type` being the format's number. */
   unpackBlocks(out: Float32Array, blocks: Uint8Array, type: number): void;
   /** The same as codes, scales and offsets of MatMulNBits; engine_repack_blocks of native/include/engine.h has their meaning. */
-  repackBlocks(codes: Uint8Array, scales: Float32Array, offsets: Float32Array, blocks: Uint8Array, type: number): void;
+  repackBlocks(
+    codes: Uint8Array,
+    lows: Uint8Array,
+    scales: Float32Array,
+    offsets: Float32Array,
+    blocks: Uint8Array,
+    type: number,
+  ): void;
   /** Rows from `first` on of a matrix of 8-bit floats, times a power of two for each 32; `scales` are those of the whole matrix. */
   unpackMxfp8(out: Float32Array, codes: Uint8Array, scales: Uint8Array, columns: number, first: number): void;
   /** The same of 4-bit floats, times an 8-bit float for each 16 and a factor. */
@@ -237,9 +244,10 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     columns: number,
     first: number,
   ): void;
-  /** The same as codes of 8 bits and scales of MatMulNBits. */
+  /** The same as two codes and scales of MatMulNBits. */
   repackNvfp4(
     codes: Uint8Array,
+    lows: Uint8Array,
     groupScales: Float32Array,
     values: Uint8Array,
     scales: Uint8Array,

@@ -9,7 +9,7 @@ namespace {
 struct Type {
   uint32_t id;
   size_t values, bytes, group;
-  int bits;
+  int bits; /* of its codes, both together */
   bool has_offsets;
 };
 
@@ -38,23 +38,27 @@ void blocks(const Type &type, size_t count) {
     return unpacked;
   });
   std::vector<float> scales(groups), offsets(type.has_offsets ? groups : 0);
-  std::vector<uint8_t> codes(values * static_cast<size_t>(type.bits) / 8);
-  const engine_u8 to{codes.data(), codes.size()};
-  CHECK(engine_repack_blocks(to, out(scales), out(offsets), from, type.id) == ENGINE_OK);
+  std::vector<uint8_t> codes(values / 2), lows(type.bits == 8 ? codes.size() : 0);
+  const engine_u8 to{codes.data(), codes.size()}, below{lows.data(), lows.size()};
+  CHECK(engine_repack_blocks(to, below, out(scales), out(offsets), from, type.id) == ENGINE_OK);
   for (size_t i = 0; i < values; i++) {
-    const int code = type.bits == 8 ? codes[i] : codes[i / 2] >> (4 * (i % 2)) & 15;
+    const int code = (codes[i / 2] >> (4 * (i % 2)) & 15) - 8;
+    const int low = type.bits == 8 ? (lows[i / 2] >> (4 * (i % 2)) & 15) - 8 : 0;
+    const int number = type.bits == 8 ? 16 * code + low + (type.id == 8 ? 8 : 0) : code;
     const float scale = scales[i / type.group], offset = type.has_offsets ? offsets[i / type.group] : 0.0f;
-    const float product = scale * static_cast<float>(code - (type.bits == 8 ? 128 : 8));
-    // without offsets weights are exact, with them a rounding of 8 scales and one of the sum away
+    const float product = scale * static_cast<float>(number);
+    // without offsets weights are exact, with them a rounding of 16 scales and one of the sum away
     if (!type.has_offsets) CHECK(product == got[i]);
     else CHECK(std::fabs(product + offset - got[i]) <= 0x1p-22f * (16 * std::fabs(scale) + std::fabs(offset)));
   }
   std::vector<float> wrong(values + 1);
   CHECK(engine_unpack_blocks(out(wrong), from, type.id) == ENGINE_BAD_LENGTH);
   CHECK(engine_unpack_blocks(out(wrong), {packed.data(), packed.size() - 1}, type.id) == ENGINE_BAD_LENGTH);
-  CHECK(engine_repack_blocks(to, out(wrong), out(offsets), from, type.id) == ENGINE_BAD_LENGTH);
-  CHECK(engine_repack_blocks(to, out(scales), out(wrong), from, type.id) == ENGINE_BAD_LENGTH);
-  CHECK(engine_repack_blocks({codes.data(), codes.size() - 1}, out(scales), out(offsets), from, type.id) ==
+  CHECK(engine_repack_blocks(to, below, out(wrong), out(offsets), from, type.id) == ENGINE_BAD_LENGTH);
+  CHECK(engine_repack_blocks(to, below, out(scales), out(wrong), from, type.id) == ENGINE_BAD_LENGTH);
+  CHECK(engine_repack_blocks(to, {codes.data(), lows.size() + 1}, out(scales), out(offsets), from, type.id) ==
+        ENGINE_BAD_LENGTH);
+  CHECK(engine_repack_blocks({codes.data(), codes.size() - 1}, below, out(scales), out(offsets), from, type.id) ==
         ENGINE_BAD_LENGTH);
 }
 
@@ -65,11 +69,12 @@ void order() {
   CHECK(engine_unpack_blocks(out(values), {block, 18}, 2) == ENGINE_OK);
   CHECK(values[0] == -3.5f && values[1] == -4.0f && values[16] == -3.0f && values[17] == 3.5f && values[31] == -4.0f);
   uint8_t codes[16];
-  CHECK(engine_repack_blocks({codes, 16}, out(scales), out(offsets), {block, 18}, 2) == ENGINE_OK);
+  CHECK(engine_repack_blocks({codes, 16}, {nullptr, 0}, out(scales), out(offsets), {block, 18}, 2) == ENGINE_OK);
   CHECK(codes[0] == 0x01 && codes[8] == 0xf2 && scales[0] == 0.5f);
   for (uint32_t type : {0u, 1u, 9u, 15u, 16u, 30u, 255u}) {
     CHECK(engine_unpack_blocks(out(values), {block, 18}, type) == ENGINE_BAD_ARGUMENT);
-    CHECK(engine_repack_blocks({codes, 16}, out(scales), out(offsets), {block, 18}, type) == ENGINE_BAD_ARGUMENT);
+    CHECK(engine_repack_blocks({codes, 16}, {nullptr, 0}, out(scales), out(offsets), {block, 18}, type) ==
+          ENGINE_BAD_ARGUMENT);
   }
   // a subnormal, an infinity and a NaN as scale
   const uint8_t halves[][2] = {{1, 0x80}, {0, 0x7c}, {1, 0x7c}};
@@ -110,14 +115,19 @@ void scaled() {
     CHECK(engine_unpack_nvfp4(out(unpacked), from, eights, 0.3f, narrow, 0) == ENGINE_OK);
     return unpacked;
   });
-  std::vector<uint8_t> wide(rows * narrow);
-  std::vector<float> groups(wide.size() / 16);
-  const engine_u8 to{wide.data(), wide.size()};
-  CHECK(engine_repack_nvfp4(to, out(groups), from, eights, 0.3f, narrow, 0) == ENGINE_OK);
-  for (size_t i = 0; i < wide.size(); i++) CHECK(groups[i / 16] * static_cast<float>(wide[i] - 128) == values[i]);
-  CHECK(engine_repack_nvfp4(to, out(groups), from, eights, 0.3f, 24, 0) == ENGINE_BAD_LENGTH);
+  std::vector<uint8_t> highs(packed.size()), lows(packed.size());
+  std::vector<float> groups(values.size() / 16);
+  const engine_u8 to{highs.data(), highs.size()}, below{lows.data(), lows.size()};
+  CHECK(engine_repack_nvfp4(to, below, out(groups), from, eights, 0.3f, narrow, 0) == ENGINE_OK);
+  for (size_t i = 0; i < values.size(); i++) {
+    const auto half = [&](const std::vector<uint8_t> &codes) { return (codes[i / 2] >> (4 * (i % 2)) & 15) - 8; };
+    CHECK(groups[i / 16] * static_cast<float>(16 * half(highs) + half(lows)) == values[i]);
+  }
+  CHECK(engine_repack_nvfp4(to, below, out(groups), from, eights, 0.3f, 24, 0) == ENGINE_BAD_LENGTH);
+  CHECK(engine_repack_nvfp4(to, {lows.data(), lows.size() - 1}, out(groups), from, eights, 0.3f, narrow, 0) ==
+        ENGINE_BAD_LENGTH);
   groups.push_back(0);
-  CHECK(engine_repack_nvfp4(to, out(groups), from, eights, 0.3f, narrow, 0) == ENGINE_BAD_LENGTH);
+  CHECK(engine_repack_nvfp4(to, below, out(groups), from, eights, 0.3f, narrow, 0) == ENGINE_BAD_LENGTH);
   CHECK(engine_unpack_nvfp4(out(groups), from, eights, 0.3f, narrow, 0) == ENGINE_BAD_LENGTH);
 
   std::vector<float> table(16), largest = {2.0f, 3.0f}, last(96);

@@ -7,6 +7,10 @@ namespace {
 
 constexpr int64_t kMostType = 255;
 
+void Apart(const Args &a, engine_u8 out, engine_cu8 in, const char *name) {
+  a.apart(out.data, out.len, in.data, in.len, name, false);
+}
+
 void Apart(const Args &a, engine_f32 out, engine_cu8 in, const char *name) {
   a.apart(out.data, out.len * 4, in.data, in.len, name, false);
 }
@@ -22,14 +26,15 @@ Napi::Value UnpackBlocks(const Napi::CallbackInfo &info) {
 
 Napi::Value RepackBlocks(const Napi::CallbackInfo &info) {
   const Args a(info);
-  const auto type = static_cast<uint32_t>(a.integer(4, "type", 0, kMostType));
-  const engine_u8 codes = a.bytes_out(0, "codes");
-  const engine_f32 scales = a.out(1, "scales"), offsets = a.out(2, "offsets");
-  const engine_cu8 blocks = a.bytes_in(3, "blocks");
+  const auto type = static_cast<uint32_t>(a.integer(5, "type", 0, kMostType));
+  const engine_u8 codes = a.bytes_out(0, "codes"), lows = a.bytes_out(1, "lows");
+  const engine_f32 scales = a.out(2, "scales"), offsets = a.out(3, "offsets");
+  const engine_cu8 blocks = a.bytes_in(4, "blocks");
   Apart(a, scales, blocks, "blocks");
   Apart(a, offsets, blocks, "blocks");
-  a.apart(codes.data, codes.len, blocks.data, blocks.len, "blocks", false);
-  return a.done(engine_repack_blocks(codes, scales, offsets, blocks, type));
+  Apart(a, codes, blocks, "blocks");
+  Apart(a, lows, blocks, "blocks");
+  return a.done(engine_repack_blocks(codes, lows, scales, offsets, blocks, type));
 }
 
 Napi::Value UnpackMxfp8(const Napi::CallbackInfo &info) {
@@ -55,16 +60,18 @@ Napi::Value UnpackNvfp4(const Napi::CallbackInfo &info) {
 
 Napi::Value RepackNvfp4(const Napi::CallbackInfo &info) {
   const Args a(info);
-  const float factor = a.f32(4, "factor");
-  const size_t columns = a.size(5, "columns"), first = a.size(6, "first");
-  const engine_u8 codes = a.bytes_out(0, "codes");
-  const engine_f32 group_scales = a.out(1, "groupScales");
-  const engine_cu8 values = a.bytes_in(2, "values"), scales = a.bytes_in(3, "scales");
+  const float factor = a.f32(5, "factor");
+  const size_t columns = a.size(6, "columns"), first = a.size(7, "first");
+  const engine_u8 codes = a.bytes_out(0, "codes"), lows = a.bytes_out(1, "lows");
+  const engine_f32 group_scales = a.out(2, "groupScales");
+  const engine_cu8 values = a.bytes_in(3, "values"), scales = a.bytes_in(4, "scales");
   Apart(a, group_scales, values, "values");
   Apart(a, group_scales, scales, "scales");
-  a.apart(codes.data, codes.len, values.data, values.len, "values", false);
-  a.apart(codes.data, codes.len, scales.data, scales.len, "scales", false);
-  return a.done(engine_repack_nvfp4(codes, group_scales, values, scales, factor, columns, first));
+  Apart(a, codes, values, "values");
+  Apart(a, codes, scales, "scales");
+  Apart(a, lows, values, "values");
+  Apart(a, lows, scales, "scales");
+  return a.done(engine_repack_nvfp4(codes, lows, group_scales, values, scales, factor, columns, first));
 }
 
 Napi::Value UnpackNf4(const Napi::CallbackInfo &info) {

@@ -140,13 +140,13 @@ void iq4_xs(Block &to, const uint8_t *from) {
 }
 
 constexpr BlockType kTypes[] = {
-    // number, values, bytes, group, offsets, bits, centre
-    {2, 32, 18, 32, false, 4, 0, q4_0},    {3, 32, 20, 32, true, 4, 8, q4_1},
-    {6, 32, 22, 32, false, 8, 0, q5_0},    {7, 32, 24, 32, true, 8, 16, q5_1},
-    {8, 32, 34, 32, false, 8, 0, q8_0},    {10, 256, 84, 16, true, 4, 2, q2_k},
-    {11, 256, 110, 16, false, 4, 0, q3_k}, {12, 256, 144, 32, true, 4, 8, q4_k},
-    {13, 256, 176, 32, true, 8, 16, q5_k}, {14, 256, 210, 16, false, 8, 0, q6_k},
-    {20, 32, 18, 32, false, 8, 0, iq4_nl}, {23, 256, 136, 32, false, 8, 0, iq4_xs},
+    // number, values, bytes, group, offsets, lows, centre
+    {2, 32, 18, 32, false, false, 0, q4_0},    {3, 32, 20, 32, true, false, 8, q4_1},
+    {6, 32, 22, 32, false, true, 0, q5_0},     {7, 32, 24, 32, true, true, 16, q5_1},
+    {8, 32, 34, 32, false, true, 8, q8_0},     {10, 256, 84, 16, true, false, 2, q2_k},
+    {11, 256, 110, 16, false, false, 0, q3_k}, {12, 256, 144, 32, true, false, 8, q4_k},
+    {13, 256, 176, 32, true, true, 16, q5_k},  {14, 256, 210, 16, false, true, 0, q6_k},
+    {20, 32, 18, 32, false, true, 0, iq4_nl},  {23, 256, 136, 32, false, true, 0, iq4_xs},
 };
 
 }  // namespace

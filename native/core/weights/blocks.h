@@ -18,9 +18,10 @@ struct BlockType {
   uint32_t id; /* as in GGUF files */
   size_t values, bytes, group;
   bool has_offsets;
-  /* Bits of a code of MatMulNBits that holds its numbers, and the number whose code is the middle one. Where that is
-   * not 0, offsets take it up: sums are smaller, and so are their roundings. */
-  int bits, centre;
+  /* Whether its numbers take two codes of 4 bits, and the number whose code is the middle one. Where that is not 0,
+   * offsets take it up: sums are smaller, and so are their roundings. */
+  bool has_lows;
+  int centre;
   void (*take_apart)(Block &to, const uint8_t *from);
 };
 

@@ -22,6 +22,13 @@ inline float half_at(const uint8_t *p) {
   return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
+/* Codes of 4 bits of two numbers side by side, in the low half that of the first. */
+inline uint8_t code_pair(int first, int second) { return static_cast<uint8_t>(first | second << 4); }
+
+/* A number from -128 to 119 as 16 * (high - 8) + low - 8. */
+inline int high_code(int number) { return (number + 136) >> 4; }
+inline int low_code(int number) { return (number + 8) & 15; }
+
 /* The value of a float of 1 bit of sign, 4 of exponent and 3 of fraction: all ones are NaN, and none is infinite. */
 inline float e4m3_value(uint8_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, exponent = bits >> 3 & 15, fraction = bits & 7;

@@ -58,20 +58,21 @@ engine_status engine_unpack_mxfp8(engine_f32 out, engine_cu8 codes, engine_cu8 s
   return ENGINE_OK;
 }
 
-engine_status engine_repack_nvfp4(engine_u8 codes, engine_f32 group_scales, engine_cu8 values, engine_cu8 scales,
-                                  float factor, size_t columns, size_t first) {
+engine_status engine_repack_nvfp4(engine_u8 codes, engine_u8 lows, engine_f32 group_scales, engine_cu8 values,
+                                  engine_cu8 scales, float factor, size_t columns, size_t first) {
   Rows rows;
-  if (codes.len / 2 != values.len || codes.len % 2 != 0 || group_scales.len != codes.len / 16 ||
-      !rows_of(codes.len, columns, 16, first, scales.len, &rows))
+  if (codes.len != values.len || lows.len != values.len || values.len > SIZE_MAX / 2 ||
+      group_scales.len != values.len / 8 || !rows_of(2 * values.len, columns, 16, first, scales.len, &rows))
     return ENGINE_BAD_LENGTH;
   for_rows(rows.count, columns, [&](size_t row) {
     for (size_t group = 0; group < rows.groups; group++) {
       const float scale = latentkit::e4m3_value(scales.data[place(first + row, group, rows.blocks_across)]) * factor;
       group_scales.data[row * rows.groups + group] = 0.5f * scale;
     }
-    for (size_t i = row * columns; i < (row + 1) * columns; i += 2) {
-      codes.data[i] = static_cast<uint8_t>(128 + kTwice[values.data[i / 2] >> 4]);
-      codes.data[i + 1] = static_cast<uint8_t>(128 + kTwice[values.data[i / 2] & 15]);
+    for (size_t i = row * columns / 2; i < (row + 1) * columns / 2; i++) {
+      const int one = kTwice[values.data[i] >> 4], other = kTwice[values.data[i] & 15];
+      codes.data[i] = latentkit::code_pair(latentkit::high_code(one), latentkit::high_code(other));
+      lows.data[i] = latentkit::code_pair(latentkit::low_code(one), latentkit::low_code(other));
     }
   });
   return ENGINE_OK;

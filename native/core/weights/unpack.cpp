@@ -20,15 +20,15 @@ void for_blocks(size_t blocks, size_t values, Body &&body) {
   });
 }
 
-void codes_of(uint8_t *to, const BlockType &type, const Block &block) {
-  const int more = (type.bits == 8 ? 128 : 8) - type.centre;
-  if (type.bits == 8) {
-    for (size_t i = 0; i < type.values; i++) to[i] = static_cast<uint8_t>(block.numbers[i] + more);
-    return;
-  }
+void codes_of(uint8_t *codes, uint8_t *lows, const BlockType &type, const Block &block) {
   for (size_t i = 0; i < type.values; i += 2) {
-    const int low = block.numbers[i] + more, high = block.numbers[i + 1] + more;
-    to[i / 2] = static_cast<uint8_t>(low | high << 4);
+    const int first = block.numbers[i] - type.centre, second = block.numbers[i + 1] - type.centre;
+    if (!type.has_lows) {
+      codes[i / 2] = latentkit::code_pair(first + 8, second + 8);
+      continue;
+    }
+    codes[i / 2] = latentkit::code_pair(latentkit::high_code(first), latentkit::high_code(second));
+    lows[i / 2] = latentkit::code_pair(latentkit::low_code(first), latentkit::low_code(second));
   }
 }
 
@@ -58,21 +58,21 @@ engine_status engine_unpack_blocks(engine_f32 out, engine_cu8 blocks, uint32_t i
   return ENGINE_OK;
 }
 
-engine_status engine_repack_blocks(engine_u8 codes, engine_f32 scales, engine_f32 offsets, engine_cu8 blocks,
-                                   uint32_t id) {
+engine_status engine_repack_blocks(engine_u8 codes, engine_u8 lows, engine_f32 scales, engine_f32 offsets,
+                                   engine_cu8 blocks, uint32_t id) {
   const BlockType *type = block_type(id);
   if (type == nullptr) return ENGINE_BAD_ARGUMENT;
   const size_t count = blocks.len / type->bytes, groups = type->values / type->group;
-  const size_t code_bytes = type->values * static_cast<size_t>(type->bits) / 8;
+  const size_t code_bytes = type->values / 2;
   if (blocks.len % type->bytes != 0 || codes.len != count * code_bytes || scales.len != count * groups ||
-      offsets.len != (type->has_offsets ? scales.len : 0)) {
+      lows.len != (type->has_lows ? codes.len : 0) || offsets.len != (type->has_offsets ? scales.len : 0)) {
     return ENGINE_BAD_LENGTH;
   }
   for_blocks(count, type->values, [&](size_t begin, size_t end) {
     Block block;
     for (size_t b = begin; b < end; b++) {
       type->take_apart(block, blocks.data + b * type->bytes);
-      codes_of(codes.data + b * code_bytes, *type, block);
+      codes_of(codes.data + b * code_bytes, type->has_lows ? lows.data + b * code_bytes : nullptr, *type, block);
       for (size_t g = 0; g < groups; g++) {
         scales.data[b * groups + g] = block.scales[g];
         if (!type->has_offsets) continue;

@@ -11,6 +11,7 @@ interface PackedGraphOptions {
   readonly changes?: WeightChanges;
   readonly target?: Target;
   readonly overridable?: boolean;
+  readonly threads?: number;
 }
 
 /** Outputs of a graph over packed weights, which are unpacked in a folder. */
@@ -19,13 +20,13 @@ export async function computedFromPacked(
   weights: WeightMap,
   build: (network: Network) => void,
   feeds: Feeds,
-  { changes, target = CPU_TARGET, overridable = false }: PackedGraphOptions = {},
+  { changes, target = CPU_TARGET, overridable = false, threads = 1 }: PackedGraphOptions = {},
 ): Promise<Record<string, Tensor>> {
   const graph = new OnnxGraph("packed", target);
   const packed = new PackedWeights(folder, folder);
   build(networkOf(graph, weights, changes, undefined, packed));
   const encoded = graph.encode({ overridable });
-  const session = await withUnpacked(packed.plan, () => graphSession(encoded));
+  const session = await withUnpacked(packed.plan, () => graphSession(encoded, { intraOpNumThreads: threads }));
   try {
     return await session.run(feeds);
   } finally {

@@ -11,8 +11,6 @@ export { matMulTransposed };
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;
 const GROUPS = 32;
-/** Outputs from which on up to 64 threads take blocks of the same sizes in a product of few rows with quantised weights. */
-const MANY_OUTPUTS = 4096;
 /** Longest period of a timestep embedding. */
 const MAX_PERIOD = 10_000;
 
@@ -87,8 +85,8 @@ export function linearOfFew(
 ): Value {
   const { graph } = network;
   if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
-  const quantised =
-    outputs >= MANY_OUTPUTS ? network.quantisedProduct(`${key}.weight`, [outputs, inputs], x) : undefined;
+  // its sums are the same for any number of threads
+  const quantised = network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
   const product = quantised ?? rowsOfFew(graph, network.weight(`${key}.weight`, [outputs, inputs]), x, rank);
   return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
 }

@@ -7,8 +7,10 @@ export interface BlockType {
   readonly bytes: number;
   /** Values that share a scale. */
   readonly group: 16 | 32;
-  /** Bits of a code. */
+  /** Bits of a number: its code has four of them, and another one those below. */
   readonly bits: 4 | 8;
+  /** What codes are less by than numbers, where no offset takes it up. */
+  readonly centre?: number;
   /** Whether each group has an offset too. */
   readonly hasOffsets?: boolean;
 }
@@ -19,7 +21,7 @@ export const BLOCK_TYPES = {
   Q4_1: { id: 3, values: 32, bytes: 20, group: 32, bits: 4, hasOffsets: true },
   Q5_0: { id: 6, values: 32, bytes: 22, group: 32, bits: 8 },
   Q5_1: { id: 7, values: 32, bytes: 24, group: 32, bits: 8, hasOffsets: true },
-  Q8_0: { id: 8, values: 32, bytes: 34, group: 32, bits: 8 },
+  Q8_0: { id: 8, values: 32, bytes: 34, group: 32, bits: 8, centre: 8 },
   Q2_K: { id: 10, values: 256, bytes: 84, group: 16, bits: 4, hasOffsets: true },
   Q3_K: { id: 11, values: 256, bytes: 110, group: 16, bits: 4 },
   Q4_K: { id: 12, values: 256, bytes: 144, group: 32, bits: 4, hasOffsets: true },

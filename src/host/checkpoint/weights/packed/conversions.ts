@@ -9,7 +9,8 @@ type Convert = (bytes: Uint8Array, first: number, outputs: readonly Uint8Array[]
 type Read = (tensor: StoredWeight) => Promise<Uint8Array>;
 
 /**
- * Forms of a packed weight: float32; codes with their scales, and offsets where its type has these; of NF4 the largest
+ * Forms of a packed weight: float32; codes with their scales, lower codes where it has 8 bits, and offsets where its type has
+ * these; of NF4 the largest
  * magnitudes of its groups.
  */
 export type Form = "floats" | "codes" | "largest";
@@ -30,6 +31,7 @@ export interface Conversion {
 type Parts = Omit<Conversion, "source">;
 
 const FLOAT_BYTES = 4;
+const NOTHING = new Uint8Array();
 
 /** The conversion of a packed weight to a form that its type has. */
 export function conversionOf(weight: StoredWeight, form: Form): Conversion {
@@ -65,9 +67,13 @@ function blockFloats(type: Block, values: number): Parts {
 function blockCodes(name: Block, values: number): Parts {
   const { id, values: count, bytes, group, bits, ...type } = BLOCK_TYPES[name];
   const groups = FLOAT_BYTES * (count / group);
-  const convert: Convert = (blocks, _, [codes, scales, offsets]) =>
-    loadNative().repackBlocks(codes!, floats(scales!), floats(offsets ?? new Uint8Array()), blocks, id);
-  const outputs = [(count * bits) / 8, groups, ...("hasOffsets" in type ? [groups] : [])];
+  const convert: Convert = (blocks, _, [codes, scales, ...further]) => {
+    const lows = bits === 8 ? further.shift()! : NOTHING;
+    const offsets = floats(further[0] ?? NOTHING);
+    loadNative().repackBlocks(codes!, lows, floats(scales!), offsets, blocks, id);
+  };
+  const lows = bits === 8 ? [count / 2] : [];
+  const outputs = [count / 2, groups, ...lows, ...("hasOffsets" in type ? [groups] : [])];
   return { units: values / count, bytes, outputs, open: async () => convert };
 }
 
@@ -105,11 +111,11 @@ function nvfp4Codes({ scales, factor }: Nvfp4, rows: number, columns: number): P
   return {
     units: rows,
     bytes: columns / 2,
-    outputs: [columns, FLOAT_BYTES * (columns / NVFP4_GROUP)],
+    outputs: [columns / 2, FLOAT_BYTES * (columns / NVFP4_GROUP), columns / 2],
     async open(read) {
       const [eights, times] = [await read(scales), floats(await read(factor))[0]!];
-      return (values, first, [codes, groups]) =>
-        loadNative().repackNvfp4(codes!, floats(groups!), values, eights, times, columns, first);
+      return (values, first, [codes, groups, lows]) =>
+        loadNative().repackNvfp4(codes!, lows!, floats(groups!), values, eights, times, columns, first);
     },
   };
 }

@@ -2,20 +2,24 @@ import { randomUUID } from "node:crypto";
 import { dirname, join, parse } from "node:path";
 import { cacheFolder } from "../../../../base/cache-folder.js";
 import type { StoredEntry } from "../../../../io/safetensors/header.js";
-import { BLOCK_TYPES, isBlockType, isPacked } from "../packed-types.js";
+import { BLOCK_TYPES, type BlockType, isBlockType, isPacked } from "../packed-types.js";
 import type { StoredWeight } from "../stored.js";
 import { type Conversion, conversionOf, type Form, NVFP4_GROUP } from "./conversions.js";
 
 /** A tensor in the file that is made for a session. */
 export type MadeTensor = StoredEntry & { readonly file: string };
 
-/** A matrix as MatMulNBits takes it: its values are scales[group] · (code - middle) + offsets[group]. */
+/**
+ * A matrix as products with codes of 4 bits take it: its values are scales[group] · (number + centre) + offsets[group] for the
+ * number code - 8, with further codes 16 · (code - 8) + low - 8.
+ */
 export interface Codes {
-  readonly bits: number;
   readonly group: number;
   readonly codes: MadeTensor;
   readonly scales: MadeTensor;
+  readonly lows?: MadeTensor;
   readonly offsets?: MadeTensor;
+  readonly centre: number;
 }
 
 /** A weight in another form, and the places of what it is made of. */
@@ -32,8 +36,10 @@ export interface UnpackPlan {
   readonly weights: readonly PlacedWeight[];
 }
 
-/** Codes of 8 bits for values of 4. */
-const NVFP4 = { bits: 8, group: NVFP4_GROUP } as const;
+type CodedType = Pick<BlockType, "group" | "bits" | "centre">;
+
+/** Twice the values of floats of 4 bits are whole numbers of 5. */
+const NVFP4: CodedType = { bits: 8, group: NVFP4_GROUP };
 /** Parts begin at multiples of this, as vectors like it. */
 const ALIGNMENT = 64;
 
@@ -71,23 +77,26 @@ export class PackedWeights {
     if (known !== undefined) return known;
     const { dtype, shape } = weight;
     const [rows = 1, columns = 1] = shape;
-    const { bits, group } = isBlockType(dtype) ? BLOCK_TYPES[dtype] : NVFP4;
     if (shape.length !== 2 || !(isBlockType(dtype) || dtype === "NVFP4")) return undefined;
+    const { bits, group, ...type }: CodedType = isBlockType(dtype) ? BLOCK_TYPES[dtype] : NVFP4;
     if (!sizes.includes(group) || columns % group !== 0) return undefined;
     const groups = columns / group;
-    const [codes, scales, offsets] = this.#add(weight, "codes");
-    const made = (place: Place, type: "U8" | "F32", sides: readonly number[]): MadeTensor => ({
+    const made = (place: Place, dtype: "U8" | "F32", sides: readonly number[]): MadeTensor => ({
       file: this.#path,
-      dtype: type,
+      dtype,
       shape: sides,
       ...place,
     });
+    const [codes, scales, ...further] = this.#add(weight, "codes");
+    const lows = bits === 8 ? further.shift() : undefined;
+    const [offsets] = further;
     const found: Codes = {
-      bits,
       group,
-      codes: made(codes!, "U8", [rows, groups, (group * bits) / 8]),
+      codes: made(codes!, "U8", [rows, groups, group / 2]),
       scales: made(scales!, "F32", [rows, groups]),
+      lows: lows && made(lows, "U8", [rows, groups, group / 2]),
       offsets: offsets && made(offsets, "F32", [rows, groups]),
+      centre: type.centre ?? 0,
     };
     this.#codes.set(weight, found);
     return found;

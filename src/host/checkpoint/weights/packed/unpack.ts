@@ -47,17 +47,28 @@ async function convert(
   target: FileHandle,
 ): Promise<void> {
   const { source, units, bytes, outputs, open } = conversionOf(weight, form);
-  const write = await open((tensor) => sources.read(tensor, 0, tensor.to - tensor.from));
+  const write = await open((tensor) => sources.read(tensor, 0, new Uint8Array(tensor.to - tensor.from)));
   const most = Math.max(1, Math.floor(PART_BYTES / bytes));
-  const wholes = outputs.map((size) => new Uint8Array(size * Math.min(most, units)));
-  for (let first = 0; first < units; first += most) {
-    const count = Math.min(most, units - first);
-    const parts = wholes.map((whole, output) => whole.subarray(0, count * outputs[output]!));
-    write(await sources.read(source, first * bytes, count * bytes), first, parts);
-    await writing(plan, async () => {
-      for (const [output, part] of parts.entries())
-        await writeAll(target, part, starts[output]! + first * outputs[output]!);
-    });
+  const read = new Uint8Array(bytes * Math.min(most, units));
+  const made = outputs.map((size) => new Uint8Array(size * Math.min(most, units)));
+  // a part is read while the one before is written
+  let written: Promise<void> = Promise.resolve();
+  try {
+    for (let first = 0; first < units; first += most) {
+      const count = Math.min(most, units - first);
+      const part = await sources.read(source, first * bytes, read.subarray(0, count * bytes));
+      await written;
+      const parts = made.map((whole, output) => whole.subarray(0, count * outputs[output]!));
+      write(part, first, parts);
+      written = writing(plan, async () => {
+        for (const [output, bytesOfPart] of parts.entries())
+          await writeAll(target, bytesOfPart, starts[output]! + first * outputs[output]!);
+      });
+      // awaited with the next part, or below
+      written.catch(() => {});
+    }
+  } finally {
+    await written;
   }
 }
 
@@ -65,12 +76,13 @@ async function convert(
 class Sources {
   readonly #handles = new Map<string, FileHandle>();
 
-  async read(tensor: StoredWeight, offset: number, length: number): Promise<Uint8Array> {
+  /** Fills `bytes` with those of a tensor from `offset` on. */
+  async read(tensor: StoredWeight, offset: number, bytes: Uint8Array): Promise<Uint8Array> {
     const { file, from } = tensor;
+    const { length } = bytes;
     try {
       const handle = this.#handles.get(file) ?? (await openRegular(file));
       this.#handles.set(file, handle);
-      const bytes = new Uint8Array(length);
       for (let filled = 0; filled < length; ) {
         const { bytesRead } = await handle.read(bytes, filled, length - filled, from + offset + filled);
         if (bytesRead === 0) throw shorter(tensor);

@@ -93,6 +93,18 @@ describe("products with packed weights", () => {
       }
     });
 
+  it("have the same bits with any number of threads, for few rows too", async () => {
+    for (const { name } of packed)
+      for (const rows of [1, 5]) {
+        const x = tensorOf(1, [rows, COLUMNS]);
+        const build = times(name, ["M", COLUMNS]);
+        const [one, ...others] = await Promise.all(
+          [1, 2, 7].map((threads) => computedFromPacked(folder(), weights, build, { x }, { threads })),
+        );
+        for (const other of others) assert.deepEqual(other, one);
+      }
+  });
+
   it("are none where the target has no groups of that size, and for single floats", async () => {
     const built = (target: typeof CPU_TARGET | object, name: string) => {
       let value: Value | undefined;
