@@ -9,7 +9,7 @@ export interface BlockType {
   readonly group: 16 | 32;
   /** Bits of a number: its code has four of them, and another one those below. */
   readonly bits: 4 | 8;
-  /** What codes are less by than numbers, where no offset takes it up. */
+  /** Number whose codes are the middle ones, where no offset takes that up. */
   readonly centre?: number;
   /** Whether each group has an offset too. */
   readonly hasOffsets?: boolean;
