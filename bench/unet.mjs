@@ -49,9 +49,10 @@ try {
 
   async function ours(plan) {
     const file = await openModelFile({ name: "sd1", path: model });
-    const { unet } = await recogniseCheckpoint(file, readValues);
-    const part = new ModelPart("UNet", file, unet.config, unet.weights);
-    const session = part.session("UNet", buildUnet);
+    const { network } = await recogniseCheckpoint(file, readValues);
+    if (network.kind !== "unet") throw new Error(`${model} has no UNet`);
+    const part = new ModelPart("UNet", file, network.part.config, network.part.weights);
+    const session = part.session("UNet", (graph, config) => buildUnet(graph, config));
     const runtime = createRuntime({ plan, threads });
     runtimes.push(runtime);
     const feeds = { x, context, timestep: Tensor.full([2], 500) };

@@ -12,16 +12,20 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { LatentkitError } from "#src/base/errors.js";
 import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
+import { buildQwen3 } from "#src/host/checkpoint/networks/qwen3.js";
 import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
 import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
 import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
 import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
+import { buildZImage } from "#src/host/checkpoint/networks/z-image.js";
+import { listZImageControl } from "#src/host/checkpoint/networks/z-image-control.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/recognition/text-encoder.js";
+import { zImageControlPart } from "#src/host/checkpoint/recognition/transformers/z-image-control.js";
 import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
 import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
@@ -57,14 +61,15 @@ const { values: options } = parseArgs({
 /** Builders by the parts of a file. */
 const ROLES = {
   checkpoint: async (file) => {
-    const { unet, vae, textEncoders } = await recogniseCheckpoint(file, readValues);
+    const { network, vae, textEncoders } = await recogniseCheckpoint(file, readValues);
     return [
-      ["UNet", unet, buildUnet],
+      network.kind === "unet" ? ["UNet", network.part, buildUnet] : ["Z-Image transformer", network.part, buildZImage],
       ...(vae === undefined ? [] : vaeGraphs(vae)),
-      ...textEncoders.map((encoder) => ["text encoder", encoder, buildEncoder]),
+      ...textEncoders.map(textGraph),
     ];
   },
-  "text encoder": async (file) => recogniseTextEncoders(file).map((encoder) => ["text encoder", encoder, buildEncoder]),
+  "text encoder": async (file) => recogniseTextEncoders(file).map(textGraph),
+  "model patch": async (file) => [["model patch", zImageControlPart(file), listZImageControl]],
   VAE: async (file) => {
     const { kind, part } = recogniseVae(file);
     return kind === "vae" ? vaeGraphs(part) : [["TAESD", part, buildTaesdDecoder]];
@@ -302,10 +307,16 @@ function listModels(root) {
   });
 }
 
+function textGraph({ kind, part }) {
+  return ["text encoder", part, kind === "clip" ? buildEncoder : buildQwen3];
+}
+
 async function firstUnet() {
   for (const { path } of models) {
     try {
-      return (await recogniseCheckpoint(await openModelFile({ name: basename(path), path }), readValues)).unet;
+      const file = await openModelFile({ name: basename(path), path });
+      const { network } = await recogniseCheckpoint(file, readValues);
+      if (network.kind === "unet") return network.part;
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
     }

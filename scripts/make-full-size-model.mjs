@@ -1,18 +1,21 @@
 #!/usr/bin/env node
-// Writes a checkpoint with the keys and sizes of a trained one and random weights, to measure time and memory with.
-// Usage: make-full-size-model.mjs sd1|sdxl FILE. 2.1 GB and 6.9 GB, as F16.
+// Writes a model with the keys and sizes of a trained one and random weights, to measure time and memory with.
+// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux-vae FILE [F16|F8_E4M3].
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
+import { buildQwen3 } from "../dist/host/checkpoint/networks/qwen3.js";
 import { buildTextEncoder } from "../dist/host/checkpoint/networks/text-encoder.js";
 import { buildUnet } from "../dist/host/checkpoint/networks/unet.js";
 import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/networks/vae.js";
+import { buildZImage } from "../dist/host/checkpoint/networks/z-image.js";
 import { toHalves } from "../dist/host/checkpoint/runtime/float16.js";
 import { listedNetwork } from "../dist/host/checkpoint/weights/network.js";
 import { createGenerator } from "../dist/index.js";
 
 /** Values that repeat, a prime number: no two rows of a weight are equal. */
 const VALUES = 1_048_573;
-const HALF_BYTES = 2;
+/** Bytes of a value of each type. */
+const TYPES = { F16: 2, F8_E4M3: 1 };
 
 /** @typedef {import("../dist/host/checkpoint/networks/text-encoder.js").TextEncoderConfig} TextEncoderConfig */
 /** @typedef {import("../dist/host/checkpoint/networks/unet.js").UnetConfig} UnetConfig */
@@ -74,13 +77,29 @@ function textEncoder(name, layout, heads, layers, projection) {
     buildTextEncoder(network, { name, layout, ...sizes, activation, projection }, { layer: -1, finalNorm: true });
 }
 
-/** @param {ListedNetwork} network */
-function vae(network) {
-  const sizes = { channels: 128, multipliers: [1, 2, 4, 4], blocks: 2, latentChannels: 4, hasEncoder: true };
-  const config = { ...sizes, attention: /** @type {const} */ (4) };
-  buildVaeEncoder(network, config);
-  buildVaeDecoder(network, config);
+/** @param {4 | 16} latentChannels @returns {Parts[string]} */
+function vae(latentChannels) {
+  const sizes = {
+    channels: 128,
+    multipliers: [1, 2, 4, 4],
+    blocks: 2,
+    latentChannels,
+    quantised: latentChannels === 4,
+  };
+  const config = { ...sizes, attention: /** @type {const} */ (4), hasEncoder: true };
+  return (network) => {
+    buildVaeEncoder(network, config);
+    buildVaeDecoder(network, config);
+  };
 }
+
+/** @type {import("../dist/host/checkpoint/networks/z-image.js").ZImageConfig} */
+const Z_IMAGE = {
+  ...{ channels: 16, width: 3840, heads: 30, headSize: 128, captionWidth: 2560, mlp: 10240, layout: "original" },
+  ...{ layers: 30, noiseRefiners: 2, contextRefiners: 2, timeWidth: 256, timeHidden: 1024 },
+};
+/** One layer more than is run, which is not written. */
+const QWEN3 = { hidden: 2560, layers: 36, heads: 32, groups: 8, headSize: 128, mlp: 9728, vocabulary: 151936 };
 
 const SD1 = unet([1, 1, 1, 0], [1, 2, 4, 4], { contextDim: 768, linearProjection: false, heads: { count: 8 } });
 const SDXL = unet([0, 2, 10], [1, 2, 4], {
@@ -95,7 +114,7 @@ const FAMILIES = {
   sd1: {
     "cond_stage_model.transformer.text_model.": textEncoder("l", "hf", 12, 12),
     "model.diffusion_model.": (network) => buildUnet(network, SD1),
-    "first_stage_model.": vae,
+    "first_stage_model.": vae(4),
   },
   sdxl: {
     "conditioner.embedders.0.transformer.text_model.": textEncoder("l", "hf", 12, 12),
@@ -105,16 +124,21 @@ const FAMILIES = {
       size: 1280,
     }),
     "model.diffusion_model.": (network) => buildUnet(network, SDXL),
-    "first_stage_model.": vae,
+    "first_stage_model.": vae(4),
   },
+  "z-image": { "": (network) => buildZImage(network, Z_IMAGE) },
+  qwen3: { "": (network) => buildQwen3(network, QWEN3) },
+  "flux-vae": { "": vae(16) },
 };
 
-const [family = "", file] = process.argv.slice(2);
+const [family = "", file, type = "F16"] = process.argv.slice(2);
 const parts = FAMILIES[family];
-if (parts === undefined || file === undefined) {
-  console.error("Usage: make-full-size-model.mjs sd1|sdxl FILE");
+if (parts === undefined || file === undefined || !Object.hasOwn(TYPES, type)) {
+  const [families, types] = [FAMILIES, TYPES].map((each) => Object.keys(each).join("|"));
+  console.error(`Usage: make-full-size-model.mjs ${families} FILE [${types}]`);
   process.exit(2);
 }
+const valueBytes = TYPES[/** @type {keyof typeof TYPES} */ (type)];
 
 /** @type {[key: string, shape: readonly number[]][]} */
 const weights = [];
@@ -145,10 +169,23 @@ function blockFor(key, shape) {
   const name = `${mean} ${deviation}`;
   const known = blocks.get(name);
   if (known !== undefined) return known;
-  const halves = toHalves(noise.map((value) => mean + deviation * value));
+  const values = noise.map((value) => mean + deviation * value);
+  const halves = type === "F16" ? toHalves(values) : Uint8Array.from(values, toF8);
   const block = new Uint8Array(halves.buffer, halves.byteOffset, halves.byteLength);
   blocks.set(name, block);
   return block;
+}
+
+/**
+ * The nearest number of 8 bits: sign, 4 of exponent (bias 7), 3 of mantissa.
+ *
+ * @param {number} value
+ */
+function toF8(value) {
+  const size = Math.min(Math.abs(value), 448);
+  const exponent = Math.max(-6, Math.floor(Math.log2(size)));
+  const steps = Math.round(size / 2 ** (exponent - 3));
+  return (value < 0 ? 0x80 : 0) + (exponent + 6) * 8 + steps;
 }
 
 let end = 0;
@@ -156,8 +193,8 @@ let end = 0;
 const header = {};
 for (const [key, shape] of weights) {
   const from = end;
-  end += HALF_BYTES * product(shape);
-  header[key] = { dtype: "F16", shape, data_offsets: [from, end] };
+  end += valueBytes * product(shape);
+  header[key] = { dtype: type, shape, data_offsets: [from, end] };
 }
 const text = Buffer.from(JSON.stringify(header));
 const start = Buffer.alloc(8);
@@ -168,11 +205,11 @@ writeSync(handle, text);
 let phase = 0;
 for (const [key, shape] of weights) {
   const block = blockFor(key, shape);
-  for (let rest = HALF_BYTES * product(shape); rest > 0; ) {
+  for (let rest = valueBytes * product(shape); rest > 0; ) {
     const written = writeSync(handle, block.subarray(phase, phase + rest));
     rest -= written;
     phase = (phase + written) % block.length;
   }
 }
 closeSync(handle);
-console.log(`${file}: ${weights.length} weights, ${product([end]) / HALF_BYTES} parameters.`);
+console.log(`${file}: ${weights.length} weights, ${product([end]) / valueBytes} parameters.`);

@@ -73,6 +73,7 @@ const VAE = {
   multipliers: [1, 1, 1, 1],
   blocks: 1,
   latentChannels: 4,
+  quantised: true,
   attention: /** @type {const} */ (4),
   hasEncoder: true,
 };

@@ -19,7 +19,13 @@ const MOST_JOBS = 8;
 /** Above the processors: tests wait too, for processes, timers and disks. */
 const EXTRA_JOBS = 2;
 /** Files of tests that take longest, started first: one that came last would run on alone. */
-const LONGEST = ["nodes-on-device", "docs", "unit/cli/batch/render-batch", "unit/render/threads/thread-pool"];
+const LONGEST = [
+  "networks-on-webgpu",
+  "nodes-on-device",
+  "docs",
+  "unit/cli/batch/render-batch",
+  "unit/render/threads/thread-pool",
+];
 const LISTED_PARTS = 12;
 
 orExplain(() => setup({ tests: true }));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Target } from "#src/host/checkpoint/onnx/target.js";
 import type { Plan } from "#src/host/checkpoint/runtime/session-options.js";
 import type { Comparison } from "./helpers/networks/compare-network.js";
@@ -16,43 +16,66 @@ const HEAVY = /MatMul|Gemm|Conv|Attention/;
 /** Copies of a text encoder's tokens, which are compared on the CPU. */
 const TOKEN_COPIES = 4;
 const NVIDIA = "0x10de";
-/** The soonest done, which every run of the tests compares. */
-const QUICK = "text encoder of SD 1";
-const isText = (name: string): boolean => name.includes("text encoder");
+/** Others have the same operators: that with a LoRA is SD 1's. */
+const LONG = ["UNet of SD 1", "UNet with weights of 8 bits"];
+const ALL = Object.keys(TINY_NETWORKS);
 
-async function assertSound(
-  name: string,
-  env: Record<string, string>,
-  { plan, attention }: { readonly plan: Plan; readonly attention: Target["attention"] },
-): Promise<void> {
-  const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, name, plan, attention], {
-    env: { ...process.env, ...env },
-  });
-  const { difference, copies, onCpu } = JSON.parse(stdout) as Comparison;
-  assert.ok(difference <= TOLERANCE, `differs by ${difference}`);
-  assert.ok(copies <= (isText(name) ? TOKEN_COPIES : 0), `${copies} copies`);
-  assert.deepEqual(
-    onCpu.filter((operator) => HEAVY.test(operator)),
-    [],
-  );
+interface Forms {
+  readonly plan: Plan;
+  readonly attention: Target["attention"];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Networks in one process, so that each program of the GPU is compiled once. */
+function describeNetworks(title: string, tagged: readonly string[], { plan, attention, env }: Forms): void {
+  describe(title, () => {
+    let child: ChildProcess | undefined;
+    after(() => child?.kill());
+
+    for (const name of tagged)
+      it(name, async function () {
+        const gpu = { ...softwareGpu(this), ...env };
+        if (child?.connected !== true) child = fork(PROGRAM, [plan, attention], { env: { ...process.env, ...gpu } });
+        const network = name.replace(/ @long$/, "");
+        const { difference, copies, onCpu } = await comparison(child, network);
+        assert.ok(difference <= TOLERANCE, `differs by ${difference}`);
+        assert.ok(copies <= (network.includes("text encoder") ? TOKEN_COPIES : 0), `${copies} copies`);
+        assert.deepEqual(
+          onCpu.filter((operator) => HEAVY.test(operator)),
+          [],
+        );
+      });
+  });
+}
+
+async function comparison(child: ChildProcess, network: string): Promise<Comparison> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  child.send(network);
+  const received = once(child, "message", { signal }).then(([message]) => message as Comparison);
+  const ended = once(child, "exit", { signal }).then((how) => assert.fail(`its process ended: ${how.join(" ")}`));
+  try {
+    return await Promise.race([received, ended]);
+  } finally {
+    settled.abort();
+  }
+}
+
+const long = (names: readonly string[]): string[] => names.map((name) => `${name} @long`);
+
 describe("networks on WebGPU", () => {
-  for (const name of Object.keys(TINY_NETWORKS))
-    it(`${name}: computed as on the CPU, all on the device${name === QUICK ? "" : " @long"}`, async function () {
-      await assertSound(name, softwareGpu(this), { plan: "fold", attention: "plain" });
-    });
+  const some = ALL.filter((name) => !LONG.includes(name));
+  const tagged = [...some, ...long(LONG)];
+  describeNetworks("are computed as on the CPU, all on the device:", tagged, { plan: "fold", attention: "plain" });
 
   if (isLlvmpipe) {
-    for (const name of Object.keys(TINY_NETWORKS))
-      it(`${name}: the same with weights that stay float16 @long`, async function () {
-        await assertSound(name, softwareGpu(this), { plan: "keep", attention: "plain" });
-      });
+    describeNetworks("do so with weights that stay float16:", long(ALL), { plan: "keep", attention: "plain" });
 
-    for (const name of ["UNet of SD 2", "UNet of SDXL", "text encoder of SD 2", "VAE decoder"])
-      it(`${name}: the same with fused attention, by its program for NVIDIA @long`, async function () {
-        const env = { ...softwareGpu(this), LATENTKIT_VULKAN_VENDOR: NVIDIA };
-        await assertSound(name, env, { plan: "keep", attention: "fused" });
-      });
+    const attending = ["UNet of SD 2", "UNet of SDXL", "text encoder of SD 2", "VAE decoder"];
+    describeNetworks("do so with fused attention, by its program for NVIDIA:", long(attending), {
+      plan: "keep",
+      attention: "fused",
+      env: { LATENTKIT_VULKAN_VENDOR: NVIDIA },
+    });
   }
 });

@@ -1,3 +1,4 @@
+import { onAbort } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
 import { parseGraph } from "../graph/parse.js";
 import { MOST_MODELS_BYTES, NETWORK_DEVICES, type NetworkDevice } from "../host/checkpoint/runtime/session-options.js";
@@ -79,15 +80,20 @@ export function modelsNamed(args: Arguments, { env }: Pick<Terminal, "env">): Mo
 }
 
 // decision 224
-/** The host of the models in these folders; undefined without any: then the preview host renders. */
+/**
+ * The host of the models in these folders, which the signal closes: a trial of a GPU takes up to minutes. Undefined without
+ * any folder: then the preview host renders.
+ */
 export async function openHost(
   { folders, device, memory }: Models,
   terminal: Terminal,
-  isQuiet = false,
+  { isQuiet = false, signal }: { readonly isQuiet?: boolean; readonly signal?: AbortSignal } = {},
 ): Promise<Host | undefined> {
   if (folders.length === 0) return undefined;
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
-  return createCheckpointHost({ models: folders, device, memory, ...modelReports(terminal, isQuiet) });
+  const host = createCheckpointHost({ models: folders, device, memory, ...modelReports(terminal, isQuiet) });
+  onAbort(signal, () => void host.close());
+  return host;
 }
 
 /** Models for threads that render; none without a folder. */

@@ -12,11 +12,11 @@ import { graphLoadsModels, hostLine, modelFlags, modelsIn, openHost } from "./ho
 import { oneLine, type Terminal } from "./terminal.js";
 
 /** Options of a run of one graph that the command line holds. */
-export async function renderOptions(args: Arguments, terminal: Terminal) {
+export async function renderOptions(args: Arguments, terminal: Terminal, signal: AbortSignal) {
   const { models, isQuiet, ...options } = commonOptions(args, terminal);
   const tell = args.flag("quiet") ? () => {} : terminal.err;
   const set = drawSeeds(args.positionals[0]!, options.set, options.classAliases, tell);
-  return { ...options, set, host: await openHost(models, terminal, isQuiet) };
+  return { ...options, set, signal, host: await openHost(models, terminal, { isQuiet, signal }) };
 }
 
 /** Values of --set with seeds in place of "random", which are told. */

@@ -5,7 +5,8 @@ const FOREIGN: readonly NamedFamily[] = [
   ["Flux", /flux|chroma/],
   ["Stable Diffusion 3", /sd3|sd_3|stable-diffusion-3/],
   ["Qwen Image", /qwen.?image/],
-  ["Z-Image", /z.?image|lumina/],
+  // the type "lumina2" of text encoders is Z-Image's too
+  ["Lumina 2", /lumina[_-]/],
   ["HiDream", /hidream/],
   ["Hunyuan", /hunyuan|hyvid/],
   ["Wan", /(?:^|[^a-z])wan(?:[^a-z]|$)/],
@@ -17,6 +18,7 @@ const FOREIGN: readonly NamedFamily[] = [
 const OWN: readonly NamedFamily[] = [
   ["SDXL", /sd.?xl/],
   ["Stable Diffusion 1", /sd1|v1-5/],
+  ["Z-Image", /z.?image|lumina2/],
 ];
 const FAMILIES: readonly NamedFamily[] = [
   ...FOREIGN,

@@ -49,20 +49,21 @@ const RELEASE_MS = 500;
 /** The parts of a checkpoint, and its graphs for a target. */
 async function partsOf(family) {
   const parts = await recogniseCheckpoint(await openModelFile({ name: family, path: file(family) }), readValues);
+  const { network, textEncoders } = parts;
+  const [text] = textEncoders;
+  if (network.kind !== "unet" || text?.kind !== "clip") throw new Error(`${family} is no Stable Diffusion`);
   const encode = (part, target, overridable, build) => {
     const graph = new OnnxGraph("measured", target);
     build(networkOf(graph, part.weights), part.config);
     return graph.encode({ overridable: overridable && (target === undefined || "F16") });
   };
   return {
-    config: parts.unet.config,
-    hidden: parts.textEncoders[0].config.hidden,
-    unet: (target, kept) => encode(parts.unet, target, kept, buildUnet),
+    config: network.part.config,
+    hidden: text.part.config.hidden,
+    unet: (target, kept) => encode(network.part, target, kept, buildUnet),
     vae: (target, kept) => encode(parts.vae, target, kept, (net, config) => buildVaeDecoder(net, config)),
     text: (target, kept) =>
-      encode(parts.textEncoders[0], target, kept, (net, config) =>
-        buildTextEncoder(net, config, { layer: -1, finalNorm: true }),
-      ),
+      encode(text.part, target, kept, (net, config) => buildTextEncoder(net, config, { layer: -1, finalNorm: true })),
   };
 }
 

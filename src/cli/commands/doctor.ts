@@ -30,9 +30,9 @@ export const doctorCommand: Command = {
   ],
   options: { json: { type: "boolean" }, out: { type: "string" }, reproducible: { type: "boolean" }, ...hostOptions },
   positionals: { min: 0, max: 0 },
-  run: async (args, terminal) => {
+  run: async (args, terminal, signal) => {
     const findings: Finding[] = [];
-    for await (const finding of args.flag("reproducible") ? reproducible() : installation(args)) {
+    for await (const finding of args.flag("reproducible") ? reproducible() : installation(args, signal)) {
       findings.push(finding);
       const { name, ok, value } = finding;
       if (!args.flag("json")) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
@@ -49,10 +49,10 @@ function* machine(): Generator<Finding> {
   yield { name: "platform", ok: true, value: `${process.platform}-${process.arch}` };
 }
 
-async function* installation(args: Arguments): AsyncGenerator<Finding> {
+async function* installation(args: Arguments, signal: AbortSignal): AsyncGenerator<Finding> {
   yield* machine();
   yield* core();
-  yield* await onnxRuntime();
+  yield* await onnxRuntime(signal);
   yield* await modelFolders(args.values("models"));
   yield await outputFolder(resolve(args.value("out") ?? "out"));
 }
@@ -116,11 +116,11 @@ function selfTest(): Finding {
 }
 
 /** The runtime of checkpoints, and its providers; not having it is fine, a CPU that computes wrongly is not. */
-async function onnxRuntime(): Promise<Finding[]> {
+async function onnxRuntime(signal: AbortSignal): Promise<Finding[]> {
   const name = "ONNX Runtime";
   const { tryProviders } = await import("../../host/checkpoint/runtime/devices/choice.js");
   try {
-    const { version, verdicts } = await tryProviders();
+    const { version, verdicts } = await tryProviders({ signal });
     const providers = verdicts.map((verdict): Finding => {
       const { provider, isUsable } = verdict;
       return provider === "cpu"

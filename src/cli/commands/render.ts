@@ -97,7 +97,7 @@ export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
 async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RunOutcome> {
   try {
     const onEvent = (event: RunEvent) => terminal.out(eventLine(event));
-    const result = await renderOutcome(path, { ...(await renderOptions(args, terminal)), signal, onEvent });
+    const result = await renderOutcome(path, { ...(await renderOptions(args, terminal, signal)), onEvent });
     terminal.out(resultLine(result));
     return result;
   } catch (error) {
@@ -107,11 +107,11 @@ async function runJson(path: string, args: Arguments, terminal: Terminal, signal
 }
 
 async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RunOutcome> {
-  const options = await renderOptions(args, terminal);
+  const options = await renderOptions(args, terminal, signal);
   const labelOf = labels(path, options.classAliases);
   const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
   const onEvent = (event: RunEvent) => progress?.show(event);
-  const result = await renderOutcome(path, { ...options, signal, onEvent });
+  const result = await renderOutcome(path, { ...options, onEvent });
   progress?.clear();
   for (const warning of result.warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
   if (progress !== undefined) printTexts(result, labelOf, terminal);

@@ -145,7 +145,7 @@ async function createTest(
   const write = args.flag("update") ? "all" : isCi ? "none" : "missing";
   const options = {
     inputDir: args.value("input"),
-    host: await openHost(modelsNamed(args, terminal), terminal, args.flag("json")),
+    host: await openHost(modelsNamed(args, terminal), terminal, { isQuiet: args.flag("json"), signal }),
     device: deviceOf(args),
     classAliases,
     signal,

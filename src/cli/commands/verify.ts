@@ -46,7 +46,7 @@ export const verifyCommand: Command = {
     chooseDevice(device);
     const options: VerifyOptions = {
       inputDir: args.value("input"),
-      host: await openHost(modelsNamed(args, terminal), terminal),
+      host: await openHost(modelsNamed(args, terminal), terminal, { signal }),
       device,
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,

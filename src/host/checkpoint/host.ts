@@ -35,7 +35,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
 export interface CheckpointHost extends Host {
-  /** Ends the process that runs the networks; a later call starts it again. */
+  /** Ends the process that runs the networks, and a trial of a GPU; a later call starts anew. */
   close(): Promise<void>;
 }
 

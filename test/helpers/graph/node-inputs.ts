@@ -24,6 +24,7 @@ export function goodValue(type: string): unknown {
     CLIP_VISION_OUTPUT: () => ({}),
     STYLE_MODEL: () => ({ tokens: () => undefined }),
     GLIGEN: () => ({}),
+    MODEL_PATCH: () => ({}),
     LIST: () => ["a"],
     "*": () => 1,
     INT: () => 64,

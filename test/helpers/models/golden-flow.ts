@@ -15,6 +15,9 @@ export interface FlowLayers {
   readonly cases: readonly any[];
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly rope?: any;
+  /** Those of a VAE: names of tensors. */
+  readonly decode?: readonly Readonly<Record<string, string>>[];
+  readonly encode?: readonly Readonly<Record<string, string>>[];
   tensor(name: string): Tensor;
 }
 

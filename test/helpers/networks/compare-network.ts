@@ -1,5 +1,5 @@
-// Runs a network of the tiny models on the CPU and on WebGPU, and prints a Comparison. A program of its own, since the
-// graphics driver belongs to the process. Usage: compare-network.js NAME PLAN ATTENTION
+// A program: runs networks of the tiny models on the CPU and on WebGPU. Its parent sends their names and receives a
+// Comparison for each. The graphics driver belongs to the process. Usage: compare-network.js PLAN ATTENTION
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +9,8 @@ import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { type Plan, sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
 import { HalfWeights } from "#src/host/checkpoint/weights/half-weights.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
-import { graphSession } from "../models/session.js";
-import { TINY_NETWORKS } from "./tiny-networks.js";
+import { type GraphSession, graphSession } from "../models/session.js";
+import { TINY_NETWORKS, type TinyNetwork } from "./tiny-networks.js";
 
 /** A network on WebGPU beside the CPU. */
 export interface Comparison {
@@ -22,13 +22,25 @@ export interface Comparison {
   readonly onCpu: readonly string[];
 }
 
-const [name, plan, attention] = process.argv.slice(2) as [string, Plan, Target["attention"]];
+const [plan, attention] = process.argv.slice(2) as [Plan, Target["attention"]];
 const isKept = plan === "keep";
-const WEBGPU: Target = { attention, largestHead: 256, matMul: "transposed", halfTypes: isKept ? ["F16"] : [] };
-const { weights, changes, build, feeds } = await TINY_NETWORKS[name]!();
+const WEBGPU: Target = {
+  attention,
+  largestHead: 256,
+  matMul: "transposed",
+  convChannels: "fours",
+  halfTypes: isKept ? ["F16"] : [],
+};
+/** The last session of WebGPU: compiled programs, which take most of the time, go with the last one that there is. */
+let held: GraphSession | undefined;
 
-async function run(provider: "cpu" | "webgpu", target: Target, profile?: string): Promise<Record<string, Tensor>> {
-  const graph = new OnnxGraph(name, target);
+async function run(
+  { weights, changes, build, feeds }: TinyNetwork,
+  provider: "cpu" | "webgpu",
+  target: Target,
+  profile?: string,
+): Promise<Record<string, Tensor>> {
+  const graph = new OnnxGraph("network", target);
   const halves = isKept && provider === "webgpu" ? await new HalfWeights(weights).find() : undefined;
   build(networkOf(graph, weights, changes, halves));
   const encoded = graph.encode({ overridable: isKept && "F16" });
@@ -39,8 +51,13 @@ async function run(provider: "cpu" | "webgpu", target: Target, profile?: string)
     ...(profile !== undefined && { enableProfiling: true, profileFilePrefix: profile }),
   });
   const outputs = await session.run(feeds);
-  if (profile !== undefined) session.endProfiling();
-  await session.release();
+  if (profile === undefined) {
+    await session.release();
+    return outputs;
+  }
+  session.endProfiling();
+  await held?.release();
+  held = session;
   return outputs;
 }
 
@@ -67,20 +84,25 @@ function operatorsIn(folder: string): { readonly op: string; readonly isOnCpu: b
   );
 }
 
-const folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
-try {
-  const expected = await run("cpu", CPU_TARGET);
-  const received = await run("webgpu", WEBGPU, join(folder, "profile"));
-  const operators = operatorsIn(folder);
-  const isCopy = ({ op }: { op: string }) => op.startsWith("Memcpy");
-  const comparison: Comparison = {
-    difference: Math.max(...Object.entries(expected).map(([key, value]) => relativeDifference(value, received[key]!))),
-    copies: operators.filter(isCopy).length,
-    onCpu: [...new Set(operators.flatMap((one) => (one.isOnCpu && !isCopy(one) ? [one.op] : [])))].sort(),
-  };
-  console.log(JSON.stringify(comparison));
-} finally {
-  rmSync(folder, { recursive: true });
+async function compare(network: TinyNetwork): Promise<Comparison> {
+  const folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
+  try {
+    const expected = await run(network, "cpu", CPU_TARGET);
+    const received = await run(network, "webgpu", WEBGPU, join(folder, "profile"));
+    const operators = operatorsIn(folder);
+    const isCopy = ({ op }: { op: string }) => op.startsWith("Memcpy");
+    return {
+      difference: Math.max(
+        ...Object.entries(expected).map(([key, value]) => relativeDifference(value, received[key]!)),
+      ),
+      copies: operators.filter(isCopy).length,
+      onCpu: [...new Set(operators.flatMap((one) => (one.isOnCpu && !isCopy(one) ? [one.op] : [])))].sort(),
+    };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
+
+process.on("message", async (name: string) => process.send!(await compare(await TINY_NETWORKS[name]!())));
 // a session of WebGPU keeps the process alive
-process.exit(0);
+process.on("disconnect", () => process.exit());

@@ -60,21 +60,24 @@ function picture(shape: readonly number[]): Tensor {
   );
 }
 
-const unetFeeds = ({ inChannels, contextDim, labelDim }: UnetEncoderConfig, side: number) => ({
-  x: noise([2, inChannels, side, side], 1),
-  timestep: Tensor.from([999, 20.5], [2]),
-  context: noise([2, POSITIONS, contextDim], 2),
-  ...(labelDim !== undefined && { y: noise([2, labelDim], 3) }),
+/** Batch, height and width of a latent in cells. */
+type Latents = readonly [batch: number, height: number, width: number];
+
+const unetFeeds = ({ inChannels, contextDim, labelDim }: UnetEncoderConfig, [batch, ...sides]: Latents) => ({
+  x: noise([batch, inChannels, ...sides], 1),
+  timestep: Tensor.from([999, 20.5].slice(0, batch), [batch]),
+  context: noise([batch, POSITIONS, contextDim], 2),
+  ...(labelDim !== undefined && { y: noise([batch, labelDim], 3) }),
 });
 
 /** The UNet of a checkpoint, with a LoRA merged in. */
-const unet = (name: string, side: number, lora?: string) => async (): Promise<TinyNetwork> => {
+const unet = (name: string, latents: Latents, lora?: string) => async (): Promise<TinyNetwork> => {
   const { weights, config } = (await checkpoint(name)).unet;
   const changes =
     lora === undefined
       ? undefined
       : changesOf(await recogniseLora(await open(`loras/${lora}`), readValues), { kind: "unet", weights }, STRENGTH);
-  return { weights, changes, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, side) };
+  return { weights, changes, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, latents) };
 };
 
 /** The text encoder at a place of a checkpoint, as its family uses it. */
@@ -94,19 +97,20 @@ const textEncoder =
   };
 
 /**
- * Each network by its name. UNets get 16 cells a side: of 8 one is left in the lowest level, where norms of two numbers
- * magnify the least difference.
+ * Each network by its name, with the smallest inputs that do: a software GPU takes seconds for them. One cell in the lowest
+ * level would not do, where norms of two numbers magnify the least difference.
  */
 export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>> = {
-  "UNet of SD 1": unet("tiny-sd1", 16),
-  // its transformers see 256 cells
-  "UNet of SD 2": unet("tiny-sd2", 16),
-  "UNet of SDXL": unet("tiny-sdxl", 16),
-  "UNet for inpainting": unet("tiny-sd1-inpainting", 16),
-  "UNet with a LoRA": unet("tiny-sd1", 16, "tiny-sd1-lora"),
+  "UNet of SD 1": unet("tiny-sd1", [1, 16, 8]),
+  // its transformers see 128 cells
+  "UNet of SD 2": unet("tiny-sd2", [1, 16, 8]),
+  // of three levels, not four
+  "UNet of SDXL": unet("tiny-sdxl", [2, 8, 8]),
+  "UNet for inpainting": unet("tiny-sd1-inpainting", [1, 16, 8]),
+  "UNet with a LoRA": unet("tiny-sd1", [1, 16, 8], "tiny-sd1-lora"),
   async "UNet with weights of 8 bits"() {
     const { weights, config } = (await goldenCheckpoint("sd1_fp8")).unet;
-    return { weights, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, 16) };
+    return { weights, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, [1, 16, 8]) };
   },
   "text encoder of SD 1": textEncoder("tiny-sd1"),
   "text encoder of SD 2": textEncoder("tiny-sd2"),
@@ -116,12 +120,12 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
     return {
       weights,
       build: (network) => buildVaeDecoder(network, config, IMAGES),
-      feeds: { z: noise([1, config.latentChannels, 8, 8], 4) },
+      feeds: { z: noise([1, config.latentChannels, 4, 4], 4) },
     };
   },
   async "VAE encoder"() {
     const { weights, config } = (await checkpoint("tiny-sd1")).vae!;
-    const feeds = { image: picture([1, 64, 64, 3]) };
+    const feeds = { image: picture([1, 32, 32, 3]) };
     return { weights, build: (network) => buildVaeEncoder(network, config, IMAGES), feeds };
   },
   async "taesd decoder"() {
@@ -129,12 +133,12 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
     return {
       weights,
       build: (network) => buildTaesdDecoder(network, config, TAESD),
-      feeds: { z: noise([1, config.latentChannels, 8, 8], 4) },
+      feeds: { z: noise([1, config.latentChannels, 4, 4], 4) },
     };
   },
   async "taesd encoder"() {
     const { weights, config } = taesdPart(await open("vae/tiny-taesd"))!;
-    const feeds = { image: picture([1, 64, 64, 3]) };
+    const feeds = { image: picture([1, 32, 32, 3]) };
     return { weights, build: (network) => buildTaesdEncoder(network, config, TAESD), feeds };
   },
   async ControlNet() {
@@ -142,12 +146,12 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
     return {
       weights,
       build: (network) => buildControlNet(network, config),
-      feeds: { ...unetFeeds(config, 16), hint: picture([1, 3, 128, 128]), strength: Tensor.from([0.8], [1]) },
+      feeds: { ...unetFeeds(config, [1, 16, 16]), hint: picture([1, 3, 128, 128]), strength: Tensor.from([0.8], [1]) },
     };
   },
   async upscaler() {
     const { weights, config } = upscalerPart(await open("upscale_models/tiny-4x"));
-    const feeds = { image: picture([1, 32, 32, 3]) };
+    const feeds = { image: picture([1, 16, 16, 3]) };
     return { weights, build: (network) => buildUpscaler(network, config, IMAGES), feeds };
   },
 };

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { tinyModels } from "../../helpers/models/tiny-host.js";
 import { latentkit } from "../../helpers/process/cli.js";
+import { softwareGpu } from "../../helpers/process/software-gpu.js";
 
 const source = join(root, "test/graphs/sampling/text-to-image.json");
 const small = ["--set", "4.width=64", "--set", "4.height=64", "--set", "5.steps=2"];
@@ -75,6 +77,29 @@ describe("latentkit with --models", () => {
     const { code, stderr } = await latentkit(["render", graphWith("tiny-sd1.safetensors"), ...small, ...args], { env });
     assert.equal(code, 0, stderr);
     if (process.platform === "linux") assert.match(stderr, /^Warning: networks run on the CPU\. No GPU is used\. /m);
+  });
+
+  it("ends on Ctrl-C in the trial of a GPU, of which it keeps no verdict", async function () {
+    const env = { ...softwareGpu(this), LATENTKIT_CACHE_DIR: join(folder(), "cache") };
+    const models = ["--models", tinyModels(), "--models-device", "webgpu", "--out", folder()];
+    const commands = {
+      "Your models": ["render", graphWith("tiny-sd1.safetensors"), ...models],
+      "self-test": ["doctor"],
+    };
+    for (const [words, args] of Object.entries(commands)) {
+      let isTold = false;
+      const stop = (text: string, kill: (signal: NodeJS.Signals) => void) => {
+        if (isTold || !text.includes(words)) return;
+        isTold = true;
+        // in the trial, or a little before
+        setTimeout(() => kill("SIGINT"), 3000);
+      };
+      const { code, stderr } = await latentkit(args, { env, onStdout: stop, onStderr: stop });
+      assert.equal(code, 130, stderr);
+      assert.match(stderr, /^Interrupted\.$/m);
+      assert.doesNotMatch(stderr, /Networks run on/);
+    }
+    assert.equal(await new StoredVerdicts(join(folder(), "cache", "devices")).isEmpty(), true);
   });
 
   it("takes bytes for --models-memory", async () => {

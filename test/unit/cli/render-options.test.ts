@@ -36,7 +36,7 @@ describe("renderOptions", () => {
       values: read(args.values),
     };
     const terminal = { out: () => {}, err: () => {}, isTerminal: false, columns: 80, color: false, env: {} };
-    await renderOptions(spied, terminal);
+    await renderOptions(spied, terminal, new AbortController().signal);
     const own = Object.keys(command.options).filter((name) => !Object.hasOwn(batchOptions, name));
     assert.deepEqual([...names].filter((name) => !Object.hasOwn(batchOptions, name)).sort(), own.sort());
   });

@@ -48,6 +48,7 @@ const WRONG: Record<string, unknown[]> = {
   CLIP_VISION_OUTPUT: [5, "a", [], tensor],
   STYLE_MODEL: [5, "a", {}, { tokens: 5 }, []],
   GLIGEN: [5, "a", [], tensor],
+  MODEL_PATCH: [5, "a", [], tensor],
   LIST: [[5], [null], [{}], 5],
   "*": [],
 };

@@ -201,6 +201,7 @@ describe("no node changes its inputs", () => {
     const kinds: Record<string, keyof typeof FILES> = {
       ...{ lora_name: "loras", vae_name: "vae", control_net_name: "controlnet", model_name: "upscale_models" },
       ...{ style_model_name: "style_models", gligen_name: "gligen", hypernetwork_name: "hypernetworks" },
+      name: "model_patches",
       unet_name: "diffusion_models",
       ...Object.fromEntries([1, 2, 3, 4].map((place) => [`clip_name${place}`, "text_encoders"])),
       clip_name: key === "CLIPLoader" ? "text_encoders" : "clip_vision",
@@ -212,6 +213,7 @@ describe("no node changes its inputs", () => {
       UPSCALE_MODEL: FILES.upscale_models(),
       CLIP_VISION: FILES.clip_vision(),
       STYLE_MODEL: FILES.style_models(),
+      MODEL_PATCH: FILES.model_patches(),
     };
     const { inputs } = registry.get(key)!;
     const entries = Object.entries(inputs).flatMap(([name, { type }]) => {

@@ -34,8 +34,7 @@ export function conv(
   const { graph } = network;
   const margin = (kernel - 1) / 2;
   const weight = network.weight(`${key}.weight`, [outputs, inputs, kernel, kernel]);
-  // WebGPU's results for 6, 9 and 18 channels are wrong: https://github.com/microsoft/onnxruntime/issues/29651
-  const missing = graph.target.matMul === "transposed" && inputs > 4 ? -inputs & 3 : 0;
+  const missing = graph.target.convChannels === "fours" && inputs > 4 ? -inputs & 3 : 0;
   const inFours = (value: Value): Value =>
     missing === 0 ? value : graph.node("Pad", [value, graph.ints([0, 0, 0, 0, 0, missing, 0, 0])]);
   const values = [inFours(x), inFours(weight), ...(bias ? [network.weight(`${key}.bias`, [outputs])] : [])];

@@ -8,6 +8,8 @@ export interface Target {
   readonly largestHead: number;
   /** a · bᵀ as one operator, or with a transposed copy of b. */
   readonly matMul: "fused" | "transposed";
+  /** Numbers of input channels from five on that its convolutions are right for: all, or multiples of four. */
+  readonly convChannels: "any" | "fours";
   /** Types of 16 bits in which its operators take values; others are converted first. */
   readonly halfTypes: readonly StoredType[];
   /** Values that share a scale, for which products with quantised weights are right; none where absent: they are expanded. */
@@ -19,6 +21,7 @@ export const CPU_TARGET: Target = {
   attention: "fused",
   largestHead: Number.POSITIVE_INFINITY,
   matMul: "fused",
+  convChannels: "any",
   halfTypes: ["F16", "BF16"],
   groups: [16, 32, 64],
 };

@@ -1,3 +1,4 @@
+import type { Device } from "./device.js";
 import type { Plan } from "./session-options.js";
 
 /** A network before it is loaded. */
@@ -36,12 +37,9 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
-/** A network where nothing stays packed. */
-export const expanded = (network: PlannedNetwork): PlannedNetwork => ({
-  ...network,
-  packedParameters: 0,
-  packedBytes: 0,
-});
+/** A network as a device holds it: where it has no product with packed weights, nothing stays packed. */
+export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
+  target.groups === undefined ? { ...network, packedParameters: 0, packedBytes: 0 } : network;
 
 /** Bytes of a session's own, without the pages of files, which the system takes back as it needs. */
 export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
@@ -49,7 +47,7 @@ export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
   const parameters = network.parameters - packedParameters;
   switch (plan) {
     case "stream":
-      return STREAM_BYTES;
+      return STREAM_BYTES + packedBytes;
     case "keep":
       return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES + packedBytes;
     case "fold":

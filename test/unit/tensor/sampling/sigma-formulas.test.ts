@@ -89,6 +89,8 @@ function mapsOf(name: ModelSamplingName, table: Float32Array): Maps {
       return scaled(1000, shifted(3));
     case "auraflow":
       return scaled(1, shifted(1.73));
+    case "z-image":
+      return scaled(1, shifted(3));
     case "flux-schnell":
       return scaled(1, shifted(1));
     case "flux":

@@ -1,3 +1,4 @@
+import { onAbort } from "../../../../base/abort.js";
 import { LatentkitError } from "../../../../base/errors.js";
 import type { GraphicsAdapter } from "../../../../native/bindings.js";
 import { CPU_DEVICE, type Device } from "../device.js";
@@ -38,16 +39,17 @@ interface Machine {
 /**
  * Chooses where networks run. "auto" is the first provider that computes rightly and is faster than the CPU; undefined the
  * first of those whose trial an earlier process has seen, else the CPU: a trial takes seconds, and nothing is tried unasked.
- * Rejects with device.unavailable for a provider that is named and cannot be used, runtime.missing and runtime.failed.
+ * Rejects with device.unavailable for a provider that is named and cannot be used, runtime.missing, runtime.failed and the
+ * signal's reason: then all processes have ended, and no verdict of a trial that was cut is stored.
  */
 export async function chooseDevice(
   device: NetworkDevice | undefined,
   options: ChoiceOptions = {},
 ): Promise<ChosenDevice> {
   if (device === "cpu") return CPU_DEVICE;
-  const { stored = new StoredVerdicts() } = options;
+  const { stored = new StoredVerdicts(), signal } = options;
   if (device === undefined && (await stored.isEmpty())) return CPU_DEVICE;
-  const machine = await readMachine();
+  const machine = await readMachine(signal);
   const isGiven = device !== undefined && device !== "auto";
   const reasons: string[] = [];
   for (const provider of isGiven ? [device] : PROVIDERS.filter((name) => name !== "cpu")) {
@@ -75,9 +77,9 @@ export interface RuntimeTrial {
   readonly verdicts: readonly JudgedProvider[];
 }
 
-/** Tries every provider, whatever earlier trials found. Rejects with runtime.missing and runtime.failed. */
+/** Tries every provider, whatever earlier trials found. Rejects with runtime.missing, runtime.failed and the signal's reason. */
 export async function tryProviders(options: ChoiceOptions = {}): Promise<RuntimeTrial> {
-  const machine = await readMachine();
+  const machine = await readMachine(options.signal);
   const verdicts: JudgedProvider[] = [];
   for (const provider of PROVIDERS) verdicts.push((await verdictOn(provider, machine, "new", options))!);
   return { version: machine.version, verdicts };
@@ -112,22 +114,27 @@ function adapterOf(provider: Provider, adapters: readonly GraphicsAdapter[]): st
 }
 
 /** Asks a process with ONNX Runtime in it: drivers that list adapters may take it down. */
-async function readMachine(): Promise<Machine> {
+async function readMachine(signal: AbortSignal | undefined): Promise<Machine> {
+  signal?.throwIfAborted();
   const child = new RuntimeProcess();
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     child.kill();
   }, START_MS);
+  const leave = onAbort(signal, () => child.kill());
   try {
     const { version, backends } = await child.ready;
     const adapters = await child.adapters().catch(() => []);
+    signal?.throwIfAborted();
     return { version, backends, adapters };
   } catch (error) {
+    signal?.throwIfAborted();
     if (!isLate) throw error;
     throw new LatentkitError("runtime.failed", `ONNX Runtime did not start within ${START_MS / 1000} s.`);
   } finally {
     clearTimeout(timer);
+    leave();
     child.kill();
     await child.ended;
   }

@@ -54,11 +54,12 @@ function isVerdict(value: unknown): value is Usable {
   if (!isObject(value)) return false;
   const { isUsable, target, speed } = value as Record<string, unknown>;
   if (isUsable !== true || typeof speed !== "number" || !isObject(target)) return false;
-  const { attention, largestHead, matMul, halfTypes } = target as Record<string, unknown>;
+  const { attention, largestHead, matMul, convChannels, halfTypes } = target as Record<string, unknown>;
   return (
     ["fused", "plain"].includes(attention as string) &&
     typeof largestHead === "number" &&
     ["fused", "transposed"].includes(matMul as string) &&
+    ["any", "fours"].includes(convChannels as string) &&
     Array.isArray(halfTypes) &&
     halfTypes.every((type) => type === "F16")
   );

@@ -1,11 +1,9 @@
 import { LatentkitError } from "../../../../base/errors.js";
 import { CPU_TARGET, type Target } from "../../onnx/target.js";
 import { coreCount } from "../machine.js";
-import { RuntimeProcess } from "../process.js";
-import { bytesOf, type SentFeed } from "../protocol.js";
 import { type Provider, type SessionOptions, sessionOptions } from "../session-options.js";
-import type { Feed } from "../sessions.js";
 import { comparedProbes, type MakeProbes, type Probe, speedProbe } from "./probes.js";
+import { type Computed, TrialProcess } from "./trial-process.js";
 
 /** The worth of a provider on this machine. */
 export type Verdict =
@@ -21,6 +19,8 @@ export type Verdict =
 export interface TrialOptions {
   readonly probes?: MakeProbes;
   readonly timeoutMs?: number;
+  /** Cuts it. */
+  readonly signal?: AbortSignal;
 }
 
 /** A GPU that has to compile its programs takes some seconds; a driver that computes on the CPU takes minutes. */
@@ -33,7 +33,6 @@ const FAR_SLOWER = 100;
 const TIMED_RUNS = 3;
 /** With the VAE's head of 512 WebGPU's operator took 53 GiB at 1024x1024; the plain form took 13, and less time. */
 const LARGEST_HEAD = 256;
-const TASK = "its trial failed";
 
 /** Sentences for failures whose own words do not help. */
 const REMEDIES: readonly (readonly [provider: Provider | "any", failure: RegExp, reason: string])[] = [
@@ -52,11 +51,15 @@ const REMEDIES: readonly (readonly [provider: Provider | "any", failure: RegExp,
   ],
 ];
 
-/** A target of a GPU; WebGPU has no kernel for FusedMatMul. */
+/**
+ * A target of a GPU. WebGPU has no kernel for FusedMatMul, and its convolutions of 6, 9 and 18 channels are wrong:
+ * https://github.com/microsoft/onnxruntime/issues/29651
+ */
 const targetOf = (provider: Provider, attention: Target["attention"], halfTypes: Target["halfTypes"]): Target => ({
   attention,
   largestHead: LARGEST_HEAD,
   matMul: provider === "webgpu" ? "transposed" : "fused",
+  convChannels: provider === "webgpu" ? "fours" : "any",
   halfTypes,
 });
 
@@ -64,35 +67,27 @@ const targetOf = (provider: Provider, attention: Target["attention"], halfTypes:
 /**
  * Runs small networks on a provider and on the CPU, and compares: attention as one operator, then written out; weights in
  * F16, then in float32. Then requires every layer to run on the provider, and takes the time. All in processes of their own,
- * which a driver may take down. Rejects with runtime.missing.
+ * which a driver may take down, and none of which is left at the end. Rejects with runtime.missing and the signal's reason.
  */
 export async function judge(
   provider: Provider,
-  { probes = comparedProbes, timeoutMs = TIMEOUT_MS }: TrialOptions = {},
+  { probes = comparedProbes, timeoutMs = TIMEOUT_MS, signal }: TrialOptions = {},
 ): Promise<Verdict> {
-  const trial = new Trial(provider, timeoutMs);
+  const trial = new Trial(provider, timeoutMs, signal);
   try {
     const target = await trial.chooseTarget(probes);
     if (typeof target === "string") return { isUsable: false, reason: target };
     return { isUsable: true, target, speed: provider === "cpu" ? 1 : await trial.speed(target) };
   } catch (error) {
-    if (!(error instanceof LatentkitError) || !(error.code === "runtime.failed")) throw error;
     return { isUsable: false, reason: trial.reasonOf(error) };
   } finally {
     await trial.close();
   }
 }
 
-/** Outputs of runs, and their time. */
-interface Computed {
-  readonly values: readonly Float32Array[];
-  readonly ms: number;
-}
-
-/** Runs of one provider in processes that are replaced after a failure, until the time is over. */
+/** Runs of one provider beside the CPU's. */
 class Trial {
-  #child: RuntimeProcess | undefined;
-  #isLate = false;
+  readonly #process: TrialProcess;
   /** Whether the last target ended in an error, and whether no other can do better. */
   #hasFailed = false;
   #isOver = false;
@@ -100,17 +95,13 @@ class Trial {
   readonly #expected = new Map<Target["halfTypes"], Computed>();
   /** Time of the compared run on the provider, and of one thread of the CPU. */
   #times = { own: 0, cpu: 0 };
-  readonly #timer: NodeJS.Timeout;
 
   constructor(
     private readonly provider: Provider,
     private readonly timeoutMs: number,
+    private readonly signal: AbortSignal | undefined,
   ) {
-    this.#timer = setTimeout(() => {
-      this.#isLate = true;
-      this.#isOver = true;
-      this.#child?.kill();
-    }, timeoutMs);
+    this.#process = new TrialProcess(timeoutMs, signal);
   }
 
   /** The first target with right numbers, or why none has. */
@@ -144,15 +135,22 @@ class Trial {
       const difference = largestDifference(expected.values, received.values);
       return difference <= TOLERANCE ? undefined : `its results differ from the CPU's by ${difference.toPrecision(2)}.`;
     } catch (error) {
-      if (!(error instanceof LatentkitError) || error.code !== "runtime.failed") throw error;
+      const reason = this.reasonOf(error);
       this.#hasFailed = true;
-      this.#child?.kill();
-      return this.reasonOf(error);
+      this.#process.kill();
+      return reason;
     }
   }
 
-  reasonOf({ message }: LatentkitError): string {
-    if (this.#isLate) return `its trial did not end within ${this.timeoutMs / 1000} s.`;
+  /** Why a failure speaks against the provider. Throws what does not. */
+  reasonOf(error: unknown): string {
+    // the failure is that of the killed process
+    this.signal?.throwIfAborted();
+    if (!(error instanceof LatentkitError) || error.code !== "runtime.failed") throw error;
+    const { message } = error;
+    const { isLate } = this.#process;
+    this.#isOver ||= isLate;
+    if (isLate) return `its trial did not end within ${this.timeoutMs / 1000} s.`;
     const remedy = REMEDIES.find(
       ([provider, failure]) => ["any", this.provider].includes(provider) && failure.test(message),
     );
@@ -177,7 +175,7 @@ class Trial {
   /** Milliseconds of a run; undefined where it would take too long to find out. */
   async #time(probe: Probe, options: SessionOptions): Promise<number | undefined> {
     const isFarSlower = this.#times.own > FAR_SLOWER * this.#times.cpu;
-    return this.#inSession(probe, options, async (run) => {
+    return this.#process.inSession(probe, options, async (run) => {
       if (isFarSlower) return undefined;
       const times: number[] = [];
       await run();
@@ -190,7 +188,7 @@ class Trial {
     const values: Float32Array[] = [];
     let ms = 0;
     for (const probe of probes)
-      await this.#inSession(
+      await this.#process.inSession(
         probe,
         sessionOptions({ provider, threads: 1 }, "fold", probe.graph.folder),
         async (run) => {
@@ -204,46 +202,9 @@ class Trial {
     return { values, ms };
   }
 
-  async #inSession<T>(
-    { graph, feeds }: Probe,
-    options: SessionOptions,
-    work: (run: () => Promise<Computed>) => Promise<T>,
-  ): Promise<T> {
-    const child = await this.#live();
-    const model = await child.sendBytes(graph.bytes, TASK);
-    const session = 0;
-    await child.create({ session, model, options }, TASK);
-    const sent: Record<string, SentFeed> = {};
-    for (const [name, feed] of Object.entries(feeds)) sent[name] = await sentFeed(child, feed);
-    const result = await work(async () => {
-      const began = performance.now();
-      const outputs = await child.run({ session, feeds: sent, stages: [] }, TASK);
-      return { values: outputs.map((output) => output.values), ms: performance.now() - began };
-    });
-    const values = Object.values(sent).flatMap((feed) => ("values" in feed ? [feed.values] : []));
-    await child.request({ type: "forget", values }, TASK);
-    await child.request({ type: "release", session }, TASK);
-    return result;
+  close(): Promise<void> {
+    return this.#process.close();
   }
-
-  async #live(): Promise<RuntimeProcess> {
-    if (this.#isLate) throw new LatentkitError("runtime.failed", TASK);
-    if (this.#child?.isAlive !== true) this.#child = new RuntimeProcess();
-    await this.#child.ready;
-    return this.#child;
-  }
-
-  async close(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#child?.kill();
-    await this.#child?.ended;
-  }
-}
-
-async function sentFeed(child: RuntimeProcess, feed: Feed): Promise<SentFeed> {
-  const { shape } = feed;
-  if ("int64" in feed) return { int64: feed.int64, shape };
-  return { values: await child.sendBytes(bytesOf(feed.data), TASK), shape, keep: true };
 }
 
 /** Largest difference of two lists of outputs, Infinity for NaN and other lengths. */

@@ -60,12 +60,14 @@ describe("layers of networks", () => {
     const weights = { "a.weight": randn([8, 9, 3, 3], { seed: 1 }), "a.bias": randn([8], { seed: 2 }) };
     const x = randn([2, 9, 5, 7], { seed: 3 });
     const results = [];
-    for (const matMul of ["fused", "transposed"] as const) {
-      const network = await networkWith(weights, { ...CPU_TARGET, matMul });
+    for (const convChannels of ["any", "fours"] as const) {
+      const network = await networkWith(weights, { ...CPU_TARGET, convChannels });
       const { graph } = network;
       const input = graph.input("x", "float", ["B", 9, "h", "w"]);
       graph.output(conv(network, "a", input, [9, 8], { kernel: 3 }), "y", "float", ["B", 8, "h", "w"]);
-      const session = await graphSession(graph.encode({ overridable: true }));
+      const encoded = graph.encode({ overridable: true });
+      assert.equal(Buffer.from(encoded.bytes).includes("Pad"), convChannels === "fours");
+      const session = await graphSession(encoded);
       results.push((await session.run({ x })).y!);
       await session.release();
     }

@@ -22,7 +22,13 @@ const CONFIG: Qwen3Config = {
 const THETA = 1e6;
 const MASKED = -3.4028234663852886e38;
 const TOLERANCE = 1e-5;
-const PLAIN: Target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] };
+const PLAIN: Target = {
+  attention: "plain",
+  largestHead: 256,
+  matMul: "transposed",
+  convChannels: "fours",
+  halfTypes: [],
+};
 
 describe("buildQwen3", () => {
   const folder = temporaryFolder();

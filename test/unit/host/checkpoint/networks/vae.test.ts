@@ -9,6 +9,7 @@ import { temporaryFolder } from "../../../../helpers/folders.js";
 import { runBuilt } from "../../../../helpers/models/built.js";
 import { diffusersVae } from "../../../../helpers/models/diffusers-vae.js";
 import { isWholeSet } from "../../../../helpers/models/golden.js";
+import { flowLayers, flowWeights } from "../../../../helpers/models/golden-flow.js";
 import { goldenLayers, layerError } from "../../../../helpers/models/layers.js";
 import {
   add,
@@ -143,6 +144,28 @@ describe("VAE networks", () => {
         assert.ok(layerError(outputs.at(-1)![key]!, tensor(traced.after[key]!)) < TOLERANCE, key);
     });
   }
+
+  it("equal the reference for latents of 16 channels, which have no layer between", async () => {
+    const all = await flowWeights("vae/ae_tiny", folder());
+    const vae = recogniseVae({ name: "ae.safetensors", metadata: {}, weights: all });
+    assert.ok(vae.kind === "vae");
+    const { config, weights } = vae.part;
+    const { decode, encode, tensor } = flowLayers("flux_vae");
+    const decoded = await runBuilt(
+      weights,
+      (network) => buildVaeDecoder(network, config),
+      ...decode!.map(({ z }) => ({ z: tensor(z!) })),
+    );
+    for (const [i, { raw }] of decode!.entries())
+      assert.ok(layerError(decoded[i]!.image!, tensor(raw!)) < TOLERANCE, raw);
+    const encoded = await runBuilt(
+      weights,
+      (network) => buildVaeEncoder(network, config, { asImages: true }),
+      ...encode!.map(({ image }) => ({ image: tensor(image!) })),
+    );
+    for (const [i, { latent }] of encode!.entries())
+      assert.ok(layerError(encoded[i]!.latent!, tensor(latent!)) < TOLERANCE, latent);
+  });
 
   it("encoder equals double precision where a norm's variance is near its epsilon @long", async () => {
     const { weights, config } = (await recognised("sd1_fp8", folder())).vae!;

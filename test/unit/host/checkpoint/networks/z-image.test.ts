@@ -27,7 +27,13 @@ const CONFIG: ZImageConfig = {
 };
 const AXES = [4, 6, 6];
 const THETA = 256;
-const PLAIN: Target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] };
+const PLAIN: Target = {
+  attention: "plain",
+  largestHead: 256,
+  matMul: "transposed",
+  convChannels: "fours",
+  halfTypes: [],
+};
 /** Of one ulp in the exponentials of the time's embedding. */
 const FROM_TIME = 5e-5;
 const INSIDE = 1e-5;

@@ -159,6 +159,7 @@ describe("recogniseCheckpoint", () => {
           multipliers: [],
           blocks: 2,
           latentChannels: 4,
+          quantised: true,
           attention: 4,
           hasEncoder: true,
         },

@@ -3,6 +3,7 @@ import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { diffusersVaeShapes } from "../../../../helpers/models/diffusers-vae.js";
+import { flowShapes } from "../../../../helpers/models/flow-shapes.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
 import { weightFile } from "../../../../helpers/models/weight-file.js";
@@ -14,6 +15,7 @@ const CONFIG = {
   multipliers: [1, 2, 4, 4],
   blocks: 2,
   latentChannels: 4,
+  quantised: true,
   attention: 4,
   hasEncoder: true,
 };
@@ -57,9 +59,15 @@ describe("recogniseVae", () => {
     assert.deepEqual(partOf(renamed).config, partOf(shapes).config);
   });
 
+  it("reads those of 16 channels, which have no layer between latents and halves", () => {
+    const { config, weights } = partOf(flowShapes("flux vae")) as ReturnType<typeof partOf>;
+    assert.deepEqual(config, { ...CONFIG, latentChannels: 16, quantised: false });
+    assert.equal(weights.size, 244);
+  });
+
   it("refuses other VAEs by name", async () => {
     const cases: [Shapes, RegExp][] = [
-      [{ ...SHAPES, "decoder.conv_in.weight": [512, 16, 3, 3] }, /16 latent channels, as those of Flux/],
+      [{ ...SHAPES, "decoder.conv_in.weight": [512, 32, 3, 3] }, /one with 32 latent channels/],
       [{ ...SHAPES, "decoder.conv_in.weight": [512, 16, 3, 3, 3] }, /videos/],
       [{ emb_params: [1, 768] }, /received a textual inversion/],
       [{ ...SHAPES, "decoder.up.4.block.0.conv1.weight": [128, 128, 3, 3] }, /with 5/],

@@ -59,7 +59,7 @@ describe("listModels", () => {
     const refusals = Object.fromEntries(
       listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
     );
-    const expected = "a checkpoint of Stable Diffusion 1, 2 or XL";
+    const expected = "a checkpoint of SD 1, SD 2, SDXL or Z-Image";
     assert.match(
       refusals["checkpoints/sd1_fp8.safetensors"]!,
       /^Model "sd1_fp8\.safetensors": expected a file of \d+ bytes, as its tensors need, received 5000000, .+\.$/,

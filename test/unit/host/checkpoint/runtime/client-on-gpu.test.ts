@@ -7,7 +7,7 @@ import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
 import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
 import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
 import type { DeviceReport, OwnRuntime, RuntimeOptions } from "#src/host/checkpoint/runtime/runtime.js";
-import { refuses } from "../../../../helpers/errors.js";
+import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import {
   type GraphSource,
@@ -17,6 +17,7 @@ import {
   slowSource,
   stageSource,
 } from "../../../../helpers/models/runtime-graphs.js";
+import { runtimeProcesses } from "../../../../helpers/process/runtime-processes.js";
 import { softwareGpu } from "../../../../helpers/process/software-gpu.js";
 
 const values = ({ y }: Record<string, Tensor>) => [...y!.data];
@@ -42,7 +43,13 @@ describe("createRuntime on a GPU", () => {
     const child = new RuntimeProcess();
     const { version } = await child.ready;
     const circumstances = { provider: "webgpu", version, adapters: await child.adapters() } as const;
-    const target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] } as const;
+    const target = {
+      attention: "plain",
+      largestHead: 256,
+      matMul: "transposed",
+      convChannels: "fours",
+      halfTypes: [],
+    } as const;
     await new StoredVerdicts().set(circumstances, { isUsable: true, target, speed: 2 });
     child.kill();
     await child.ended;
@@ -112,6 +119,35 @@ describe("createRuntime on a GPU", () => {
       /^The GPU was lost \(webgpu\)\. slow, while it ran: /,
     );
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
+  });
+
+  it("cuts the trial of a GPU for which nobody waits, and leaves neither process nor verdict", async function () {
+    process.env.LATENTKIT_CACHE_DIR = join(folder(), "another cache");
+    const runtime = make({ device: "webgpu" });
+    const duringTrial = async (signal?: AbortSignal) => {
+      const run = runtime.run(plusOneSource(), ONE(), { signal });
+      // its rejection is awaited below
+      run.catch(() => {});
+      const seen = new Set<number>();
+      // the first process lists the GPUs
+      while (seen.size < 2) {
+        for (const id of runtimeProcesses(this)) seen.add(id);
+        await sleep(5);
+      }
+      await sleep(300);
+      return { run };
+    };
+    const closed = await duringTrial();
+    await runtime.close();
+    assert.deepEqual(runtimeProcesses(this), []);
+    await refuses(closed.run, "run.interrupted");
+    const abort = new AbortController();
+    const aborted = await duringTrial(abort.signal);
+    abort.abort();
+    await rejectsAs(abort.signal, aborted.run);
+    while (runtimeProcesses(this).length > 0) await sleep(5);
+    assert.equal(await new StoredVerdicts().isEmpty(), true);
+    assert.deepEqual([runtime.describe().device, reports], [undefined, []]);
   });
 
   it("leaves nothing behind when its process is killed ten times in a run @long", async () => {

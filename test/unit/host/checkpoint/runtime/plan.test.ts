@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { expanded, fits, preferredPlan, sessionBytes } from "#src/host/checkpoint/runtime/plan.js";
+import { CPU_TARGET } from "#src/host/checkpoint/onnx/target.js";
+import { fits, plannedOn, preferredPlan, sessionBytes } from "#src/host/checkpoint/runtime/plan.js";
 
 const unet = { parameters: 859_520_964, fileBytes: 859_520_964 * 2 };
 const CPU = { isGpu: false, hasFloat16: true };
@@ -46,8 +47,12 @@ describe("sessionBytes and fits", () => {
     const quantised = { ...unet, packedParameters: unet.parameters, packedBytes: 5e8 };
     assert.equal(sessionBytes(quantised, "fold"), 5e8);
     assert.equal(sessionBytes({ ...quantised, packedParameters: 0 }, "fold"), sessionBytes(unet, "fold") + 5e8);
-    assert.equal(sessionBytes(expanded(quantised), "fold"), sessionBytes(unet, "fold"));
-    assert.equal(sessionBytes(quantised, "stream"), sessionBytes(unet, "stream"));
+    assert.equal(
+      sessionBytes(plannedOn({ target: { ...CPU_TARGET, groups: undefined } }, quantised), "fold"),
+      sessionBytes(unet, "fold"),
+    );
+    assert.equal(plannedOn({ target: CPU_TARGET }, quantised), quantised);
+    assert.equal(sessionBytes(quantised, "stream"), sessionBytes(unet, "stream") + 5e8);
     assert.ok(fits(quantised, 5e8) && !fits(quantised, 4e8));
   });
 

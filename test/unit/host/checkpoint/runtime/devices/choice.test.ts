@@ -2,8 +2,15 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { chooseDevice, tryProviders } from "#src/host/checkpoint/runtime/devices/choice.js";
 import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
-import { refuses } from "../../../../../helpers/errors.js";
+import type { Verdict } from "#src/host/checkpoint/runtime/devices/trial.js";
+import { refuses, rejectsAs } from "../../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
+
+const GOOD: Verdict = {
+  isUsable: true,
+  target: { attention: "fused", largestHead: 1, matMul: "fused", convChannels: "any", halfTypes: [] },
+  speed: 9,
+};
 
 describe("devices of networks", () => {
   const folder = temporaryFolder();
@@ -25,6 +32,19 @@ describe("devices of networks", () => {
     else assert.equal((await chooseDevice(undefined, { stored: stored() })).provider, provider);
   });
 
+  it("are not chosen once a signal has aborted, and keep the verdicts of before", async () => {
+    const known = stored();
+    await known.set({ provider: "webgpu", version: "0", adapters: [] }, GOOD);
+    const abort = new AbortController();
+    const works = [
+      chooseDevice("auto", { stored: known, signal: abort.signal }),
+      tryProviders({ stored: known, signal: abort.signal }),
+    ].map((work) => rejectsAs(abort.signal, work));
+    abort.abort();
+    await Promise.all(works);
+    assert.equal(await known.isEmpty(), false);
+  });
+
   it("are refused by name where ONNX Runtime does not have them", async () => {
     const provider = process.platform === "win32" ? "coreml" : "dml";
     const message = new RegExp(`^Provider ${provider}: onnxruntime-node .* does not have it on `);
@@ -36,14 +56,7 @@ describe("devices of networks", () => {
     const known = stored();
     assert.equal((await chooseDevice(undefined, { stored: known })).provider, "cpu");
     // of another machine
-    await known.set(
-      { provider: "webgpu", version: "0", adapters: [] },
-      {
-        isUsable: true,
-        target: { attention: "fused", largestHead: 1, matMul: "fused", halfTypes: [] },
-        speed: 9,
-      },
-    );
+    await known.set({ provider: "webgpu", version: "0", adapters: [] }, GOOD);
     const probes = () => assert.fail("a trial began");
     assert.equal((await chooseDevice(undefined, { stored: known, probes })).provider, "cpu");
   });

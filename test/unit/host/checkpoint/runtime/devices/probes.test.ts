@@ -6,7 +6,13 @@ import { comparedProbes, type Probe, speedProbe } from "#src/host/checkpoint/run
 import { OnnxSession } from "#src/host/checkpoint/runtime/onnx-session.js";
 import { sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
 
-const PLAIN: Target = { attention: "plain", largestHead: 256, matMul: "transposed", halfTypes: [] };
+const PLAIN: Target = {
+  attention: "plain",
+  largestHead: 256,
+  matMul: "transposed",
+  convChannels: "fours",
+  halfTypes: [],
+};
 const FLOATS: Target = { ...CPU_TARGET, halfTypes: [] };
 
 describe("probes of a trial", () => {

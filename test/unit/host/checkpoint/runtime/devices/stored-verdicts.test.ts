@@ -8,7 +8,7 @@ const ADAPTER = { name: "Card", vendorId: 1, deviceId: 2, type: "discrete", driv
 const HERE: Circumstances = { provider: "webgpu", version: "1.2.3", adapters: [ADAPTER] };
 const GOOD = {
   isUsable: true,
-  target: { attention: "fused", largestHead: 256, matMul: "transposed", halfTypes: ["F16"] },
+  target: { attention: "fused", largestHead: 256, matMul: "transposed", convChannels: "fours", halfTypes: ["F16"] },
   speed: 12,
 } as const;
 

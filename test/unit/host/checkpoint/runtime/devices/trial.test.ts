@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { judge } from "#src/host/checkpoint/runtime/devices/trial.js";
+import { rejectsAs } from "../../../../../helpers/errors.js";
 import { slowInput, slowSource } from "../../../../../helpers/models/runtime-graphs.js";
+import { runtimeProcesses } from "../../../../../helpers/process/runtime-processes.js";
 
 describe("judge", () => {
   it("finds the CPU good", async () => {
@@ -27,6 +30,22 @@ describe("judge", () => {
     const broken = { graph: { bytes: Uint8Array.of(1), folder: "", files: [] }, feeds: {} };
     const failed = await judge("cpu", { probes: () => [broken] });
     assert.match(failed.isUsable ? "" : failed.reason, /^its trial failed: /);
+  });
+
+  it("is cut by a signal whatever it does, and leaves no process", async function () {
+    const slow = { graph: await slowSource(3000).make("fold"), feeds: { x: slowInput() } };
+    for (const afterMs of [0, 50, 1000]) {
+      const abort = new AbortController();
+      const trial = judge("cpu", { probes: () => [slow], signal: abort.signal });
+      const cut = rejectsAs(abort.signal, trial);
+      await sleep(afterMs);
+      assert.equal(runtimeProcesses(this).length, 1);
+      abort.abort();
+      await cut;
+      assert.deepEqual(runtimeProcesses(this), []);
+      // one that has begun too late
+      await rejectsAs(abort.signal, judge("cpu", { signal: abort.signal }));
+    }
   });
 
   it("says what to install where a provider's libraries or drivers are missing", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type LoraTarget, placesByName } from "#src/host/checkpoint/weights/lora/names.js";
+import { flowShapes } from "../../../../../helpers/models/flow-shapes.js";
 import { type FullSizeFamily, fullSizePart } from "../../../../../helpers/models/full-size.js";
 import { weightsOf } from "../../../../../helpers/models/lora.js";
 
@@ -22,6 +23,7 @@ const text = (
 const TARGETS = {
   "UNet of SD 1": unet("sd1"),
   "UNet of SDXL": unet("sdxl"),
+  "Z-Image": { kind: "z-image", weights: weightsOf(flowShapes("z_image")) } as const,
   "CLIP-L of SD 1": text("sd1", "cond_stage_model.transformer.text_model.", "l", "hf"),
   "OpenCLIP-H of SD 2": text("sd2", "cond_stage_model.model.", "h", "openclip"),
   "CLIP-L of SDXL": text("sdxl", "conditioner.embedders.0.transformer.text_model.", "l", "hf"),
@@ -37,6 +39,19 @@ const OPENCLIP = "transformer.resblocks.0";
 
 /** Key of the weight for names of LoRA files; a number after a space is the third of it. */
 const NAMES: Record<keyof typeof TARGETS, Record<string, string>> = {
+  "Z-Image": {
+    "diffusion_model.layers.0.attention.to_q": "layers.0.attention.qkv.weight 0",
+    "transformer.layers.0.attention.to_k": "layers.0.attention.qkv.weight 1",
+    lycoris_layers_0_attention_to_v: "layers.0.attention.qkv.weight 2",
+    lora_unet_layers_0_attention_qkv: "layers.0.attention.qkv.weight",
+    lora_unet_layers_29_attention_to_q: "layers.29.attention.qkv.weight 0",
+    "noise_refiner.1.attention.to_out.0": "noise_refiner.1.attention.out.weight",
+    "layers.3.attention.out": "layers.3.attention.out.weight",
+    "transformer.layers.3.adaLN_modulation.0": "layers.3.adaLN_modulation.0.weight",
+    "transformer.all_x_embedder.2-1": "x_embedder.weight",
+    "transformer.all_final_layer.2-1.linear": "final_layer.linear.weight",
+    "base_model.model.cap_embedder.1": "cap_embedder.1.weight",
+  },
   "UNet of SD 1": {
     lora_unet_conv_in: "input_blocks.0.0.weight",
     lora_unet_down_blocks_1_attentions_0_transformer_blocks_0_attn1_to_q: `${TRANSFORMER}.attn1.to_q.weight`,
@@ -116,7 +131,7 @@ describe("names of layers in LoRA files", () => {
       const named = new Set<string>();
       for (const { weight, bias } of placesByName(target).values())
         for (const place of [weight, bias]) if (place) named.add(place.key);
-      const without = ["logit_scale", "embeddings.position_ids"];
+      const without = ["logit_scale", "embeddings.position_ids", "x_pad_token", "cap_pad_token"];
       assert.deepEqual(
         [...target.weights.keys()].filter((key) => !named.has(key)),
         [...target.weights.keys()].filter((key) => without.includes(key)),

@@ -1,0 +1,90 @@
+import { LatentkitError } from "../../../base/errors.js";
+import type { Turn } from "./call-queue.js";
+import { type Device, hasFloat16, isGpu } from "./device.js";
+import type { LoadedProcess } from "./loaded-process.js";
+import { plannedOn, preferredPlan, sessionBytes } from "./plan.js";
+import type { SessionSource } from "./sessions.js";
+
+/** Words of drivers for a GPU that is gone. */
+const LOST = /device[ _](was |is )?(lost|removed|hung|reset)/i;
+
+/** The runtime whose calls may fail. */
+export interface FailingRuntime {
+  /** The device, undefined before it is chosen, and the process in which networks run. */
+  current(): { readonly device: Device | undefined; readonly loaded: LoadedProcess | undefined };
+  /** Ends a process; the next call starts another one. */
+  replace(loaded: LoadedProcess): Promise<void>;
+}
+
+// decision 355
+/**
+ * Mends failures of a GPU. Each leaves it in a state that is not to be trusted: its process is replaced. What more memory
+ * may mend is tried once more, with nothing else loaded.
+ */
+export class GpuFailures {
+  /** Bytes of sessions that were too many. */
+  #tooMany = Number.POSITIVE_INFINITY;
+
+  constructor(private readonly runtime: FailingRuntime) {}
+
+  /** Bytes of sessions that no failure speaks against. */
+  get mostBytes(): number {
+    return this.#tooMany - 1;
+  }
+
+  /**
+   * Does the work of a call of the source. Rejects as the work does, after a second failure with a sentence that says what
+   * may help, and with device.lost where the GPU or its driver is gone.
+   */
+  async mend<T>(source: SessionSource, turn: Turn, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const failed = await this.#failure(error);
+      if (failed === undefined || turn.isAbandoned) throw error;
+      return await this.#again(source, failed, work);
+    }
+  }
+
+  async #again<T>(source: SessionSource, { device, loaded }: Failure, work: () => Promise<T>): Promise<T> {
+    const { sessions } = loaded;
+    const own = bytesOn(device, source);
+    const isCounted = sessions.all.some(({ key }) => key === source.key);
+    try {
+      const result = await work();
+      this.#tooMany = Math.min(this.#tooMany, sessions.bytes + (isCounted ? 0 : own));
+      return result;
+    } catch (error) {
+      if ((await this.#failure(error)) === undefined) throw error;
+      throw new LatentkitError(
+        "runtime.failed",
+        `${(error as Error).message} It failed twice, the second time with nothing else on the GPU, where its weights take ${(own / 2 ** 30).toFixed(1)} GiB: a smaller picture, fewer at a time or the device "cpu" may help.`,
+      );
+    }
+  }
+
+  /** Tells a failure of a GPU, whose process it ends, from other errors: undefined. Rejects with device.lost. */
+  async #failure(error: unknown): Promise<Failure | undefined> {
+    const { device, loaded } = this.runtime.current();
+    const isFailure = error instanceof LatentkitError && error.code === "runtime.failed";
+    if (!isFailure || loaded === undefined || device === undefined || !isGpu(device)) return undefined;
+    const { isAlive, hasCrashed } = loaded.process;
+    if (!isAlive && !hasCrashed) return undefined;
+    await this.runtime.replace(loaded);
+    if (isAlive && !LOST.test(error.message)) return { device, loaded };
+    throw new LatentkitError("device.lost", `The GPU was lost (${device.provider}). ${error.message}`);
+  }
+}
+
+/** A device, and the process that has failed on it. */
+interface Failure {
+  readonly device: Device;
+  readonly loaded: LoadedProcess;
+}
+
+/** Bytes of a network's weights on a GPU. */
+const bytesOn = (device: Device, source: SessionSource): number =>
+  sessionBytes(
+    plannedOn(device, source),
+    preferredPlan(source, { calls: 1, device: { isGpu: true, hasFloat16: hasFloat16(device) } }),
+  );

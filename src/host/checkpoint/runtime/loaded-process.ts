@@ -1,0 +1,55 @@
+import { LatentkitError } from "../../../base/errors.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import type { Turn } from "./call-queue.js";
+import { KeptValues } from "./kept-values.js";
+import { RuntimeProcess } from "./process.js";
+import { bytesOf, type SentFeed, type StageRequest } from "./protocol.js";
+import type { Stage } from "./runtime.js";
+import { type LoadedSession, LoadedSessions } from "./sessions.js";
+
+/** A child process, and what is in it. */
+export class LoadedProcess {
+  readonly process = new RuntimeProcess();
+  readonly sessions = new LoadedSessions();
+  readonly kept = new KeptValues();
+
+  /** Sends the inputs of a call that the child does not have, and runs its sessions; outputs are those of the last. */
+  async call(
+    sessions: readonly LoadedSession[],
+    stages: readonly Stage[],
+    outputs: readonly string[] | undefined,
+    turn: Turn,
+  ): Promise<Record<string, Tensor>> {
+    const { process, kept } = this;
+    const task = `${sessions.at(-1)!.label}, while it ran`;
+    const sent: StageRequest[] = [];
+    const temporary: number[] = [];
+    for (const [index, { feeds, keep = [] }] of stages.entries()) {
+      const own: Record<string, SentFeed> = {};
+      for (const [name, feed] of Object.entries(feeds)) {
+        const { shape } = feed;
+        if (!(feed instanceof Tensor)) {
+          own[name] = { int64: feed.int64, shape };
+          continue;
+        }
+        const isKept = keep.includes(name);
+        const known = isKept ? kept.use(feed) : undefined;
+        const values = known ?? (await process.sendBytes(bytesOf(feed.data), task));
+        own[name] = { values, shape, keep: isKept };
+        if (isKept && known === undefined && !turn.isAbandoned) kept.add(feed, values);
+        else if (known === undefined) temporary.push(values);
+        if (turn.isAbandoned) break;
+      }
+      sent.push({ session: sessions[index]!.number, feeds: own });
+    }
+    if (turn.isAbandoned) {
+      // the caller may have changed them while they were sent
+      await process.request({ type: "forget", values: temporary }, task);
+      throw new LatentkitError("run.interrupted", "The run was interrupted.");
+    }
+    const results = await process.run({ stages: sent.slice(0, -1), ...sent.at(-1)!, outputs }, task);
+    const surplus = kept.takeSurplus();
+    if (surplus.length > 0) await process.request({ type: "forget", values: surplus }, task);
+    return Object.fromEntries(results.map(({ name, shape, values }) => [name, Tensor.from(values, shape)]));
+  }
+}

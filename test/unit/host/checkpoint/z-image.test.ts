@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type Conditioning, type Host, type Model, modelSampling, randn, Tensor } from "latentkit";
+import { createCheckpointHost } from "latentkit/models";
+import { refuses } from "../../../helpers/errors.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { unpackFolders } from "../../../helpers/models/golden-graphs.js";
+import { layerError } from "../../../helpers/models/layers.js";
+
+const NAME = "z_image_tiny.safetensors";
+const context = (tokens: number, seed: number): Conditioning =>
+  [[randn([1, tokens, 32], { seed }), {}]] as unknown as Conditioning;
+
+describe("models of Z-Image", () => {
+  const folder = temporaryFolder();
+  let host: Host;
+  let model: Model;
+  before(async () => {
+    unpackFolders(
+      join(root, "test/golden/models-z-qwen"),
+      ["diffusion_models", "text_encoders", "vae", "model_patches", "loras"],
+      folder(),
+    );
+    host = createCheckpointHost({ models: folder() });
+    model = await host.loadFile!("diffusion_models", NAME);
+  });
+  after(() => host.close?.());
+
+  it("are a flow of Flux's latents with a shift of 3", () => {
+    const { name, prediction, latentFormat, sigmaMax } = model.sampling;
+    assert.deepEqual([name, prediction, latentFormat.name, sigmaMax], ["z-image", "flow", "Flux", 1]);
+    assert.deepEqual(model.sampling.sigmas, modelSampling("auraflow", { shift: 3 }).sigmas);
+  });
+
+  it("predict conditionings of several lengths as alone", async () => {
+    const x = randn([2, 16, 8, 6], { seed: 1 });
+    const [a, b] = [context(9, 2)[0]!, context(40, 3)[0]!];
+    const both = await model.predict!(x, 0.7, [a, b]);
+    assert.deepEqual(both.shape, x.shape);
+    const size = x.size / 2;
+    for (const [i, entry] of [a, b].entries()) {
+      const part = Tensor.from(x.data.slice(i * size, (i + 1) * size), [1, 16, 8, 6]);
+      const alone = await model.predict!(part, 0.7, [entry]);
+      assert.deepEqual(both.data.slice(i * size, (i + 1) * size), alone.data);
+    }
+  });
+
+  it("refuse contexts, latents, ControlNets and changes of others", async () => {
+    const x = randn([1, 16, 8, 8], { seed: 1 });
+    const wide = [[randn([1, 8, 64], { seed: 1 }), {}]] as unknown as Conditioning;
+    const expected = /^Z-Image transformer of z_image_tiny\.safetensors: expected a conditioning \[n, tokens, 32\]/;
+    await refuses(model.predict!(x, 0.5, wide), "value.invalid", expected);
+    const four = randn([1, 4, 8, 8], { seed: 1 });
+    await refuses(model.predict!(four, 0.5, context(8, 1)), "tensor.bad-shape", /a latent \[B, 16, h, w\]/);
+    const guided = [[context(8, 1)[0]![0], { control: {} }]] as unknown as Conditioning;
+    await refuses(model.predict!(x, 0.5, guided), "host.missing", /guided by model patches \(ModelPatchLoader\)/);
+    await refuses(() => model.patch!({ node: "FreeU", inputs: {} }), "host.missing", /cannot apply FreeU/);
+  });
+
+  it("take the times of other flows as the network has them", async () => {
+    const x = randn([1, 16, 8, 8], { seed: 1 });
+    const flow = model.patch!({ node: "ModelSamplingSD3", inputs: { shift: 3 } });
+    assert.deepEqual(
+      (await flow.predict!(x, 0.5, context(8, 1))).data,
+      (await model.predict!(x, 0.5, context(8, 1))).data,
+    );
+  });
+
+  it("refuse model patches that are not for them", async () => {
+    const patch = await host.loadFile!("model_patches", "z_fun_controlnet_v1_tiny.safetensors");
+    const vae = await host.loadFile!("vae", "ae_tiny.safetensors");
+    const image = Tensor.full([1, 64, 64, 3], 0.5);
+    const inputs = { model_patch: patch, vae, image, strength: 1 };
+    const node = "ZImageFunControlnet";
+    await refuses(
+      () => model.patch!({ node, inputs: { ...inputs, model_patch: {} } }),
+      "host.missing",
+      /model patch of another host/,
+    );
+    await refuses(
+      () => model.patch!({ node, inputs: { ...inputs, image: undefined } }),
+      "value.invalid",
+      /expected an image or an inpaint_image/,
+    );
+    const inpainting = { ...inputs, image: undefined, inpaint_image: image };
+    const x = randn([1, 16, 8, 8], { seed: 1 });
+    await refuses(
+      model.patch!({ node, inputs: inpainting }).predict!(x, 0.5, context(8, 1)),
+      "value.invalid",
+      /expected an image, received an inpaint_image alone/,
+    );
+    const four = { ...vae, encode: async () => Tensor.zeros([1, 4, 8, 8]) };
+    await refuses(
+      model.patch!({ node, inputs: { ...inputs, vae: four } }).predict!(x, 0.5, context(8, 1)),
+      "value.invalid",
+      /a VAE of 16 latent channels/,
+    );
+  });
+
+  it("are guided by several control nets, by the same picture for each latent of a batch", async () => {
+    const vae = await host.loadFile!("vae", "ae_tiny.safetensors");
+    const guided = async (strengths: readonly number[], of: Model = model): Promise<Model> => {
+      const [strength, ...others] = strengths;
+      if (strength === undefined) return of;
+      const name = `z_fun_controlnet_v${others.length + 1}_tiny.safetensors`;
+      const model_patch = await host.loadFile!("model_patches", name);
+      const image = randn([1, 48, 64, 3], { seed: 7 });
+      const inputs = { model_patch, vae, image, strength };
+      return guided(others, of.patch!({ node: "ZImageFunControlnet", inputs }));
+    };
+    const x = randn([1, 16, 7, 9], { seed: 1 });
+    const twice = Tensor.from(Float32Array.from([...x.data, ...x.data]), [2, 16, 7, 9]);
+    const both = await guided([0.5, 0.7]);
+    const one = await both.predict!(x, 0.6, context(8, 1));
+    const batch = await both.predict!(twice, 0.6, context(8, 1));
+    for (const i of [0, 1]) {
+      const part = Tensor.from(batch.data.slice(i * x.size, (i + 1) * x.size), x.shape);
+      assert.ok(layerError(part, one) < 1e-5);
+    }
+    const plain = await model.predict!(x, 0.6, context(8, 1));
+    assert.ok(layerError(one, plain) > 1e-3);
+    assert.ok(layerError(await (await guided([0, 0])).predict!(x, 0.6, context(8, 1)), plain) < 1e-6);
+  });
+
+  it("have text encoders that read prompts whole, of a bounded length", async () => {
+    const clip = await host.loadFile!("text_encoders", "qwen_3_tiny.safetensors", undefined, { type: "lumina2" });
+    assert.deepEqual(clip.encoders, []);
+    const [[cond, options]] = (await clip.encodeText!("")) as [Conditioning[number]];
+    assert.deepEqual([cond.shape, options], [[1, 8, 32], {}]);
+    const expected =
+      /^text encoder Qwen3 of qwen_3_tiny\.safetensors: expected a prompt of at most 4096 tokens, received 5008/;
+    await refuses(clip.encodeText!("1".repeat(5000)), "value.out-of-range", expected);
+    await refuses(
+      host.loadFile!("text_encoders", "qwen_3_tiny.safetensors", undefined, { type: "flux2" }),
+      "model.unsupported",
+      /received type "flux2"/,
+    );
+  });
+
+  it("take LoRAs, and leave their text encoder as it is", async () => {
+    const clip = await host.loadFile!("text_encoders", "qwen_3_tiny.safetensors", undefined, { type: "lumina2" });
+    const lora = await host.loadFile!("loras", "z_aitoolkit.safetensors");
+    assert.equal(lora.unmatched!(model, clip), undefined);
+    const [changed, same] = lora.apply(model, clip, { model: 1, clip: 1 });
+    assert.equal(same, clip);
+    const x = randn([1, 16, 8, 8], { seed: 1 });
+    const [before, after] = [model, changed].map((each) => each.predict!(x, 0.5, context(8, 1)));
+    assert.ok(layerError(await after!, await before!) > 1e-3);
+  });
+});
