@@ -214,12 +214,16 @@ describe("damaged files and files of other kinds in a models folder", () => {
       const bytes = Buffer.from(JSON.stringify({ format }));
       return { dtype: "U8", shape: [bytes.length], bytes };
     };
-    const layers = JSON.stringify({ layers: { [layer]: { format: "nvfp4" } } });
+    const layers = JSON.stringify({ layers: { [layer]: { format: "int4" } } });
     const { [`${layer}.weight`]: left, ...without } = tensors;
     const cases: readonly (readonly [string, Record<string, RawTensor>, RegExp, Record<string, string>?])[] = [
-      ["nvfp4", { ...tensors, [`${layer}.comfy_quant`]: quant("nvfp4") }, /received "nvfp4", by/],
-      ["mxfp8", { ...tensors, [`${layer}.comfy_quant`]: quant("mxfp8") }, /received "mxfp8", by/],
-      ["metadata", tensors, /received "nvfp4", by/, { _quantization_metadata: layers }],
+      [
+        "nvfp4",
+        { ...tensors, [`${layer}.comfy_quant`]: quant("nvfp4") },
+        /of U8 with rows of a multiple of 16, received/,
+      ],
+      ["int8", { ...tensors, [`${layer}.comfy_quant`]: quant("int8") }, /received "int8", by/],
+      ["metadata", tensors, /received "int4", by/, { _quantization_metadata: layers }],
       ["zero", { ...tensors, [`${layer}.weight_zero_point`]: f32([1]) }, /weight_zero_point", which changes a weight/],
       ["lacking", without, /expected weight ".*attn1\.to_q\.weight" of shape \[.*\], received none/],
     ];
