@@ -20,7 +20,8 @@
         "native/addon/operations/sampling.cpp",
         "native/addon/operations/system.cpp",
         "native/addon/operations/tensors.cpp",
-        "native/addon/operations/filters.cpp"
+        "native/addon/operations/filters.cpp",
+        "native/addon/operations/weights.cpp"
       ],
       "dependencies": [
         "latentkit_blake3",
@@ -245,7 +246,10 @@
         "native/core/tensor/hash.cpp",
         "native/core/tensor/image.cpp",
         "native/core/tensor/inject.cpp",
-        "native/core/tensor/reduce.cpp"
+        "native/core/tensor/reduce.cpp",
+        "native/core/weights/blocks.cpp",
+        "native/core/weights/scaled.cpp",
+        "native/core/weights/unpack.cpp"
       ],
       "dependencies": [
         "latentkit_blake3",

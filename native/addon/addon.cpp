@@ -26,7 +26,7 @@ Napi::Object Init(Napi::Env env, Napi::Object core) {
   const Exports exports{core, Napi::Object::New(env)};
   for (const auto fill :
        {ExportRuntime, ExportSystem, ExportNoise, ExportSampling, ExportElementary, ExportTensors, ExportImages,
-        ExportPngEncode, ExportPngDecode, ExportPngFilter, ExportCudaMemory, ExportFilters})
+        ExportPngEncode, ExportPngDecode, ExportPngFilter, ExportCudaMemory, ExportFilters, ExportWeights})
     fill(exports);
   core.Set("cuda", exports.cuda);
   OpenChannel(env);

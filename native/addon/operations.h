@@ -32,5 +32,6 @@ void ExportRuntime(const Exports &exports);
 void ExportSampling(const Exports &exports);
 void ExportSystem(const Exports &exports);
 void ExportTensors(const Exports &exports);
+void ExportWeights(const Exports &exports);
 
 }  // namespace latentkit

@@ -432,6 +432,30 @@ engine_status engine_png_decode_frames(engine_u8 out, engine_cu8 file, uint64_t 
 /* The text of tEXt, zTXt and iTXt chunks as UTF-8: key \0 value \0 …, each value at most 16 MiB. */
 engine_status engine_png_text(engine_u8 out, engine_cu8 file, size_t *written, const char **reason);
 
+/* Quantised weights. Blocks are those of GGUF files; `type` is the format's number: 2 Q4_0, 3 Q4_1, 6 Q5_0, 7 Q5_1, 8
+ * Q8_0, 10 Q2_K, 11 Q3_K, 12 Q4_K, 13 Q5_K, 14 Q6_K, 20 IQ4_NL, 23 IQ4_XS. Values of blocks are used as they come:
+ * scales may be infinite or NaN. Fail: BAD_ARGUMENT, another type; BAD_LENGTH. */
+engine_status engine_unpack_blocks(engine_f32 out, engine_cu8 blocks, uint32_t type);
+/* The same values as scales[g] * (code - 8) + offsets[g], for groups of 16 (Q2_K, Q3_K, Q6_K) or 32 and codes of 4
+ * bits, the first of two in the low half. Types of more bits (Q5_0, Q5_1, Q8_0, Q5_K, Q6_K, IQ4_NL, IQ4_XS) have two
+ * codes, 16 * (code - 8) + low - 8, Q8_0 less 8 as well; lows is empty for others. offsets is empty but for Q4_1, Q5_1,
+ * Q2_K, Q4_K and Q5_K. */
+engine_status engine_repack_blocks(engine_u8 codes, engine_u8 lows, engine_f32 scales, engine_f32 offsets,
+                                   engine_cu8 blocks, uint32_t type);
+/* Rows from `first` on of a matrix of 8-bit floats, columns a multiple of 32, times 2^(exponent - 127), one for
+ * each 32. scales: the whole matrix of exponents in blocks of 128 rows and 4 columns. Fails: BAD_LENGTH, also where
+ * scales has not all rows. */
+engine_status engine_unpack_mxfp8(engine_f32 out, engine_cu8 codes, engine_cu8 scales, size_t columns, size_t first);
+/* The same of 4-bit floats, the first of two in the high half, columns a multiple of 16, times an 8-bit float for each
+ * 16 and a factor; or as two codes of 4 bits, and group_scales one for each 16. */
+engine_status engine_unpack_nvfp4(engine_f32 out, engine_cu8 values, engine_cu8 scales, float factor, size_t columns,
+                                  size_t first);
+engine_status engine_repack_nvfp4(engine_u8 codes, engine_u8 lows, engine_f32 group_scales, engine_cu8 values,
+                                  engine_cu8 scales, float factor, size_t columns, size_t first);
+/* table[code] * largest[g] for groups of an even number of values, the last perhaps shorter; the first of two codes is
+ * in the high half. Fails: BAD_LENGTH; BAD_ARGUMENT, another group. */
+engine_status engine_unpack_nf4(engine_f32 out, engine_cu8 codes, engine_cf32 table, engine_cf32 largest, size_t group);
+
 #ifdef __cplusplus
 }
 #endif

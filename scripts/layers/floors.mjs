@@ -44,7 +44,7 @@ export const FLOORS = {
   ],
   "host/checkpoint/runtime": ["*", "devices/", "client", "remote/"],
   "host/checkpoint/recognition": ["part refusal rename foreign", "transformers/", "*"],
-  "host/checkpoint/weights": ["*", "lora/"],
+  "host/checkpoint/weights": ["packed-types stored", "gguf/ packed/", "*", "lora/"],
   "host/checkpoint/networks": ["sinusoids", "layers", "unet-blocks", "unet", "*", "flux/"],
   "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],

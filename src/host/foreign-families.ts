@@ -28,12 +28,6 @@ const FAMILIES: readonly NamedFamily[] = [
   ...OWN,
   ["a language model", /llama|qwen|gemma|mistral/],
 ];
-const ARCHITECTURE = "general.architecture";
-const LONGEST_NAME = 64;
-/** Bytes of a GGUF file before its first pair: magic, version, counts. */
-const HEAD_BYTES = 24;
-const TEXT = 8;
-
 /** Whether a name is that of a GGUF file. */
 export const isGguf = (name: string): boolean => /\.gguf$/i.test(name);
 
@@ -55,12 +49,3 @@ export function foreignFamily(name: string): string | undefined {
 
 const bareName = (name: string): string =>
   name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1).toLowerCase();
-
-/** Value of `general.architecture` in the beginning of a GGUF file, where it is the first pair, as programs write it. */
-export function ggufArchitecture(start: Uint8Array): string | undefined {
-  const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
-  const at = bytes.indexOf(ARCHITECTURE, HEAD_BYTES, "latin1") + ARCHITECTURE.length;
-  if (at < ARCHITECTURE.length || at + 12 > bytes.length || bytes.readUInt32LE(at) !== TEXT) return undefined;
-  const length = bytes.readBigUInt64LE(at + 4);
-  return length <= LONGEST_NAME ? bytes.toString("utf8", at + 12, at + 12 + Number(length)) : undefined;
-}

@@ -222,6 +222,42 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** Copies samples into an array of their byteLength and frees them; they can be taken once. */
   takeSamples(samples: DecodedPngFrames["samples"], out: Uint8Array): void;
 
+  /** Values of blocks of a GGUF file, `type` being the format's number. */
+  unpackBlocks(out: Float32Array, blocks: Uint8Array, type: number): void;
+  /** The same as codes, scales and offsets of MatMulNBits; engine_repack_blocks of native/include/engine.h has their meaning. */
+  repackBlocks(
+    codes: Uint8Array,
+    lows: Uint8Array,
+    scales: Float32Array,
+    offsets: Float32Array,
+    blocks: Uint8Array,
+    type: number,
+  ): void;
+  /** Rows from `first` on of a matrix of 8-bit floats, times a power of two for each 32; `scales` are those of the whole matrix. */
+  unpackMxfp8(out: Float32Array, codes: Uint8Array, scales: Uint8Array, columns: number, first: number): void;
+  /** The same of 4-bit floats, times an 8-bit float for each 16 and a factor. */
+  unpackNvfp4(
+    out: Float32Array,
+    values: Uint8Array,
+    scales: Uint8Array,
+    factor: number,
+    columns: number,
+    first: number,
+  ): void;
+  /** The same as two codes and scales of MatMulNBits. */
+  repackNvfp4(
+    codes: Uint8Array,
+    lows: Uint8Array,
+    groupScales: Float32Array,
+    values: Uint8Array,
+    scales: Uint8Array,
+    factor: number,
+    columns: number,
+    first: number,
+  ): void;
+  /** table[code] times the largest of each group. */
+  unpackNf4(out: Float32Array, codes: Uint8Array, table: Float32Array, largest: Float32Array, group: number): void;
+
   /** The same operations on devices; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
 }

@@ -226,7 +226,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
       writeFileSync(path, "PK\x03\x04 archive/data.pkl");
       return weightFile(path);
     },
-    'Model "sd.ckpt": expected a .safetensors file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.',
+    'Model "sd.ckpt": expected a .safetensors or GGUF file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.',
   ],
   "path.outside": [
     (folder) => new InputFiles({ folder }).read("../fox.png"),

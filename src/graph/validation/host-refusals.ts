@@ -95,8 +95,9 @@ function hasNoEffect({ inputs }: NodeDefinition, values: Readonly<Record<string,
 }
 
 function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): FileRefusal | undefined {
-  const refusal = host.refusal?.(kind, name);
-  return refusal ?? (isGguf(name) ? { family: ggufFamily(name), format: "GGUF" } : undefined);
+  // a host that does not look reads no GGUF files
+  if (host.refusal === undefined && isGguf(name)) return { family: ggufFamily(name), format: "GGUF" };
+  return host.refusal?.(kind, name);
 }
 
 /** Error of an input that a run would fail with. */

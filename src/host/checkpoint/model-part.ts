@@ -4,6 +4,7 @@ import type { Plan } from "./runtime/session-options.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { HalfWeights } from "./weights/half-weights.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
+import { codeBytes, PackedWeights, staysPacked } from "./weights/packed/packed-weights.js";
 import { type FileState, fileState, type StoredWeight, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
@@ -68,6 +69,8 @@ export class ModelPart<Config> {
     const parts = [this, ...beside];
     const files = parts.flatMap(({ file, adapters }) => [file, ...adapters.map((adapter) => adapter.file)]);
     const stored = parts.flatMap(({ weights }) => [...weights.values()]);
+    // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
+    const matrices = stored.filter(staysPacked);
     const parametersOf = (weights: readonly StoredWeight[]) =>
       weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
     return {
@@ -76,26 +79,30 @@ export class ModelPart<Config> {
       files: files.map(({ path }) => path),
       states: files.map(fileState),
       parameters: parametersOf(stored),
-      halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.includes(dtype))),
+      halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.some((type) => type === dtype))),
+      packedParameters: parametersOf(matrices),
+      packedBytes: matrices.reduce((sum, weight) => sum + codeBytes(weight), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
         const graph = new OnnxGraph(variant, target);
         const networks: Network[] = [];
-        for (const part of parts) networks.push(await part.#network(graph, plan));
+        const packed = new PackedWeights(this.file.path);
+        for (const part of parts) networks.push(await part.#network(graph, plan, packed));
         build(networks[0]!, this.config, networks.slice(1));
         // each half of the work takes some milliseconds: the event loop turns in between
         await new Promise((resolve) => setImmediate(resolve));
-        return graph.encode({ overridable: OVERRIDABLE[plan] });
+        return { ...graph.encode({ overridable: OVERRIDABLE[plan] }), unpack: packed.plan };
       },
     };
   }
 
-  async #network(graph: OnnxGraph, plan: Plan): Promise<Network> {
+  async #network(graph: OnnxGraph, plan: Plan, packed: PackedWeights): Promise<Network> {
     const halves = plan === "keep" ? await this.halves.find() : undefined;
     return networkOf(graph, this.weights, {
       changes: merged(this.adapters),
       halves,
       isStreamed: plan === "stream",
+      packed,
     });
   }
 }

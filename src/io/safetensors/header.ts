@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder, parseJson } from "../json/lossless.js";
 
 /** Bytes of one value, by the format's name of its type. */
-const BYTES = {
+export const VALUE_BYTES = {
   BOOL: 1,
   U8: 1,
   I8: 1,
@@ -20,7 +20,7 @@ const BYTES = {
   F64: 8,
 } as const;
 
-export type StoredType = keyof typeof BYTES;
+export type StoredType = keyof typeof VALUE_BYTES;
 
 /** Bytes before the header: its length as a 64-bit integer, least byte first. */
 export const LENGTH_BYTES = 8;
@@ -148,14 +148,14 @@ function isEscaped(bytes: Buffer, at: number): boolean {
 function readEntry(name: string, value: unknown, start: number): StoredEntry {
   const subject = `tensor ${describe(name)}`;
   const { dtype, shape, data_offsets: offsets } = isPlainObject(value) ? value : {};
-  if (typeof dtype !== "string" || !Object.hasOwn(BYTES, dtype))
+  if (typeof dtype !== "string" || !Object.hasOwn(VALUE_BYTES, dtype))
     throw invalid(`${subject} of a type such as F32, F16 or BF16`, describe(dtype));
   const type = dtype as StoredType;
   if (!isSizes(shape)) throw invalid(`${subject} with a list of sides`, describe(shape));
   if (!isSizes(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!)
     throw invalid(`${subject} with a first and a last byte`, describe(offsets));
   const [first, last] = offsets as [number, number];
-  const bytes = shape.reduce((product, side) => product * side, BYTES[type]);
+  const bytes = shape.reduce((product, side) => product * side, VALUE_BYTES[type]);
   // beyond 2^53 products are inexact, and no file has as many bytes
   if (bytes !== last - first) throw invalid(`${subject} with ${bytes} bytes, as its sides tell`, `${last - first}`);
   return { dtype: type, shape, from: start + first, to: start + last };

@@ -23,7 +23,7 @@ export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
   LATENTKIT_CUDA: "Another CUDA library: the path of a latentkit_cuda.so.",
   LATENTKIT_CUDA_DRIVER: "Another CUDA driver: the path of a libcuda.",
   LATENTKIT_CACHE_DIR:
-    "Folder of the verdicts of GPU trials, for CUDA and for networks, and of the hashes of models, instead of ~/.cache/latentkit.",
+    "Folder of the verdicts of GPU trials, for CUDA and for networks, of the hashes of models, and of quantised weights while they are loaded, instead of ~/.cache/latentkit.",
 };
 
 type Tree = { [key: string]: unknown };

@@ -78,6 +78,12 @@ const CORE: All<NativeBindings> = {
   inspectPngFrames: true,
   decodePngFramesHere: true,
   takeSamples: true,
+  unpackBlocks: true,
+  repackBlocks: true,
+  unpackMxfp8: true,
+  unpackNvfp4: true,
+  repackNvfp4: true,
+  unpackNf4: true,
   cuda: true,
 };
 

@@ -12,7 +12,6 @@ const AGAIN = "download it again";
 
 /** Beginnings of files of other formats in latin1, and what each is, with what to do about it. */
 const BEGINNINGS: readonly (readonly [start: string, format: string])[] = [
-  ["GGUF", "a GGUF file: use the model's .safetensors file"],
   ["\x80", PICKLE],
   ["PK", "a ZIP archive: unpack it"],
   ["\x1f\x8b", "a gzip archive: unpack it"],

@@ -1,7 +1,10 @@
 import { LatentkitError } from "../../../base/errors.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { matMulTransposed } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
 import { embeddingFrequencies } from "./sinusoids.js";
+
+export { matMulTransposed };
 
 // Values: pictures are [B, C, h, w], tokens [B, L, C]; a layer reads its weights under its key, KEY.weight and KEY.bias.
 
@@ -55,10 +58,12 @@ export function linear(
   { bias = true, asConv = false }: LinearOptions = {},
 ): Value {
   const { graph } = network;
-  const weight = asConv
-    ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1], x), [outputs, inputs])
-    : network.weight(`${key}.weight`, [outputs, inputs], x);
-  const product = matMulTransposed(graph, x, weight);
+  const quantised = asConv ? undefined : network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
+  const whole = (): Value =>
+    asConv
+      ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1], x), [outputs, inputs])
+      : network.weight(`${key}.weight`, [outputs, inputs], x);
+  const product = quantised ?? matMulTransposed(graph, x, whole());
   return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
 }
 
@@ -77,16 +82,16 @@ export function linearOfFew(
 ): Value {
   const { graph } = network;
   if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
-  const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs], x), x);
-  const rows = transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
-  return bias ? add(graph, rows, network.weight(`${key}.bias`, [outputs])) : rows;
+  // its sums are the same for any number of threads
+  const quantised = network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
+  const product = quantised ?? rowsOfFew(graph, network.weight(`${key}.weight`, [outputs, inputs], x), x, rank);
+  return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
 }
 
-/** a · bᵀ for a matrix b. */
-export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
-  graph.target.matMul === "fused"
-    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT)
-    : graph.node("MatMul", [a, transpose(graph, b, [1, 0])]);
+function rowsOfFew(graph: OnnxGraph, weight: Value, x: Value, rank: 2 | 3): Value {
+  const columns = matMulTransposed(graph, weight, x);
+  return transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
+}
 
 /**
  * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of

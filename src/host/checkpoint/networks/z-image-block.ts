@@ -1,6 +1,6 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear, linearOfFew, matMulTransposed } from "./layers.js";
+import { add, attention, linear, linearOfFew } from "./layers.js";
 import { headNorm, type Rotation, rmsNorm, rotated, scaled, split, swiGlu } from "./transformer-layers.js";
 
 /** Sizes of a block of a Z-Image transformer. */
@@ -121,7 +121,7 @@ function queryKeyValue(
     const part = (name: string): Value => linear(network, `${key}.to_${name}`, x, [width, width], { bias: false });
     return [part("q"), part("k"), part("v")];
   }
-  const all = matMulTransposed(graph, x, network.weight(`${key}.qkv.weight`, [3 * width, width], x));
+  const all = linear(network, `${key}.qkv`, x, [width, 3 * width], { bias: false });
   trace(`${key}.qkv`, all);
   const [query, keys, values] = split(graph, all, [width, width, width]);
   return [query!, keys!, values!];

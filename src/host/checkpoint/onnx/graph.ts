@@ -31,7 +31,7 @@ export interface EncodedGraph {
 }
 
 /** A tensor in a file. */
-type StoredTensor = StoredEntry & { readonly file: string };
+type StoredTensor = Omit<StoredEntry, "dtype"> & { readonly dtype: string; readonly file: string };
 
 interface Node {
   readonly op: string;
@@ -56,7 +56,8 @@ interface Constant {
 
 /** Numbers of TensorProto.DataType. */
 const TYPE = { float: 1, int32: 6, int64: 7, float16: 10 } as const;
-const STORED_TYPE: Readonly<Partial<Record<StoredType, number>>> = {
+const STORED_TYPE: Readonly<Record<string, number>> = {
+  U8: 2,
   F32: 1,
   F16: 10,
   F64: 11,
@@ -162,7 +163,7 @@ export class OnnxGraph {
   }
 
   /**
-   * Encodes the graph as a ModelProto. `overridable` weights, all or those of a type, are listed as graph inputs too: the
+   * Encodes the graph as a ModelProto. `overridable` weights, all floats or those of a type, are listed as graph inputs too: the
    * runtime then takes them for changeable, so it neither converts nor packs them when it loads, but in every run.
    * Throws model.unsupported where no folder holds all files (several drives).
    */
@@ -202,7 +203,8 @@ export class OnnxGraph {
     const locations = new Map(files.map((file) => [file, relative(folder, file).split(sep).join("/")]));
     for (const { name, tensor } of this.#stored) {
       const type = STORED_TYPE[tensor.dtype]!;
-      if (overridable === true || overridable === tensor.dtype) weights.push({ name, type, sides: tensor.shape });
+      if ((overridable === true && tensor.dtype !== "U8") || overridable === tensor.dtype)
+        weights.push({ name, type, sides: tensor.shape });
       graph.message(5, (message) => {
         message.integers(1, tensor.shape);
         message.integer(2, type);

@@ -12,6 +12,8 @@ export interface Target {
   readonly convChannels: "any" | "fours";
   /** Types of 16 bits in which its operators take values; others are converted first. */
   readonly halfTypes: readonly StoredType[];
+  /** Values that share a scale, for which products with quantised weights are right; none where absent: they are expanded. */
+  readonly groups?: readonly number[];
 }
 
 /** The CPU's forms. */
@@ -21,4 +23,5 @@ export const CPU_TARGET: Target = {
   matMul: "fused",
   convChannels: "any",
   halfTypes: ["F16", "BF16"],
+  groups: [16, 32, 64],
 };

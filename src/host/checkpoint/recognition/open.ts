@@ -2,14 +2,16 @@ import { LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
 import { withFactors } from "../weights/factors.js";
+import { isGgufStart } from "../weights/gguf/header.js";
+import { openGgufFile } from "../weights/gguf/open.js";
 import { type NamedFile, openWeightFile, quotedName, type WeightFile } from "../weights/stored.js";
 import { unsupported } from "./refusal.js";
 
-const EXPECTED = "a .safetensors file";
+const EXPECTED = "a .safetensors or GGUF file";
 
 /**
- * Reads the header of a model file. Throws as openWeightFile and withFactors, and model.unsupported for a file of another
- * format, whatever its name says.
+ * Reads the header of a model file. Throws as openWeightFile, withFactors and openGgufFile, and model.unsupported for a file
+ * of another format, whatever its name says.
  */
 export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   try {
@@ -17,6 +19,7 @@ export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "safetensors.invalid") throw error;
     const { start, bytes } = await beginningOf(model.path);
+    if (isGgufStart(start)) return await openGgufFile(model);
     throw formatError(model.name, error, start, bytes);
   }
 }

@@ -1,5 +1,6 @@
 import type { LatentkitError } from "../../../base/errors.js";
 import { hasFittingFactor, listedNetwork, type Network } from "../weights/network.js";
+import { isPacked } from "../weights/packed-types.js";
 import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { beginnings, unwrapped } from "../weights/wrapped-keys.js";
@@ -94,7 +95,8 @@ export class PartShapes {
       const matches = stored?.shape.length === shape.length && shape.every((side, axis) => stored.shape[axis] === side);
       if (!matches)
         throw this.invalid(`weight ${this.#name(key)} of shape [${shape.join(", ")}]`, sidesOf(stored?.shape));
-      if (!FLOATS.has(stored.dtype)) throw this.invalid(`weight ${this.#name(key)} of floats`, stored.dtype);
+      if (!FLOATS.has(stored.dtype) && !isPacked(stored.dtype))
+        throw this.invalid(`weight ${this.#name(key)} of floats`, stored.dtype);
       this.#checkFactor(stored);
       used.set(key, stored);
     }

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, readSync } from "node:fs";
 import { LatentkitError } from "../../../base/errors.js";
 import { openRegularSync } from "../../../io/regular-file.js";
 import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors/header.js";
-import { ggufArchitecture, ggufFamily } from "../../foreign-families.js";
+import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../types.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
@@ -17,7 +17,9 @@ import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
 import { recogniseVae } from "../recognition/vae.js";
-import { checkFormats, joinFactors } from "../weights/factors.js";
+import { applyFormats, joinFactors } from "../weights/factors.js";
+import { isGgufStart } from "../weights/gguf/header.js";
+import { ARCHITECTURE, GGUF_BEGINNINGS, type GgufContents, ggufContents } from "../weights/gguf/open.js";
 import { type NamedFile, readError } from "../weights/stored.js";
 
 /** Effort of a look at a file: "quick" reads no header that has what files of its kind have, nor a long one. */
@@ -25,8 +27,6 @@ export type Effort = "quick" | "whole";
 
 /** Longest header that a quick look reads: longer ones are those of large models, and of hostile files. */
 const LONGEST_QUICK = 2 ** 20;
-/** Bytes of a GGUF file in which its architecture is looked for. */
-const GGUF_BYTES = 2 ** 16;
 /** Words of recognition for a model of a family that does not run here. */
 const FAMILY = /^an? (\p{Lu}.*) model$/u;
 const UNET_MARKS = ["input_blocks.0.0.weight", "down_blocks.0.resnets.0.norm1.weight"];
@@ -98,12 +98,12 @@ export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileF
 function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: number, effort: Effort): FileFacts {
   const { size } = fstatSync(descriptor);
   const start = readAt(descriptor, 0, Math.min(START_BYTES, size));
-  if (Buffer.from(start.subarray(0, 4)).toString("latin1") === "GGUF") {
-    const architecture = ggufArchitecture(readAt(descriptor, 0, Math.min(GGUF_BYTES, size)));
-    return { refusal: { family: ggufFamily(path, architecture), format: "GGUF" } };
-  }
   const recognise = RECOGNISE[kind];
   if (recognise === undefined) return {};
+  if (isGgufStart(start)) {
+    const contents = readGguf({ name, path, bytes: size }, descriptor, effort);
+    return contents === undefined ? {} : ggufFacts(kind, { name, ...contents }, recognise);
+  }
   try {
     const length = headerLength(start.subarray(0, LENGTH_BYTES), size);
     if (effort === "quick" && length > LONGEST_QUICK) return {};
@@ -114,12 +114,37 @@ function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: numbe
     const file = { name, metadata, weights };
     const joined = joinFactors(file);
     const texts = joined.stored.map(({ from, to }) => Buffer.from(readAt(descriptor, from, to - from)).toString());
-    checkFormats(file, joined, texts);
+    applyFormats(file, joined, texts);
     const recognised = recognise({ ...file, weights: joined.weights });
     return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
   } catch (thrown) {
     const error = readError(name, thrown);
     throw error.code === "safetensors.invalid" ? formatError(name, error, start, size) : error;
+  }
+}
+
+/** The contents of a GGUF file; undefined for a header that is too long for a quick look. */
+function readGguf(
+  file: { readonly name: string; readonly path: string; readonly bytes: number },
+  descriptor: number,
+  effort: Effort,
+): GgufContents | undefined {
+  for (const length of effort === "quick" ? GGUF_BEGINNINGS.slice(0, 1) : GGUF_BEGINNINGS) {
+    const contents = ggufContents(file, readAt(descriptor, 0, Math.min(length, file.bytes)));
+    if (contents !== undefined) return contents;
+  }
+  return undefined;
+}
+
+/** Facts on a GGUF file; one that is no model of a known family is named by its architecture. */
+function ggufFacts(kind: ModelKind, file: ModelFile, recognise: (file: ModelFile) => unknown): FileFacts {
+  try {
+    const recognised = recognise(file);
+    return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
+  } catch (error) {
+    if (!(error instanceof LatentkitError) || error.code !== "model.unsupported") throw error;
+    const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];
+    return { refusal: { family: family ?? ggufFamily(file.name, file.metadata[ARCHITECTURE]), format: "GGUF" } };
   }
 }
 

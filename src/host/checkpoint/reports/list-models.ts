@@ -6,6 +6,7 @@ import { KIND_FOLDERS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
 import { StoredHashes } from "../files/stored-hashes.js";
 import { openModelFile } from "../recognition/open.js";
+import { isPacked } from "../weights/packed-types.js";
 import type { StoredWeight } from "../weights/stored.js";
 import { familyInWords } from "./family.js";
 
@@ -98,7 +99,7 @@ export async function describeFile({ kind, name, path }: ModelFile): Promise<Lis
 function dtypesOf(weights: readonly StoredWeight[]): string[] {
   const bytes = new Map<string, number>();
   // some files have numbers of positions beside their weights
-  const floats = weights.filter(({ dtype }) => /^B?F/.test(dtype));
+  const floats = weights.filter(({ dtype }) => /^B?F/.test(dtype) || isPacked(dtype));
   for (const { dtype, from, to } of floats) bytes.set(dtype, (bytes.get(dtype) ?? 0) + to - from);
   return [...bytes].sort(([, a], [, b]) => b - a).map(([dtype]) => dtype);
 }

@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { checkOptions } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import { withUnpacked } from "../weights/packed/unpack.js";
 import { requireUnchanged } from "../weights/stored.js";
 import { CallQueue, type Turn } from "./call-queue.js";
 import { type Device, hasFloat16, isGpu } from "./device.js";
@@ -8,7 +9,7 @@ import { ChosenOnce, factsOf } from "./devices/chosen-once.js";
 import { GpuFailures } from "./gpu-failures.js";
 import { LoadedProcess } from "./loaded-process.js";
 import { coreCount, freeMemory } from "./machine.js";
-import { fits, preferredPlan } from "./plan.js";
+import { fits, plannedOn, preferredPlan, sessionBytes } from "./plan.js";
 import type { SessionPorts } from "./protocol.js";
 import type {
   CallOptions,
@@ -191,7 +192,7 @@ class ChildRuntime implements OwnRuntime {
     const budget = this.#budget(place.isGpu, loaded.sessions.bytes);
     const isForced = this.#options.plan === "fold" || place.isGpu || source.isFixed === true;
     const spare = budget - needed.reduce((sum, { bytes }) => sum + bytes, 0);
-    const plan = isForced || (wish === "fold" && fits(source, spare)) ? wish : "stream";
+    const plan = isForced || (wish === "fold" && fits(plannedOn(device, source), spare)) ? wish : "stream";
     // streamed for want of memory: it stays so until it is released
     const streamed = plan === "stream" ? loaded.sessions.use(source.key, plan) : undefined;
     return streamed ?? this.#create(loaded, device, source, plan, { budget, needed });
@@ -206,13 +207,14 @@ class ChildRuntime implements OwnRuntime {
 
   async #create(
     { process, sessions }: LoadedProcess,
-    { provider, target }: Device,
+    device: Device,
     source: SessionSource,
     plan: Plan,
     { budget, needed }: { readonly budget: number; readonly needed: readonly LoadedSession[] },
   ): Promise<LoadedSession> {
+    const { provider, target } = device;
     const { onLoad } = this.#options;
-    const next = sessions.next(source, plan);
+    const next = sessions.next(source, plan, sessionBytes(plannedOn(device, source), plan));
     for (const surplus of sessions.surplus(next.bytes, budget, needed)) {
       await process.request({ type: "release", session: surplus.number }, `${surplus.label}, while it was released`);
       sessions.remove(surplus);
@@ -224,7 +226,9 @@ class ChildRuntime implements OwnRuntime {
     const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
     const folder = "path" in made ? "" : made.folder;
     const options = sessionOptions({ provider, threads: this.#threads, isStage: source.isStage }, plan, folder);
-    const session = { ...next, ports: await process.create({ session: next.number, model, options }, task) };
+    const unpack = "path" in made ? undefined : made.unpack;
+    const ports = await withUnpacked(unpack, () => process.create({ session: next.number, model, options }, task));
+    const session = { ...next, ports };
     sessions.add(session);
     onLoad?.(source.label, "loaded");
     return session;

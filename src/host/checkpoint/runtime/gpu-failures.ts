@@ -2,7 +2,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { Turn } from "./call-queue.js";
 import { type Device, hasFloat16, isGpu } from "./device.js";
 import type { LoadedProcess } from "./loaded-process.js";
-import { preferredPlan, sessionBytes } from "./plan.js";
+import { plannedOn, preferredPlan, sessionBytes } from "./plan.js";
 import type { SessionSource } from "./sessions.js";
 
 /** Words of drivers for a GPU that is gone. */
@@ -84,4 +84,7 @@ interface Failure {
 
 /** Bytes of a network's weights on a GPU. */
 const bytesOn = (device: Device, source: SessionSource): number =>
-  sessionBytes(source, preferredPlan(source, { calls: 1, device: { isGpu: true, hasFloat16: hasFloat16(device) } }));
+  sessionBytes(
+    plannedOn(device, source),
+    preferredPlan(source, { calls: 1, device: { isGpu: true, hasFloat16: hasFloat16(device) } }),
+  );

@@ -1,3 +1,4 @@
+import type { Device } from "./device.js";
 import type { Plan } from "./session-options.js";
 
 /** A network before it is loaded. */
@@ -5,6 +6,10 @@ export interface PlannedNetwork {
   readonly parameters: number;
   /** Parameters that a GPU can hold in 16 bits; none where absent. */
   readonly halfParameters?: number;
+  /** Those of matrices that stay packed where the provider has a product with them. */
+  readonly packedParameters?: number;
+  /** Size of these in the form that it takes. */
+  readonly packedBytes?: number;
   /** Size of its weights in their files. */
   readonly fileBytes: number;
   /** Whether its graph is a file too: weights are held as that file says, which counts as folded. */
@@ -32,15 +37,21 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
+/** A network as a device holds it: where it has no product with packed weights, nothing stays packed. */
+export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
+  target.groups === undefined ? { ...network, packedParameters: 0, packedBytes: 0 } : network;
+
 /** Bytes of a session's own, without the pages of files, which the system takes back as it needs. */
-export function sessionBytes({ parameters, halfParameters = 0 }: PlannedNetwork, plan: Plan): number {
+export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
+  const { halfParameters = 0, packedParameters = 0, packedBytes = 0 } = network;
+  const parameters = network.parameters - packedParameters;
   switch (plan) {
     case "stream":
-      return STREAM_BYTES;
+      return STREAM_BYTES + packedBytes;
     case "keep":
-      return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES;
+      return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES + packedBytes;
     case "fold":
-      return parameters * FLOAT_BYTES * FOLD_FACTOR;
+      return parameters * FLOAT_BYTES * FOLD_FACTOR + packedBytes;
   }
 }
 

@@ -1,13 +1,14 @@
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { EncodedGraph } from "../onnx/graph.js";
 import type { Target } from "../onnx/target.js";
+import type { UnpackPlan } from "../weights/packed/packed-weights.js";
 import type { FileState } from "../weights/stored.js";
 import { type PlannedNetwork, sessionBytes } from "./plan.js";
 import type { SessionPorts } from "./protocol.js";
 import type { Plan } from "./session-options.js";
 
-/** A graph, or the path of a file that holds one. */
-type MadeGraph = EncodedGraph | { readonly path: string };
+/** A graph, with what to write before a session of it is made; or the path of a file that holds one. */
+type MadeGraph = (EncodedGraph & { readonly unpack?: UnpackPlan }) | { readonly path: string };
 
 /** A network that a runtime can load. */
 export interface SessionSource extends PlannedNetwork {
@@ -73,10 +74,10 @@ export class LoadedSessions {
     return session;
   }
 
-  /** Session for a source, which is not loaded yet. */
-  next(source: SessionSource, plan: Plan): NextSession {
+  /** Session for a source, which is not loaded yet and will take `bytes`. */
+  next(source: SessionSource, plan: Plan, bytes = sessionBytes(source, plan)): NextSession {
     const { key, label } = source;
-    return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
+    return { number: this.#nextNumber++, key, label, plan, bytes };
   }
 
   /**

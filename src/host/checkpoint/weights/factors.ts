@@ -1,7 +1,8 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { isPlainObject, parseJson } from "../../../io/json/lossless.js";
+import { type LayerErrors, NF4_STATE, packNf4, packScaled } from "./quantised-formats.js";
 import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "./stored.js";
-import { readStored } from "./values.js";
+import { readStored, readValues } from "./values.js";
 
 /** Ends of the keys of factors, in the place of `weight`: of "scaled fp8" files, and of newer ones. */
 const FACTORS = ["scale_weight", "weight_scale"];
@@ -26,6 +27,13 @@ const MOST_FORMAT_BYTES = 4096;
 const MOST_METADATA = 2 ** 22;
 const MAX_DEPTH = 8;
 
+/** Values of the codes of NF4. Source: Dettmers et al. 2023, "QLoRA", appendix E. */
+const NF4_VALUES = [
+  -1, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.091050036, 0, 0.0795803, 0.1609302, 0.2461123,
+  0.33791524, 0.44070983, 0.562617, 0.72295684, 1,
+];
+const NF4_TOLERANCE = 1e-6;
+
 /**
  * The file with its 8-bit weights' factors beside them instead of under keys of their own. Throws as joinFactors,
  * model.unsupported for weights of a format or with settings that are not known, by key, and model.invalid for a factor
@@ -35,20 +43,44 @@ export async function withFactors(file: WeightFile): Promise<WeightFile> {
   const { weights, stored } = joinFactors(file);
   const texts: string[] = [];
   for (const format of stored) texts.push(Buffer.from(await readStored(format)).toString());
-  checkFormats(file, { weights, stored }, texts);
+  applyFormats(file, { weights, stored }, texts);
+  for (const weight of weights.values()) await requireNf4Table(file, weight);
   return { ...file, weights };
 }
 
-/** Checks the formats of a file's layers, `texts` being what `stored` holds. Throws as withFactors. */
-export function checkFormats(
+/**
+ * Checks the formats of a file's layers, `texts` being what `stored` holds, and puts packed weights in the place of their
+ * tensors. Throws as withFactors.
+ */
+export function applyFormats(
   file: Pick<WeightFile, "name" | "metadata">,
-  { weights, stored }: { readonly weights: WeightMap; readonly stored: readonly StoredWeight[] },
+  { weights, stored }: { readonly weights: Map<string, StoredWeight>; readonly stored: readonly StoredWeight[] },
   texts: readonly string[],
 ): void {
   const formats = formatsInMetadata(file);
-  for (const [i, { key }] of stored.entries())
-    formats.push({ key, from: quotedName(key), settings: objectIn(file, texts[i]!, key) });
-  for (const { key, from, settings } of formats) checkFormat(file, weightBeside(weights, key, FORMAT), from, settings);
+  for (const [i, { key }] of stored.entries()) {
+    const settings = objectIn(file, texts[i]!, key);
+    const weight = weightOfNf4(weights, key);
+    if (weight !== undefined) packNf4(weights, weight, settings, errorsOf(file));
+    else formats.push({ key, from: quotedName(key), settings });
+  }
+  for (const format of formats) applyFormat(file, weights, format);
+}
+
+const weightOfNf4 = (weights: WeightMap, key: string): StoredWeight | undefined =>
+  key.endsWith(NF4_STATE) ? weights.get(key.slice(0, -NF4_STATE.length)) : undefined;
+
+const errorsOf = (file: FileName): LayerErrors => ({
+  invalid: (expected, received) => invalid(file, expected, received),
+  unsupported: (expected, received) => unsupported(file, expected, received),
+});
+
+/** Throws model.unsupported for a weight of NF4 whose codes have other values than the runtime's operator has for them. */
+async function requireNf4Table(file: FileName, { key, packing }: StoredWeight): Promise<void> {
+  if (packing?.format !== "NF4") return;
+  const values = await readValues(packing.table);
+  if (NF4_VALUES.every((value, code) => Math.abs(values[code]! - value) < NF4_TOLERANCE)) return;
+  throw unsupported(file, `the values of NF4 in ${quotedName(packing.table.key)}, beside ${quotedName(key)}`, "others");
 }
 
 /**
@@ -75,7 +107,7 @@ export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
       weights.delete(key);
     }
     if (FACTORS_OF_INPUTS.some((ending) => weightBeside(weights, key, ending) !== undefined)) weights.delete(key);
-    if (weightBeside(weights, key, FORMAT) !== undefined) {
+    if (weightBeside(weights, key, FORMAT) !== undefined || weightOfNf4(weights, key) !== undefined) {
       const bytes = entry.to - entry.from;
       if (bytes > MOST_FORMAT_BYTES)
         throw invalid(file, `${quotedName(key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
@@ -113,21 +145,22 @@ interface LayerFormat {
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-function checkFormat(
-  file: FileName,
-  weight: StoredWeight | undefined,
-  from: string,
-  settings: Readonly<Record<string, unknown>>,
-): void {
+function applyFormat(file: FileName, weights: Map<string, StoredWeight>, { key, from, settings }: LayerFormat): void {
+  const weight = weightBeside(weights, key, FORMAT);
   const { format } = settings;
+  const isScaled = format === "mxfp8" || format === "nvfp4";
   const type = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
-  const expected = `weights of the format ${Object.keys(FORMATS).join(" or ")}`;
-  if (type === undefined)
+  const expected = `weights of the format ${Object.keys(FORMATS).join(", ")}, mxfp8 or nvfp4`;
+  if (type === undefined && !isScaled)
     throw unsupported(file, expected, `${format === undefined ? "none" : describe(format)}, by ${from}`);
   const further = Object.keys(settings).find((name) => !HARMLESS.includes(name) && settings[name]);
   if (further !== undefined)
     throw unsupported(file, expected, `one with the further setting ${describe(further)}, by ${from}`);
   if (weight === undefined) return;
+  if (isScaled) {
+    packScaled(weights, weight, format, errorsOf(file));
+    return;
+  }
   if (weight.dtype !== type) throw invalid(file, `${quotedName(weight.key)} of ${type}, as ${from} says`, weight.dtype);
   if (weight.factor === undefined)
     throw invalid(file, `a factor of ${quotedName(weight.key)}, as ${from} says`, "none");

@@ -1,6 +1,9 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { OnnxGraph, type Value } from "../onnx/graph.js";
 import { CPU_TARGET } from "../onnx/target.js";
+import type { PackedWeights } from "./packed/packed-weights.js";
+import { packedProduct } from "./packed/product.js";
+import { isPacked } from "./packed-types.js";
 import type { StoredWeight, WeightMap } from "./stored.js";
 
 /** Gives a builder the weights of one part as float32 values of a graph. */
@@ -15,12 +18,22 @@ export interface Network {
    * for absent ones and other shapes.
    */
   weight(key: string, shape: readonly number[], x?: Value): Value;
+  /**
+   * x · Wᵀ for x […, inputs] and a weight [outputs, inputs] that stays in blocks, with its changes; undefined for a weight
+   * that has to be expanded, as `weight` does. Throws as weight.
+   */
+  quantisedProduct(key: string, shape: readonly [outputs: number, inputs: number], x: Value): Value | undefined;
   /** Rows of a table `[rows, width]` under int64 ids `[…]`: `[…, width]`. Throws as weight. */
   rows(key: string, shape: readonly number[], ids: Value): Value;
 }
 
-/** A change of one weight, as a LoRA makes it: takes and returns a float32 value of that shape. */
-export type WeightChange = (graph: OnnxGraph, weight: Value, shape: readonly number[]) => Value;
+/** A change of one weight, as a LoRA makes it. */
+export interface WeightChange {
+  /** Takes and returns a float32 value of that shape. */
+  (graph: OnnxGraph, weight: Value, shape: readonly number[]): Value;
+  /** The same change of a product x · Wᵀ, for those that can do without the weight. */
+  readonly ofProduct?: (graph: OnnxGraph, product: Value, x: Value) => Value;
+}
 
 /** Changes of weights by key, applied in order. */
 export type WeightChanges = ReadonlyMap<string, readonly WeightChange[]>;
@@ -38,7 +51,7 @@ interface FloatsOptions {
   readonly after?: Value;
 }
 
-/** A weight as float32, times its factor: the whole of it, or some rows. */
+/** A weight of single values as float32, times its factor: the whole of it, or some rows. Throws model.invalid for other types. */
 export function floatsOf(graph: OnnxGraph, weight: StoredWeight, options: FloatsOptions = {}): Value {
   const { storedColumns, ...own } = weight;
   if (storedColumns === undefined) return storedFloats(graph, weight, options);
@@ -47,11 +60,7 @@ export function floatsOf(graph: OnnxGraph, weight: StoredWeight, options: Floats
   return graph.node("Pad", [floats, graph.ints([0, 0, 0, columns - storedColumns])]);
 }
 
-function storedFloats(
-  graph: OnnxGraph,
-  weight: StoredWeight,
-  { ids, isHalved = false, after }: FloatsOptions,
-): Value {
+function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = false, after }: FloatsOptions): Value {
   const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
   const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));
   const halved = (value: Value): Value => {
@@ -63,7 +72,7 @@ function storedFloats(
   const stored = after === undefined || weight.dtype === "F32" ? own : waiting(graph, own, weight.shape, after);
   const type = isHalved ? "F16" : weight.dtype;
   // only the rows that are read are converted, where Gather takes the type: none takes 8 bits
-  const takesRows = graph.target.halfTypes.includes(type) || ["F32", "F64"].includes(type);
+  const takesRows = graph.target.halfTypes.some((half) => half === type) || ["F32", "F64"].includes(type);
   const floats = takesRows ? cast(rowsOf(stored)) : rowsOf(cast(stored));
   const { factor, shape } = weight;
   if (factor === undefined) return floats;
@@ -98,13 +107,15 @@ interface NetworkOptions {
   readonly halves?: ReadonlySet<StoredWeight>;
   /** Whether weights are converted in every run. */
   readonly isStreamed?: boolean;
+  /** Takes the weights in blocks. */
+  readonly packed?: PackedWeights;
 }
 
 /** A network that reads the weights of one part from their file. */
 export function networkOf(
   graph: OnnxGraph,
   weights: WeightMap,
-  { changes = new Map(), halves = new Set(), isStreamed = false }: NetworkOptions = {},
+  { changes = new Map(), halves = new Set(), isStreamed = false, packed }: NetworkOptions = {},
 ): Network {
   const values = new Map<string, Value>();
   const stored = (key: string): StoredWeight => {
@@ -119,11 +130,17 @@ export function networkOf(
     const message = `Weight ${describe(key)}: expected shape ${expected}, received ${received}.`;
     throw new LatentkitError("model.invalid", message, { expected, received });
   };
+  const floats = (entry: StoredWeight, options: FloatsOptions): Value => {
+    const { storedColumns, shape } = entry;
+    const inFile = storedColumns === undefined ? entry : { ...entry, shape: [shape[0]!, storedColumns] };
+    const single = packed && isPacked(entry.dtype) ? { ...entry, ...packed.floats(inFile), shape } : entry;
+    return floatsOf(graph, single, { ...options, isHalved: halves.has(entry) });
+  };
   const weight = (key: string, shape: readonly number[], x?: Value): Value => {
     const entry = checked(key, shape);
     const known = values.get(key);
     if (known !== undefined) return known;
-    let value = floatsOf(graph, entry, { isHalved: halves.has(entry), after: isStreamed ? x : undefined });
+    let value = floats(entry, { after: isStreamed ? x : undefined });
     for (const change of changes.get(key) ?? []) value = change(graph, value, shape);
     values.set(key, value);
     return value;
@@ -133,11 +150,23 @@ export function networkOf(
     has: (key) => weights.has(key),
     shape: (key) => stored(key).shape,
     weight,
+    quantisedProduct(key, shape, x) {
+      const entry = checked(key, shape);
+      const own = changes.get(key) ?? [];
+      if (
+        packed === undefined ||
+        entry.storedColumns !== undefined ||
+        !own.every(({ ofProduct }) => ofProduct !== undefined)
+      )
+        return undefined;
+      const product = packedProduct(graph, packed, entry, x);
+      return product && own.reduce((sum, { ofProduct }) => ofProduct!(graph, sum, x), product);
+    },
     rows(key, shape, ids) {
       const entry = checked(key, shape);
       // a changed table has to be whole; of others only the rows that are read are converted
       if (changes.has(key)) return graph.node("Gather", [weight(key, shape), ids]);
-      return floatsOf(graph, entry, { ids, isHalved: halves.has(entry) });
+      return floats(entry, { ids });
     },
   };
 }
@@ -169,6 +198,7 @@ export function listedNetwork(target = CPU_TARGET): ListedNetwork {
       return shape;
     },
     weight: (key, shape) => floats(stored(key, shape)),
+    quantisedProduct: () => undefined,
     rows: (key, shape, ids) => floats(graph.node("Gather", [stored(key, shape), ids])),
   };
 }

@@ -1,10 +1,20 @@
 import { type FileHandle, realpath, stat } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
-import { headerJson, headerLength, headerOf, LENGTH_BYTES, type StoredEntry } from "../../../io/safetensors/header.js";
+import {
+  headerJson,
+  headerLength,
+  headerOf,
+  LENGTH_BYTES,
+  type StoredEntry,
+  type StoredType,
+} from "../../../io/safetensors/header.js";
+import type { PackedType } from "./packed-types.js";
 
-/** A tensor of a .safetensors file on disk. */
-export interface StoredWeight extends StoredEntry {
+/** A tensor of a model file on disk. */
+export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
+  /** Type of its values, or of its blocks. */
+  readonly dtype: StoredType | PackedType;
   /** Path without symbolic links. */
   readonly file: string;
   /** The file's own key for it. */
@@ -13,7 +23,29 @@ export interface StoredWeight extends StoredEntry {
   readonly factor?: StoredWeight;
   /** Columns of the matrix in the file, where the shape has more: these are zeros. */
   readonly storedColumns?: number;
+  /** Tensors and numbers without which a weight of 4 or 8 bits has no values. */
+  readonly packing?: Packing;
 }
+
+/** Tensors beside a weight, and numbers. */
+export type Packing =
+  | { readonly format: "MXFP8"; readonly scales: StoredWeight }
+  | { readonly format: "NVFP4"; readonly scales: StoredWeight; readonly factor: StoredWeight }
+  | {
+      readonly format: "NF4";
+      /** Values of the sixteen codes. */
+      readonly table: StoredWeight;
+      /** Largest magnitude of each group, or its code. */
+      readonly largest: StoredWeight;
+      readonly group: number;
+      /** Values of these codes, what they are multiplied by in groups, and added to. */
+      readonly nested?: {
+        readonly table: StoredWeight;
+        readonly largest: StoredWeight;
+        readonly group: number;
+        readonly offset: number;
+      };
+    };
 
 /** Weights of one part of a checkpoint by key, without the part's prefix. */
 export type WeightMap = ReadonlyMap<string, StoredWeight>;
@@ -30,7 +62,7 @@ export interface FileState {
   readonly inode: bigint;
 }
 
-/** A .safetensors file on disk, of which only the header has been read. */
+/** A model file on disk, of which only the header has been read. */
 export interface WeightFile extends FileState {
   readonly metadata: Readonly<Record<string, string>>;
   /** By the file's own keys, in the order of the header. */
@@ -55,21 +87,31 @@ export const quotedName = (name: string): string =>
  * Reads the header of a .safetensors file. Throws file.not-found, file.read-failed and, for a damaged header, a file that
  * is longer or shorter than its tensors, or another kind of file, safetensors.invalid.
  */
-export async function openWeightFile({ name, path }: NamedFile): Promise<WeightFile> {
+export function openWeightFile(model: NamedFile): Promise<WeightFile> {
+  return openedFile(model, async (handle, { path, bytes }) => {
+    const length = headerLength(await readAt(handle, 0, Math.min(LENGTH_BYTES, bytes)), bytes);
+    const root = headerJson(await readAt(handle, LENGTH_BYTES, length));
+    // each half of the work takes some milliseconds: the event loop turns in between
+    await new Promise((resolve) => setImmediate(resolve));
+    const { metadata, entries } = headerOf(root, length, bytes);
+    const weights = new Map<string, StoredWeight>();
+    for (const [key, entry] of entries) weights.set(key, { ...entry, file: path, key });
+    return { metadata, weights };
+  });
+}
+
+/** Opens a model file and reads what is in it. Throws file.not-found, file.read-failed and what `read` throws. */
+export async function openedFile(
+  { name, path }: NamedFile,
+  read: (handle: FileHandle, state: FileState) => Promise<Pick<WeightFile, "metadata" | "weights">>,
+): Promise<WeightFile> {
   try {
     const file = await realpath(path);
     const handle = await openRegular(file);
     try {
       const { size, mtimeNs, ino } = await handle.stat({ bigint: true });
-      const bytes = Number(size);
-      const length = headerLength(await readAt(handle, 0, Math.min(LENGTH_BYTES, bytes)), bytes);
-      const root = headerJson(await readAt(handle, LENGTH_BYTES, length));
-      // each half of the work takes some milliseconds: the event loop turns in between
-      await new Promise((resolve) => setImmediate(resolve));
-      const header = headerOf(root, length, bytes);
-      const weights = new Map<string, StoredWeight>();
-      for (const [key, entry] of header.entries) weights.set(key, { ...entry, file, key });
-      return { name, path: file, bytes, modifiedNs: mtimeNs, inode: ino, metadata: header.metadata, weights };
+      const state = { name, path: file, bytes: Number(size), modifiedNs: mtimeNs, inode: ino };
+      return { ...state, ...(await read(handle, state)) };
     } finally {
       await handle.close();
     }
@@ -108,7 +150,7 @@ async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): 
 }
 
 /** Reads `length` bytes, which the file's size promises: fewer where it has shrunk since. */
-async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
+export async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   let filled = 0;
   while (filled < length) {

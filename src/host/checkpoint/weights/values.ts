@@ -4,6 +4,7 @@ import { describe, LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import type { StoredType } from "../../../io/safetensors/header.js";
 import { toTensor } from "../../../io/safetensors/read.js";
+import { isPacked } from "./packed-types.js";
 import { quotedName, type StoredWeight } from "./stored.js";
 
 /** Weights of more bytes are read by the runtime alone. */
@@ -34,6 +35,7 @@ export async function readValues(weight: StoredWeight): Promise<Float64Array> {
       return Float64Array.from(toTensor({ dtype: "F16", shape, bytes: halves }).data);
     }
     default: {
+      if (isPacked(dtype)) throw invalid(weight, "single values", dtype);
       const [size, valueAt] = OTHER_TYPES[dtype];
       return Float64Array.from({ length: bytes.length / size }, (_, i) => valueAt(view, i * size));
     }

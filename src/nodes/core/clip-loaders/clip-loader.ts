@@ -2,7 +2,7 @@ import { defineNode } from "../../define.js";
 import { fileName, loadHostFile } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 
-const FAMILIES = [
+export const CLIP_FAMILIES = [
   ...["stable_diffusion", "stable_cascade", "sd3", "stable_audio", "mochi", "ltxv", "pixart", "cosmos", "lumina2"],
   ...["wan", "hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis"],
   ...["longcat_image", "minimax", "krea2", "ideogram4", "cogvideox", "ernie_image"],
@@ -15,7 +15,7 @@ export const clipLoader = defineNode({
   description: "Loads a text encoder of the host.",
   inputs: {
     clip_name: fileName("text_encoders"),
-    type: choice(FAMILIES),
+    type: choice(CLIP_FAMILIES),
     device: choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." }),
   },
   outputs: { CLIP: "CLIP" },

@@ -3,7 +3,7 @@ import { defineNode } from "../../define.js";
 import { fileName } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 
-const FAMILIES = [
+export const DUAL_CLIP_FAMILIES = [
   ...["sdxl", "sd3", "flux", "hunyuan_video", "hidream", "hunyuan_image", "hunyuan_video_15", "kandinsky5"],
   ...["kandinsky5_image", "ltxv", "newbie", "ace"],
 ];
@@ -15,7 +15,7 @@ export const dualClipLoader = defineNode({
   inputs: {
     clip_name1: fileName("text_encoders"),
     clip_name2: fileName("text_encoders"),
-    type: choice(FAMILIES),
+    type: choice(DUAL_CLIP_FAMILIES),
     device: choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." }),
   },
   outputs: { CLIP: "CLIP" },

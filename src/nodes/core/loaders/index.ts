@@ -9,6 +9,7 @@ import { modelPatchLoader } from "./model-patch-loader.js";
 import { styleModelLoader } from "./style-model-loader.js";
 import { unclipCheckpointLoader } from "./unclip-checkpoint-loader.js";
 import { unetLoader } from "./unet-loader.js";
+import { unetLoaderGguf } from "./unet-loader-gguf.js";
 import { upscaleModelLoader } from "./upscale-model-loader.js";
 import { vaeLoader } from "./vae-loader.js";
 
@@ -18,6 +19,7 @@ export const loaderNodes = [
   unclipCheckpointLoader,
   imageOnlyCheckpointLoader,
   unetLoader,
+  unetLoaderGguf,
   vaeLoader,
   controlNetLoader,
   diffControlNetLoader,

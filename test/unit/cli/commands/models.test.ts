@@ -16,7 +16,10 @@ describe("latentkit models", () => {
     const { code, out, err } = await runHere("models", "--models", models);
     assert.deepEqual([code, err], [0, "3 files, 1 of which cannot be loaded\n"]);
     const [refused, lora, embedding, ...rest] = out.split("\n");
-    assert.match(refused!, /^loras\/old\.pt +Model "old\.pt": expected a \.safetensors file, received a pickle of/);
+    assert.match(
+      refused!,
+      /^loras\/old\.pt +Model "old\.pt": expected a \.safetensors or GGUF file, received a pickle of/,
+    );
     assert.match(
       lora!,
       /^loras\/sd1_diffusers\.safetensors +LoRA \(diffusers\) +76\.2 kB {2}F32 {2}15\.1 K {2}[0-9a-f]{10}$/,

@@ -56,7 +56,7 @@ describe("hostRefusals", () => {
   });
 
   it("names the family of a GGUF file for a loader that is not known", () => {
-    const graph = { "3": node("UnetLoaderGGUF", { unet_name: "flux1-dev-Q4_K_S.gguf" }) };
+    const graph = { "3": node("UnetLoaderGGUFAdvanced", { unet_name: "flux1-dev-Q4_K_S.gguf" }) };
     const verdict = validateGraph(graph, { host });
     const start =
       "The graph cannot run here: Flux (node 3, flux1-dev-Q4_K_S.gguf: GGUF). Node 3: expected a known class";

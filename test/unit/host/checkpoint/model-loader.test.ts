@@ -141,7 +141,7 @@ describe("ModelLoader", () => {
       const graph = { 7: { class_type, inputs: { [input]: name } } };
       const run = render(graph, { host: host(), targets: ["7"], output: "memory" });
       const { message, details } = await refuses(run, "model.unsupported");
-      const start = `Node 7 (${class_type}), input "${input}": Model "${name}": expected a .safetensors file, received a web page: `;
+      const start = `Node 7 (${class_type}), input "${input}": Model "${name}": expected a .safetensors or GGUF file, received a web page: `;
       assert.ok(message.startsWith(start), message);
       assert.deepEqual([details.nodeId, details.input], ["7", input]);
     }

@@ -1,8 +1,7 @@
 import { LatentkitError } from "../../../../base/errors.js";
-import type { StoredType } from "../../../../io/safetensors/header.js";
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
 import type { WeightChange, WeightChanges } from "../network.js";
-import { quotedName } from "../stored.js";
+import { quotedName, type StoredWeight } from "../stored.js";
 import { beginnings } from "../wrapped-keys.js";
 import type { LoraFile } from "./lora-file.js";
 import { type LoraTarget, placesByName } from "./names.js";
@@ -36,22 +35,25 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
     add(places?.get(name)?.weight, weightChange, name);
     add(places?.get(name)?.bias, biasChange, name);
   }
-  const all = [...placed].map(([key, changes]) => [key, combined(changes)] as const);
+  const all = [...placed].map(
+    ([key, changes]) => [key, combined(changes, target.weights.get(key)!.shape[0]!)] as const,
+  );
   if (target.kind !== "t5") return new Map(all.map(([key, change]) => [key, [change]]));
-  return new Map(all.map(([key, change]) => [key, [change, roundedTo(target.weights.get(key)!.dtype)]]));
+  return new Map(all.map(([key, change]) => [key, [change, ...rounding(target.weights.get(key)!.dtype)]]));
 }
 
 /** TensorProto.DataType of the types of 16 bits. */
-const SHORT_TYPES: Readonly<Partial<Record<StoredType, number>>> = { F16: 10, BF16: 16 };
+const SHORT_TYPES: ReadonlyMap<string, number> = new Map([
+  ["F16", 10],
+  ["BF16", 16],
+]);
 const FLOAT = { int: 1 };
 
 /** The reference keeps T5's changed weights in the file's type, those of other networks in float32. */
-function roundedTo(dtype: StoredType): WeightChange {
-  const type = SHORT_TYPES[dtype];
-  return (graph, weight) =>
-    type === undefined
-      ? weight
-      : graph.node("Cast", [graph.node("Cast", [weight], { to: { int: type } })], { to: FLOAT });
+function rounding(dtype: StoredWeight["dtype"]): readonly WeightChange[] {
+  const type = SHORT_TYPES.get(dtype);
+  if (type === undefined) return [];
+  return [(graph, weight) => graph.node("Cast", [graph.node("Cast", [weight], { to: { int: type } })], { to: FLOAT })];
 }
 
 /** Throws model.unsupported for a tensor of a form that is not known, where it is of one of these layers. */
@@ -96,10 +98,10 @@ function placeShape({ rows, transposed }: Place, shape: readonly number[]): read
   return transposed ? [...shape].reverse() : shape;
 }
 
-/** One change for all of them. */
-function combined(changes: readonly PlacedChange[]): WeightChange {
+/** One change for all of them, of a weight of `length` rows. */
+function combined(changes: readonly PlacedChange[], length: number): WeightChange {
   const ofWhole = changes.filter(({ place }) => place.rows === undefined);
-  return (graph, weight, shape) => {
+  const change: WeightChange = (graph, weight, shape) => {
     const whole = ofWhole.reduce((value, placed) => changeWhole(graph, value, shape, placed), weight);
     const ofRows = changes.flatMap(({ place, change }) => {
       const { rows } = place;
@@ -109,6 +111,17 @@ function combined(changes: readonly PlacedChange[]): WeightChange {
     });
     return ofRows.length === 0 ? whole : withChangedRows(graph, whole, { axis: 0, length: shape[0]! }, ofRows);
   };
+  const areSums = changes.every((placed) => !placed.place.transposed && placed.change.ofProduct !== undefined);
+  if (!areSums) return change;
+  const ofProduct: WeightChange["ofProduct"] = (graph, product, x) => {
+    const whole = ofWhole.reduce((value, placed) => placed.change.ofProduct!(graph, value, x), product);
+    const ofRows = changes.flatMap(({ place, change }) => {
+      const { rows } = place;
+      return rows === undefined ? [] : [{ rows, change: (part: Value) => change.ofProduct!(graph, part, x) }];
+    });
+    return ofRows.length === 0 ? whole : withChangedRows(graph, whole, { axis: -1, length }, ofRows);
+  };
+  return Object.assign(change, { ofProduct });
 }
 
 function changeWhole(

@@ -1,4 +1,5 @@
 import type { OnnxGraph, Value } from "../../onnx/graph.js";
+import { matMulTransposed } from "../../onnx/products.js";
 import type { WeightChange } from "../network.js";
 import { type Delta, deltasOf } from "./deltas.js";
 import type { LoraModule } from "./lora-file.js";
@@ -29,7 +30,7 @@ export function weightChange(
   const merged = (graph: OnnxGraph, weight: Value, times: number) =>
     deltas.reduce((sum, delta) => added(graph, sum, delta, times), weight);
   const isMatrix = shape.length === 2;
-  return (graph, weight) => {
+  const change: WeightChange = (graph, weight) => {
     const matrix = isMatrix ? weight : reshaped(graph, weight, [tensors.rows, tensors.columns]);
     let changed: Value;
     if (decompose === undefined) {
@@ -40,6 +41,16 @@ export function weightChange(
     }
     return isMatrix ? changed : reshaped(graph, changed, shape);
   };
+  if (!isMatrix || decompose !== undefined) return change;
+  const ofProduct: WeightChange["ofProduct"] = (graph, product, x) =>
+    deltas.reduce((sum, delta) => graph.node("Add", [sum, productWith(graph, x, delta, strength)]), product);
+  return Object.assign(change, { ofProduct });
+}
+
+/** x · (times · delta)ᵀ, without the whole of a delta of low rank. */
+function productWith(graph: OnnxGraph, x: Value, { factor, left, right }: Delta, times: number): Value {
+  const inner = right === undefined ? x : matMulTransposed(graph, x, right(graph));
+  return scaled(graph, matMulTransposed(graph, inner, left(graph)), times * factor);
 }
 
 /** Change of a layer's bias of that shape, as weightChange. */

@@ -3,6 +3,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
+import {
+  type GgufContents,
+  type GgufValue,
+  textValue,
+  u32,
+  u64,
+  writeGguf,
+} from "../../../../helpers/models/gguf-file.js";
 import { f32, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 describe("openModelFile", () => {
@@ -20,10 +28,50 @@ describe("openModelFile", () => {
     }
   });
 
+  it("opens a GGUF file, whatever its name, under the names of .safetensors files", async () => {
+    const tensors = {
+      "enc.blk.0.attn_q.weight": { type: 8, shape: [2, 32], bytes: new Uint8Array(68) },
+      "enc.output_norm.weight": { type: 0, shape: [4], bytes: new Uint8Array(16) },
+    };
+    const pairs = { "general.architecture": textValue("t5encoder") };
+    const file = await weightFile(writeGguf(join(folder(), "t5.safetensors"), { pairs, tensors }));
+    assert.deepEqual(
+      [...file.weights].map(([name, { dtype, shape, key }]) => [name, dtype, shape, key]),
+      [
+        ["encoder.block.0.layer.0.SelfAttention.q.weight", "Q8_0", [2, 32], "enc.blk.0.attn_q.weight"],
+        ["encoder.final_layer_norm.weight", "F32", [4], "enc.output_norm.weight"],
+      ],
+    );
+    assert.equal(file.metadata["general.architecture"], "t5encoder");
+  });
+
+  it("reads a GGUF header of any length up to 32 MiB, beyond the parts that are tried first", async () => {
+    const tensors = { w: { type: 0, shape: [1], bytes: new Uint8Array(4) } };
+    const list = (length: number): GgufValue => [9, Buffer.concat([u32(0), u64(length), Buffer.alloc(length)])];
+    for (const length of [2 ** 16 - 100, 2 ** 16, 2 ** 21, 2 ** 24]) {
+      const path = writeGguf(join(folder(), "long.gguf"), { pairs: { "tokenizer.scores": list(length) }, tensors });
+      assert.deepEqual([...(await weightFile(path)).weights.keys()], ["w"]);
+    }
+    const path = writeGguf(join(folder(), "long.gguf"), { pairs: { "tokenizer.scores": list(2 ** 25) }, tensors });
+    await refuses(weightFile(path), "model.invalid", /"long.gguf": expected a header of at most 33554432 bytes/);
+  });
+
+  it("names a damaged GGUF file, an unknown type and a language model that is none of an image model", async () => {
+    const opened = (contents: GgufContents) => weightFile(writeGguf(join(folder(), "m.gguf"), contents));
+    await refuses(weightFile(written("cut.gguf", Buffer.from("GGUF\x03\0\0\0\x01"))), "model.invalid", /"cut.gguf"/);
+    const exotic = { w: { type: 16, shape: [256], bytes: new Uint8Array(66) } };
+    await refuses(opened({ tensors: exotic }), "model.unsupported", /"m.gguf".*received IQ2_XXS/);
+    const llama = { pairs: { "general.architecture": textValue("llama") } };
+    await refuses(opened(llama), "model.unsupported", /received those of a Llama or Mistral/);
+    const name = "model.layers.0.self_attn.q_proj.weight";
+    const one = { type: 0, shape: [1], bytes: new Uint8Array(4) };
+    const twice = { "blk.0.attn_q.weight": one, [name]: one };
+    await refuses(opened({ tensors: twice }), "model.invalid", /each weight once, received "model.layers.0/);
+  });
+
   it("says what a file of another format is, whatever its name, and what to do", async () => {
     const text = (content: string): Uint8Array => Buffer.from(content);
     const cases: [name: string, bytes: Uint8Array, received: RegExp][] = [
-      ["flux.safetensors", Buffer.from("GGUF\x03\0\0\0\x01\0\0\0", "latin1"), /a GGUF file: use/],
       [
         "sd.ckpt",
         Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`, "latin1"),
@@ -58,7 +106,7 @@ describe("openModelFile", () => {
     ];
     for (const [name, bytes, received] of cases) {
       const { message } = await refuses(weightFile(written(name, bytes)), "model.unsupported", received);
-      assert.ok(message.startsWith(`Model "${name}": expected a .safetensors file, received `), message);
+      assert.ok(message.startsWith(`Model "${name}": expected a .safetensors or GGUF file, received `), message);
     }
   });
 

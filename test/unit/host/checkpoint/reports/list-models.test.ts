@@ -66,7 +66,7 @@ describe("listModels", () => {
     );
     assert.match(
       refusals["checkpoints/old.ckpt"]!,
-      /^Model "old\.ckpt": expected a \.safetensors file, received a pickle/,
+      /^Model "old\.ckpt": expected a \.safetensors or GGUF file, received a pickle/,
     );
     assert.equal(
       refusals["checkpoints/lora.safetensors"],

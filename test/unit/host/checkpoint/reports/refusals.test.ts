@@ -5,22 +5,9 @@ import { type Host, render, validateGraph } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
+import { textValue, writeGguf } from "../../../../helpers/models/gguf-file.js";
 import { goldenModelFolder } from "../../../../helpers/models/golden.js";
 import { f32, type RawTensor, writeWeights } from "../../../../helpers/models/weight-file.js";
-
-const text = (value: string): Buffer => {
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(value.length));
-  return Buffer.concat([length, Buffer.from(value)]);
-};
-/** The beginning of a GGUF file of an architecture. */
-function gguf(architecture: string): Buffer {
-  const head = Buffer.alloc(24);
-  head.write("GGUF");
-  head.writeUInt32LE(3, 4);
-  head.writeBigUInt64LE(1n, 16);
-  return Buffer.concat([head, text("general.architecture"), Buffer.from([8, 0, 0, 0]), text(architecture)]);
-}
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
@@ -33,7 +20,11 @@ describe("model files that a checkpoint host cannot load", () => {
     return path;
   };
   beforeEach(() => {
-    writeFileSync(file("unet/flux1-dev-Q4_K_S.gguf"), gguf("flux"));
+    const single = { type: 0, shape: [1], bytes: new Uint8Array(4) };
+    writeGguf(file("unet/wan2-Q4_K_S.gguf"), {
+      pairs: { "general.architecture": textValue("wan") },
+      tensors: { "blocks.0.modulation": single },
+    });
     writeWeights(file("unet/flux1-dev.safetensors"), { "double_blocks.0.img_attn.qkv.weight": f32([1]) });
     writeWeights(file("unet/good.safetensors"), {
       "input_blocks.0.0.weight": f32([8, 4, 3, 3]),
@@ -50,9 +41,9 @@ describe("model files that a checkpoint host cannot load", () => {
     "3": { class_type: "UNETLoader", inputs: { unet_name, weight_dtype: "default" } },
   });
   const pickle =
-    "expected a .safetensors file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.";
+    "expected a .safetensors or GGUF file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.";
   const cases: readonly (readonly [object, string])[] = [
-    [unet("flux1-dev-Q4_K_S.gguf"), "The graph cannot run here: Flux (node 3, flux1-dev-Q4_K_S.gguf: GGUF)."],
+    [unet("wan2-Q4_K_S.gguf"), "The graph cannot run here: Wan (node 3, wan2-Q4_K_S.gguf: GGUF)."],
     [unet("flux1-dev.safetensors"), "The graph cannot run here: Flux (node 3, flux1-dev.safetensors)."],
     [
       { "3": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "v1-5-pruned.ckpt" } } },
@@ -223,12 +214,16 @@ describe("damaged files and files of other kinds in a models folder", () => {
       const bytes = Buffer.from(JSON.stringify({ format }));
       return { dtype: "U8", shape: [bytes.length], bytes };
     };
-    const layers = JSON.stringify({ layers: { [layer]: { format: "nvfp4" } } });
+    const layers = JSON.stringify({ layers: { [layer]: { format: "int4" } } });
     const { [`${layer}.weight`]: left, ...without } = tensors;
     const cases: readonly (readonly [string, Record<string, RawTensor>, RegExp, Record<string, string>?])[] = [
-      ["nvfp4", { ...tensors, [`${layer}.comfy_quant`]: quant("nvfp4") }, /received "nvfp4", by/],
-      ["mxfp8", { ...tensors, [`${layer}.comfy_quant`]: quant("mxfp8") }, /received "mxfp8", by/],
-      ["metadata", tensors, /received "nvfp4", by/, { _quantization_metadata: layers }],
+      [
+        "nvfp4",
+        { ...tensors, [`${layer}.comfy_quant`]: quant("nvfp4") },
+        /of U8 with rows of a multiple of 16, received/,
+      ],
+      ["int8", { ...tensors, [`${layer}.comfy_quant`]: quant("int8") }, /received "int8", by/],
+      ["metadata", tensors, /received "int4", by/, { _quantization_metadata: layers }],
       ["zero", { ...tensors, [`${layer}.weight_zero_point`]: f32([1]) }, /weight_zero_point", which changes a weight/],
       ["lacking", without, /expected weight ".*attn1\.to_q\.weight" of shape \[.*\], received none/],
     ];

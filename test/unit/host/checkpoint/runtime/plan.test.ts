@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { fits, preferredPlan, sessionBytes } from "#src/host/checkpoint/runtime/plan.js";
+import { CPU_TARGET } from "#src/host/checkpoint/onnx/target.js";
+import { fits, plannedOn, preferredPlan, sessionBytes } from "#src/host/checkpoint/runtime/plan.js";
 
 const unet = { parameters: 859_520_964, fileBytes: 859_520_964 * 2 };
 const CPU = { isGpu: false, hasFloat16: true };
@@ -42,6 +43,19 @@ describe("preferredPlan", () => {
 });
 
 describe("sessionBytes and fits", () => {
+  it("count packed matrices in the form that products take, but where they are expanded", () => {
+    const quantised = { ...unet, packedParameters: unet.parameters, packedBytes: 5e8 };
+    assert.equal(sessionBytes(quantised, "fold"), 5e8);
+    assert.equal(sessionBytes({ ...quantised, packedParameters: 0 }, "fold"), sessionBytes(unet, "fold") + 5e8);
+    assert.equal(
+      sessionBytes(plannedOn({ target: { ...CPU_TARGET, groups: undefined } }, quantised), "fold"),
+      sessionBytes(unet, "fold"),
+    );
+    assert.equal(plannedOn({ target: CPU_TARGET }, quantised), quantised);
+    assert.equal(sessionBytes(quantised, "stream"), sessionBytes(unet, "stream") + 5e8);
+    assert.ok(fits(quantised, 5e8) && !fits(quantised, 4e8));
+  });
+
   it("count four bytes a parameter and some more for folding, and no file for streaming", () => {
     const folded = sessionBytes(unet, "fold");
     assert.ok(folded > 3.6e9 && folded < 4.2e9, String(folded));

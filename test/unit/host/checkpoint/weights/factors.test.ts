@@ -65,7 +65,7 @@ describe("withFactors", () => {
 
   it("refuses formats that are not known, by name and key", async () => {
     for (const [format, pattern] of [
-      [{ format: "nvfp4" }, /float8_e4m3fn or float8_e5m2, received "nvfp4", by "a\.comfy_quant"\.$/],
+      [{ format: "int8" }, /float8_e4m3fn, float8_e5m2, mxfp8 or nvfp4, received "int8", by "a\.comfy_quant"\.$/],
       [{ format: "__proto__x" }, /received "__proto__x"/],
       [{ format: 5 }, /received 5, by/],
       [{}, /received none, by "a\.comfy_quant"\.$/],
@@ -80,9 +80,9 @@ describe("withFactors", () => {
         /^Model "w\.safetensors": /,
         pattern,
       );
-    const metadata = { _quantization_metadata: JSON.stringify({ layers: { "x.y": { format: "mxfp8" } } }) };
+    const metadata = { _quantization_metadata: JSON.stringify({ layers: { "x.y": { format: "int4" } } }) };
     const work = opened({ "a.weight": EIGHT_BITS }, metadata);
-    await refuses(work, "model.unsupported", /received "mxfp8", by "_quantization_metadata of x\.y"/);
+    await refuses(work, "model.unsupported", /received "int4", by "_quantization_metadata of x\.y"/);
   });
 
   it("names a long key with its ending", async () => {

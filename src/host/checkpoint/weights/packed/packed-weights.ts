@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto";
+import { dirname, join, parse } from "node:path";
+import { cacheFolder } from "../../../../base/cache-folder.js";
+import type { StoredEntry } from "../../../../io/safetensors/header.js";
+import { BLOCK_TYPES, type BlockType, isBlockType, isPacked } from "../packed-types.js";
+import type { StoredWeight } from "../stored.js";
+import { type Conversion, conversionOf, type Form, NVFP4_GROUP } from "./conversions.js";
+
+/** A tensor in the file that is made for a session. */
+export type MadeTensor = StoredEntry & { readonly file: string };
+
+/**
+ * A matrix as products with codes of 4 bits take it: its values are scales[group] · (number + centre) + offsets[group] for the
+ * number code - 8, with further codes 16 · (code - 8) + low - 8.
+ */
+export interface Codes {
+  readonly group: number;
+  readonly codes: MadeTensor;
+  readonly scales: MadeTensor;
+  readonly lows?: MadeTensor;
+  readonly offsets?: MadeTensor;
+  readonly centre: number;
+}
+
+/** A weight in another form, and the places of what it is made of. */
+interface PlacedWeight {
+  readonly weight: StoredWeight;
+  readonly form: Form;
+  readonly starts: readonly number[];
+}
+
+/** Contents of a file that is written before a session is made, as plain data. */
+export interface UnpackPlan {
+  readonly path: string;
+  readonly bytes: number;
+  readonly weights: readonly PlacedWeight[];
+}
+
+type CodedType = Pick<BlockType, "group" | "bits" | "centre">;
+
+/** Twice the values of floats of 4 bits are whole numbers of 5. */
+const NVFP4: CodedType = { bits: 8, group: NVFP4_GROUP };
+/** Parts begin at multiples of this, as vectors like it. */
+const ALIGNMENT = 64;
+
+// decision 380
+/**
+ * Packed weights in the forms that a runtime takes. They lie in a file of their own, which a session maps, so that no second
+ * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` says what is to be written.
+ */
+export class PackedWeights {
+  readonly #path: string;
+  readonly #weights: PlacedWeight[] = [];
+  readonly #floats = new Map<StoredWeight, MadeTensor>();
+  readonly #codes = new Map<StoredWeight, Codes>();
+  #bytes = 0;
+
+  /** `beside` is a model file: a runtime wants all files on one drive, so that on another than the folder's it is beside it. */
+  constructor(beside: string, folder = join(cacheFolder(), "unpacked")) {
+    const own = parse(folder).root === parse(beside).root ? folder : dirname(beside);
+    this.#path = join(own, `${process.pid}-${randomUUID()}.weights`);
+  }
+
+  /** A packed weight as float32, in its own shape. */
+  floats(weight: StoredWeight): MadeTensor {
+    const known = this.#floats.get(weight);
+    if (known !== undefined) return known;
+    const [place] = this.#add(weight, "floats");
+    const made = { file: this.#path, dtype: "F32", shape: weight.shape, ...place! } as const;
+    this.#floats.set(weight, made);
+    return made;
+  }
+
+  /** A packed matrix as MatMulNBits takes it; undefined for one that it cannot hold in groups of these sizes. */
+  codes(weight: StoredWeight, sizes: readonly number[]): Codes | undefined {
+    const known = this.#codes.get(weight);
+    if (known !== undefined) return known;
+    const { dtype, shape } = weight;
+    const [rows = 1, columns = 1] = shape;
+    if (shape.length !== 2 || !(isBlockType(dtype) || dtype === "NVFP4")) return undefined;
+    const { bits, group, ...type }: CodedType = isBlockType(dtype) ? BLOCK_TYPES[dtype] : NVFP4;
+    if (!sizes.includes(group) || columns % group !== 0) return undefined;
+    const groups = columns / group;
+    const made = (place: Place, dtype: "U8" | "F32", sides: readonly number[]): MadeTensor => ({
+      file: this.#path,
+      dtype,
+      shape: sides,
+      ...place,
+    });
+    const [codes, scales, ...further] = this.#add(weight, "codes");
+    const lows = bits === 8 ? further.shift() : undefined;
+    const [offsets] = further;
+    const found: Codes = {
+      group,
+      codes: made(codes!, "U8", [rows, groups, group / 2]),
+      scales: made(scales!, "F32", [rows, groups]),
+      lows: lows && made(lows, "U8", [rows, groups, group / 2]),
+      offsets: offsets && made(offsets, "F32", [rows, groups]),
+      centre: type.centre ?? 0,
+    };
+    this.#codes.set(weight, found);
+    return found;
+  }
+
+  /** Largest magnitudes of the groups of a weight of NF4 as float32, where the file has codes for them. */
+  largest(weight: StoredWeight): MadeTensor {
+    const [place] = this.#add(weight, "largest");
+    return { file: this.#path, dtype: "F32", shape: [(place!.to - place!.from) / 4], ...place! };
+  }
+
+  /** The file, with all that has been asked for; undefined where that is nothing. */
+  get plan(): UnpackPlan | undefined {
+    return this.#weights.length === 0 ? undefined : { path: this.#path, bytes: this.#bytes, weights: this.#weights };
+  }
+
+  #add(weight: StoredWeight, form: Form): Place[] {
+    const places = outputBytes(conversionOf(weight, form)).map((bytes) => {
+      const from = Math.ceil(this.#bytes / ALIGNMENT) * ALIGNMENT;
+      this.#bytes = from + bytes;
+      return { from, to: this.#bytes };
+    });
+    this.#weights.push({ weight, form, starts: places.map(({ from }) => from) });
+    return places;
+  }
+}
+
+/** Bytes of a matrix in the form that a product takes. */
+export function codeBytes(weight: StoredWeight): number {
+  const isNf4 = weight.packing?.format === "NF4";
+  const made = outputBytes(conversionOf(weight, isNf4 ? "largest" : "codes"));
+  return made.reduce((sum, bytes) => sum + bytes, isNf4 ? weight.to - weight.from : 0);
+}
+
+/** Whether a matrix of that type has a product without its expansion. */
+export const staysPacked = ({ dtype, shape }: StoredWeight): boolean =>
+  shape.length === 2 && isPacked(dtype) && dtype !== "MXFP8";
+
+interface Place {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Bytes of each output of a conversion. */
+const outputBytes = ({ units, outputs }: Conversion): number[] => outputs.map((bytes) => units * bytes);
