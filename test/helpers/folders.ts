@@ -10,12 +10,25 @@ export const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** A new empty folder for each test of the block, removed after it. Call inside `describe`. */
 export function temporaryFolder(): () => string {
-  let folder = "";
+  let folder: string | undefined;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
   });
   // a run that the test has left may still write
-  afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
+  afterEach(() => rm(folder!, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
+  return () => {
+    if (folder === undefined) throw new Error("a temporary folder is there from the first test on, not in before()");
+    return folder;
+  };
+}
+
+/** A temporary folder for all tests of a suite, from before() on. */
+export function suiteFolder(): () => string {
+  let folder = "";
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "latentkit-suite-"));
+  });
+  after(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   return () => folder;
 }
 

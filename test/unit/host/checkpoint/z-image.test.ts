@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost, listModels } from "latentkit/models";
 import { refuses } from "../../../helpers/errors.js";
-import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { root, suiteFolder } from "../../../helpers/folders.js";
 import { receiptOf } from "../../../helpers/graph/receipt-graphs.js";
 import { unpackFolders } from "../../../helpers/models/golden-graphs.js";
 import { layerError } from "../../../helpers/models/layers.js";
@@ -16,24 +14,19 @@ const context = (tokens: number, seed: number): Conditioning =>
   [[randn([1, tokens, 32], { seed }), {}]] as unknown as Conditioning;
 
 describe("models of Z-Image", () => {
-  const folder = temporaryFolder();
+  const folder = suiteFolder();
   let host: Host;
   let model: Model;
-  let models: string;
   before(async () => {
-    models = mkdtempSync(join(tmpdir(), "latentkit-z-image-"));
     unpackFolders(
       join(root, "test/golden/models-z-qwen"),
       ["diffusion_models", "text_encoders", "vae", "model_patches", "loras"],
-      models,
+      folder(),
     );
-    host = createCheckpointHost({ models });
+    host = createCheckpointHost({ models: folder() });
     model = await host.loadFile!("diffusion_models", NAME);
   });
-  after(async () => {
-    await host.close?.();
-    rmSync(models, { recursive: true });
-  });
+  after(() => host.close?.());
 
   it("render the example, in their own words in lists and receipts", async () => {
     const set = {
@@ -59,7 +52,7 @@ describe("models of Z-Image", () => {
   });
 
   it("are listed with their families and types", async () => {
-    const listed = await listModels({ models, hashes: false });
+    const listed = await listModels({ models: folder(), hashes: false });
     assert.deepEqual(
       listed.map(({ kind, name, family, dtypes }) => [`${kind}/${name}`, family, dtypes.join(" ")]),
       [

@@ -43,7 +43,7 @@ const NVFP4: CodedType = { bits: 8, group: NVFP4_GROUP };
 /** Parts begin at multiples of this, as vectors like it. */
 const ALIGNMENT = 64;
 
-// decision 380
+// decision 361
 /**
  * Packed weights in the forms that a runtime takes. They lie in a file of their own, which a session maps, so that no second
  * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` says what is to be written.

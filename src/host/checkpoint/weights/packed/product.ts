@@ -7,7 +7,7 @@ import type { MadeTensor, PackedWeights } from "./packed-weights.js";
 /** Operators that only ONNX Runtime has. */
 const MICROSOFT = { domain: "com.microsoft" } as const;
 
-// decision 381
+// decision 362
 /** x · Wᵀ on the last axis of x, for a matrix that stays packed; undefined where the target cannot, or the matrix is none such. */
 export function packedProduct(
   graph: OnnxGraph,

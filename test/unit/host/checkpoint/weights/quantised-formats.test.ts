@@ -5,7 +5,7 @@ import type { Network } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readSafetensors, type StoredTensor, toTensor } from "#src/io/safetensors/read.js";
 import { refuses } from "../../../../helpers/errors.js";
-import { root, temporaryFolder } from "../../../../helpers/folders.js";
+import { root, suiteFolder } from "../../../../helpers/folders.js";
 import { goldenBytes } from "../../../../helpers/golden-file.js";
 import { computedFromPacked } from "../../../../helpers/models/packed-graph.js";
 import { f32, type RawTensor, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
@@ -15,7 +15,7 @@ const FOLDER = join(root, "test/golden/models-flux/quant");
 const [ROWS, COLUMNS] = [40, 128];
 
 describe("weights of 4 and 8 bits with scales of their own", () => {
-  const folder = temporaryFolder();
+  const folder = suiteFolder();
   const layers = readSafetensors(goldenBytes(join(FOLDER, "layers.safetensors"))!).tensors;
   const values = readSafetensors(goldenBytes(join(FOLDER, "values.safetensors"))!).tensors;
   const x = toTensor(layers.get("x")!);

@@ -5,14 +5,14 @@ import { conversionOf } from "#src/host/checkpoint/weights/packed/conversions.js
 import { BLOCK_TYPES, isBlockType, isPacked } from "#src/host/checkpoint/weights/packed-types.js";
 import type { StoredWeight, WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
-import { root, temporaryFolder } from "../../../../../helpers/folders.js";
+import { root, suiteFolder } from "../../../../../helpers/folders.js";
 import { goldenBytes, goldenText } from "../../../../../helpers/golden-file.js";
 import { weightFile } from "../../../../../helpers/models/weight-file.js";
 
 const FOLDER = join(root, "test/golden/models-flux/gguf");
 
 describe("conversions of packed weights", () => {
-  const folder = temporaryFolder();
+  const folder = suiteFolder();
   const { tensors } = readSafetensors(goldenBytes(join(FOLDER, "gguf.safetensors"))!);
   const { types } = JSON.parse(goldenText(join(FOLDER, "gguf.json"))) as {
     types: { name: string; type: string; shape: number[]; values: string }[];

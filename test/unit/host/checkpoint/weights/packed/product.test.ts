@@ -9,7 +9,7 @@ import type { Network } from "#src/host/checkpoint/weights/network.js";
 import { isBlockType } from "#src/host/checkpoint/weights/packed-types.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
-import { root, temporaryFolder } from "../../../../../helpers/folders.js";
+import { root, suiteFolder } from "../../../../../helpers/folders.js";
 import { goldenBytes, goldenText } from "../../../../../helpers/golden-file.js";
 import { loraOf, randomTensor, valuesOf } from "../../../../../helpers/models/lora.js";
 import { computedFromPacked } from "../../../../../helpers/models/packed-graph.js";
@@ -23,7 +23,7 @@ const KEY = `${LAYER}.weight`;
 const TOLERANCE = 1e-6;
 
 describe("products with packed weights", () => {
-  const folder = temporaryFolder();
+  const folder = suiteFolder();
   const { tensors } = readSafetensors(goldenBytes(join(FOLDER, "gguf.safetensors"))!);
   const { types } = JSON.parse(goldenText(join(FOLDER, "gguf.json"))) as {
     types: { name: string; type: string; values: string }[];
