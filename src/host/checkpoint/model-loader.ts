@@ -32,7 +32,7 @@ import type {
   TextPart,
 } from "./recognition/recognised.js";
 import { OWN_FAMILIES, unsupported } from "./recognition/refusal.js";
-import { taesdScale } from "./recognition/taesd.js";
+import { taesdPart, taesdScale } from "./recognition/taesd.js";
 import { recogniseTextEncoders } from "./recognition/text-encoder.js";
 import { zImageControlPart } from "./recognition/transformers/z-image-control.js";
 import { upscalerPart } from "./recognition/upscaler.js";
@@ -62,7 +62,11 @@ const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 const OTHER_QWEN3_TYPES: readonly string[] = ["flux", "flux2"];
 
 /** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
-const TINY_DECODERS: Readonly<Record<string, string>> = { SD15: "taesd_decoder", SDXL: "taesdxl_decoder" };
+const TINY_DECODERS: Readonly<Record<string, string>> = {
+  SD15: "taesd_decoder",
+  SDXL: "taesdxl_decoder",
+  Flux: "taef1_decoder",
+};
 
 /** Sizes of an encoder that rows of textual inversions depend on. */
 type EncoderSizes = Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">;
@@ -155,9 +159,9 @@ export class ModelLoader {
     return () =>
       this.#files.get(model.path, "preview", async () => {
         const file = await openModelFile(model);
-        const tiny = recogniseVae(file);
-        if (tiny.kind !== "taesd") throw unsupported(file.name, "a tiny decoder for previews", "a whole VAE");
-        const part = partOf("TAESD", model, file, tiny.part);
+        const tiny = taesdPart(file);
+        if (tiny === undefined) throw unsupported(file.name, "a tiny decoder for previews", "another file");
+        const part = partOf("TAESD", model, file, tiny);
         return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor: 1 }));
       });
   }

@@ -8,11 +8,12 @@ import {
 import type { WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { type ModelFile, numberOf, type Part, PartShapes } from "./part.js";
-import { unsupported } from "./refusal.js";
+import { OWN_FAMILIES, unsupported } from "./refusal.js";
 import { type Rename, renamed } from "./rename.js";
 
-const LATENT_CHANNELS = 4;
-const EXPECTED = "a tiny autoencoder of Stable Diffusion 1, 2 or XL";
+/** Channels of latents: 4, and 16 of Flux (TAEF1). */
+const LATENT_CHANNELS: readonly number[] = [4, 16];
+const EXPECTED = `a tiny autoencoder of ${OWN_FAMILIES}`;
 const COLOURS = 3;
 /** Layers of the longer half are numbered up to 19. */
 const MOST_LAYERS = 32;
@@ -41,7 +42,7 @@ export function taesdPart(file: ModelFile): Part<TaesdConfig> | undefined {
   const [first, last] = hasDecoder
     ? [shapes.sides(`${TAESD_DECODER}.1.weight`, 4)[1]!, shapes.sides(`${TAESD_DECODER}.1.weight`, 4)[0]!]
     : [shapes.sides(`${TAESD_ENCODER}.14.weight`, 4)[0]!, shapes.sides(`${TAESD_ENCODER}.14.weight`, 4)[1]!];
-  if (first !== LATENT_CHANNELS) throw unsupported(file.name, EXPECTED, `one with ${first} latent channels`);
+  if (!LATENT_CHANNELS.includes(first)) throw unsupported(file.name, EXPECTED, `one with ${first} latent channels`);
   const config: TaesdConfig = { channels: last, latentChannels: first, hasDecoder, hasEncoder };
   const used = shapes.check(
     (network) => {

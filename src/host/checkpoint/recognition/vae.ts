@@ -14,6 +14,8 @@ const QUANTISED: ReadonlyMap<number, boolean> = new Map([
   [4, true],
   [16, false],
 ]);
+/** Latents of Flux have a shift, which tiny autoencoders do not know. */
+const FLUX_CHANNELS = 16;
 const GROUPS = 32;
 const MOST_BLOCKS = 16;
 const ROOTS = ["decoder.", "encoder.", "quant_conv.", "post_quant_conv."];
@@ -39,6 +41,8 @@ export type RecognisedVae =
 export function recogniseVae(whole: ModelFile): RecognisedVae {
   const file = unwrappedFile(whole, (weights) => isTaesd(weights) || findVae(weights, [...PREFIXES, ""]) !== undefined);
   const tiny = taesdPart(file);
+  if (tiny?.config.latentChannels === FLUX_CHANNELS)
+    throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which decodes previews alone");
   if (tiny !== undefined) return { kind: "taesd", part: tiny };
   const prefix = findVae(file.weights, [...PREFIXES, ""]);
   if (prefix === undefined) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");

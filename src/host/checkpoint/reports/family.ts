@@ -6,6 +6,7 @@ import { recogniseLora } from "../recognition/lora.js";
 import { recogniseCheckpoint } from "../recognition/recognise.js";
 import type { Family, RecognisedCheckpoint } from "../recognition/recognised.js";
 import { unsupported } from "../recognition/refusal.js";
+import { taesdPart } from "../recognition/taesd.js";
 import { recogniseTextEncoders } from "../recognition/text-encoder.js";
 import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
 import { upscalerPart } from "../recognition/upscaler.js";
@@ -40,8 +41,9 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
         .map(({ kind, part }) => (kind === "clip" ? part.config.name : LANGUAGE_MODELS[kind]))
         .join(" and ")}`;
     case "vae":
-    case "vae_approx":
       return vaeInWords(recogniseVae(file));
+    case "vae_approx":
+      return taesdPart(file) === undefined ? vaeInWords(recogniseVae(file)) : TINY;
     case "loras":
       return loraInWords(file);
     case "controlnet": {
@@ -76,8 +78,10 @@ function checkpointInWords({ family, sampling, inpaint, textEncoders, vae }: Rec
   return absent.length === 0 ? words : `${words}, without ${absent.join(" and ")}`;
 }
 
+const TINY = "tiny autoencoder (TAESD)";
+
 function vaeInWords({ kind, part }: RecognisedVae): string {
-  if (kind === "taesd") return "tiny autoencoder (TAESD)";
+  if (kind === "taesd") return TINY;
   const { latentChannels } = part.config;
   return latentChannels === 4 ? "VAE" : `VAE, ${latentChannels} channels`;
 }

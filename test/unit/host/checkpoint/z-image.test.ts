@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost, listModels } from "latentkit/models";
+import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
+import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../helpers/errors.js";
 import { root, suiteFolder } from "../../../helpers/folders.js";
 import { receiptOf } from "../../../helpers/graph/receipt-graphs.js";
 import { unpackFolders } from "../../../helpers/models/golden-graphs.js";
 import { layerError } from "../../../helpers/models/layers.js";
+import { f32, writeWeights } from "../../../helpers/models/weight-file.js";
 
 const NAME = "z_image_tiny.safetensors";
 const ALONE = "Z-Image, without text encoder and VAE";
@@ -76,6 +80,29 @@ describe("models of Z-Image", () => {
     const { name, prediction, latentFormat, sigmaMax } = model.sampling;
     assert.deepEqual([name, prediction, latentFormat.name, sigmaMax], ["z-image", "flow", "Flux", 1]);
     assert.deepEqual(model.sampling.sigmas, modelSampling("auraflow", { shift: 3 }).sigmas);
+  });
+
+  it("have previews of a tiny decoder with 16 channels", async () => {
+    const network = listedNetwork();
+    const sizes = { channels: 8, latentChannels: 16, hasDecoder: true, hasEncoder: false };
+    buildTaesdDecoder(network, sizes);
+    const tensors = [...network.listed].map(([key, shape], seed) => [
+      key,
+      f32(shape, [...randn(shape, { seed }).data]),
+    ]);
+    const approx = join(folder(), "vae_approx");
+    mkdirSync(approx);
+    writeWeights(join(approx, "taef1_decoder.safetensors"), Object.fromEntries(tensors));
+    const own = createCheckpointHost({ models: folder() });
+    try {
+      const { preview } = await own.loadFile!("diffusion_models", NAME);
+      const [dark, light] = await Promise.all([1, 2].map((seed) => preview!(randn([1, 16, 4, 3], { seed }))));
+      assert.deepEqual(dark!.shape, [1, 32, 24, 3]);
+      assert.notDeepEqual(dark!.data, light!.data);
+    } finally {
+      await own.close();
+      rmSync(approx, { recursive: true });
+    }
   });
 
   it("predict conditionings of several lengths as alone", async () => {

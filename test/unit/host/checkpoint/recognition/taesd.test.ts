@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { buildTaesdDecoder, buildTaesdEncoder } from "#src/host/checkpoint/networks/taesd.js";
 import { taesdPart, taesdScale } from "#src/host/checkpoint/recognition/taesd.js";
+import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
@@ -33,6 +34,16 @@ describe("taesdPart", () => {
     assert.ok(weights.has("taesd_decoder.1.weight"));
   });
 
+  it("reads those of Flux, which decode previews and are no VAE of a graph", async () => {
+    const file = headerOf(shapesOf(16));
+    assert.deepEqual(taesdPart(file)!.config, { ...CONFIG, latentChannels: 16 });
+    await refuses(
+      () => recogniseVae(file),
+      "model.unsupported",
+      /tiny autoencoder of Flux, which decodes previews alone/,
+    );
+  });
+
   it("is undefined for other files", () => {
     assert.equal(taesdPart(headerOf(fullSizeShapes().sd1)), undefined);
   });
@@ -48,7 +59,7 @@ describe("taesdPart", () => {
   });
 
   it("refuses other latents and damaged files", async () => {
-    await refuses(() => taesdPart(headerOf(shapesOf(16))), "model.unsupported", /16 latent channels/);
+    await refuses(() => taesdPart(headerOf(shapesOf(8))), "model.unsupported", /8 latent channels/);
     const decoder = half("taesd_decoder", "");
     const damaged = { ...decoder, "8.conv.2.weight": [64, 64, 3, 1] };
     await refuses(
