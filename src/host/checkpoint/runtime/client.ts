@@ -215,7 +215,8 @@ class ChildRuntime implements OwnRuntime {
     const { provider, target } = device;
     const { onLoad } = this.#options;
     const next = sessions.next(source, plan, sessionBytes(plannedOn(device, source), plan));
-    for (const surplus of sessions.surplus(next.bytes, budget, needed)) {
+    const pages = plan === "stream" && this.#options.memory === undefined ? source.fileBytes : 0;
+    for (const surplus of sessions.surplus({ bytes: next.bytes, pages }, budget, needed)) {
       await process.request({ type: "release", session: surplus.number }, `${surplus.label}, while it was released`);
       sessions.remove(surplus);
       onLoad?.(surplus.label, "released");

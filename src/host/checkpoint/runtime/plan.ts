@@ -32,6 +32,8 @@ const FOLD_FACTOR = 1.15;
 const STREAM_BYTES = 2 ** 27;
 /** Below two bytes a parameter weights are 8-bit floats, whose conversion takes longer than the rest of a run. */
 const FLOAT_8_BELOW = 2;
+/** Folding more of them for one run takes minutes, and 4 GB and more that nothing else uses: text encoders of transformers. */
+const MOST_FLOAT_8 = 1e9;
 /** Folding a network of this size takes half a second. */
 const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
@@ -65,7 +67,7 @@ export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
  * | the user wishes one | that | |
  * | a GPU with 16-bit floats, and most parameters have at most 16 | keep | half the memory, a third of the load, for a seventh of a call |
  * | another GPU, or other weights | fold | it has no smaller form |
- * | 8-bit floats | fold | their conversion takes longer than a run |
+ * | 8-bit floats, at most 1e9 | fold | their conversion takes longer than a run |
  * | at most 2e8 parameters | fold | half a second |
  * | two runs and more | fold | it pays, and its bits do not depend on the number of threads |
  * | one run | stream | reads each weight once, as folding does, and keeps nothing |
@@ -77,7 +79,7 @@ export function preferredPlan(
   if (isFixed) return "fold";
   if (wish !== undefined) return wish;
   if (device.isGpu) return device.hasFloat16 && 2 * halfParameters > parameters ? "keep" : "fold";
-  if (fileBytes < FLOAT_8_BELOW * parameters) return "fold";
+  if (fileBytes < FLOAT_8_BELOW * parameters && parameters <= MOST_FLOAT_8) return "fold";
   return parameters <= SMALL_PARAMETERS || calls >= FOLD_FROM_CALLS ? "fold" : "stream";
 }
 

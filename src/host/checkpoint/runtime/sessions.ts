@@ -81,15 +81,20 @@ export class LoadedSessions {
   }
 
   /**
-   * Least recently used sessions that have to go before one more, of `bytes`, fits into the budget: at most all but those
-   * that the same call needs.
+   * Sessions to release, least recently used first, so that a further one of these bytes is within the budget; those in
+   * `needed` stay. Folded ones go for the pages of its file too: what is not in memory is read from the disk in every run.
    */
-  surplus(bytes: number, budget: number, needed: readonly LoadedSession[] = []): LoadedSession[] {
+  surplus(
+    { bytes, pages = 0 }: { readonly bytes: number; readonly pages?: number },
+    budget: number,
+    needed: readonly LoadedSession[] = [],
+  ): LoadedSession[] {
     const surplus: LoadedSession[] = [];
     let sum = this.bytes + bytes;
     for (const session of this.#byKey.values()) {
-      if (sum <= budget && this.#byKey.size - surplus.length < MOST_SESSIONS) break;
-      if (needed.includes(session)) continue;
+      const isFull = sum > budget || this.#byKey.size - surplus.length >= MOST_SESSIONS;
+      const isForPages = sum + pages > budget && session.plan !== "stream";
+      if (needed.includes(session) || !(isFull || isForPages)) continue;
       surplus.push(session);
       sum -= session.bytes;
     }

@@ -29,6 +29,9 @@ describe("preferredPlan", () => {
   it("folds 8-bit floats for one run, and not 16-bit floats", () => {
     assert.equal(preferredPlan({ ...unet, fileBytes: unet.parameters * 1.1 }, cpu(1)), "fold");
     assert.equal(preferredPlan({ ...unet, fileBytes: unet.parameters * 2 }, cpu(1)), "stream");
+    const language = { parameters: 3.9e9, fileBytes: 3.9e9 };
+    assert.equal(preferredPlan(language, cpu(1)), "stream");
+    assert.equal(preferredPlan(language, cpu(2)), "fold");
   });
 
   it("keeps F16 weights on a GPU that computes with them", () => {

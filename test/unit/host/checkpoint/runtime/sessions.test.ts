@@ -30,20 +30,29 @@ describe("LoadedSessions", () => {
     const sessions = loaded("a", "b", "c");
     assert.equal(sessions.use("a", "fold")?.key, "a");
     assert.deepEqual(keys(sessions.all), ["b", "c", "a"]);
-    assert.deepEqual(keys(sessions.surplus(EACH, 2 * EACH)), ["b", "c"]);
+    assert.deepEqual(keys(sessions.surplus({ bytes: EACH }, 2 * EACH)), ["b", "c"]);
   });
 
   it("names no surplus where the budget suffices, and all at most", () => {
     const sessions = loaded("a", "b");
-    assert.deepEqual(sessions.surplus(EACH, 3 * EACH), []);
-    assert.deepEqual(keys(sessions.surplus(EACH, 0)), ["a", "b"]);
+    assert.deepEqual(sessions.surplus({ bytes: EACH }, 3 * EACH), []);
+    assert.deepEqual(keys(sessions.surplus({ bytes: EACH }, 0)), ["a", "b"]);
+  });
+
+  it("names folded ones, oldest first, whose memory the pages of a streamed one need", () => {
+    const sessions = loaded("a", "b");
+    sessions.add({ ...sessions.next(source("streamed"), "stream"), bytes: 1, ports: { inputs: [], outputs: [] } });
+    const next = { bytes: 1, pages: 2 * EACH };
+    assert.deepEqual(sessions.surplus(next, 5 * EACH), []);
+    assert.deepEqual(keys(sessions.surplus(next, 3.5 * EACH)), ["a"]);
+    assert.deepEqual(keys(sessions.surplus(next, EACH)), ["a", "b"]);
   });
 
   it("names those beyond sixteen, however small they are", () => {
     const sessions = loaded(...Array.from({ length: 16 }, (_, index) => String(index)));
-    assert.deepEqual(keys(sessions.surplus(EACH, 100 * EACH)), ["0"]);
+    assert.deepEqual(keys(sessions.surplus({ bytes: EACH }, 100 * EACH)), ["0"]);
     sessions.remove(sessions.use("3", "fold")!);
-    assert.deepEqual(sessions.surplus(EACH, 100 * EACH), []);
+    assert.deepEqual(sessions.surplus({ bytes: EACH }, 100 * EACH), []);
   });
 
   it("tells plans of one network apart", () => {
