@@ -204,7 +204,7 @@ describe("no node changes its inputs", () => {
       name: "model_patches",
       unet_name: "diffusion_models",
       ...Object.fromEntries([1, 2, 3, 4].map((place) => [`clip_name${place}`, "text_encoders"])),
-      clip_name: key === "CLIPLoader" ? "text_encoders" : "clip_vision",
+      clip_name: key.startsWith("CLIPLoader") ? "text_encoders" : "clip_vision",
     };
     const objects: Record<string, unknown> = {
       MODEL: await patchable(key.endsWith("Cascade") || key.endsWith("Discrete") ? "sd15" : "sd3"),

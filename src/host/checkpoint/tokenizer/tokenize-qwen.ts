@@ -11,7 +11,8 @@ const SPECIAL = [
 ] as const;
 const FIRST_SPECIAL = 151_643;
 const IDS: ReadonlyMap<string, number> = new Map(SPECIAL.map((text, index) => [text, FIRST_SPECIAL + index]));
-const SPLIT = new RegExp(`(${SPECIAL.map((text) => text.replaceAll("|", "\\|")).join("|")})`);
+const SPLIT =
+  /(<\|(?:endoftext|im_start|im_end|object_ref_start|object_ref_end|box_start|box_end|quad_start|quad_end|vision_start|vision_end|vision_pad|image_pad|video_pad|fim_prefix|fim_middle|fim_suffix|fim_pad|repo_name|file_sep)\|>|<\/?(?:tool_call|tool_response|think)>)/;
 /** English endings, letters with one sign before them, single digits, signs, ends of lines, spaces. */
 const PIECES =
   /'(?:[sStTmMdD\u017f]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;

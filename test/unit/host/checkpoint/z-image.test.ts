@@ -39,7 +39,7 @@ describe("models of Z-Image", () => {
       "3.vae_name": "ae_tiny.safetensors",
       ...{ prompt: "two dogs running on mars, film grain", width: 64, height: 48, steps: 2 },
     };
-    const graph = join(root, "examples/z-image.json");
+    const graph = join(root, "examples/models/z-image.json");
     const { files, warnings } = await render(graph, { host, set, outputDir: join(folder(), "out") });
     assert.deepEqual(warnings, []);
     const { models: used, runtime } = receiptOf(files[0]!.path!);

@@ -20,6 +20,15 @@ describe("tokenizeZImage", () => {
       assert.deepEqual(tokenizeZImage(text.replace(/\\([()])/g, "$1")), z_image, JSON.stringify(text));
   });
 
+  it("knows each special token in a text, and no other one", () => {
+    const [start, end] = [tokenizeZImage("").slice(0, 3), tokenizeZImage("").slice(3)];
+    const names = ["im_start", "box_end", "vision_pad", "fim_pad", "file_sep"].map((name) => `<|${name}|>`);
+    const ids = [151644, 151649, 151654, 151662, 151664];
+    for (const [i, text] of [...names, "<tool_call>", "</think>"].entries())
+      assert.deepEqual(tokenizeZImage(text), [...start, [...ids, 151657, 151668][i], ...end], text);
+    assert.ok(tokenizeZImage("<|im_stop|>").length > start.length + 1 + end.length);
+  });
+
   it("takes time that grows with the text's length alone @alone", () => {
     for (const piece of ["a", " ", "\n", "\u00a0", "1", "!", "🎉", "<|im_", "ab ", "\t\r"]) {
       const [few, many] = [2 ** 15, 2 ** 17].map((length) => {
