@@ -315,7 +315,7 @@ describe("latentkit serve", () => {
   });
 
   it("reports runs of a killed process as interrupted", async () => {
-    const service = await openSlow();
+    const service = await openSlow({ running: 1 });
     const run = await start(service.url, { message: "wait 1000000" });
     const queued = await start(service.url, { message: "next" });
     await started(service, run);
