@@ -8,7 +8,7 @@ import type { ReferencePlaces } from "./networks/flux/positions.js";
 import { fluxEmbeddings } from "./networks/flux/transformer.js";
 import { joinedTokens, patchesOf } from "./networks/patches.js";
 
-// What a Flux model takes beside the noisy latent, from the options of a conditioning.
+// Inputs of a Flux model beside the noisy latent, from the options of a conditioning.
 
 /** Order of a patch's numbers. */
 export const FLUX_PATCHES = "cells-of-channels";
@@ -49,7 +49,7 @@ export function referencePatches({ latents }: References): Tensor | undefined {
   return joinedTokens(latents.map((latent) => patchesOf(modelUnits(cycled(latent, items)), FLUX_PATCHES)));
 }
 
-/** Guidance of an entry, embedded [1, 256], and 1 or 0 for whether it has any. Fails with value.invalid for what is no number. */
+/** Guidance of an entry, embedded [1, 256], and 1 or 0 for whether it has any. Fails with value.invalid for anything but a number. */
 export function guidanceOf([, { guidance = GUIDANCE }]: Conditioning[number]): { guidance: Tensor; guided: Tensor } {
   if (guidance !== null && !(typeof guidance === "number" && Number.isFinite(guidance)))
     throw new LatentkitError("value.invalid", `conditioning: expected a guidance, received ${describe(guidance)}.`);

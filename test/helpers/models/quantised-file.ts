@@ -4,7 +4,7 @@ import { loadNative } from "#src/native/load.js";
 import { type GgufTensor, textValue, writeGguf } from "./gguf-file.js";
 import { type RawTensor, writeWeights } from "./weight-file.js";
 
-/** Numbers of types in GGUF files that are no blocks. */
+/** Numbers of the types in GGUF files that hold single values. */
 const SINGLE: Readonly<Record<string, number>> = { F32: 0, F16: 1, BF16: 30 };
 const [Q4_0, Q8_0] = [2, 8];
 const GROUP = 32;

@@ -136,7 +136,7 @@ function readGguf(
   return undefined;
 }
 
-/** Facts on a GGUF file; one that is no model of a known family is named by its architecture. */
+/** Facts on a GGUF file; the architecture names one of an unknown family. */
 function ggufFacts(kind: ModelKind, file: ModelFile, recognise: (file: ModelFile) => unknown): FileFacts {
   try {
     const recognised = recognise(file);

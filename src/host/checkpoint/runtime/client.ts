@@ -158,7 +158,7 @@ class ChildRuntime implements OwnRuntime {
         if (current.process.isAlive) throw error;
       }
     }
-    // after an end by close() nobody would end another one
+    // a process that starts after close() would never be ended
     if (turn.isAbandoned) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const loaded = new LoadedProcess();
     this.#loaded = loaded;

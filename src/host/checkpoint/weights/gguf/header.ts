@@ -35,7 +35,7 @@ const MAX_SIDES = 4;
 /** Sides of a tensor that was stored in another shape. */
 const MAX_ORIGINAL_SIDES = 8;
 
-/** Types of values that are no numbers. */
+/** Types of values other than numbers. */
 const TEXT = 8;
 const LIST = 9;
 const ALIGNMENT = "general.alignment";
