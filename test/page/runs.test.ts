@@ -202,12 +202,14 @@ describe("page: runs", () => {
     const web = { hooks_token: TOKEN, on_restart: "requeue" };
     const first = await start({ store, channels: { web } }, { isSlow: true });
     const port = Number(new URL(first.url).port);
-    const id = await postMessage(first.url, "work 60");
+    const go = join(folder(), "go");
+    const id = await postMessage(first.url, `work 60 until ${go}`);
     const { page, errors } = await open(`${first.url}/#/runs/${id}`);
     await enterToken(page);
     await page.getByText(/step \d+ of 60/).waitFor();
     await first.close(0);
     await page.getByText("The service does not respond.").waitFor();
+    writeFileSync(go, "");
     await start({ store, port, channels: { web } }, { isSlow: true });
     await page
       .locator(".run-state")

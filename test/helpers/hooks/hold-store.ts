@@ -15,4 +15,5 @@ const run = {
 } as const;
 await store.createRun({ ...run, compose });
 console.log("claimed");
-setInterval(() => undefined, 60_000);
+// a store that nothing refers to may be collected, and its lock with it
+setInterval(() => store, 60_000);

@@ -5,16 +5,19 @@ import { temporaryFolder } from "../folders.js";
 import { TOKEN } from "./open-page.js";
 
 /**
- * An agent that takes its time: "work N" emits N steps of a node and waits 50 ms before each, "hold" waits for its signal,
- * "fail" throws.
+ * An agent that takes its time: "work N" emits N steps of a node and waits 50 ms before each, before the last one also for
+ * the file that "work N until FILE" names; "hold" waits for its signal, "fail" throws.
  */
-const AGENT = `export default async function agent({ message }, { signal, emit }) {
+const AGENT = `import { existsSync } from "node:fs";
+export default async function agent({ message }, { signal, emit }) {
   if (message === "fail") throw new Error("The agent failed, as asked.");
-  const steps = /^work (\\d+)$/.exec(message)?.[1] ?? 0;
+  const [, steps = 0, file] = /^work (\\d+)(?: until (.+))?$/.exec(message) ?? [];
   emit("node_start", { node: "1", class_type: "Slow" });
   for (let value = 1; value <= steps; value++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    signal.throwIfAborted();
+    do {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      signal.throwIfAborted();
+    } while (file && value === Number(steps) && !existsSync(file));
     emit("progress", { node: "1", value, max: Number(steps) });
   }
   while (message === "hold") {

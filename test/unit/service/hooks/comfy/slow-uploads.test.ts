@@ -93,9 +93,11 @@ describe("uploads of slow clients", () => {
       const clock = new FakeClock();
       const { port } = await open({ header_seconds: 10, body_bytes_per_second: 1000 }, clock);
       const body = formOf(path, await picture());
+      const idle = clock.timers;
       const client = new RawClient(port).send(headOf(path, body.length)).send(body.subarray(0, 400));
-      let seconds = 0;
-      for (; seconds < 60 && !client.text.includes("HTTP/1.1"); seconds += 5) {
+      await until(() => clock.timers > idle, "the service waits for the body");
+      // the answer comes within 30 s of the service's clock or never, however late it is read
+      for (let seconds = 0; seconds < 30; seconds += 5) {
         client.send(body.subarray(400 + seconds, 401 + seconds));
         await sleep(20);
         await turns();
@@ -103,7 +105,7 @@ describe("uploads of slow clients", () => {
       }
       const { status } = await client.response();
       client.destroy();
-      assert.deepEqual([status, seconds <= 30], [408, true], `after ${seconds} s`);
+      assert.equal(status, 408);
       await until(() => filesIn(join(folder(), "out/assets")).length === 0, "the piece is removed");
     });
   }

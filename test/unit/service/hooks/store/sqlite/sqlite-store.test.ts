@@ -67,8 +67,9 @@ describe("sqlite store file", () => {
   });
 
   it("is refused while another process uses it", async () => {
-    await holder();
+    const child = await holder();
     assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /in use by another process/));
+    assert.deepEqual([child.exitCode, child.signalCode], [null, null]);
   });
 
   it("opens after its process was killed, with all commits", async () => {
