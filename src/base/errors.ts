@@ -109,6 +109,8 @@ export const ERROR_CODES = {
   "runtime.missing": RUN_FAILED,
   /** ONNX Runtime refused or failed to run a network, its process died, or too many runs wait for it. */
   "runtime.failed": RUN_FAILED,
+  /** A network needs more memory than is free. */
+  "memory.missing": RUN_FAILED,
   /** A GPU failed during an operation. Its tensors are lost, and this process has none again; networks get a new process. */
   "device.lost": RUN_FAILED,
   /** A node needs a host, or something that the host or model of the run does not offer. */

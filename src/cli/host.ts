@@ -1,5 +1,6 @@
 import { onAbort } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
+import { gigabytes, type NetworkMemory } from "../base/memory.js";
 import { parseGraph } from "../graph/parse.js";
 import { MOST_MODELS_BYTES, NETWORK_DEVICES, type NetworkDevice } from "../host/checkpoint/runtime/session-options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
@@ -104,6 +105,14 @@ export const modelsIn = (
 ): ModelReports & Pick<BatchOptions, "models"> =>
   models.folders.length === 0 ? {} : { models, ...modelReports(terminal, isQuiet) };
 
+/** Estimates of memory, and what follows where they do not fit: " (0.7 GB, and 6.2 GB of its file)". */
+function inWords({ bytes, work, pages, free }: NetworkMemory): string {
+  if (pages === 0) return ` (${gigabytes(bytes + work)})`;
+  const isSlow = free !== undefined && pages > free;
+  const slowly = isSlow ? `, which are read again in each step: ${gigabytes(free)} are free for them` : "";
+  return ` (${gigabytes(bytes + work)}, and ${gigabytes(pages)} of its file${slowly})`;
+}
+
 type ModelReports = Pick<BatchOptions, "onLoad" | "onDevice">;
 
 /** Prints a line for the device of networks, and one for each network that begins to load; warnings even if quiet. */
@@ -111,7 +120,8 @@ function modelReports(terminal: Terminal, isQuiet: boolean): ModelReports {
   // a bar may stand on the line
   const print = (text: string) => terminal.err(`${terminal.isTerminal ? EMPTY_LINE : ""}${harmless(text)}\n`);
   return {
-    onLoad: (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`)),
+    onLoad: (label, state, memory) =>
+      isQuiet || state !== "loading" ? undefined : print(`Loading ${label}${memory ? inWords(memory) : ""} …`),
     onDevice: ({ provider, adapter, reason }) => {
       if (reason !== undefined) print(`Warning: networks run on the CPU. ${reason}`);
       else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"}, by ${provider}.`);

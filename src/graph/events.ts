@@ -1,4 +1,5 @@
 import type { LatentkitError } from "../base/errors.js";
+import type { NetworkMemory } from "../base/memory.js";
 
 /** UI results of one node: lists by key, as ComfyUI's clients read them. */
 export type NodeUi = Record<string, unknown[]>;
@@ -49,6 +50,13 @@ export type RunEvent = {
   /** A blocker kept the node from running; `message` is the blocker's, at its direct consumers only. */
   | { readonly type: "blocked"; readonly nodeId: string; readonly message?: string }
   | { readonly type: "warning"; readonly nodeId?: string; readonly message: string }
+  /** A network that a thread has loaded or released for the run. `memory` are estimates, while it begins to load. */
+  | {
+      readonly type: "network";
+      readonly network: string;
+      readonly state: "loading" | "loaded" | "released";
+      readonly memory?: NetworkMemory;
+    }
   | { readonly type: "interrupted"; readonly nodeId?: string }
   | {
       readonly type: "run-done";

@@ -95,6 +95,9 @@ export function createReporter(
     } else if (event.type === "node-error") {
       const { nodeId: node, error } = event;
       emit("node_error", { node, class_type: classOf(node), message: error.message, code: error.code });
+    } else if (event.type === "network") {
+      const { network, state, memory } = event;
+      emit("network", { network, state, ...(memory && { memory }) });
     } else if (event.type === "warning") emit("warning", { node: event.nodeId ?? null, message: event.message });
   };
   return {

@@ -20,6 +20,7 @@ import {
 import { ERROR_CODES, type ErrorCode } from "#src/base/errors.js";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
 import { CallQueue } from "#src/host/checkpoint/runtime/call-queue.js";
+import { requireRoom } from "#src/host/checkpoint/runtime/memory.js";
 import { InputFiles } from "#src/io/files/input-files.js";
 import { download } from "#src/io/http/download.js";
 import { post } from "#src/io/http/post.js";
@@ -309,6 +310,10 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
       return call();
     },
     "ONNX Runtime is busy: 2 calls are already waiting.",
+  ],
+  "memory.missing": [
+    () => requireRoom("UNet of sd15.safetensors", { weights: 10e9, work: 2.7e9 }, -3.6e9, "linux"),
+    "UNet of sd15.safetensors needs 12.7 GB of memory, of which 9.1 GB are free: a file with fewer bits for a number, such as GGUF's Q4_K, needs less.",
   ],
   "device.lost": [
     async () => {

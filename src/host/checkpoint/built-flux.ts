@@ -6,7 +6,7 @@ import { FLUX_PATCHES, guidanceOf, pictureChannels, pooledOf, referencePatches, 
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
 import { FLUX_THETA, fluxAxes, fluxPositions } from "./networks/flux/positions.js";
-import { buildFlux, type FluxConfig, fluxEmbeddings } from "./networks/flux/transformer.js";
+import { buildFlux, type FluxConfig, fluxEmbeddings, fluxWork } from "./networks/flux/transformer.js";
 import { joinedTokens, patchesOf, pictureOf } from "./networks/patches.js";
 import { rotationTables } from "./networks/rotations.js";
 import type { Runtime } from "./runtime/runtime.js";
@@ -105,7 +105,8 @@ export class BuiltFlux implements DiffusionNetwork {
       ...own,
       ...tables,
     };
-    const session = this.part.session("Flux", (network, config) => buildFlux(network, config));
+    const work = fluxWork(this.part.config);
+    const session = this.part.session("Flux", (network, config) => buildFlux(network, config), { work });
     const options = { signal, keep: ["context", ...Object.keys(own), ...Object.keys(tables)], calls };
     const { out } = await this.runtime.run(session, feeds, options);
     return pictureOf(out!, [height, width], FLUX_PATCHES);

@@ -3,10 +3,11 @@ import type { Conditioning, SamplingRun } from "../types.js";
 import { RunControls } from "./control.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "./model.js";
 import type { Adapter, ModelPart } from "./model-part.js";
-import { buildUnet, type UnetConfig } from "./networks/unet.js";
+import { buildUnet, type UnetConfig, unetWork } from "./networks/unet.js";
 import type { Runtime } from "./runtime/runtime.js";
 import { type LabelSource, labelVectors, sizeLabel } from "./size-label.js";
 import type { LoraTarget } from "./weights/lora/names.js";
+import type { Network } from "./weights/network.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
 export class BuiltUnet implements DiffusionNetwork {
@@ -53,7 +54,8 @@ export class BuiltUnet implements DiffusionNetwork {
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
     const { count, stages, zeros } = controls.of(entry, { ...feeds, x: noisy }, sigma);
     const variant = count === 0 ? "UNet" : `UNet with ${count} control nets`;
-    const session = this.part.session(variant, (network, config) => buildUnet(network, config, { controls: count }));
+    const build = (network: Network, config: UnetConfig) => buildUnet(network, config, { controls: count });
+    const session = this.part.session(variant, build, { work: unetWork(this.part.config) });
     const options = { signal, keep: ["context", "y"], calls, stages };
     const { out } = await this.runtime.run(session, { ...feeds, ...zeros }, options);
     return out!;

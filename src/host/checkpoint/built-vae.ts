@@ -1,7 +1,7 @@
 import type { Tensor } from "../../tensor/tensor.js";
 import type { ModelPart } from "./model-part.js";
 import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "./networks/taesd.js";
-import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
+import { buildVaeDecoder, buildVaeEncoder, type VaeConfig, vaeWork } from "./networks/vae.js";
 import type { Runtime } from "./runtime/runtime.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import type { VaeNetworks } from "./vae.js";
@@ -41,14 +41,18 @@ export class BuiltVae implements VaeNetworks {
   #encoder(): SessionSource {
     const vae = this.#vae;
     return vae.kind === "vae"
-      ? vae.part.session("VAE encoder", (network, config) => buildVaeEncoder(network, config, { asImages: true }))
+      ? vae.part.session("VAE encoder", (network, config) => buildVaeEncoder(network, config, { asImages: true }), {
+          work: { image: vaeWork(vae.part.config).image },
+        })
       : vae.part.session("TAESD encoder", (network, config) => buildTaesdEncoder(network, config, vae));
   }
 
   #decoder(): SessionSource {
     const vae = this.#vae;
     return vae.kind === "vae"
-      ? vae.part.session("VAE decoder", (network, config) => buildVaeDecoder(network, config, { asImages: true }))
+      ? vae.part.session("VAE decoder", (network, config) => buildVaeDecoder(network, config, { asImages: true }), {
+          work: { z: vaeWork(vae.part.config).z },
+        })
       : vae.part.session("TAESD decoder", (network, config) => buildTaesdDecoder(network, config, vae));
   }
 }

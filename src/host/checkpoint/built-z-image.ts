@@ -6,7 +6,7 @@ import { type DiffusionNetwork, haveOneLength, type NamedTensors, type NetworkCa
 import type { Adapter, ModelPart } from "./model-part.js";
 import { rotationTables, zImagePositions } from "./networks/rotations.js";
 import { timeEmbeddings } from "./networks/sinusoids.js";
-import { buildZImage, PADDING, type ZImageConfig } from "./networks/z-image.js";
+import { buildZImage, PADDING, type ZImageConfig, zImageWork } from "./networks/z-image.js";
 import type { Runtime } from "./runtime/runtime.js";
 import type { LoraTarget } from "./weights/lora/names.js";
 import type { Network } from "./weights/network.js";
@@ -90,7 +90,7 @@ export class BuiltZImage implements DiffusionNetwork {
       buildZImage(network, config, {
         controls: others.map((other, index) => ({ network: other, config: nets[index]!.config })),
       });
-    const session = this.part.session("Z-Image", build, nets);
+    const session = this.part.session("Z-Image", build, { beside: nets, work: zImageWork(this.part.config) });
     const options = { signal, keep: ["context", ...Object.keys(tables), ...Object.keys(controls)], calls };
     const { out } = await this.runtime.run(session, feeds, options);
     return even === x ? out! : cropped(out!, 2, { top: 0, left: 0, height, width });

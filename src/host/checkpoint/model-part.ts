@@ -25,6 +25,13 @@ const OVERRIDABLE = { stream: true, keep: "F16", fold: false } as const;
 /** Types whose values a GPU can hold in 16 bits. */
 const HALF_TYPES: readonly StoredType[] = ["F16", "BF16", "F8_E4M3", "F8_E5M2"];
 
+interface SessionOptions {
+  /** Further networks of the same graph. */
+  readonly beside?: readonly ModelPart<unknown>[];
+  /** Bytes that a run takes beside the weights, for each value of an input. */
+  readonly work?: SessionSource["work"];
+}
+
 /** One network of a model file, with the LoRAs that change it. */
 export class ModelPart<Config> {
   readonly #sessions = new Map<string, SessionSource>();
@@ -49,13 +56,10 @@ export class ModelPart<Config> {
     return new ModelPart(this.label, this.file, config, weights, this.adapters);
   }
 
-  /**
-   * A session of the network, and of others in the same graph; `variant` names what `build` makes of them, and has the same
-   * object each time.
-   */
-  session(variant: string, build: Build<Config>, beside: readonly ModelPart<unknown>[] = []): SessionSource {
+  /** A session of the network; `variant` names what `build` makes of it, and has the same object each time. */
+  session(variant: string, build: Build<Config>, { beside = [], work }: SessionOptions = {}): SessionSource {
     const key = JSON.stringify([variant, ...[this, ...beside].map((part) => part.#state)]);
-    const source = this.#sessions.get(key) ?? this.#source(key, variant, build, beside);
+    const source = this.#sessions.get(key) ?? { ...this.#source(key, variant, build, beside), work };
     this.#sessions.set(key, source);
     return source;
   }
@@ -79,6 +83,10 @@ export class ModelPart<Config> {
       files: files.map(({ path }) => path),
       states: files.map(fileState),
       parameters: parametersOf(stored),
+      largestParameters: Math.max(
+        0,
+        ...stored.filter((weight) => !staysPacked(weight)).map((weight) => parametersOf([weight])),
+      ),
       halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.some((type) => type === dtype))),
       packedParameters: parametersOf(matrices),
       packedBytes: matrices.reduce((sum, weight) => sum + codeBytes(weight), 0),

@@ -77,7 +77,7 @@ export class ModelThread {
     const workerData: RuntimeThreadData = { device, threads, memory, plan };
     const worker = startWorker(workerData);
     worker.on("message", (message: FromRuntimeThread) => {
-      if (message.type === "network") this.reports.onLoad?.(message.label, message.state);
+      if (message.type === "network") this.reports.onLoad?.(message.label, message.state, message.memory);
       if (message.type === "device") this.reports.onDevice?.(message.facts);
     });
     // those who wait for a call are told by their port

@@ -4,6 +4,7 @@ import { lastOf } from "../../base/last-of.js";
 import { type SentError, sent } from "../../base/sent-error.js";
 import type { RunEvent } from "../../graph/events.js";
 import { parseGraph, parseGraphText } from "../../graph/parse.js";
+import type { NetworkRun } from "../../host/checkpoint/runtime/remote/remote-runtime.js";
 import { blockingDisk } from "../../io/files/blocking-disk.js";
 import { CollectedFiles, type CollectedWrite } from "../../io/files/collected-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
@@ -160,7 +161,11 @@ function serve(port: MessagePort, data: ThreadData): void {
       // items of this process's batch in their order; those of a store's are runs of a service, which take turns
       const rank = item === undefined || item.isCollected ? 0 : item.names.position;
       const place = { run: String(id), rank };
-      const rendered = await within(place, () => renderJob(graphOf(graph), itemJob ?? shared, around, runId));
+      const onLoad: NetworkRun["onLoad"] = ({ label, state, memory }) =>
+        onEvent({ type: "network", network: label, state, ...(memory && { memory }), at: Date.now() });
+      const rendered = await within({ place, onLoad }, () =>
+        renderJob(graphOf(graph), itemJob ?? shared, around, runId),
+      );
       const failure = rendered.status === "success" ? await commit(own) : undefined;
       const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;
       const inMemory = rendered.files.flatMap((file) => (file.bytes === undefined ? [] : [file.bytes.buffer]));

@@ -25,4 +25,24 @@ describe("reports of a run", () => {
     await until(() => shown.length > 0, "the preview");
     assert.deepEqual(shown, ["3"]);
   });
+
+  it("name the networks that are loaded for it", () => {
+    const emitted: unknown[] = [];
+    const { onEvent } = createReporter(
+      {},
+      { outputDir: folder(), folder: join(folder(), "run"), isForComfy: false },
+      {
+        signal: new AbortController().signal,
+        emit: (event, data) => emitted.push([event, data]),
+        addFile: () => ({ name: "", url: "" }),
+      },
+    );
+    const memory = { bytes: 5, work: 3, pages: 0, free: 1 };
+    onEvent({ type: "network", network: "VAE of a.safetensors", state: "loading", memory, at: 0 });
+    onEvent({ type: "network", network: "VAE of a.safetensors", state: "loaded", at: 1 });
+    assert.deepEqual(emitted, [
+      ["network", { network: "VAE of a.safetensors", state: "loading", memory }],
+      ["network", { network: "VAE of a.safetensors", state: "loaded" }],
+    ]);
+  });
 });

@@ -4,6 +4,9 @@ import { matMulTransposed } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
 import { embeddingFrequencies } from "./sinusoids.js";
 
+/** Bytes of a value while a network runs. */
+export const FLOAT_BYTES = 4;
+
 export { matMulTransposed };
 
 // Values: pictures are [B, C, h, w], tokens [B, L, C]; a layer reads its weights under its key, KEY.weight and KEY.bias.

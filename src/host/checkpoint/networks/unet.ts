@@ -1,6 +1,6 @@
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, conv, resizedAs, silu } from "./layers.js";
+import { add, conv, FLOAT_BYTES, resizedAs, silu } from "./layers.js";
 import { activated, embedding, resBlock, type TransformerConfig, timeEmbedding, transformer } from "./unet-blocks.js";
 
 /** One block on the way down or up. */
@@ -32,6 +32,11 @@ export interface UnetConfig extends UnetEncoderConfig {
   /** In the order of the keys `output_blocks.N`: each takes one output of `input`, the last first. */
   readonly output: readonly (UnetBlock & { readonly upsample: boolean })[];
 }
+
+/** Bytes of a run beside the weights, for each value of x: some values that are as wide as the first level's MLP. */
+export const unetWork = ({ modelChannels, inChannels }: UnetConfig): { readonly x: number } => ({
+  x: (FLOAT_BYTES * 24 * modelChannels) / inChannels,
+});
 
 /** Sees the value after each part by the part's key. */
 export type Trace = (key: string, value: Value) => void;

@@ -5,6 +5,7 @@ import {
   attention,
   conv,
   doubled,
+  FLOAT_BYTES,
   groupNorm,
   imagesOf,
   linear,
@@ -29,6 +30,17 @@ export interface VaeConfig {
   /** Sides of the weights of its attention: 2, or 4 where they are stored as 1x1 convolutions. */
   readonly attention: 2 | 4;
   readonly hasEncoder: boolean;
+}
+
+/** Bytes of a run beside the weights, for each value of its input: three pictures of the widest level at their size. */
+export function vaeWork({ channels, multipliers, latentChannels }: VaeConfig): {
+  readonly z: number;
+  readonly image: number;
+} {
+  const [first = 1, second = first] = multipliers;
+  const cell = (FACTOR * FACTOR) / latentChannels;
+  const ofChannel = FLOAT_BYTES * 3 * channels;
+  return { z: ofChannel * Math.max(first, second) * cell, image: (ofChannel * first) / COLOURS };
 }
 
 interface VaeOptions {

@@ -1,6 +1,6 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, linear, linearOfFew, silu, tokensOf } from "./layers.js";
+import { add, FLOAT_BYTES, linear, linearOfFew, silu, tokensOf } from "./layers.js";
 import { TIME_EMBEDDING } from "./sinusoids.js";
 import { joined, plainNorm, type Rotation, rmsNorm, rotationInputs, scaled } from "./transformer-layers.js";
 import { NORM_EPSILON, rows, type Trace, type ZImageBlockConfig, zImageBlock } from "./z-image-block.js";
@@ -117,6 +117,12 @@ export function buildZImage(
   const own = graph.node("Slice", [all, range.start, range.end, graph.ints([1])]);
   const velocity = graph.node("Neg", [pictureOf(graph, own, patches)]);
   graph.output(velocity, "out", "float", ["B", channels, "h", "w"]);
+}
+
+/** Bytes of a run beside the weights, for each value of x and of context: those of a token in the MLP of a block. */
+export function zImageWork({ width, mlp, channels, captionWidth }: ZImageConfig): Readonly<Record<string, number>> {
+  const ofToken = FLOAT_BYTES * (2 * mlp + 2 * width);
+  return { x: ofToken / (PATCH * PATCH * channels), context: ofToken / captionWidth };
 }
 
 /** Blocks that know the time, and their value after what control nets add. */

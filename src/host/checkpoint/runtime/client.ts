@@ -1,15 +1,11 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { checkOptions } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import { withUnpacked } from "../weights/packed/unpack.js";
-import { requireUnchanged } from "../weights/stored.js";
 import { CallQueue, type Turn } from "./call-queue.js";
-import { type Device, hasFloat16, isGpu } from "./device.js";
 import { ChosenOnce, factsOf } from "./devices/chosen-once.js";
 import { GpuFailures } from "./gpu-failures.js";
 import { LoadedProcess } from "./loaded-process.js";
-import { coreCount, freeMemory } from "./machine.js";
-import { fits, plannedOn, preferredPlan, sessionBytes } from "./plan.js";
+import { coreCount } from "./machine.js";
 import type { SessionPorts } from "./protocol.js";
 import type {
   CallOptions,
@@ -23,8 +19,8 @@ import type {
   Stage,
 } from "./runtime.js";
 import { RUNTIME_RULES, RunNetworks } from "./runtime.js";
-import { type Plan, sessionOptions } from "./session-options.js";
-import type { LoadedSession, SessionSource } from "./sessions.js";
+import { type Load, type OnLoad, SessionLoader } from "./session-loader.js";
+import { type LoadedSession, type SessionSource, workBytes } from "./sessions.js";
 
 // decision 220
 /** Makes a runtime. Nothing is started or loaded before the first run. Throws usage.invalid. */
@@ -32,9 +28,6 @@ export function createRuntime(options: RuntimeOptions = {}): OwnRuntime {
   checkOptions("createRuntime", options, RUNTIME_RULES);
   return new ChildRuntime(options);
 }
-
-/** Memory for the activations of a run. */
-const RESERVED_BYTES = 2 ** 30;
 
 class ChildRuntime implements OwnRuntime {
   readonly #options: RuntimeOptions;
@@ -48,18 +41,21 @@ class ChildRuntime implements OwnRuntime {
   });
   readonly #device: ChosenOnce;
   readonly #failures: GpuFailures;
+  readonly #loader: SessionLoader;
   #version: string | undefined;
   #loaded: LoadedProcess | undefined;
   readonly #networks = new RunNetworks();
 
   constructor(options: RuntimeOptions) {
     // a plan of the CPU alone asks for it
-    const { threads = coreCount(), plan, device = plan === "stream" ? "cpu" : undefined } = options;
+    const { threads = coreCount(), memory, plan, device = plan === "stream" ? "cpu" : undefined } = options;
     this.#options = options;
     this.#threads = threads;
     this.#device = new ChosenOnce({ ...options, device });
     const current = () => ({ device: this.#device.known, loaded: this.#loaded });
     this.#failures = new GpuFailures({ current, replace: (loaded) => this.#replace(loaded) });
+    const mostBytes = () => this.#failures.mostBytes;
+    this.#loader = new SessionLoader({ plan, memory, threads, mostBytes });
   }
 
   async run(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<Record<string, Tensor>> {
@@ -68,20 +64,25 @@ class ChildRuntime implements OwnRuntime {
 
   call(source: SessionSource, feeds: Feeds, options: CallOptions = {}): Promise<RunResult> {
     const { stages = [], calls } = options;
+    const onLoad = this.#teller(options.onLoad);
     const all: Stage[] = [...stages, { source, feeds, keep: options.keep }];
     const work = (turn: Turn) =>
       this.#failures.mend(source, turn, async () => {
         const sources = all.map((stage) => stage.source);
-        const { loaded, sessions } = await this.#load(sources, turn, calls);
+        const work = Math.max(...all.map((stage) => workBytes(stage.source, stage.feeds)));
+        const { device, loaded, sessions } = await this.#load(sources, turn, { calls, work, onLoad });
+        await this.#loader.makeRoom({ loaded, device, needed: sessions, work, onLoad });
         const outputs = await loaded.call(sessions, all, options.outputs, turn);
+        for (const session of sessions) if (session.plan !== "stream") session.kept = Math.max(session.kept, work);
         return { outputs, networks: all.map((stage, index) => this.#remember(stage.source, sessions[index]!)) };
       });
     return this.#queue.add(options.signal, work, options.place);
   }
 
-  ports(source: SessionSource, { signal, calls, place }: LoadOptions = {}): Promise<SessionPorts> {
+  ports(source: SessionSource, { signal, calls, place, ...options }: LoadOptions = {}): Promise<SessionPorts> {
+    const load = { calls, work: workBytes(source), onLoad: this.#teller(options.onLoad) };
     const work = (turn: Turn) =>
-      this.#failures.mend(source, turn, async () => (await this.#load([source], turn, calls)).sessions[0]!.ports);
+      this.#failures.mend(source, turn, async () => (await this.#load([source], turn, load)).sessions[0]!.ports);
     return this.#queue.add(signal, work, place);
   }
 
@@ -101,12 +102,21 @@ class ChildRuntime implements OwnRuntime {
     for (const tensor of tensors) this.#loaded?.kept.drop(tensor);
   }
 
-  async #load(sources: readonly SessionSource[], turn: Turn, calls = 1) {
+  async #load(sources: readonly SessionSource[], turn: Turn, load: Load) {
     const device = await this.#device.get();
     const loaded = await this.#live(turn);
     const sessions: LoadedSession[] = [];
-    for (const source of sources) sessions.push(await this.#session(loaded, device, source, calls, sessions));
-    return { loaded, sessions };
+    for (const source of sources)
+      sessions.push(await this.#loader.session({ loaded, device, needed: sessions, ...load }, source));
+    return { device, loaded, sessions };
+  }
+
+  /** Tells the owner of this runtime and the maker of a call what is loaded and released. */
+  #teller(onLoad: OnLoad | undefined): OnLoad {
+    return (...report) => {
+      this.#options.onLoad?.(...report);
+      onLoad?.(...report);
+    };
   }
 
   /** Ends a process; the next call starts another one. */
@@ -172,66 +182,5 @@ class ChildRuntime implements OwnRuntime {
   #holdProcess(): void {
     if (this.#queue.isWanted) this.#loaded?.process.ref();
     else this.#loaded?.process.unref();
-  }
-
-  /** `needed` are sessions of the same call, which stay. */
-  async #session(
-    loaded: LoadedProcess,
-    device: Device,
-    source: SessionSource,
-    calls: number,
-    needed: readonly LoadedSession[],
-  ): Promise<LoadedSession> {
-    const place = { isGpu: isGpu(device), hasFloat16: hasFloat16(device) };
-    const wish = preferredPlan(source, { calls, device: place, wish: this.#options.plan });
-    const known = loaded.sessions.use(source.key, wish);
-    if (known !== undefined && known.plan !== "stream") return known;
-    // a streamed one reads its file in every run
-    await requireUnchanged(source.states ?? []);
-    if (known !== undefined) return known;
-    const budget = this.#budget(place.isGpu, loaded.sessions.bytes);
-    const isForced = this.#options.plan === "fold" || place.isGpu || source.isFixed === true;
-    const spare = budget - needed.reduce((sum, { bytes }) => sum + bytes, 0);
-    const plan = isForced || (wish === "fold" && fits(plannedOn(device, source), spare)) ? wish : "stream";
-    // streamed for want of memory: it stays so until it is released
-    const streamed = plan === "stream" ? loaded.sessions.use(source.key, plan) : undefined;
-    return streamed ?? this.#create(loaded, device, source, plan, { budget, needed });
-  }
-
-  /** Bytes for weights, those of loaded sessions included. No interface tells what is free on a GPU: failures do. */
-  #budget(isOnGpu: boolean, loadedBytes: number): number {
-    const { memory = Number.POSITIVE_INFINITY } = this.#options;
-    if (isOnGpu) return Math.min(memory, this.#failures.mostBytes);
-    return Math.min(memory, Math.max(0, freeMemory() + loadedBytes - RESERVED_BYTES));
-  }
-
-  async #create(
-    { process, sessions }: LoadedProcess,
-    device: Device,
-    source: SessionSource,
-    plan: Plan,
-    { budget, needed }: { readonly budget: number; readonly needed: readonly LoadedSession[] },
-  ): Promise<LoadedSession> {
-    const { provider, target } = device;
-    const { onLoad } = this.#options;
-    const next = sessions.next(source, plan, sessionBytes(plannedOn(device, source), plan));
-    const pages = plan === "stream" && this.#options.memory === undefined ? source.fileBytes : 0;
-    for (const surplus of sessions.surplus({ bytes: next.bytes, pages }, budget, needed)) {
-      await process.request({ type: "release", session: surplus.number }, `${surplus.label}, while it was released`);
-      sessions.remove(surplus);
-      onLoad?.(surplus.label, "released");
-    }
-    onLoad?.(source.label, "loading");
-    const made = await source.make(plan, target);
-    const task = `${source.label}, while it was loaded`;
-    const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
-    const folder = "path" in made ? "" : made.folder;
-    const options = sessionOptions({ provider, threads: this.#threads, isStage: source.isStage }, plan, folder);
-    const unpack = "path" in made ? undefined : made.unpack;
-    const ports = await withUnpacked(unpack, () => process.create({ session: next.number, model, options }, task));
-    const session = { ...next, ports };
-    sessions.add(session);
-    onLoad?.(source.label, "loaded");
-    return session;
   }
 }

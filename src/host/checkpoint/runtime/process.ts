@@ -31,6 +31,13 @@ export interface Output {
 const INSTALL =
   'run "npm install onnxruntime-node" (ONNXRUNTIME_NODE_INSTALL=skip leaves out its CUDA libraries, which the CPU does not need)';
 
+// decision 364
+/**
+ * Bytes from which glibc gives a block back to the system when it is freed. Its own rule ends at 32 MiB: the heap of a
+ * streamed transformer's run grew to three times of what was in use.
+ */
+const MOST_HEAP_BLOCK = String(2 ** 23);
+
 /** A child process with ONNX Runtime in it. It keeps this process alive while `ref` asks for it, and ends with it. */
 export class RuntimeProcess {
   readonly #child: ChildProcess;
@@ -53,7 +60,8 @@ export class RuntimeProcess {
     // preloads and inspectors of this process are none of the child's business
     const { NODE_OPTIONS, ...env } = process.env;
     // Yarn's Plug'n'Play finds packages by them
-    this.#child = startChild(process.versions.pnp === undefined ? env : { ...env, NODE_OPTIONS });
+    const options = process.versions.pnp === undefined ? {} : { NODE_OPTIONS };
+    this.#child = startChild({ MALLOC_MMAP_THRESHOLD_: MOST_HEAP_BLOCK, ...env, ...options });
     const kill = () => this.kill();
     process.once("exit", kill);
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {

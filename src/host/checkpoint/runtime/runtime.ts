@@ -1,3 +1,4 @@
+import type { NetworkMemory } from "../../../base/memory.js";
 import { FUNCTION, type OptionRules } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { Target } from "../onnx/target.js";
@@ -21,8 +22,8 @@ export interface RuntimeOptions {
   plan?: Plan;
   /** Called when a GPU has been chosen, and when "auto" has found none: `reason` is a sentence then. */
   onDevice?: (report: DeviceReport) => void;
-  /** Called when a network begins to load, has been loaded, and has been released. */
-  onLoad?: (label: string, state: LoadState) => void;
+  /** Called when a network begins to load, with estimates of its memory, has been loaded, and has been released. */
+  onLoad?: (label: string, state: LoadState, memory?: NetworkMemory) => void;
 }
 
 /** Inputs of a run by name. */
@@ -68,10 +69,12 @@ export interface CallOptions {
   readonly isShared?: boolean;
   /** By which calls of several runs take turns; first come, first served by default. */
   readonly place?: Place;
+  /** Called as that of the runtime, for what this call loads and releases. */
+  readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
 }
 
 /** Options of loading alone. */
-export type LoadOptions = Pick<CallOptions, "signal" | "calls" | "place">;
+export type LoadOptions = Pick<CallOptions, "signal" | "calls" | "place" | "onLoad">;
 
 /** A network that has run. */
 export interface RunNetwork {

@@ -16,6 +16,8 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
+  /** Bytes that a run takes beside the weights, for each value of an input; unknown where absent. */
+  readonly work?: Readonly<Record<string, number>>;
   /** Whether its outputs are inputs of another network. */
   readonly isStage?: boolean;
   /** Paths of the files of its weights, without symbolic links; none where a receipt names them in another way. */
@@ -28,6 +30,16 @@ export interface SessionSource extends PlannedNetwork {
 
 /** Value of an input: a tensor, or whole numbers. */
 export type Feed = Tensor | { readonly int64: readonly number[]; readonly shape: readonly number[] };
+
+/** Memory for a run of a network that does not say what it takes. */
+const USUAL_WORK = 2 ** 30;
+
+/** Estimate of the bytes that a run takes beside the weights. */
+export function workBytes({ work }: SessionSource, feeds: Readonly<Record<string, Pick<Feed, "shape">>> = {}): number {
+  if (work === undefined) return USUAL_WORK;
+  const valuesOf = (name: string) => feeds[name]?.shape.reduce((product, side) => product * side, 1) ?? 0;
+  return Object.entries(work).reduce((sum, [name, bytes]) => sum + bytes * valuesOf(name), 0);
+}
 
 /** A session that is about to be made. */
 interface NextSession {
@@ -48,6 +60,16 @@ const MOST_SESSIONS = 16;
 /** A session in the child process. */
 export interface LoadedSession extends NextSession {
   readonly ports: SessionPorts;
+  /** Bytes of its largest run, which the arena of a folded network keeps for the next one. */
+  kept: number;
+}
+
+/** Room for a session that is about to be made or run. */
+export interface Room {
+  /** Bytes for the weights of all sessions. */
+  readonly weights: number;
+  /** Bytes that are free before others are released, less all that it takes: negative where it does not fit. */
+  readonly free: number;
 }
 
 /** Sessions in one child process, in order of last use. */
@@ -58,6 +80,11 @@ export class LoadedSessions {
   /** Least recently used first. */
   get all(): readonly LoadedSession[] {
     return [...this.#byKey.values()];
+  }
+
+  /** All that is held, but for the sessions in `needed`. */
+  heldBytes(needed: readonly LoadedSession[] = []): number {
+    return this.all.reduce((sum, each) => sum + (needed.includes(each) ? 0 : each.bytes + each.kept), 0);
   }
 
   get bytes(): number {
@@ -81,22 +108,26 @@ export class LoadedSessions {
   }
 
   /**
-   * Sessions to release, least recently used first, so that a further one of these bytes is within the budget; those in
+   * Sessions to release, least recently used first, so that there is room for `next`, or for a run of loaded ones; those in
    * `needed` stay. Folded ones go for the pages of its file too: what is not in memory is read from the disk in every run.
    */
   surplus(
-    { bytes, pages = 0 }: { readonly bytes: number; readonly pages?: number },
-    budget: number,
+    room: Room,
     needed: readonly LoadedSession[] = [],
+    next?: { readonly bytes: number; readonly pages?: number },
   ): LoadedSession[] {
+    const { bytes = 0, pages = 0 } = next ?? {};
     const surplus: LoadedSession[] = [];
-    let sum = this.bytes + bytes;
+    let { free } = room;
+    let weights = this.bytes + bytes;
     for (const session of this.#byKey.values()) {
-      const isFull = sum > budget || this.#byKey.size - surplus.length >= MOST_SESSIONS;
-      const isForPages = sum + pages > budget && session.plan !== "stream";
+      const isTooMany = next !== undefined && this.#byKey.size - surplus.length >= MOST_SESSIONS;
+      const isFull = weights > room.weights || free < 0 || isTooMany;
+      const isForPages = free < pages && session.plan !== "stream";
       if (needed.includes(session) || !(isFull || isForPages)) continue;
       surplus.push(session);
-      sum -= session.bytes;
+      weights -= session.bytes;
+      free += session.bytes + session.kept;
     }
     return surplus;
   }

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { batch, createRenderer, render } from "latentkit";
+import { batch, createRenderer, type RunEvent, render } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { ModelThread } from "#src/render/threads/model-thread.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "#src/render/threads/thread-pool.js";
@@ -75,6 +75,27 @@ describe("models of threads that render", () => {
       "VAE of tiny-sd1.safetensors loaded",
       "text encoder l of tiny-sd1.safetensors loaded",
     ]);
+  });
+
+  it("tell a run what is loaded for it, and no other one", async () => {
+    const { pool } = open();
+    const networks = async (name: string) => {
+      const told: string[] = [];
+      const onEvent = (event: RunEvent) => {
+        if (event.type !== "network") return;
+        told.push(`${event.network} ${event.state}`);
+        assert.equal(event.memory !== undefined, event.state === "loading");
+      };
+      await pool.render(graph, { set, outputDir: out(name) }, { onEvent });
+      return told;
+    };
+    const first = await networks("first");
+    assert.deepEqual(
+      first.filter((told) => told.startsWith("UNet")),
+      ["UNet of tiny-sd1.safetensors loading", "UNet of tiny-sd1.safetensors loaded"],
+    );
+    assert.equal(first.length, 6);
+    assert.deepEqual(await networks("second"), []);
   });
 
   it("render a batch to the files of a host in the calling thread", async () => {

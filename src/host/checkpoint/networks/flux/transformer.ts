@@ -1,7 +1,7 @@
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Value } from "../../onnx/graph.js";
 import type { Network } from "../../weights/network.js";
-import { add, linear, linearOfFew, silu } from "../layers.js";
+import { add, FLOAT_BYTES, linear, linearOfFew, silu } from "../layers.js";
 import { TIME_EMBEDDING, timeEmbeddings } from "../sinusoids.js";
 import { joined, modulation, rotationInputs, split } from "../transformer-layers.js";
 import {
@@ -35,6 +35,12 @@ export interface FluxConfig extends StreamSizes {
 
 /** Factor of a time and a guidance before they are embedded. */
 const TIME_FACTOR = 1000;
+
+/** Bytes of a run beside the weights, for each value of x and of context: those of a token in a block of one stream. */
+export function fluxWork({ width, inputs, contextWidth }: FluxConfig): Readonly<Record<string, number>> {
+  const ofToken = FLOAT_BYTES * 16 * width;
+  return { x: ofToken / inputs, context: ofToken / contextWidth };
+}
 
 /**
  * Writes a Flux.1 transformer. Inputs: x [B, L, inputs], patches of the latent in model units, then those of references;

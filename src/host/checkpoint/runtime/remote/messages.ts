@@ -1,9 +1,10 @@
+import type { NetworkMemory } from "../../../../base/memory.js";
 import type { SentError } from "../../../../base/sent-error.js";
 import type { EncodedGraph } from "../../onnx/graph.js";
 import type { Target } from "../../onnx/target.js";
 import type { Place } from "../call-queue.js";
 import type { SessionPorts } from "../protocol.js";
-import type { CallOptions, RunNetwork, RuntimeFacts } from "../runtime.js";
+import type { CallOptions, LoadState, RunNetwork, RuntimeFacts } from "../runtime.js";
 import type { Plan } from "../session-options.js";
 import type { SessionSource } from "../sessions.js";
 
@@ -78,6 +79,14 @@ export type Outcome =
   | { readonly hash: string }
   | { readonly error: SentError };
 
+/** A network that is loaded or released for a call. */
+export interface NetworkReport {
+  readonly label: string;
+  readonly state: LoadState;
+  readonly memory?: NetworkMemory;
+}
+
 export type FromRuntime =
   | { readonly type: "outcome"; readonly id: number; readonly outcome: Outcome }
-  | { readonly type: "question"; readonly id: number; readonly question: number; readonly asked: Question };
+  | { readonly type: "question"; readonly id: number; readonly question: number; readonly asked: Question }
+  | ({ readonly type: "network"; readonly id: number } & NetworkReport);

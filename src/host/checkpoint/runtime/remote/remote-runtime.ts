@@ -19,6 +19,7 @@ import type { SessionSource } from "../sessions.js";
 import type {
   Call,
   FromRuntime,
+  NetworkReport,
   Outcome,
   Question,
   Reply,
@@ -32,6 +33,15 @@ import type {
 interface Waiting {
   readonly settle: (outcome: Outcome) => void;
   readonly stages?: readonly Stage[];
+  readonly onLoad?: OnLoad;
+}
+
+type OnLoad = (report: NetworkReport) => void;
+
+/** A run of this thread. */
+export interface NetworkRun {
+  readonly place: Place;
+  readonly onLoad?: OnLoad;
 }
 
 const UNNAMED: Place = { run: "", rank: 0 };
@@ -42,7 +52,7 @@ const LOST = { error: { code: "runtime.failed", message: "ONNX Runtime: its thre
 export class RemoteRuntime implements Runtime {
   readonly #port: MessagePort;
   readonly #waiting = new Map<number, Waiting>();
-  readonly #places = new AsyncLocalStorage<Place>();
+  readonly #runs = new AsyncLocalStorage<NetworkRun>();
   readonly #networks = new RunNetworks();
   /** Numbers of tensors whose values were sent to be kept. */
   readonly #kept = new WeakMap<Tensor, number>();
@@ -56,6 +66,7 @@ export class RemoteRuntime implements Runtime {
     port.on("message", (message: FromRuntime) => {
       const waiting = this.#waiting.get(message.id);
       if (message.type === "outcome") waiting?.settle(message.outcome);
+      else if (message.type === "network") waiting?.onLoad?.(message);
       // a call that was given up has its inputs no more
       else if (waiting !== undefined) void this.#reply(waiting, message.question, message.asked);
     });
@@ -65,12 +76,12 @@ export class RemoteRuntime implements Runtime {
     });
   }
 
-  /** Does the work of a run, whose calls take turns as its place says. */
-  async within<T>(place: Place, work: () => Promise<T>): Promise<T> {
+  /** Does the work of a run, whose calls take turns as its place says; `onLoad` learns what they load and release. */
+  async within<T>(run: NetworkRun, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.#places.run(place, work);
+      return await this.#runs.run(run, work);
     } finally {
-      this.#send({ type: "over", run: place.run });
+      this.#send({ type: "over", run: run.place.run });
     }
   }
 
@@ -109,7 +120,7 @@ export class RemoteRuntime implements Runtime {
   }
 
   get #place(): Place {
-    return this.#places.getStore() ?? UNNAMED;
+    return this.#runs.getStore()?.place ?? UNNAMED;
   }
 
   #sent({ source, feeds, keep = [] }: Stage, moved: ArrayBuffer[]): SentStage {
@@ -140,6 +151,7 @@ export class RemoteRuntime implements Runtime {
     }: Omit<Waiting, "settle"> & { signal?: AbortSignal; moved?: readonly ArrayBuffer[] },
   ): Promise<Exclude<Outcome, { error: unknown }>> {
     const id = this.#nextId++;
+    const onLoad = this.#runs.getStore()?.onLoad;
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       const end = () => {
@@ -152,7 +164,7 @@ export class RemoteRuntime implements Runtime {
         else resolve(outcome);
       };
       let leave = () => {};
-      this.#waiting.set(id, { ...facts, settle });
+      this.#waiting.set(id, { ...facts, settle, onLoad });
       if (this.#isClosed) return settle(LOST);
       this.#send({ type: "call", id, call }, moved);
       leave = onAbort(signal, () => {

@@ -81,7 +81,9 @@ export class ServedPort {
     const { runtime, hashes } = this.shared;
     if (call.type === "hash") return { hash: await hashes.sha256(call.path, signal) };
     const place = { ...call.place, run: this.#nameOf(call.place.run) };
-    const options = { signal, calls: call.calls, place };
+    const onLoad: CallOptions["onLoad"] = (label, state, memory) =>
+      this.#send({ type: "network", id, label, state, memory });
+    const options = { signal, calls: call.calls, place, onLoad };
     if (call.type === "ports")
       return { ports: await runtime.ports(this.#source([id, 0], call.source, signal), options) };
     const { outputs, networks } = await this.#run(id, call, options);

@@ -3,8 +3,9 @@ import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { FileHashes } from "../../files/file-hashes.js";
 import { StoredHashes } from "../../files/stored-hashes.js";
 import { createRuntime } from "../client.js";
-import type { DeviceReport, LoadState, RuntimeOptions } from "../runtime.js";
+import type { DeviceReport, RuntimeOptions } from "../runtime.js";
 import { CallMemo } from "./call-memo.js";
+import type { NetworkReport } from "./messages.js";
 import { ServedPort } from "./served-port.js";
 
 /** Facts that the thread is started with. */
@@ -16,13 +17,13 @@ export type ToRuntimeThread =
 
 export type FromRuntimeThread =
   | { readonly type: "loaded" }
-  | { readonly type: "network"; readonly label: string; readonly state: LoadState }
+  | ({ readonly type: "network" } & NetworkReport)
   | { readonly type: "device"; readonly facts: DeviceReport }
   | { readonly type: "closed" };
 
 function serve(owner: MessagePort, { threads, memory, device, plan }: RuntimeThreadData): void {
   const tell = (message: FromRuntimeThread) => owner.postMessage(message);
-  const onLoad = (label: string, state: LoadState) => tell({ type: "network", label, state });
+  const onLoad: RuntimeOptions["onLoad"] = (label, state, memory) => tell({ type: "network", label, state, memory });
   const onDevice = (facts: DeviceReport) => tell({ type: "device", facts });
   const runtime = createRuntime({ threads, memory, device, plan, onLoad, onDevice });
   const shared = { runtime, hashes: new FileHashes(new StoredHashes()), memo: new CallMemo() };

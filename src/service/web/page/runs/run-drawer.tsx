@@ -90,10 +90,11 @@ export function RunDrawer({
 }
 
 function RunState({ run, story }: { run: RunDetail; story: Story }) {
-  const { done, progress } = story;
+  const { done, progress, loading } = story;
   const share = done === undefined ? undefined : `${done.done} of ${done.nodes} nodes`;
-  const step = progress === undefined ? undefined : `node ${progress.node}: step ${progress.value} of ${progress.max}`;
-  const words = run.done ? [run.error] : [share, step];
+  const step = progress && `node ${progress.node}: step ${progress.value} of ${progress.max}`;
+  const load = loading && `loading ${loading}`;
+  const words = run.done ? [run.error] : [share, step, load];
   return (
     <div class="run-state" role="status">
       <span class={`badge ${run.status}`}>{STATE_WORDS[run.status]}</span>

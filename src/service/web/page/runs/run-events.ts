@@ -24,6 +24,8 @@ export interface Story {
   readonly pictures: readonly string[];
   /** Finished nodes, of all. */
   readonly done?: { readonly done: number; readonly nodes: number };
+  /** The network that is being loaded. */
+  readonly loading?: string;
   /** Whether its last event has arrived. */
   readonly hasEnded: boolean;
 }
@@ -87,6 +89,11 @@ function tell(story: Story, event: RunEvent): Story {
       const words = `Preview of node ${node}, step ${data.value} of ${data.max}`;
       return { ...story, events, preview: { url: String(data.url), words } };
     }
+    case "network":
+      // a released one goes in the middle of a load
+      return data.state === "released"
+        ? { ...story, events }
+        : { ...story, events, loading: data.state === "loading" ? String(data.network) : undefined };
     case "image":
       return { ...story, events, pictures: [...story.pictures, fileName(data)] };
     default:

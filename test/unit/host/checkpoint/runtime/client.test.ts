@@ -105,6 +105,38 @@ describe("createRuntime", () => {
     );
   });
 
+  it("refuses a run that takes more memory than there is, and does the next one", async () => {
+    if (process.platform === "darwin") return;
+    const states: string[] = [];
+    const runtime = make({ onLoad: (label, state) => states.push(`${label} ${state}`) });
+    const source = { ...plusOneSource(), work: { x: 1e13 } };
+    const run = (side: number) => runtime.run(source, { x: Tensor.zeros([side]) });
+    const wanted = /^plus one needs 20000\.1 GB of memory, of which \d+\.\d GB are free: a smaller picture/;
+    await refuses(run(2), "memory.missing", wanted);
+    assert.deepEqual(states, []);
+    assert.deepEqual(values(await run(0)), []);
+    // the larger run of a loaded network
+    await refuses(run(2), "memory.missing", /needs 20000\.0 GB/);
+    assert.deepEqual(values(await run(0)), []);
+    assert.deepEqual(states, ["plus one loading", "plus one loaded"]);
+  });
+
+  it("tells estimates of what it loads, and a call what it loads alone", async () => {
+    const told: unknown[] = [];
+    const runtime = make({ onLoad: (...report) => told.push(report) });
+    const own: unknown[] = [];
+    const source = { ...plusOneSource(), work: { x: 1000 }, parameters: 1000 };
+    await runtime.run(source, { x: Tensor.zeros([3]) }, { onLoad: (...report) => own.push(report) });
+    await runtime.run(plusOneSource("b"), { x: Tensor.zeros([3]) });
+    const [label, state, memory] = told[0] as [string, string, { bytes: number; free: number }];
+    assert.deepEqual([label, state], ["plus one", "loading"]);
+    const { bytes, free, ...others } = memory;
+    assert.deepEqual(others, { work: 3000, pages: 0 });
+    assert.ok(bytes > 4000 && bytes < 5000 && free > 0);
+    assert.deepEqual(told.slice(0, 2), own);
+    assert.equal(told.length, 4);
+  });
+
   it("starts its process before the first run where it is told to, once", async () => {
     const runtime = make();
     runtime.start();

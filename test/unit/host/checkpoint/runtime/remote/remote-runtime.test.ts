@@ -185,7 +185,9 @@ describe("RemoteRuntime and ServedPort", () => {
           done.push(`${run}${step}`);
         }
       };
-      const runs = [0, 1, 2].map((run) => remote.within({ run: String(run), rank: rankOf(run) }, () => work(run)));
+      const runs = [0, 1, 2].map((run) =>
+        remote.within({ place: { run: String(run), rank: rankOf(run) } }, () => work(run)),
+      );
       await Promise.all(runs);
       return done.join(" ");
     };

@@ -1,0 +1,14 @@
+/** Estimates of the memory of a network, in bytes. */
+export interface NetworkMemory {
+  /** For its weights. */
+  readonly bytes: number;
+  /** For a run beside them. */
+  readonly work: number;
+  /** Part of its file that each run reads: fast as long as it fits into what is free. */
+  readonly pages: number;
+  /** Left beside `bytes` and `work`; absent on a GPU, where nothing tells it. */
+  readonly free?: number;
+}
+
+/** Bytes as people read them: "12.7 GB". */
+export const gigabytes = (bytes: number): string => `${(Math.max(0, bytes) / 1e9).toFixed(1)} GB`;

@@ -1,0 +1,125 @@
+import { withUnpacked } from "../weights/packed/unpack.js";
+import { requireUnchanged } from "../weights/stored.js";
+import { type Device, hasFloat16, isGpu } from "./device.js";
+import type { LoadedProcess } from "./loaded-process.js";
+import { freeMemory } from "./machine.js";
+import { requireRoom } from "./memory.js";
+import { fits, plannedOn, preferredPlan, sessionBytes } from "./plan.js";
+import type { RuntimeOptions } from "./runtime.js";
+import { type Plan, sessionOptions } from "./session-options.js";
+import type { LoadedSession, Room, SessionSource } from "./sessions.js";
+
+export type OnLoad = NonNullable<RuntimeOptions["onLoad"]>;
+
+/** How a network is loaded for a call. */
+export interface Load {
+  readonly calls?: number;
+  /** Bytes that the call takes beside the weights. */
+  readonly work: number;
+  readonly onLoad: OnLoad;
+}
+
+/** Where a network is loaded. */
+export interface LoadPlace {
+  readonly loaded: LoadedProcess;
+  readonly device: Device;
+  /** Sessions of the same call, which stay. */
+  readonly needed: readonly LoadedSession[];
+}
+
+type SessionLoad = Load & LoadPlace;
+
+interface LoaderOptions extends Pick<RuntimeOptions, "plan" | "memory"> {
+  readonly threads: number;
+  /** Bytes of sessions that no failure of a GPU speaks against. */
+  readonly mostBytes: () => number;
+}
+
+/** Loads sessions as memory allows, and releases others for them. */
+export class SessionLoader {
+  readonly #options: LoaderOptions;
+
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+  }
+
+  /** A loaded session of the source, with room for a run of it. */
+  async session(load: SessionLoad, source: SessionSource): Promise<LoadedSession> {
+    const { loaded, device, needed, calls = 1, work } = load;
+    const { sessions } = loaded;
+    const place = { isGpu: isGpu(device), hasFloat16: hasFloat16(device) };
+    const wish = preferredPlan(source, { calls, device: place, wish: this.#options.plan });
+    const known = sessions.use(source.key, wish);
+    if (known !== undefined && known.plan !== "stream") return known;
+    // a streamed one reads its file in every run
+    await requireUnchanged(source.states ?? []);
+    if (known !== undefined) return known;
+    const room = this.#room(place.isGpu, work);
+    const others = needed.reduce((sum, { bytes }) => sum + bytes, 0);
+    const spare = Math.min(room.weights - others, room.free + sessions.heldBytes(needed));
+    const isForced = this.#options.plan === "fold" || place.isGpu || source.isFixed === true;
+    const plan = isForced || (wish === "fold" && fits(plannedOn(device, source), spare)) ? wish : "stream";
+    // streamed for want of memory: it stays so until it is released
+    const streamed = plan === "stream" ? sessions.use(source.key, plan) : undefined;
+    return streamed ?? this.#create(load, source, plan);
+  }
+
+  /** Room beside what is taken. No interface tells what is free on a GPU: failures do. */
+  #room(isOnGpu: boolean, taken: number): Room {
+    const { memory = Number.POSITIVE_INFINITY } = this.#options;
+    return isOnGpu
+      ? { weights: Math.min(memory, this.#options.mostBytes()), free: Number.POSITIVE_INFINITY }
+      : { weights: memory, free: freeMemory() - taken };
+  }
+
+  async #create(load: SessionLoad, source: SessionSource, plan: Plan): Promise<LoadedSession> {
+    const { loaded, device, needed, work, onLoad } = load;
+    const { process, sessions } = loaded;
+    const { provider, target } = device;
+    const next = sessions.next(source, plan, sessionBytes(plannedOn(device, source), plan));
+    const pages = plan === "stream" ? source.fileBytes : 0;
+    const room = this.#room(isGpu(device), next.bytes + work);
+    const isBounded = this.#options.memory !== undefined;
+    const surplus = sessions.surplus(room, needed, { bytes: next.bytes, pages: isBounded ? 0 : pages });
+    const free = room.free + (await this.#release(loaded, surplus, onLoad));
+    requireRoom(source.label, { weights: next.bytes, work }, free);
+    onLoad(source.label, "loading", { bytes: next.bytes, work, pages, ...(Number.isFinite(free) ? { free } : {}) });
+    const made = await source.make(plan, target);
+    const task = `${source.label}, while it was loaded`;
+    const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
+    const folder = "path" in made ? "" : made.folder;
+    const options = sessionOptions({ provider, threads: this.#options.threads, isStage: source.isStage }, plan, folder);
+    const unpack = "path" in made ? undefined : made.unpack;
+    const ports = await withUnpacked(unpack, () => process.create({ session: next.number, model, options }, task));
+    const session = { ...next, ports, kept: 0 };
+    sessions.add(session);
+    onLoad(source.label, "loaded");
+    return session;
+  }
+
+  /** Releases other sessions for a run of loaded ones, where its memory is not theirs already. */
+  async makeRoom({ loaded, device, needed, work, onLoad }: SessionLoad): Promise<void> {
+    const more = work - Math.min(...needed.map(({ kept }) => kept));
+    if (more <= 0) return;
+    const { free } = this.#room(isGpu(device), more);
+    const surplus = loaded.sessions.surplus({ weights: Number.POSITIVE_INFINITY, free }, needed);
+    const freed = await this.#release(loaded, surplus, onLoad);
+    requireRoom(needed.at(-1)!.label, { weights: 0, work: more }, free + freed);
+  }
+
+  /** Returns the bytes that it frees. */
+  async #release(
+    { process, sessions }: LoadedProcess,
+    surplus: readonly LoadedSession[],
+    onLoad: OnLoad,
+  ): Promise<number> {
+    let freed = 0;
+    for (const session of surplus) {
+      await process.request({ type: "release", session: session.number }, `${session.label}, while it was released`);
+      sessions.remove(session);
+      freed += session.bytes + session.kept;
+      onLoad(session.label, "released");
+    }
+    return freed;
+  }
+}
