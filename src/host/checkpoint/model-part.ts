@@ -32,6 +32,10 @@ interface SessionOptions {
   readonly work?: SessionSource["work"];
 }
 
+/** Rows of the smallest vocabulary, T5's; no other weight has as many. */
+const LEAST_WORDS = 32_000;
+const ROW_TYPES: readonly string[] = ["F32", "F16", "BF16"];
+
 /** One network of a model file, with the LoRAs that change it. */
 export class ModelPart<Config> {
   readonly #sessions = new Map<string, SessionSource>();
@@ -83,10 +87,7 @@ export class ModelPart<Config> {
       files: files.map(({ path }) => path),
       states: files.map(fileState),
       parameters: parametersOf(stored),
-      largestParameters: Math.max(
-        0,
-        ...stored.filter((weight) => !staysPacked(weight)).map((weight) => parametersOf([weight])),
-      ),
+      largestParameters: Math.max(0, ...stored.filter(isConverted).map((weight) => parametersOf([weight]))),
       halfParameters: parametersOf(stored.filter(({ dtype }) => HALF_TYPES.some((type) => type === dtype))),
       packedParameters: parametersOf(matrices),
       packedBytes: matrices.reduce((sum, weight) => sum + codeBytes(weight), 0),
@@ -117,6 +118,10 @@ export class ModelPart<Config> {
 
 /** Writes a network, with the weights of `others` beside it. */
 type Build<Config> = (network: Network, config: Config, others: readonly Network[]) => void;
+
+/** Whether a streamed run has the whole of a weight as float32; of a vocabulary in these types it has rows. */
+const isConverted = (weight: StoredWeight): boolean =>
+  !staysPacked(weight) && ((weight.shape[0] ?? 1) < LEAST_WORDS || !ROW_TYPES.includes(weight.dtype));
 
 /** Changes of all LoRAs, in order. */
 function merged(adapters: readonly Adapter[]): WeightChanges {
