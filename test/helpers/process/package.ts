@@ -12,7 +12,6 @@ const SOURCES = ["dist", "bin", "examples", "package.json", "scripts/release"];
 
 let made: string | undefined;
 
-// decision 385
 /**
  * The folder that users have of this checkout's package, with this checkout's native core: made once and kept in build.
  * Its processes and threads start three times as fast as those of the checkout, which open a file for each module.
