@@ -111,7 +111,9 @@ describe("page: runs", () => {
     const { url } = await start({}, { isSlow: true });
     const { page, errors } = await open(url);
     await enterToken(page);
-    await postMessage(url, "work 400", { name: "slow one" });
+    // it is under way for as long as the checks take
+    const message = `work 400 until ${join(folder(), "never")}`;
+    await postMessage(url, message, { name: "slow one" });
     await row(page, "slow one").getByText("Running").waitFor();
     await row(page, "slow one").getByRole("link").click();
     await page.getByText(/node 1: step \d+ of 400/).waitFor();
@@ -125,7 +127,7 @@ describe("page: runs", () => {
     await row(page, "slow one").getByText("Cancelled").waitFor();
     await page.getByRole("cell", { name: "not finished" }).waitFor();
     await page.getByRole("button", { name: "Run again" }).click();
-    assert.equal(await page.getByLabel(/^Message/).inputValue(), "work 400");
+    assert.equal(await page.getByLabel(/^Message/).inputValue(), message);
     await checkAccess(page);
     await page.getByRole("button", { name: "Start" }).click();
     await badge(page).getByText("Running").waitFor();

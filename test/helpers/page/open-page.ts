@@ -21,28 +21,33 @@ export interface OpenedPage {
   readonly requests: readonly string[];
 }
 
-/** Opens tabs, each in a context of its own, and closes them after the test. Call inside `describe`. */
+/**
+ * Opens tabs and closes them after the test. They share a context and its window, which take longer to make than most tests
+ * last; each service is an origin of its own. Call inside `describe`.
+ */
 export function pageOpener(): (url: string, options?: { scheme?: "light" | "dark" }) => Promise<OpenedPage> {
   let browser: Browser;
-  const contexts: BrowserContext[] = [];
+  let context: BrowserContext;
+  /** A window lasts as long as a tab in it. */
+  let kept: Page;
   before(async function (this: Context) {
     if (!existsSync(CHROMIUM)) skip(this, `${CHROMIUM} is not installed`);
     browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-  });
-  after(() => browser?.close());
-  afterEach(async () => {
-    for (const context of contexts.splice(0)) await context.close();
-  });
-  return async (url, { scheme = "light" } = {}) => {
-    const context = await browser.newContext({
+    context = await browser.newContext({
       viewport: { width: 1280, height: HEIGHT },
-      colorScheme: scheme,
       locale: "en-GB",
       timezoneId: "UTC",
     });
-    contexts.push(context);
     context.setDefaultTimeout(240_000);
+    kept = await context.newPage();
+  });
+  after(() => browser?.close());
+  afterEach(async () => {
+    for (const page of context.pages()) if (page !== kept) await page.close();
+  });
+  return async (url, { scheme = "light" } = {}) => {
     const page = await context.newPage();
+    await page.emulateMedia({ colorScheme: scheme });
     const errors: string[] = [];
     const requests: string[] = [];
     page.on("pageerror", (error) => errors.push(error.message));

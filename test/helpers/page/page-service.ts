@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type RunningService, startService } from "latentkit/service";
+import type { RunningService } from "latentkit/service";
 import { temporaryFolder } from "../folders.js";
+import { packaged } from "../process/package.js";
 import { TOKEN } from "./open-page.js";
 
 /**
@@ -29,6 +30,8 @@ export default async function agent({ message }, { signal, emit }) {
 }
 `;
 
+type Service = typeof import("latentkit/service");
+
 /** Services with a page, in this process, that end with the test. Call inside `describe`. */
 export function pageServiceStarter() {
   const folder = temporaryFolder();
@@ -40,6 +43,7 @@ export function pageServiceStarter() {
   const start = async (config: object = {}, { isSlow = false, token = TOKEN as string | null } = {}) => {
     const module = join(folder(), "agent.mjs");
     writeFileSync(module, AGENT);
+    const { startService } = (await import(packaged("service/index.js"))) as Service;
     const service = await startService(
       {
         port: 0,

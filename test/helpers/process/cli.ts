@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { root } from "../folders.js";
+import { program } from "./package.js";
 
 export interface Ran {
   code: number | null;
@@ -21,7 +20,7 @@ export function latentkit(
   } = {},
 ): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(root, "bin/latentkit.mjs"), ...args], {
+    const child = spawn(process.execPath, [program(), ...args], {
       cwd: options.cwd,
       env: { ...process.env, ...options.env },
       stdio: [options.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],

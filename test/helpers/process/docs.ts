@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../folders.js";
+import { packageFolder } from "./package.js";
 
 export interface CodeBlock {
   readonly language: string;
@@ -69,12 +70,13 @@ export function makeProject(folder: string): void {
     "mocha",
   ])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
-  symlinkSync(root, join(folder, "node_modules/latentkit"));
+  const latentkit = packageFolder();
+  symlinkSync(latentkit, join(folder, "node_modules/latentkit"));
   const program = (name: string, line: string) => {
     writeFileSync(join(bin, name), `#!/bin/sh\nexec ${line}\n`);
     chmodSync(join(bin, name), 0o755);
   };
-  program("latentkit", `"${process.execPath}" "${join(root, "bin/latentkit.mjs")}" "$@"`);
+  program("latentkit", `"${process.execPath}" "${join(latentkit, "bin/latentkit.mjs")}" "$@"`);
   program("vitest", `"${process.execPath}" "${join(root, "node_modules/vitest/vitest.mjs")}" "$@"`);
   program("mocha", `"${process.execPath}" "${join(root, "node_modules/mocha/bin/mocha.js")}" "$@"`);
   program("npx", '"$@"');

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
-import { root } from "../folders.js";
+import { program } from "./package.js";
 
 export interface Serving {
   readonly url: string;
@@ -18,7 +17,7 @@ export async function serve(
   args: readonly string[],
   options: { cwd: string; env?: Record<string, string> },
 ): Promise<Serving> {
-  const child = spawn(process.execPath, [join(root, "bin/latentkit.mjs"), "serve", "--port", "0", "--json", ...args], {
+  const child = spawn(process.execPath, [program(), "serve", "--port", "0", "--json", ...args], {
     cwd: options.cwd,
     env: { ...process.env, LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: TOKEN, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -40,14 +40,23 @@ export function attacksOn({ source, flags }: { source: string; flags: string }):
   units.add(samples.join(""));
   for (const a of kinds) for (const b of kinds) units.add(a + b);
   units.delete("");
-  const all: Attack[] = [];
-  for (const prefix of prefixes) {
-    for (const unit of units) for (const suffix of ["", ...kinds]) all.push({ prefix, unit, suffix });
-  }
-  // an even share of too many
-  if (all.length <= MAX_ATTACKS) return all;
-  const step = all.length / MAX_ATTACKS;
-  return Array.from({ length: MAX_ATTACKS }, (_, i) => all[Math.floor(i * step)]!);
+  // an even share of too many, which would fill the memory
+  const parts: Parts = [[...prefixes], [...units], ["", ...kinds]];
+  const count = parts.reduce((product, { length }) => product * length, 1);
+  const step = Math.max(1, count / MAX_ATTACKS);
+  return Array.from({ length: Math.min(count, MAX_ATTACKS) }, (_, i) => attackAt(Math.floor(i * step), parts));
+}
+
+type Parts = readonly [prefixes: string[], units: string[], suffixes: string[]];
+
+/** The attack at a place in the list of all mixes of these beginnings, pieces and ends. */
+function attackAt(at: number, [prefixes, units, suffixes]: Parts): Attack {
+  const [unit, suffix] = [Math.floor(at / suffixes.length), at % suffixes.length];
+  return {
+    prefix: prefixes[Math.floor(unit / units.length)]!,
+    unit: units[unit % units.length]!,
+    suffix: suffixes[suffix]!,
+  };
 }
 
 /** Milliseconds that an attack of 100,000 characters takes at its best, or already a shorter one that has no good end. */

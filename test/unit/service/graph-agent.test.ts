@@ -259,7 +259,7 @@ describe("createGraphAgent", () => {
       ...JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8")),
       4: { class_type: "EmptyLatentImage", inputs: { ...sides, batch_size: 2 } },
     });
-    const large = ofSize({ width: 2048, height: 512 });
+    const large = ofSize({ width: 1024, height: 256 });
     for (const live of [{}, { host: createPreviewHost(), registry }]) {
       const begun = performance.now();
       const { events } = await serve(large, { ...live, previews: true }).run("{}");

@@ -8,6 +8,7 @@ import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.
 import { until } from "../../helpers/hooks/hook-runs.js";
 import { newDatabase, postgres } from "../../helpers/postgres/cluster.js";
 import { latentkit } from "../../helpers/process/cli.js";
+import { program } from "../../helpers/process/package.js";
 
 /** Some 100 ms an item. */
 const SLOW = {
@@ -36,7 +37,7 @@ describe("latentkit render --store", () => {
       limits: { lease_seconds: 3, drain_seconds: 1, running: 1 },
     });
     write("slow.json", SLOW);
-    const args = [join(root, "bin/latentkit.mjs"), "worker", "--json", "--config", "c.json", "--store", store];
+    const args = [program(), "worker", "--json", "--config", "c.json", "--store", store];
     const child = spawn(process.execPath, args, { cwd: folder(), stdio: ["ignore", "pipe", "ignore"] });
     children.push(child);
     let text = "";

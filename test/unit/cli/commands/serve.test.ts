@@ -16,12 +16,14 @@ import { latentkit } from "../../../helpers/process/cli.js";
 import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/process/serve.js";
 import { skip } from "../../../helpers/skip.js";
 
-/** Says what it was told to, after a while. */
+/** Says what it was told to, after a while; "wait for go" waits for a file of this name. */
 const SLOW_AGENT = `
+  import { existsSync } from "node:fs";
   export default async ({ message }, { signal, emit }) => {
     emit("delta", { delta: message });
     if (message.startsWith("crash")) setTimeout(() => { throw new Error("thrown in a timer"); }, 50);
     if (message === "forget") void Promise.reject(new Error("nobody listens"));
+    while (message === "wait for go" && !existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 20));
     const ms = Number(/[0-9]+/.exec(message)?.[0] ?? 0);
     await new Promise((resolve) => { setTimeout(resolve, ms); signal.addEventListener("abort", resolve); });
     return { response: message.toUpperCase() };
@@ -288,17 +290,17 @@ describe("latentkit serve", () => {
 
   it("first signal: lets runs end and stores their output", async () => {
     const service = await openSlow();
-    const run = await start(service.url, { message: "wait 700" });
+    const run = await start(service.url, { message: "wait for go" });
     await started(service, run);
-    assert.equal(await service.stop(), 0);
-    assert.match(
-      service.output.err,
-      /Stopping: running runs have up to \d+ s to end\. A second Ctrl-C stops at once\./,
-    );
+    const stopped = service.stop();
+    const sentence = /Stopping: running runs have up to \d+ s to end\. A second Ctrl-C stops at once\./;
+    while (!sentence.test(service.output.err)) await sleep(10);
+    write("go", "");
+    assert.equal(await stopped, 0);
     const again = await openSlow();
     assert.equal(await stateOf(again, run), "succeeded");
     const events = eventsOf(await (await get(again.url + run.stream_url)).text());
-    assert.deepEqual(events.at(-1), { event: "done", data: { response: "WAIT 700" } });
+    assert.deepEqual(events.at(-1), { event: "done", data: { response: "WAIT FOR GO" } });
   });
 
   it("interrupts runs after the drain, stops at once at a second signal @long", async () => {

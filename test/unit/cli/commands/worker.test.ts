@@ -4,10 +4,11 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
 import { until } from "../../../helpers/hooks/hook-runs.js";
 import { newDatabase, postgres } from "../../../helpers/postgres/cluster.js";
 import { latentkit } from "../../../helpers/process/cli.js";
+import { program } from "../../../helpers/process/package.js";
 import { get, type RunPayload, type Serving, serve, start } from "../../../helpers/process/serve.js";
 
 const AGENT = `
@@ -45,7 +46,7 @@ describe("latentkit worker", () => {
     return service;
   };
   const work = async (store: string, ...args: string[]): Promise<Working> => {
-    const command = [join(root, "bin/latentkit.mjs"), "worker", "--json", "--store", store, ...config(), ...args];
+    const command = [program(), "worker", "--json", "--store", store, ...config(), ...args];
     const child = spawn(process.execPath, command, { cwd: folder(), stdio: ["ignore", "pipe", "pipe"] });
     children.push(child);
     let text = "";

@@ -46,13 +46,17 @@ describe("uploads of slow clients", () => {
   const picture = () => encodePng({ data: pixels, width: SIDE, height: SIDE, channels: 4 }, { level: 0 });
 
   it("take many times the longest pause, as long as bytes come", async () => {
-    const { port } = await open({ header_seconds: 1, body_bytes_per_second: 2000 });
+    const clock = new FakeClock();
+    const { port } = await open({ header_seconds: 1, body_bytes_per_second: 2000 }, clock);
+    const idle = clock.timers;
     const body = JSON.stringify({ message: "{}", name: "y".repeat(100) }).padEnd(12_000);
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [AUTH, "Content-Type: application/json", "Content-Length: 12000"]));
     for (let at = 0; at < body.length; at += 1000) {
       client.send(body.slice(at, at + 1000));
-      await sleep(200);
+      await until(() => at + 1000 === body.length || clock.timers > idle, "the service waits for the body");
+      await sleep(20);
+      await clock.advance(450);
     }
     assert.equal((await client.response()).status, 200);
     client.destroy();
