@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Clip, Conditioning } from "../types.js";
 import type { ModelPart } from "./model-part.js";
-import { buildQwen3, type Qwen3Config } from "./networks/qwen3.js";
+import { buildQwen3, type Qwen3Config, qwen3Work } from "./networks/qwen3.js";
 import { rotationTables } from "./networks/rotations.js";
 import type { Runtime } from "./runtime/runtime.js";
 import { tokenizeZImage } from "./tokenizer/tokenize-qwen.js";
@@ -37,7 +37,8 @@ export class Qwen3Clip implements Clip {
       text_cos: cos,
       text_sin: sin,
     };
-    const session = this.part.session("text encoder Qwen3", (network, config) => buildQwen3(network, config));
+    const work = qwen3Work(this.part.config);
+    const session = this.part.session("text encoder Qwen3", (network, config) => buildQwen3(network, config), { work });
     const { cond } = await this.runtime.run(session, feeds, { isShared: true });
     return [[cond!, {}]];
   }

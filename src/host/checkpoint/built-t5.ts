@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Adapter, ModelPart } from "./model-part.js";
-import { buildT5, type T5Config, t5Buckets } from "./networks/t5.js";
+import { buildT5, type T5Config, t5Buckets, t5Work } from "./networks/t5.js";
 import type { Runtime } from "./runtime/runtime.js";
 import { t5Tokens } from "./t5-tokens.js";
 import { T5_END, T5_PAD } from "./tokenizer/tokenize-t5.js";
@@ -47,7 +47,8 @@ export class BuiltT5 {
       tokens: { int64: [...ids], shape: [1, length] },
       buckets: { int64: t5Buckets(length), shape: [length, length] },
     };
-    const session = this.part.session("text encoder T5", (network, config) => buildT5(network, config));
+    const work = t5Work(this.part.config);
+    const session = this.part.session("text encoder T5", (network, config) => buildT5(network, config), { work });
     const { cond } = await this.runtime.run(session, feeds, { isShared: true });
     return cond!;
   }

@@ -2,6 +2,7 @@ import type { Tensor } from "../../tensor/tensor.js";
 import type { FoundEmbedding } from "../types.js";
 import type { TextNetwork } from "./clip.js";
 import type { ModelPart } from "./model-part.js";
+import { FLOAT_BYTES } from "./networks/layers.js";
 import { buildTextEncoder, type TextEncoderConfig, type TextEncoderOptions } from "./networks/text-encoder.js";
 import type { Runtime } from "./runtime/runtime.js";
 import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";
@@ -25,9 +26,11 @@ export class BuiltTextEncoder implements TextNetwork {
   async encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }> {
     const { layer, finalNorm } = output;
     const variant = `text encoder ${this.name}, layer ${layer}${finalNorm ? ", normalised" : ""}`;
-    const session = this.part.session(variant, (network, config) => buildTextEncoder(network, config, output));
+    const { config } = this.part;
+    const work = { tokens: FLOAT_BYTES * (2 * config.mlp + 8 * config.hidden) };
+    const session = this.part.session(variant, (network) => buildTextEncoder(network, config, output), { work });
     const { tokens, embeddings } = this.rows.feed(chunks);
-    const ids = { int64: tokens.flat(), shape: [tokens.length, this.part.config.positions] };
+    const ids = { int64: tokens.flat(), shape: [tokens.length, config.positions] };
     const { cond, pooled } = await this.runtime.run(session, { tokens: ids, embeddings }, { isShared: true });
     return { cond: cond!, pooled };
   }

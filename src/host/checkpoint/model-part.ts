@@ -5,7 +5,14 @@ import type { SessionSource } from "./runtime/sessions.js";
 import { HalfWeights } from "./weights/half-weights.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
 import { codeBytes, PackedWeights, staysPacked } from "./weights/packed/packed-weights.js";
-import { type FileState, fileState, type StoredWeight, type WeightFile, type WeightMap } from "./weights/stored.js";
+import {
+  type FileState,
+  fileState,
+  placedWeights,
+  type StoredWeight,
+  type WeightFile,
+  type WeightMap,
+} from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
 export interface Adapter {
@@ -76,7 +83,7 @@ export class ModelPart<Config> {
   #source(key: string, variant: string, build: Build<Config>, beside: readonly ModelPart<unknown>[]): SessionSource {
     const parts = [this, ...beside];
     const files = parts.flatMap(({ file, adapters }) => [file, ...adapters.map((adapter) => adapter.file)]);
-    const stored = parts.flatMap(({ weights }) => [...weights.values()]);
+    const stored = parts.flatMap(({ weights }) => placedWeights(weights));
     // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
     const matrices = stored.filter(staysPacked);
     const parametersOf = (weights: readonly StoredWeight[]) =>

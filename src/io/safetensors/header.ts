@@ -33,6 +33,8 @@ const MAX_TENSORS = 65_536;
 const MAX_VALUES = 9 * MAX_TENSORS;
 /** Root, tensors and metadata, lists of sizes. */
 const MAX_DEPTH = 3;
+/** Bytes of a key: the longest in use have a hundredth of this. */
+const MAX_KEY = 65_535;
 const METADATA = "__metadata__";
 
 /** A tensor of a file: its type, its sides and the bytes of its values in the file. */
@@ -91,12 +93,13 @@ export function headerOf(root: Record<string, unknown>, headerBytes: number, fil
 
 /**
  * Reads the object that a header is. Throws safetensors.invalid for other bytes, and before they are parsed for more than
- * 65,536 tensors.
+ * 65,536 tensors and for keys of more than 65,535 bytes.
  */
 export function headerJson(header: Uint8Array): Record<string, unknown> {
-  const { members, values } = countOf(header);
+  const { members, values, longestKey } = countOf(header);
   if (members > MAX_TENSORS + 1) throw invalid(`at most ${MAX_TENSORS} tensors in a header`, `${members}`);
   if (values > MAX_VALUES) throw invalid(`at most ${MAX_VALUES} values in a header`, `${values}`);
+  if (longestKey > MAX_KEY) throw invalid(`keys of at most ${MAX_KEY} bytes in a header`, `${longestKey}`);
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(header);
@@ -114,18 +117,27 @@ export function headerJson(header: Uint8Array): Record<string, unknown> {
   return root;
 }
 
-const [QUOTE, BACKSLASH, COMMA, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = Buffer.from('"\\,{}[]') as unknown as number[];
+const [QUOTE, BACKSLASH, COMMA, COLON, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = Buffer.from(
+  '"\\,:{}[]',
+) as unknown as number[];
+/** The last of the four characters that JSON takes as space; those of less are refused anyway. */
+const SPACE = 0x20;
 
-/** Members of the root, which are tensors and metadata, and values at any depth, by their commas outside of texts. */
-function countOf(header: Uint8Array): { members: number; values: number } {
+/**
+ * Members of the root, which are tensors and metadata, and values at any depth, by their commas outside of texts; bytes of
+ * the longest key of those that are longer than MAX_KEY.
+ */
+function countOf(header: Uint8Array): { members: number; values: number; longestKey: number } {
   const bytes = Buffer.from(header.buffer, header.byteOffset, header.length);
-  let [members, values, depth] = [1, 1, 0];
+  let [members, values, depth, longestKey] = [1, 1, 0, 0];
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at];
     if (byte === QUOTE) {
+      const from = at + 1;
       for (at = bytes.indexOf(QUOTE!, at + 1); at > 0 && isEscaped(bytes, at); ) at = bytes.indexOf(QUOTE!, at + 1);
       // a text without an end, which the parser refuses
       if (at <= 0) break;
+      if (at - from > MAX_KEY && isBeforeColon(bytes, at)) longestKey = Math.max(longestKey, at - from);
     } else if (byte === OPEN || byte === OPEN_LIST) {
       // as deep the parser refuses it
       if (++depth > MAX_DEPTH) break;
@@ -135,7 +147,13 @@ function countOf(header: Uint8Array): { members: number; values: number } {
       if (depth === 1) members++;
     }
   }
-  return { members, values };
+  return { members, values, longestKey };
+}
+
+function isBeforeColon(bytes: Buffer, at: number): boolean {
+  let next = at + 1;
+  while (bytes[next]! <= SPACE) next++;
+  return bytes[next] === COLON;
 }
 
 /** Whether an odd number of backslashes is before a byte. */

@@ -1,6 +1,6 @@
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, linear } from "./layers.js";
+import { add, FLOAT_BYTES, linear } from "./layers.js";
 import {
   groupedAttention,
   headNorm,
@@ -23,6 +23,12 @@ export interface Qwen3Config {
   readonly mlp: number;
   readonly vocabulary: number;
 }
+
+/** Bytes of a run beside the weights, for each value of an input: those of a token in an MLP, and of scores. */
+export const qwen3Work = ({ hidden, mlp, heads }: Qwen3Config): { readonly tokens: number; readonly mask: number } => ({
+  tokens: FLOAT_BYTES * (3 * mlp + 8 * hidden),
+  mask: FLOAT_BYTES * 3 * heads,
+});
 
 /** Takes inner values, by the names of the reference's modules. */
 type Trace = (name: string, value: Value) => void;

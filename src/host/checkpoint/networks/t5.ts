@@ -1,7 +1,7 @@
 import { log } from "../../../native/elementary.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear } from "./layers.js";
+import { add, attention, FLOAT_BYTES, linear } from "./layers.js";
 import { geluTanh, rmsNorm } from "./transformer-layers.js";
 
 /** Sizes of a T5 encoder. */
@@ -15,6 +15,12 @@ export interface T5Config {
   /** Rows of the token table. */
   readonly vocabulary: number;
 }
+
+/** Bytes of a run beside the weights, for each value of an input: those of a token in an MLP, and of scores. */
+export const t5Work = ({ hidden, mlp, heads }: T5Config): { readonly tokens: number; readonly buckets: number } => ({
+  tokens: FLOAT_BYTES * (3 * mlp + 8 * hidden),
+  buckets: FLOAT_BYTES * 3 * heads,
+});
 
 /** Takes inner values, by the names of the reference's modules. */
 type Trace = (name: string, value: Value) => void;

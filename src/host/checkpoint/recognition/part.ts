@@ -95,9 +95,7 @@ export class PartShapes {
       const matches = stored?.shape.length === shape.length && shape.every((side, axis) => stored.shape[axis] === side);
       if (!matches)
         throw this.invalid(`weight ${this.#name(key)} of shape [${shape.join(", ")}]`, sidesOf(stored?.shape));
-      if (!FLOATS.has(stored.dtype) && !isPacked(stored.dtype))
-        throw this.invalid(`weight ${this.#name(key)} of floats`, stored.dtype);
-      this.#checkFactor(stored);
+      for (const part of stored.parts ?? [stored]) this.#checkValues(part);
       used.set(key, stored);
     }
     for (const key of this.weights.keys()) {
@@ -122,8 +120,9 @@ export class PartShapes {
     }
   }
 
-  #checkFactor(stored: StoredWeight): void {
-    const { factor } = stored;
+  #checkValues(stored: StoredWeight): void {
+    const { dtype, factor, key } = stored;
+    if (!FLOATS.has(dtype) && !isPacked(dtype)) throw this.invalid(`weight ${quotedName(key)} of floats`, dtype);
     if (factor === undefined || (hasFittingFactor(stored) && FLOATS.has(factor.dtype))) return;
     throw this.invalid(
       `${quotedName(factor.key)} of floats, one or one for each row`,

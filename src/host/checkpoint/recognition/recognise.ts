@@ -1,4 +1,5 @@
 import { YieldTimer } from "../../../base/yield-timer.js";
+import { placedWeights } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { type ModelFile, type Part, unwrappedFile } from "./part.js";
 import type { CheckpointSampling, RecognisedCheckpoint, TextPart } from "./recognised.js";
@@ -86,6 +87,6 @@ function transformerParts(file: ModelFile): TransformerParts | undefined {
 function joined(file: ModelFile, parts: Omit<TransformerParts, "vae" | "ignored">): TransformerParts {
   const vae = vaeOfCheckpoint(file);
   const used = [parts.network, ...parts.textEncoders].map(({ part }): Part<unknown> => part);
-  const sum = [...used, ...(vae === undefined ? [] : [vae])].reduce((count, { weights }) => count + weights.size, 0);
-  return { ...parts, vae, ignored: file.weights.size - sum };
+  const all = [...used, ...(vae === undefined ? [] : [vae])].flatMap(({ weights }) => placedWeights(weights));
+  return { ...parts, vae, ignored: file.weights.size - new Set(all.map(({ key }) => key)).size };
 }

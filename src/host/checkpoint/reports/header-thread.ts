@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { ErrorCode, ErrorDetails } from "../../../base/errors.js";
 import type { ModelFile } from "../files/model-folders.js";
 import { type FileFacts, factsOf } from "./file-facts.js";
-import { describeFile, type ListedModel } from "./list-models.js";
+import { describeFile, type ListedModel, refusedFile } from "./list-models.js";
 
 /** A model file as a thread has read it; an error travels as its parts. */
 export interface SentRead {
@@ -18,9 +18,12 @@ export interface SentRead {
 for (const file of workerData as readonly ModelFile[]) parentPort!.postMessage(await readOf(file));
 
 async function readOf(file: ModelFile): Promise<SentRead> {
-  const listed = await describeFile(file);
   const { refusal, encoders } = factsOf(file.kind, file, "whole");
-  if (refusal === undefined || "family" in refusal) return { listed, refusal, encoders };
-  const { code, message, details } = refusal.error;
+  const error = refusal !== undefined && "error" in refusal ? refusal.error : undefined;
+  // a header that is none need not be read again, which takes the time and memory of the most hostile ones
+  const listed =
+    error?.code === "safetensors.invalid" ? await refusedFile(file, error.message) : await describeFile(file);
+  if (error === undefined) return { listed, refusal: refusal as SentRead["refusal"], encoders };
+  const { code, message, details } = error;
   return { listed, refusal: { code, message, details }, encoders };
 }

@@ -84,16 +84,22 @@ export async function listModels(options: ListModelsOptions): Promise<ListedMode
 }
 
 /** Recognises a model file by its header. Never rejects for a file that cannot be loaded. @internal */
-export async function describeFile({ kind, name, path }: ModelFile): Promise<ListedModel> {
-  const bytes = (await stat(path).catch(() => undefined))?.size ?? 0;
-  const unread = { kind, name, path, bytes, dtypes: [] };
+export async function describeFile(model: ModelFile): Promise<ListedModel> {
+  const { kind, name, path } = model;
   const file = await orMessage(() => openModelFile({ name, path }));
-  if ("message" in file) return { ...unread, refusal: file.message };
+  if ("message" in file) return refusedFile(model, file.message);
+  const unread = { kind, name, path, bytes: file.bytes };
   const weights = [...file.weights.values()];
   const parameters = weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
   const read = { ...unread, dtypes: dtypesOf(weights), parameters };
   const family = await orMessage(() => familyInWords(kind, name, file));
   return typeof family === "string" ? { ...read, family } : { ...read, refusal: family.message };
+}
+
+/** A model file that cannot be opened. @internal */
+export async function refusedFile({ kind, name, path }: ModelFile, refusal: string): Promise<ListedModel> {
+  const bytes = (await stat(path).catch(() => undefined))?.size ?? 0;
+  return { kind, name, path, bytes, dtypes: [], refusal };
 }
 
 function dtypesOf(weights: readonly StoredWeight[]): string[] {

@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { openRegular } from "../../../io/regular-file.js";
-import { readError, type StoredWeight, type WeightMap } from "./stored.js";
+import { placedWeights, readError, type StoredWeight, type WeightMap } from "./stored.js";
 
 /** Bytes that are looked at before the event loop turns. */
 const PART_BYTES = 2 ** 20;
@@ -28,7 +28,7 @@ export class HalfWeights {
   async #find(): Promise<ReadonlySet<StoredWeight>> {
     const found = new Set<StoredWeight>();
     const files = new Map<string, StoredWeight[]>();
-    for (const weight of this.weights.values()) {
+    for (const weight of placedWeights(this.weights)) {
       if (weight.dtype.startsWith("F8")) found.add(weight);
       else if (weight.dtype === "BF16") files.set(weight.file, [...(files.get(weight.file) ?? []), weight]);
     }

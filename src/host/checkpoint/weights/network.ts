@@ -131,6 +131,10 @@ export function networkOf(
     throw new LatentkitError("model.invalid", message, { expected, received });
   };
   const floats = (entry: StoredWeight, options: FloatsOptions): Value => {
+    if (entry.parts !== undefined) {
+      const parts = entry.parts.map((part) => floats(part, options));
+      return graph.node("Concat", parts, { axis: { int: 0 } });
+    }
     const { storedColumns, shape } = entry;
     const inFile = storedColumns === undefined ? entry : { ...entry, shape: [shape[0]!, storedColumns] };
     const single = packed && isPacked(entry.dtype) ? { ...entry, ...packed.floats(inFile), shape } : entry;
@@ -159,7 +163,7 @@ export function networkOf(
         !own.every(({ ofProduct }) => ofProduct !== undefined)
       )
         return undefined;
-      const product = packedProduct(graph, packed, entry, x);
+      const product = productOf(graph, packed, entry, x);
       return product && own.reduce((sum, { ofProduct }) => ofProduct!(graph, sum, x), product);
     },
     rows(key, shape, ids) {
@@ -169,6 +173,18 @@ export function networkOf(
       return floats(entry, { ids });
     },
   };
+}
+
+/** x · Wᵀ for a weight that stays packed, as all of its parts have to. */
+function productOf(graph: OnnxGraph, packed: PackedWeights, weight: StoredWeight, x: Value): Value | undefined {
+  if (weight.parts === undefined) return packedProduct(graph, packed, weight, x);
+  const products: Value[] = [];
+  for (const part of weight.parts) {
+    const product = packedProduct(graph, packed, part, x);
+    if (product === undefined) return undefined;
+    products.push(product);
+  }
+  return graph.node("Concat", products, { axis: { int: -1 } });
 }
 
 /** A network without a file, whose weights are inputs of the graph. */

@@ -23,6 +23,8 @@ export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
   readonly factor?: StoredWeight;
   /** Columns of the matrix in the file, where the shape has more: these are zeros. */
   readonly storedColumns?: number;
+  /** Weights whose rows follow each other in this one, which has no place of its own then. */
+  readonly parts?: readonly StoredWeight[];
   /** Tensors and numbers without which a weight of 4 or 8 bits has no values. */
   readonly packing?: Packing;
 }
@@ -49,6 +51,10 @@ export type Packing =
 
 /** Weights of one part of a checkpoint by key, without the part's prefix. */
 export type WeightMap = ReadonlyMap<string, StoredWeight>;
+
+/** The weights as they lie in files. */
+export const placedWeights = (weights: WeightMap): StoredWeight[] =>
+  [...weights.values()].flatMap((weight) => weight.parts ?? [weight]);
 
 /** A file in the state in which it was opened. */
 export interface FileState {

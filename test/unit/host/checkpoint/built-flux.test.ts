@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Conditioning, type Host, type Model, randn, Tensor } from "latentkit";
+import { type Conditioning, type Host, type Model, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../helpers/errors.js";
+import { root } from "../../../helpers/folders.js";
+import { receiptOf } from "../../../helpers/graph/receipt-graphs.js";
 import { unpackFlux } from "../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../helpers/models/layers.js";
 
@@ -28,6 +30,24 @@ describe("models of Flux", () => {
     await host.close?.();
     rmSync(folder, { recursive: true });
   });
+
+  for (const [name, set] of [
+    ["flux1", { width: 64, height: 48 }],
+    // the picture in its own size: those of Kontext take a minute
+    ["flux1-kontext", { "6.pixels": ["4", 0] }],
+  ] as const)
+    it(`render the example ${name}, and name their files in its receipt`, async () => {
+      const options = { host, inputDir: join(root, "examples/input"), outputDir: join(folder, "out") };
+      const own = { ...set, "1.unet_name": "flux_dev.safetensors", prompt: "two dogs on mars, film grain", steps: 2 };
+      const { files, warnings } = await render(join(root, `examples/models/${name}.json`), { ...options, set: own });
+      assert.deepEqual(warnings, []);
+      assert.deepEqual(Object.keys(receiptOf(files[0]!.path!).models!).sort(), [
+        "diffusion_models/flux_dev.safetensors",
+        "text_encoders/clip_l.safetensors",
+        "text_encoders/t5xxl_fp16.safetensors",
+        "vae/ae.safetensors",
+      ]);
+    });
 
   it("are a flow of Flux's latents, schnell without a shift", async () => {
     const schnell = (await host.loadCheckpoint("flux_schnell_fp8.safetensors")).model;

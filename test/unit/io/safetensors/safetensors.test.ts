@@ -52,6 +52,21 @@ describe("safetensors", () => {
     );
   });
 
+  it("refuses a key of more than 65,535 bytes with its length, but no longer text", async () => {
+    const [most, long] = ["x".repeat(65_535), "x".repeat(65_536)];
+    const file = readSafetensors(
+      fileOf(`{"__metadata__":{"${most}" :"${long}\\":"},"${most}":${JSON.stringify(entry([0], [0, 0]))}}`),
+    );
+    assert.deepEqual([[...file.tensors.keys()], Object.keys(file.metadata)], [[most], [most]]);
+    assert.deepEqual(Object.values(file.metadata), [`${long}":`]);
+    for (const header of [`{"${long}":{}}`, `{"a":{"${long}" \n\t:0}}`])
+      await refuses(
+        () => readSafetensors(fileOf(header)),
+        "safetensors.invalid",
+        /expected keys of at most 65535 bytes in a header, received 65536\.$/,
+      );
+  });
+
   it("refuses hostile headers of 32 MiB in linear time @alone", async () => {
     const hostile = [
       (n: number) => `{"__metadata__":{"a":"${"\\n".repeat(n)}`,

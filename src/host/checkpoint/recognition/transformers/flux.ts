@@ -1,6 +1,7 @@
 import { HEAD_STEP } from "../../networks/flux/positions.js";
 import { buildFlux, type FluxConfig } from "../../networks/flux/transformer.js";
-import type { WeightMap } from "../../weights/stored.js";
+import { DIFFUSERS_MARK, diffusersKey, ownLayout } from "../../weights/flux-layout.js";
+import { quotedName, type StoredWeight, type WeightMap } from "../../weights/stored.js";
 import { below, type ModelFile, type Part, PartShapes } from "../part.js";
 import { unsupported } from "../refusal.js";
 
@@ -19,7 +20,7 @@ const EXPECTED = "a Flux.1 model";
 const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
   ...["img_in.", "txt_in.", "time_in.", "guidance_in.", "vector_in."],
-  ...["double_blocks.", "single_blocks.", "final_layer."],
+  ...["double_blocks.", "single_blocks.", "final_layer.", "transformer_blocks.", "single_transformer_blocks."],
 ];
 const FIRST = "double_blocks.0.";
 const NORM = `${FIRST}img_attn.norm.key_norm.`;
@@ -39,15 +40,22 @@ const RELATIVES = [
  * too, and so are relatives.
  */
 export const findFlux = ({ weights }: Pick<ModelFile, "weights">): string | undefined =>
-  PREFIXES.find((prefix) => NORMS.some((norm) => weights.has(prefix + NORM + norm)));
+  PREFIXES.find((prefix) =>
+    [...NORMS.map((norm) => NORM + norm), DIFFUSERS_MARK].some((mark) => weights.has(prefix + mark)),
+  );
 
 /**
  * Sizes and weights of a Flux.1 transformer, of which every weight that its builder needs is there. Throws model.invalid,
  * and model.unsupported for its relatives.
  */
 export function fluxPart(file: ModelFile, prefix: string): Part<FluxConfig> {
-  const shapes = new PartShapes(file, below(file.weights, prefix), (key) => prefix + key);
-  const relative = relativeOf(shapes.weights);
+  const weights = below(file.weights, prefix);
+  const refuse = ({ key, dtype, shape }: StoredWeight, expected: string): Error =>
+    unsupported(file.name, `${quotedName(key)} ${expected}`, `${dtype} [${shape.slice(0, 8).join(", ")}]`);
+  const shapes = weights.has(DIFFUSERS_MARK)
+    ? new PartShapes(file, ownLayout(weights, refuse), (key) => prefix + diffusersKey(key))
+    : new PartShapes(file, weights, (key) => prefix + key);
+  const relative = relativeOf(weights);
   if (relative !== undefined) throw unsupported(file.name, EXPECTED, relative);
   const config = fluxConfig(shapes);
   return { config, weights: shapes.check((network) => buildFlux(network, config), ROOTS, EXPECTED) };

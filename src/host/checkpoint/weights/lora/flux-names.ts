@@ -1,43 +1,8 @@
+import { AROUND, IN_DOUBLE, IN_SINGLE, OF_LINEAR1, SWAPPED, THIRDS } from "../flux-names.js";
 import type { WeightMap } from "../stored.js";
 import { type ModulePlaces, type NamedPlaces, ownPlaces, rowsOf, transformerNames, underscored } from "./places.js";
 import { type Rows, thirdOf } from "./rows.js";
 
-/** Layers of diffusers by those of Flux: in a block of two streams, in one of the joint stream, and around the blocks. */
-const IN_DOUBLE = {
-  "img_attn.proj": "attn.to_out.0",
-  "txt_attn.proj": "attn.to_add_out",
-  "img_mlp.0": "ff.net.0.proj",
-  "img_mlp.2": "ff.net.2",
-  "txt_mlp.0": "ff_context.net.0.proj",
-  "txt_mlp.2": "ff_context.net.2",
-  "img_mod.lin": "norm1.linear",
-  "txt_mod.lin": "norm1_context.linear",
-  "img_attn.norm.query_norm": "attn.norm_q",
-  "img_attn.norm.key_norm": "attn.norm_k",
-  "txt_attn.norm.query_norm": "attn.norm_added_q",
-  "txt_attn.norm.key_norm": "attn.norm_added_k",
-} as const;
-const IN_SINGLE = {
-  linear2: "proj_out",
-  "modulation.lin": "norm.linear",
-  "norm.query_norm": "attn.norm_q",
-  "norm.key_norm": "attn.norm_k",
-} as const;
-const AROUND = {
-  img_in: "x_embedder",
-  txt_in: "context_embedder",
-  "final_layer.linear": "proj_out",
-  "time_in.in_layer": "time_text_embed.timestep_embedder.linear_1",
-  "time_in.out_layer": "time_text_embed.timestep_embedder.linear_2",
-  "vector_in.in_layer": "time_text_embed.text_embedder.linear_1",
-  "vector_in.out_layer": "time_text_embed.text_embedder.linear_2",
-  "guidance_in.in_layer": "time_text_embed.guidance_embedder.linear_1",
-  "guidance_in.out_layer": "time_text_embed.guidance_embedder.linear_2",
-} as const;
-const THIRDS = {
-  "img_attn.qkv": ["to_q", "to_k", "to_v"],
-  "txt_attn.qkv": ["add_q_proj", "add_k_proj", "add_v_proj"],
-} as const;
 const BLOCK = /^(double|single)_blocks\.(\d+)\.(.+)$/;
 
 /** Layers of a Flux transformer by the names of LoRA files. */
@@ -58,11 +23,11 @@ function diffusersPlaces(module: string, at: ModulePlaces, weights: WeightMap): 
   const part = (name: string, range: Rows): [string, ModulePlaces] => [`${block}.${name}`, rowsOf(at, range)];
   if (kind === "single" && layer === "linear1")
     return [
-      ...["to_q", "to_k", "to_v"].map((name, i) => part(`attn.${name}`, [[i * width, (i + 1) * width]])),
-      part("proj_mlp", [[3 * width, rows]]),
+      ...OF_LINEAR1.slice(0, 3).map((name, i) => part(name, [[i * width, (i + 1) * width]])),
+      part(OF_LINEAR1[3], [[3 * width, rows]]),
     ];
   if (kind === "double" && isKeyOf(THIRDS, layer))
-    return THIRDS[layer].map((name, i) => part(`attn.${name}`, thirdOf(rows, i as 0 | 1 | 2)));
+    return THIRDS[layer].map((name, i) => part(name, thirdOf(rows, i as 0 | 1 | 2)));
   const names = kind === "single" ? IN_SINGLE : IN_DOUBLE;
   return isKeyOf(names, layer) ? [[`${block}.${names[layer]}`, at]] : [];
 }
@@ -73,7 +38,7 @@ function aroundBlocks(module: string, at: ModulePlaces, rows: number): [string, 
     [rows / 2, rows],
     [0, rows / 2],
   ];
-  if (module === "final_layer.adaLN_modulation.1") return [["norm_out.linear", rowsOf(at, swapped)]];
+  if (module === SWAPPED.module) return [[SWAPPED.name, rowsOf(at, swapped)]];
   return isKeyOf(AROUND, module) ? [[AROUND[module], at]] : [];
 }
 
