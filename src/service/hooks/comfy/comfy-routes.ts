@@ -1,16 +1,16 @@
 import { LatentkitError } from "../../../base/errors.js";
-import type { Handler, Route } from "../http/call.js";
+import { type Handler, type Route, wrapHandlers } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { maxRunSeconds } from "../runs/terms.js";
 import { assetRoutes } from "./asset-routes.js";
 import { AssetFiles } from "./assets/asset-files.js";
 import { type ClassicApi, createClassicApi } from "./classic/classic-routes.js";
 import { refuseForeign, refuseForeignOrigin } from "./classic/origin-guard.js";
-import { type ComfyParts, outputKeeper } from "./comfy-parts.js";
+import { type ComfyParts, type ComfyRoute, outputKeeper } from "./comfy-parts.js";
 import { jobEventsRoute } from "./job-events.js";
 import { jobRoutes } from "./job-routes.js";
 import { Jobs } from "./jobs/jobs.js";
-import { sendComfyError } from "./refusals.js";
+import { comfySchemas } from "./jobs/schemas.js";
 
 /** Time beyond the longest wait and run of a job in which its assets stay. */
 const SLACK_SECONDS = 3600;
@@ -54,28 +54,27 @@ function partsOf(context: HookContext, key: string): ComfyParts {
     graceMs: (limits.queue_seconds + maxRunSeconds(limits) + SLACK_SECONDS) * 1000,
     now: () => context.runs.now(),
   });
-  return { graphs, assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
+  return { graphs, bodies: comfySchemas(), assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
 }
 
 function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "token"): Route[] {
-  const routes = [
+  const routes: ComfyRoute[] = [
     ...jobRoutes(context, parts),
     jobEventsRoute(context, parts),
     ...assetRoutes(context, parts),
     // what is below it and unknown gets the contract's envelope as well
-    { name: "v2_unknown", paths: ["/api/v2", "/api/v2/", "/api/v2/*rest"], handlers: {} },
+    { name: "v2_unknown", paths: ["/api/v2", "/api/v2/", "/api/v2/*rest"], methods: {} },
   ];
   const guarded =
-    (handler: Handler): Handler =>
+    (handle: Handler): Handler =>
     (call) => {
       if (access === "open") refuseForeign(context.config, call.req, access);
       else refuseForeignOrigin(context.config, call.req);
-      return handler(call);
+      return handle(call);
     };
-  return routes.map((route) => ({
-    ...{ access, sendError: sendComfyError, ...route },
-    // the content of an asset has a signed address, which nobody needs here
-    ...(access === "open" && { access }),
-    handlers: Object.fromEntries(Object.entries(route.handlers).map(([method, handler]) => [method, guarded(handler)])),
-  }));
+  return routes.map((route) => {
+    // the content of an asset has a signed address, which nobody needs in an open API
+    const own = access === "open" ? access : (route.access ?? access);
+    return wrapHandlers({ ...route, door: "comfy", access: own }, guarded);
+  });
 }

@@ -1,5 +1,7 @@
 import type { Request, Response } from "express";
-import { HookError } from "../hook-error.js";
+import type { z } from "zod";
+import { HookError, type HookErrorKind } from "../hook-error.js";
+import type { Door } from "./send-error.js";
 
 /** One request on its way through the gate to a handler. */
 export interface Call {
@@ -25,16 +27,60 @@ export const METHODS = ["GET", "POST", "DELETE"] as const;
  */
 export type Access = "open" | "token" | "run" | "sender" | "asset";
 
+/** Fields of a query or of headers, with what each means. */
+export type Fields = Readonly<Record<string, z.ZodType>>;
+
+/** A response without fault. */
+export interface Answer {
+  /** Absent: the words of the status. */
+  readonly description?: string;
+  readonly json?: z.ZodType;
+  /** Media type of a body that is, or may instead be, no JSON. */
+  readonly type?: string;
+}
+
+/** A method of a route, and what it does: the router, `openapi.json` and the tables of the pages are made of it. */
+export interface Endpoint {
+  /** An imperative, without a full stop. */
+  readonly summary: string;
+  /** Heading of docs/hooks.md that says more, as an anchor. */
+  readonly section?: string;
+  readonly query?: Fields;
+  readonly headers?: Fields;
+  /** `type`: media type, application/json where absent. */
+  readonly body?: {
+    readonly schema: z.ZodType;
+    readonly type?: string | readonly string[];
+    readonly isOptional?: true;
+  };
+  /** By status. */
+  readonly responses: Readonly<Record<number, Answer>>;
+  /** Refusals beside those that follow from the right and from the body. */
+  readonly refusals?: readonly HookErrorKind[];
+  readonly handle: Handler;
+}
+
 export interface Route {
   /** Label in logs and metrics. */
   readonly name: string;
+  /** Name of its operations in `openapi.json`, where the label is that of other routes too. */
+  readonly operation?: string;
+  /** How it says its refusals, and which page describes it; page: the routes of the page, which no other program calls. */
+  readonly door: Door | "page";
+  /** The second and later ones are other names of the first one. */
   readonly paths: readonly string[];
   readonly access: Access;
   /** Without any, the path does not exist. */
-  readonly handlers: { readonly [Method in (typeof METHODS)[number]]?: Handler };
-  /** Writes the route's refusals; absent: as hooks do. */
-  readonly sendError?: (req: Request, res: Response, error: HookError, requestId: string) => void;
+  readonly methods: { readonly [Method in (typeof METHODS)[number]]?: Endpoint };
 }
+
+/** The route with each handler in another one. */
+export const wrapHandlers = (route: Route, wrap: (handle: Handler) => Handler): Route => ({
+  ...route,
+  methods: Object.fromEntries(
+    Object.entries(route.methods).map(([method, endpoint]) => [method, { ...endpoint, handle: wrap(endpoint.handle) }]),
+  ),
+});
 
 /** Id of the request's run, from the path or the query; undefined where it is missing or repeated. */
 export function runIdOf({ params, query }: Pick<Call, "params" | "query">): string | undefined {

@@ -8,10 +8,10 @@ import { enterConnection } from "./connection.js";
 import type { ProbeContext } from "./context.js";
 import { passGate } from "./gate.js";
 import { prepareResponse } from "./linger.js";
-import { sendError } from "./responses.js";
+import { SEND_ERROR } from "./send-error.js";
 
 /** Route of requests with a path parameter that cannot be decoded. */
-const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
+const UNKNOWN: Route = { name: "unknown", door: "hooks", paths: [], access: "open", methods: {} };
 
 /** Refusals whose causes are logged. */
 const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailable", "files_unavailable"]);
@@ -52,14 +52,14 @@ async function handle(context: ProbeContext, route: Route, req: Request, res: Re
 function handlerOf(route: Route, method: string) {
   const allowed = methodsOf(route);
   if (allowed.length === 0) throw new HookError("not_found");
-  const handler = route.handlers[(method === "HEAD" ? "GET" : method) as (typeof METHODS)[number]];
-  if (handler !== undefined && allowed.includes(method)) return handler;
+  const endpoint = route.methods[(method === "HEAD" ? "GET" : method) as (typeof METHODS)[number]];
+  if (endpoint !== undefined && allowed.includes(method)) return endpoint.handle;
   throw new HookError("method_not_allowed", undefined, { headers: { Allow: allowed.join(", ") } });
 }
 
 /** Methods of a route, HEAD beside GET. */
-const methodsOf = ({ handlers }: Route): string[] =>
-  METHODS.filter((name) => handlers[name] !== undefined).flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
+const methodsOf = ({ methods }: Route): string[] =>
+  METHODS.filter((name) => methods[name] !== undefined).flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
 
 const pathParams = (req: Request) => Object.fromEntries(Object.entries(req.params).map(([k, v]) => [k, String(v)]));
 
@@ -78,7 +78,7 @@ function refuse(
   }
   // a broken stream has sent its 200 already; cut, it makes the reader resume
   if (res.headersSent) res.destroy();
-  else (route.sendError ?? sendError)(req, res, refusal, requestId);
+  else SEND_ERROR[route.door === "page" ? "hooks" : route.door](req, res, refusal, requestId);
 }
 
 /** Counts and logs the request once its connection is done with it. */

@@ -1,3 +1,4 @@
+import { loadZod } from "../../../../base/lazy-packages.js";
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import { RateWindow } from "../access/rate-window.js";
@@ -13,34 +14,54 @@ const CHECKS = { limit: 2, windowMs: 1000 };
 export function probeRoutes({ runs, metrics, clock, config }: ProbeContext): Route[] {
   const checkStore = sharedCheck(runs, clock);
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
+  const { z } = loadZod();
+  const json = z.object({ ok: z.literal(true), status: z.string() }).meta({ id: "Probe" });
   const routes: (Omit<Route, "access"> & { access: Access | "none" })[] = [
     {
       name: "health",
+      door: "hooks",
       paths: ["/health"],
       access: "open",
-      handlers: { GET: ({ req, res }) => sendJson(req, res, probe("alive")) },
+      methods: {
+        GET: {
+          summary: "Tell that the process is alive",
+          responses: { 200: { json } },
+          handle: ({ req, res }) => sendJson(req, res, probe("alive")),
+        },
+      },
     },
     {
       name: "ready",
+      door: "hooks",
       paths: ["/ready"],
       access: "open",
-      handlers: {
-        async GET({ req, res }) {
-          if (runs.closing) throw new HookError("shutting_down");
-          await checkStore();
-          sendJson(req, res, probe("ready"));
+      methods: {
+        GET: {
+          summary: "Tell whether runs can be started",
+          responses: { 200: { json } },
+          refusals: ["shutting_down", "store_unavailable"],
+          async handle({ req, res }) {
+            if (runs.closing) throw new HookError("shutting_down");
+            await checkStore();
+            sendJson(req, res, probe("ready"));
+          },
         },
       },
     },
     {
       name: "metrics",
+      door: "hooks",
       paths: ["/metrics"],
       access: config.web.metrics,
-      handlers: {
-        async GET({ req, res }) {
-          const text = await metrics.text();
-          res.writeHead(200, { "Content-Type": metrics.contentType, "Cache-Control": "no-store" });
-          res.end(req.method === "HEAD" ? undefined : text);
+      methods: {
+        GET: {
+          summary: "Measure the service, for Prometheus",
+          responses: { 200: { type: "text/plain" } },
+          async handle({ req, res }) {
+            const text = await metrics.text();
+            res.writeHead(200, { "Content-Type": metrics.contentType, "Cache-Control": "no-store" });
+            res.end(req.method === "HEAD" ? undefined : text);
+          },
         },
       },
     },
