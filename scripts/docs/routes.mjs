@@ -12,7 +12,13 @@ const REGION = /(<!-- routes: (\w+) -->\n\n).*?(\n\n<!-- end of routes -->)/gs;
 const ignore = () => undefined;
 const SENDER = /** @type {const} */ ({ signature: "github", secrets: "0123456789abcdef", message: "x" });
 const OPEN = /** @type {const} */ ({ comfy_api: "token", comfy_classic: "token", incoming: { name: SENDER } });
-const RIGHTS = { open: "", token: "token", sender: "signature", run: "token or signed address" };
+const RIGHTS = {
+  open: "",
+  token: "token",
+  sender: "signature",
+  run: "token or signed address",
+  asset: "token or signed address",
+};
 
 /** @typedef {import("../../dist/service/hooks/http/call.js").Route} Route */
 
@@ -21,7 +27,7 @@ export async function pagesWithRoutes() {
   const routes = await everyRoute();
   return ["docs/hooks.md", "docs/comfyui.md"].map((path) => {
     const text = readFileSync(join(root, path), "utf8");
-    const rowsOf = (door) => routes.filter((route) => route.door === door).flatMap(rows);
+    const rowsOf = (wanted) => routes.filter(({ door = "hooks" }) => door === wanted).map(rowOf);
     const filled = text.replace(REGION, (_, begin, door, end) => {
       const [head, width] =
         door === "hooks" ? [["Method and path", "What it does", "Needs"], 3] : [["Method and path", "What it does"], 2];
@@ -48,24 +54,22 @@ async function everyRoute() {
   return routes;
 }
 
-function rows({ door, paths, access, methods }) {
+/** @param {Route} route */
+function rowOf({ door, paths, access = "token", method, summary, section, query, body }) {
   // each path of the classic API exists below /api too: the page says so once
   const shown = door === "classic" ? paths.slice(0, 1) : paths;
-  return Object.entries(methods).map(([method, { summary, section, query, body }]) => {
-    const names = Object.keys(query ?? {});
-    const suffix = names.length === 0 ? "" : `?${names.map((name) => `${name}=…`).join("&")}`;
-    const [first, ...aliases] = shown.map(
-      (path) => path.replace("/in/name", "/in/NAME").replace(/:(\w+)/g, "{$1}") + suffix,
-    );
-    const fields = Object.entries(body?.schema.shape ?? {}).map(
-      ([name, field]) => name + (field.isOptional() ? "?" : ""),
-    );
-    return [
-      [`${method} ${first}`, ...aliases].map(code).join(", "),
-      summary +
-        (fields.length === 0 ? "" : `: ${code(`{ ${fields.join(", ")} }`)}`) +
-        (section ? ` ([more](#${section}))` : ""),
-      RIGHTS[access],
-    ];
-  });
+  const names = Object.keys(query ?? {});
+  const suffix = names.length === 0 ? "" : `?${names.map((name) => `${name}=…`).join("&")}`;
+  const [first, ...aliases] = shown.map(
+    (path) => path.replace("/in/name", "/in/NAME").replace(/:(\w+)/g, "{$1}") + suffix,
+  );
+  const shape = /** @type {{ shape?: Record<string, import("zod").ZodType> }} */ (body?.schema ?? {}).shape ?? {};
+  const fields = Object.entries(shape).map(([name, field]) => name + (field.isOptional() ? "?" : ""));
+  return [
+    [`${method} ${first}`, ...aliases].map(code).join(", "),
+    summary.replace(` (${SENDER.signature})`, "") +
+      (fields.length === 0 ? "" : `: ${code(`{ ${fields.join(", ")} }`)}`) +
+      (section ? ` ([more](#${section}))` : ""),
+    RIGHTS[access],
+  ];
 }

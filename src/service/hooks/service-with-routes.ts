@@ -163,7 +163,7 @@ export function createServiceWithRoutes(
   deliverer.wake();
   return {
     // the application hands it requests and responses of Express
-    router: createRouter(context, routes) as unknown as HookRouter,
+    router: createRouter(context, routes, comfy.unknown) as unknown as HookRouter,
     upgrade: comfy.upgrade,
     runs,
     async heartbeat(which = {}) {

@@ -7,7 +7,7 @@ import { describeNode } from "../../nodes/describe.js";
 import { defaultHost, defaultRegistry } from "../../render/defaults.js";
 import type { Clock } from "../hooks/clock.js";
 import { HookError } from "../hooks/hook-error.js";
-import type { Endpoint, Route } from "../hooks/http/call.js";
+import type { Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes } from "../hooks/http/responses.js";
 import { pageRoute } from "./page-route.js";
@@ -39,27 +39,23 @@ export function libraryRoutes(
     return described();
   };
   const listing = shared(clock, listOf(models));
-  const answer = (summary: string, read: () => object | Promise<object>): Endpoint => ({
-    summary,
-    responses: { 200: { json: any } },
-    async handle({ req, res }) {
-      const body = await read();
-      sendBytes(req, res, { status: 200, bytes: Buffer.from(printJson({ ok: true, ...body })) });
-    },
-  });
-  const about = answer("Tell whether there is a token", () => ({ is_configured: tokens.configured }));
+  const get = (name: string, summary: string, read: () => object | Promise<object>): Route =>
+    pageRoute(name, "GET", {
+      summary,
+      responses: { 200: { json: any } },
+      async handle({ req, res }) {
+        const body = await read();
+        sendBytes(req, res, { status: 200, bytes: Buffer.from(printJson({ ok: true, ...body })) });
+      },
+    });
   return [
-    // that can be told from any refusal
-    pageRoute("about", "GET", { ...about, access: "open" }),
-    pageRoute("nodes", "GET", answer("Describe the nodes", nodes)),
-    pageRoute(
-      "models",
-      "GET",
-      answer("List the model files", async () => {
-        const { models: listed, isComplete } = await listing();
-        return { has_folders: models.length > 0, models: listed, is_complete: isComplete };
-      }),
-    ),
+    // whether there is a token can be told from any refusal
+    { ...get("about", "Tell whether there is a token", () => ({ is_configured: tokens.configured })), access: "open" },
+    get("nodes", "Describe the nodes", nodes),
+    get("models", "List the model files", async () => {
+      const { models: listed, isComplete } = await listing();
+      return { has_folders: models.length > 0, models: listed, is_complete: isComplete };
+    }),
   ];
 }
 

@@ -1,14 +1,8 @@
-import type { Endpoint, Route } from "../hooks/http/call.js";
+import type { Route } from "../hooks/http/call.js";
 
-/** A route of the page's data, of one method. It takes the token, unless it is open. */
+/** A route of the page's data, which takes the token. */
 export const pageRoute = (
   name: string,
-  method: keyof Route["methods"],
-  { access = "token", ...endpoint }: Endpoint & Partial<Pick<Route, "access">>,
-): Route => ({
-  name: `page_${name}`,
-  door: "page",
-  paths: [`/api/page/${name}`],
-  access,
-  methods: { [method]: endpoint },
-});
+  method: Route["method"],
+  route: Omit<Route, "name" | "method" | "door" | "paths">,
+): Route => ({ ...route, name: `page_${name}`, method, door: "page", paths: [`/api/page/${name}`] });

@@ -60,15 +60,12 @@ export function pageRoutes(folder: string = BUILT): Route[] {
       door: "page",
       paths: ["/"],
       access: "open",
-      methods: {
-        GET: {
-          summary: "Show the page",
-          responses: { 200: { type: "text/html" } },
-          handle(call) {
-            if (index === undefined) throw new HookError("not_found", 'the page is not built: run "npm run build"');
-            send(call, index, "no-cache");
-          },
-        },
+      method: "GET",
+      summary: "Show the page",
+      responses: { 200: { type: "text/html" } },
+      handle(call) {
+        if (index === undefined) throw new HookError("not_found", 'the page is not built: run "npm run build"');
+        send(call, index, "no-cache");
       },
     },
     {
@@ -76,14 +73,11 @@ export function pageRoutes(folder: string = BUILT): Route[] {
       door: "page",
       paths: ["/page/:name"],
       access: "open",
-      methods: {
-        GET: {
-          summary: "Send a script or a style of the page",
-          responses: { 200: { type: "text/javascript" } },
-          // their names hold a hash of their content
-          handle: (call) => send(call, assets.get(call.params.name!), "public, max-age=31536000, immutable"),
-        },
-      },
+      method: "GET",
+      summary: "Send a script or a style of the page",
+      responses: { 200: { type: "text/javascript" } },
+      // their names hold a hash of their content
+      handle: (call) => send(call, assets.get(call.params.name!), "public, max-age=31536000, immutable"),
     },
   ];
 }

@@ -135,98 +135,87 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
 
   const { asset, output } = bodies;
   const time = z.iso.datetime();
-  const unknown = ["asset_not_found", "store_unavailable", "files_unavailable"] as const;
+  const unknown = ["asset_not_found", "files_unavailable"] as const;
   return [
     {
       name: "v2_assets",
       paths: ["/api/v2/assets"],
-      methods: {
-        POST: {
-          summary: "Upload a file, which is kept once by its BLAKE3",
-          body: {
-            schema: z.object({
-              file: z.string().meta({ description: "The bytes, as the last part." }),
-              content_type: z.string().optional(),
-              file_path: z.string().optional().meta({ description: "Told back, and no path here." }),
-              expires_in: z.int().min(KEEP.least).max(KEEP.most).optional().meta({ description: "Seconds." }),
-              expected_hash: z.string().optional(),
-              tags: z.array(z.string()).optional(),
-            }),
-            type: "multipart/form-data",
-          },
-          responses: {
-            200: { description: "The bytes were there.", json: asset },
-            201: { description: "The bytes are new.", json: asset },
-          },
-          refusals: ["invalid_workflow", "hash_mismatch", "storage_full", "files_unavailable"],
-          handle: upload,
-        },
+      method: "POST",
+      summary: "Upload a file, which is kept once by its BLAKE3",
+      body: {
+        schema: z.object({
+          file: z.string().meta({ description: "The bytes, as the last part." }),
+          content_type: z.string().optional(),
+          file_path: z.string().optional().meta({ description: "Told back, and no path here." }),
+          expires_in: z.int().min(KEEP.least).max(KEEP.most).optional().meta({ description: "Seconds." }),
+          expected_hash: z.string().optional(),
+          tags: z.array(z.string()).optional(),
+        }),
+        type: "multipart/form-data",
       },
+      responses: {
+        200: { description: "The bytes were there.", json: asset },
+        201: { description: "The bytes are new.", json: asset },
+      },
+      refusals: ["invalid_workflow", "hash_mismatch", "storage_full", "files_unavailable"],
+      handle: upload,
     },
     {
       name: "v2_from_hash",
       paths: ["/api/v2/assets/from-hash"],
-      methods: {
-        POST: {
-          summary: "Name bytes that are there",
-          body: { schema: fromHashBody },
-          responses: { 201: { json: asset } },
-          refusals: ["blob_not_found", "storage_full", "files_unavailable"],
-          handle: fromHash,
-        },
-      },
+      method: "POST",
+      summary: "Name bytes that are there",
+      body: { schema: fromHashBody },
+      responses: { 201: { json: asset } },
+      refusals: ["blob_not_found", "storage_full", "files_unavailable"],
+      handle: fromHash,
     },
     {
       name: "v2_by_hash",
       paths: ["/api/v2/assets/by-hash/:hash"],
-      methods: {
-        GET: {
-          summary: "Tell whether bytes are there",
-          responses: { 200: { json: z.object({ hash: z.string(), size_bytes: z.int() }) } },
-          refusals: ["blob_not_found", "files_unavailable"],
-          handle: byHash,
-        },
-      },
+      method: "GET",
+      summary: "Tell whether bytes are there",
+      responses: { 200: { json: z.object({ hash: z.string(), size_bytes: z.int() }) } },
+      refusals: ["blob_not_found", "files_unavailable"],
+      handle: byHash,
     },
     {
       name: "v2_asset",
       paths: ["/api/v2/assets/:id"],
-      methods: {
-        GET: {
-          summary: "Show an upload or an output",
-          responses: {
-            200: {
-              json: z.union([asset, output.extend({ file_path: z.string(), created_at: time, expires_at: time })]),
-            },
-          },
-          refusals: unknown,
-          handle: look,
-        },
-        DELETE: {
-          summary: "Remove an upload",
-          responses: { 204: {} },
-          refusals: [...unknown, "asset_in_use"],
-          handle: remove,
+      method: "GET",
+      summary: "Show an upload or an output",
+      responses: {
+        200: {
+          json: z.union([asset, output.extend({ file_path: z.string(), created_at: time, expires_at: time })]),
         },
       },
+      refusals: unknown,
+      handle: look,
+    },
+    {
+      name: "v2_asset",
+      operation: "v2_remove_asset",
+      paths: ["/api/v2/assets/:id"],
+      method: "DELETE",
+      summary: "Remove an upload",
+      responses: { 204: {} },
+      refusals: [...unknown, "asset_in_use"],
+      handle: remove,
     },
     {
       name: "v2_content",
       paths: ["/api/v2/assets/:id/content"],
       access: "asset",
-      methods: {
-        GET: {
-          summary: "Send the bytes of an asset, or a range of them",
-          query: context.parameters.signed,
-          headers: { Range: z.string().optional() },
-          responses: {
-            200: { type: "application/octet-stream" },
-            206: { type: "application/octet-stream" },
-          },
-          refusals: [...unknown, "range_not_satisfiable"],
-          handle: content,
-        },
+      method: "GET",
+      summary: "Send the bytes of an asset, or a range of them",
+      query: context.parameters.signed,
+      headers: { Range: z.string().optional() },
+      responses: {
+        200: { type: "application/octet-stream" },
+        206: { type: "application/octet-stream" },
       },
+      refusals: [...unknown, "range_not_satisfiable"],
+      handle: content,
     },
   ];
 }

@@ -7,8 +7,8 @@ import type { AssetFiles } from "./assets/asset-files.js";
 import type { Jobs } from "./jobs/jobs.js";
 import type { comfySchemas } from "./jobs/schemas.js";
 
-/** A route of the Comfy API, with its right where it is not the configured one. */
-export type ComfyRoute = Omit<Route, "access" | "door"> & Pick<Partial<Route>, "access">;
+/** A route of the Comfy API; `access`: where it is not the configured one. */
+export type ComfyRoute = Omit<Route, "door">;
 
 /** Everything that the routes of the Comfy API share. */
 export interface ComfyParts {

@@ -26,15 +26,12 @@ export function jobEventsRoute(context: HookContext, parts: ComfyParts): ComfyRo
     name: "stream",
     operation: "v2_events",
     paths: ["/api/v2/jobs/:id/events"],
-    methods: {
-      GET: {
-        summary: "Stream what changes in a job, as Server-Sent Events",
-        headers: context.parameters.resume,
-        responses: { 200: { description: "A snapshot first; the final status is last.", type: "text/event-stream" } },
-        refusals: ["job_not_found", "too_many_streams", "store_unavailable"],
-        handle: (call) => stream(context, parts, call),
-      },
-    },
+    method: "GET",
+    summary: "Stream what changes in a job, as Server-Sent Events",
+    headers: context.parameters.resume,
+    responses: { 200: { description: "A snapshot first; the final status is last.", type: "text/event-stream" } },
+    refusals: ["job_not_found", "too_many_streams"],
+    handle: (call) => stream(context, parts, call),
   };
 }
 

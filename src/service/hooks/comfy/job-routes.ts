@@ -114,68 +114,61 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[]
   const any = z.looseObject({});
   const { key, wait } = context.parameters;
   const { job } = parts.bodies;
-  const ofOne = { responses: { 200: { json: job } }, refusals: ["job_not_found", "store_unavailable"] } as const;
+  const ofOne = { responses: { 200: { json: job } }, refusals: ["job_not_found"] } as const;
   return [
     {
       name: "v2_jobs",
       paths: ["/api/v2/jobs"],
-      methods: {
-        POST: {
-          summary: "Start a job: a run of the graph that the body brings",
-          query: { tag: z.array(z.string()).optional().meta({ description: "Tags of the run." }) },
-          headers: key,
-          body: {
-            schema: z.object({
-              workflow: any.meta({ description: "A graph in API format." }),
-              inputs: any.optional().meta({ description: "Values of parameters, where comfy_inputs allows it." }),
-              webhook_url: z.string().optional().meta({ description: "Address of a webhook with on_request." }),
-              extra_data: any.optional().meta({ description: "Checked and forgotten." }),
-            }),
-          },
-          responses: { 201: { json: job } },
-          refusals: [
-            "invalid_workflow",
-            "workflow_format_ui",
-            "missing_asset",
-            "idempotency_key_reuse",
-            "storage_full",
-            "rate_limited",
-            "queue_full",
-            "shutting_down",
-            "store_unavailable",
-          ],
-          handle: submit,
-        },
+      method: "POST",
+      summary: "Start a job: a run of the graph that the body brings",
+      query: { tag: z.array(z.string()).optional().meta({ description: "Tags of the run." }) },
+      headers: key,
+      body: {
+        schema: z.object({
+          workflow: any.meta({ description: "A graph in API format." }),
+          inputs: any.optional().meta({ description: "Values of parameters, where comfy_inputs allows it." }),
+          webhook_url: z.string().optional().meta({ description: "Address of a webhook with on_request." }),
+          extra_data: any.optional().meta({ description: "Checked and forgotten." }),
+        }),
       },
+      responses: { 201: { json: job } },
+      refusals: [
+        "invalid_workflow",
+        "workflow_format_ui",
+        "missing_asset",
+        "idempotency_key_reuse",
+        "storage_full",
+        "rate_limited",
+        "queue_full",
+        "shutting_down",
+      ],
+      handle: submit,
     },
     {
       name: "v2_job",
       paths: ["/api/v2/jobs/:id"],
-      methods: {
-        GET: {
-          summary: "Show a job, a young one once it has ended or is a second old",
-          headers: { Prefer: wait.Prefer },
-          ...ofOne,
-          handle: look,
-        },
-      },
+      method: "GET",
+      summary: "Show a job, a young one once it has ended or is a second old",
+      headers: { Prefer: wait.Prefer },
+      ...ofOne,
+      handle: look,
     },
     {
       name: "v2_workflow",
       paths: ["/api/v2/jobs/:id/workflow"],
-      methods: {
-        GET: {
-          summary: "Show the graph of a job, with every digit",
-          ...ofOne,
-          responses: { 200: { json: z.object({ workflow: any, format: z.literal("api") }) } },
-          handle: workflow,
-        },
-      },
+      method: "GET",
+      summary: "Show the graph of a job, with every digit",
+      ...ofOne,
+      responses: { 200: { json: z.object({ workflow: any, format: z.literal("api") }) } },
+      handle: workflow,
     },
     {
       name: "v2_cancel",
       paths: ["/api/v2/jobs/:id/cancel"],
-      methods: { POST: { summary: "Cancel a job; an ended one stays as it is", ...ofOne, handle: cancel } },
+      method: "POST",
+      summary: "Cancel a job; an ended one stays as it is",
+      ...ofOne,
+      handle: cancel,
     },
   ];
 }

@@ -39,8 +39,23 @@ export interface Answer {
   readonly type?: string;
 }
 
-/** A method of a route, and what it does: the router, `openapi.json` and the tables of the pages are made of it. */
-export interface Endpoint {
+/** Paths, and how they say their refusals. */
+export interface Place {
+  /** Label in logs and metrics. */
+  readonly name: string;
+  /** API whose words refusals have, and whose page describes it; page: what no other program calls. Default: hooks. */
+  readonly door?: Door | "page";
+  /** The second and later ones are other names of the first one. */
+  readonly paths: readonly string[];
+}
+
+/** An endpoint: the router, `openapi.json` and the tables of the pages are made of it. */
+export interface Route extends Place {
+  readonly method: (typeof METHODS)[number];
+  /** Default: token. */
+  readonly access?: Access;
+  /** Name of its operation in `openapi.json`. Default: the label, which several routes may have. */
+  readonly operation?: string;
   /** An imperative, without a full stop. */
   readonly summary: string;
   /** Heading of docs/hooks.md that says more, as an anchor. */
@@ -59,28 +74,6 @@ export interface Endpoint {
   readonly refusals?: readonly HookErrorKind[];
   readonly handle: Handler;
 }
-
-export interface Route {
-  /** Label in logs and metrics. */
-  readonly name: string;
-  /** Name of its operations in `openapi.json`, where the label is that of other routes too. */
-  readonly operation?: string;
-  /** How it says its refusals, and which page describes it; page: the routes of the page, which no other program calls. */
-  readonly door: Door | "page";
-  /** The second and later ones are other names of the first one. */
-  readonly paths: readonly string[];
-  readonly access: Access;
-  /** Without any, the path does not exist. */
-  readonly methods: { readonly [Method in (typeof METHODS)[number]]?: Endpoint };
-}
-
-/** The route with each handler in another one. */
-export const wrapHandlers = (route: Route, wrap: (handle: Handler) => Handler): Route => ({
-  ...route,
-  methods: Object.fromEntries(
-    Object.entries(route.methods).map(([method, endpoint]) => [method, { ...endpoint, handle: wrap(endpoint.handle) }]),
-  ),
-});
 
 /** Id of the request's run, from the path or the query; undefined where it is missing or repeated. */
 export function runIdOf({ params, query }: Pick<Call, "params" | "query">): string | undefined {

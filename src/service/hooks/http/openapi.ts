@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { lazy, loadZod } from "../../../base/lazy-packages.js";
 import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
 import { type HookErrorKind, refusalOf } from "../hook-error.js";
-import type { Access, Answer, Endpoint, Fields, Route } from "./call.js";
+import type { Access, Answer, Fields, Route } from "./call.js";
 import type { HookContext } from "./context.js";
 import { sendBytes } from "./responses.js";
 import type { Door } from "./send-error.js";
@@ -25,8 +25,10 @@ const SECURITY: Readonly<Record<Access, readonly object[] | undefined>> = {
   run: [...TOKEN, {}],
   asset: [...TOKEN, {}],
 };
-/** Refusals of every route that is not open, and of every body. */
+/** Refusals of every route that is not open, of all but hooks' open ones, of ComfyUI's APIs, and of every body. */
 const OF_GATE = ["invalid_request", "unauthorized", "auth_rate_limited", "hooks_not_configured"] as const;
+const OF_RUNS = ["store_unavailable"] as const;
+const OF_GUARD = ["forbidden"] as const;
 const OF_BODY = ["invalid_request", "request_timeout", "payload_too_large", "unsupported_media_type"] as const;
 
 type Json = Readonly<Record<string, unknown>>;
@@ -39,17 +41,13 @@ export function openApiRoute({ config, schemas }: HookContext, others: readonly 
   const openApi = lazy(() => openApiBytes(createOpenApi([...others, route], schemas)));
   const route: Route = {
     name: "openapi",
-    door: "hooks",
     paths: ["/openapi.json"],
     access,
-    methods: {
-      GET: {
-        summary: "Describe the service: OpenAPI 3.1",
-        responses: { 200: { json: loadZod().z.looseObject({}) } },
-        handle({ req, res }) {
-          sendBytes(req, res, { status: 200, bytes: openApi()(req.baseUrl || "/") });
-        },
-      },
+    method: "GET",
+    summary: "Describe the service: OpenAPI 3.1",
+    responses: { 200: { json: loadZod().z.looseObject({}) } },
+    handle({ req, res }) {
+      sendBytes(req, res, { status: 200, bytes: openApi()(req.baseUrl || "/") });
     },
   };
   return [route];
@@ -100,12 +98,12 @@ function createOpenApi(routes: readonly Route[], schemas: Schemas): Json {
     comfy: contentOf(schemas.comfyError),
     classic: contentOf(schemas.classicError),
   };
-  const operationOf = (route: Route, door: Door, path: string, method: string, endpoint: Endpoint) => {
-    const { summary, query, headers, body, responses } = endpoint;
-    const security = SECURITY[route.access];
+  const operationOf = (route: Route, door: Door, path: string) => {
+    const { name, operation = name, access = "token", summary, query, headers, body, responses } = route;
+    const security = SECURITY[access];
     const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => [name!, text]);
     return {
-      operationId: operationId(route, path, method),
+      operationId: path === route.paths[0] ? operation : `${operation}_alias`,
       summary,
       ...(security && { security }),
       parameters: [
@@ -118,20 +116,17 @@ function createOpenApi(routes: readonly Route[], schemas: Schemas): Json {
         ...Object.fromEntries(
           Object.entries(responses).map(([status, one]) => [status, answerOf(one, Number(status))]),
         ),
-        ...refusalsOf(route, endpoint, door, errors[door]),
+        ...refusalsOf(route, door, errors[door]),
       },
     };
   };
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
-    const { door } = route;
+    const { door = "hooks" } = route;
     if (door === "page") continue;
     for (const path of route.paths) {
-      for (const [method, endpoint] of Object.entries(route.methods)) {
-        const operation = operationOf(route, door, path, method, endpoint);
-        const at = path.replace(/:(\w+)/g, "{$1}");
-        paths[at] = { ...paths[at], [method.toLowerCase()]: operation };
-      }
+      const at = path.replace(/:(\w+)/g, "{$1}");
+      paths[at] = { ...paths[at], [route.method.toLowerCase()]: operationOf(route, door, path) };
     }
   }
   const document = {
@@ -156,15 +151,17 @@ function shorten({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void 
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
-/** The route's name, with what tells its operations apart. */
-function operationId({ name, operation = name, paths, methods }: Route, path: string, method: string): string {
-  const isFirst = Object.keys(methods)[0] === method;
-  return `${isFirst ? "" : `${method.toLowerCase()}_`}${operation}${path === paths[0] ? "" : "_alias"}`;
-}
-
 /** Refusals by status, with their codes and sentences. */
-function refusalsOf({ access }: Route, { body, refusals = [] }: Endpoint, door: Door, content: Json): Json {
-  const kinds = new Set<HookErrorKind>([...(access === "open" ? [] : OF_GATE), ...(body ? OF_BODY : []), ...refusals]);
+function refusalsOf({ access = "token", body, refusals = [] }: Route, door: Door, content: Json): Json {
+  const isOpen = access === "open";
+  const isHook = door === "hooks";
+  const kinds = new Set<HookErrorKind>([
+    ...(isOpen ? [] : OF_GATE),
+    ...(isOpen && isHook ? [] : OF_RUNS),
+    ...(isHook ? [] : OF_GUARD),
+    ...(body ? OF_BODY : []),
+    ...refusals,
+  ]);
   const sentences = new Map<number, string[]>();
   for (const kind of kinds) {
     const refusal = refusalOf(kind);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type Handler, type Route, wrapHandlers } from "../../http/call.js";
+import type { Handler, Route } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
 import type { ComfyParts } from "../comfy-parts.js";
 import type { ClassicRoute } from "./classic-route.js";
@@ -47,10 +47,10 @@ export function createClassicApi(
       refuseForeign(context.config, call.req, access);
       return handle(call);
     };
-  const routeOf = ({ name, path, methods }: ClassicRoute): Route => {
+  const routeOf = ({ name, path, handle, ...route }: ClassicRoute): Route => {
     // hooks have numbers at /api/queue
     const paths = path === "/queue" ? [path] : [path, `/api${path}`];
-    return wrapHandlers({ name: `comfy_${name}`, door: "classic", paths, access, methods }, guarded);
+    return { ...route, name: `comfy_${name}`, door: "classic", paths, access, handle: guarded(handle) };
   };
   return {
     routes: [

@@ -4,7 +4,7 @@ import { lazy, loadZod } from "../../../../base/lazy-packages.js";
 import { printJson } from "../../../../io/json/lossless.js";
 import type { FileKind } from "../../../../nodes/inputs.js";
 import { HookError } from "../../hook-error.js";
-import type { Call, Endpoint, Handler } from "../../http/call.js";
+import type { Call, Handler, Route } from "../../http/call.js";
 import { sendBytes, sendJson } from "../../http/responses.js";
 import type { ComfyParts } from "../comfy-parts.js";
 import type { ClassicRoute } from "./classic-route.js";
@@ -65,12 +65,8 @@ export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: obj
     summary: string,
     schema: z.ZodType,
     handle: Handler,
-    refusals?: Endpoint["refusals"],
-  ): ClassicRoute => ({
-    name,
-    path,
-    methods: { GET: { summary, responses: { 200: { json: schema } }, refusals, handle } },
-  });
+    refusals?: Route["refusals"],
+  ): ClassicRoute => ({ name, path, method: "GET", summary, responses: { 200: { json: schema } }, refusals, handle });
   return [
     get("object_info", "/object_info", "Describe the nodes with their inputs", object, async ({ req, res }) =>
       sendBytes(req, res, { status: 200, bytes: await allNodes() }),

@@ -141,103 +141,99 @@ export function promptRoutes(
   const any = z.looseObject({});
   const number = z.int().optional();
   const ids = z.array(z.string()).optional();
-  const answers = { responses: { 200: { json: any } }, refusals: ["store_unavailable"] } as const;
+  const answers = { responses: { 200: { json: any } } } as const;
   const change = { schema: z.object({ clear: z.boolean().optional(), delete: ids }), isOptional: true } as const;
   return [
     {
       name: "prompt",
       path: "/prompt",
-      methods: {
-        GET: { summary: "Count the prompts that run and wait", ...answers, handle: queueLength },
-        POST: {
-          summary:
-            "Start a prompt: a graph in API format or as the editor saves it; `prompt_id` is a UUID in lower case",
-          body: {
-            schema: z.object({
-              prompt: any,
-              prompt_id: z.uuid().optional(),
-              client_id: z.string().optional(),
-              front: z.boolean().optional(),
-              partial_execution_targets: ids,
-              extra_data: any.optional().meta({ description: "extra_pnginfo has texts for pictures." }),
-            }),
-          },
-          responses: { 200: { json: z.object({ prompt_id: z.uuid(), number: z.number(), node_errors: any }) } },
-          refusals: [
-            ...answers.refusals,
-            "invalid_prompt",
-            "no_prompt",
-            "invalid_prompt_id",
-            "rate_limited",
-            "queue_full",
-          ],
-          handle: submit,
-        },
+      method: "GET",
+      summary: "Count the prompts that run and wait",
+      ...answers,
+      handle: queueLength,
+    },
+    {
+      name: "prompt",
+      operation: "comfy_submit",
+      path: "/prompt",
+      method: "POST",
+      summary: "Start a prompt: a graph in API format or as the editor saves it; `prompt_id` is a UUID in lower case",
+      body: {
+        schema: z.object({
+          prompt: any,
+          prompt_id: z.uuid().optional(),
+          client_id: z.string().optional(),
+          front: z.boolean().optional(),
+          partial_execution_targets: ids,
+          extra_data: any.optional().meta({ description: "extra_pnginfo has texts for pictures." }),
+        }),
       },
+      responses: { 200: { json: z.object({ prompt_id: z.uuid(), number: z.number(), node_errors: any }) } },
+      refusals: ["invalid_prompt", "no_prompt", "invalid_prompt_id", "rate_limited", "queue_full"],
+      handle: submit,
     },
     {
       name: "queue",
       path: "/queue",
-      methods: {
-        GET: {
-          summary: "List the prompts that run and wait",
-          ...answers,
-          handle: async (call) => sendText(call, await prompts.queueText()),
-        },
-        POST: {
-          summary: "Cancel all prompts that wait, or some of them",
-          body: change,
-          ...answers,
-          handle: changeQueue,
-        },
-      },
+      method: "GET",
+      summary: "List the prompts that run and wait",
+      ...answers,
+      handle: async (call) => sendText(call, await prompts.queueText()),
+    },
+    {
+      name: "queue",
+      operation: "comfy_change_queue",
+      path: "/queue",
+      method: "POST",
+      summary: "Cancel all prompts that wait, or some of them",
+      body: change,
+      ...answers,
+      handle: changeQueue,
     },
     {
       name: "interrupt",
       path: "/interrupt",
-      methods: {
-        POST: {
-          summary: "Cancel what runs, or one prompt",
-          body: { schema: z.object({ prompt_id: z.string().optional() }), isOptional: true },
-          ...answers,
-          handle: interrupt,
-        },
-      },
+      method: "POST",
+      summary: "Cancel what runs, or one prompt",
+      body: { schema: z.object({ prompt_id: z.string().optional() }), isOptional: true },
+      ...answers,
+      handle: interrupt,
     },
     {
       name: "history",
       path: "/history",
-      methods: {
-        GET: {
-          summary: "List ended prompts, the newest 200 or `max_items` from `offset` on",
-          query: { max_items: number, offset: number },
-          ...answers,
-          handle: history,
-        },
-        POST: {
-          summary: "Hide entries of the history until the next start; their runs stay",
-          body: change,
-          ...answers,
-          handle: changeHistory,
-        },
-      },
+      method: "GET",
+      summary: "List ended prompts, the newest 200 or `max_items` from `offset` on",
+      query: { max_items: number, offset: number },
+      ...answers,
+      handle: history,
+    },
+    {
+      name: "history",
+      operation: "comfy_change_history",
+      path: "/history",
+      method: "POST",
+      summary: "Hide entries of the history until the next start; their runs stay",
+      body: change,
+      ...answers,
+      handle: changeHistory,
     },
     {
       name: "history_entry",
       path: "/history/:id",
-      methods: { GET: { summary: "Show an ended prompt", ...answers, handle: oneHistory } },
+      method: "GET",
+      summary: "Show an ended prompt",
+      ...answers,
+      handle: oneHistory,
     },
     {
       name: "free",
       path: "/free",
-      methods: {
-        POST: {
-          summary: "Do nothing: memory is freed without being asked",
-          body: { schema: any, isOptional: true },
-          ...answers,
-          handle: free,
-        },
-      },
+      method: "POST",
+      summary: "Do nothing: memory is freed without being asked",
+      body: { schema: any, isOptional: true },
+      ...answers,
+      handle: free,
     },
   ];
 }

@@ -1,10 +1,9 @@
 import { extname } from "node:path";
-import type { z } from "zod";
 import { loadZod } from "../../../../base/lazy-packages.js";
 import { HookError } from "../../hook-error.js";
 import { arrivalLimits } from "../../http/arrival.js";
 import { clientSignal } from "../../http/body.js";
-import type { Call, Handler } from "../../http/call.js";
+import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
 import { sendJson } from "../../http/responses.js";
 import type { Asset } from "../assets/asset-files.js";
@@ -114,29 +113,28 @@ export function uploadRoutes(
   const { z } = loadZod();
   const text = z.string().optional();
   const fields = { image: z.string(), subfolder: text, type: z.enum(FOLDERS).optional(), overwrite: text };
-  const upload = (summary: string, schema: z.ZodType, handle: Handler): ClassicRoute["methods"] => ({
-    POST: {
-      summary,
-      body: { schema, type: "multipart/form-data" },
-      responses: { 200: { json: z.object({ name: z.string(), subfolder: z.string(), type: z.string() }) } },
-      refusals: ["not_found", "storage_full", "rate_limited", "files_unavailable"],
-      handle,
-    },
-  });
+  const stored = {
+    method: "POST",
+    responses: { 200: { json: z.object({ name: z.string(), subfolder: z.string(), type: z.string() }) } },
+    refusals: ["not_found", "storage_full", "rate_limited", "files_unavailable"],
+  } as const;
+  const type = "multipart/form-data";
   return [
     {
       name: "upload_image",
       path: "/upload/image",
-      methods: upload("Upload a file for LoadImage under its name", z.object(fields), uploadImage),
+      summary: "Upload a file for LoadImage under its name",
+      body: { schema: z.object(fields), type },
+      ...stored,
+      handle: uploadImage,
     },
     {
       name: "upload_mask",
       path: "/upload/mask",
-      methods: upload(
-        "Upload a mask, whose alpha is put on the picture of `original_ref`",
-        z.object({ ...fields, original_ref: z.string() }),
-        uploadMask,
-      ),
+      summary: "Upload a mask, whose alpha is put on the picture of `original_ref`",
+      body: { schema: z.object({ ...fields, original_ref: z.string() }), type },
+      ...stored,
+      handle: uploadMask,
     },
   ];
 }

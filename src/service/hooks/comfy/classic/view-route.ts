@@ -82,22 +82,19 @@ export function viewRoute(
   return {
     name: "view",
     path: "/view",
-    methods: {
-      GET: {
-        summary:
-          "Send a file of a prompt or an upload: as it is, as a preview (`webp;90`, `jpeg`), or some of its channels",
-        query: {
-          filename: z.string(),
-          subfolder: text,
-          type: z.enum(FOLDERS).optional(),
-          preview: text,
-          channel: z.enum(CHANNELS).optional(),
-        },
-        responses: { 200: { type: "application/octet-stream" } },
-        refusals: ["invalid_request", "not_found", "rate_limited", "range_not_satisfiable", "files_unavailable"],
-        handle: view,
-      },
+    method: "GET",
+    summary:
+      "Send a file of a prompt or an upload: as it is, as a preview (`webp;90`, `jpeg`), or some of its channels",
+    query: {
+      filename: z.string(),
+      subfolder: text,
+      type: z.enum(FOLDERS).optional(),
+      preview: text,
+      channel: z.enum(CHANNELS).optional(),
     },
+    responses: { 200: { type: "application/octet-stream" } },
+    refusals: ["invalid_request", "not_found", "rate_limited", "range_not_satisfiable", "files_unavailable"],
+    handle: view,
   };
 }
 

@@ -50,19 +50,14 @@ export function againRoute(context: HookContext): Route {
   const { responses, refusals } = startAnswers(context);
   return {
     name: "again",
-    door: "hooks",
     paths: ["/api/runs/:id/again"],
-    access: "token",
-    methods: {
-      POST: {
-        summary: "Start a run with the message of another one, or a changed one",
-        section: "running-again",
-        headers: { ...key, ...wait },
-        body: { schema: schemas.again, isOptional: true },
-        responses,
-        refusals: [...refusals, "run_not_found"],
-        handle: again,
-      },
-    },
+    method: "POST",
+    summary: "Start a run with the message of another one, or a changed one",
+    section: "running-again",
+    headers: { ...key, ...wait },
+    body: { schema: schemas.again, isOptional: true },
+    responses,
+    refusals: [...refusals, "run_not_found"],
+    handle: again,
   };
 }

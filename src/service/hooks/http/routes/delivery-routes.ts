@@ -56,38 +56,34 @@ export function deliveryRoutes({ outbox, runs, schemas, parameters, wakeDelivere
   const ofOne = {
     section,
     responses: { 200: { json: schemas.delivery } },
-    refusals: ["delivery_not_found", "store_unavailable"],
+    refusals: ["delivery_not_found"],
   } as const;
   return [
     {
       name: "deliveries",
-      door: "hooks",
       paths: [path],
-      access: "token",
-      methods: {
-        GET: {
-          summary: "List the deliveries to webhooks, newest first",
-          section,
-          query: filters,
-          responses: { 200: { json: schemas.deliveryList } },
-          refusals: ["store_unavailable"],
-          handle: list,
-        },
-      },
+      method: "GET",
+      summary: "List the deliveries to webhooks, newest first",
+      section,
+      query: filters,
+      responses: { 200: { json: schemas.deliveryList } },
+      handle: list,
     },
     {
       name: "delivery",
-      door: "hooks",
       paths: [`${path}/:delivery`],
-      access: "token",
-      methods: { GET: { summary: "Show a delivery with its attempts", ...ofOne, handle: one } },
+      method: "GET",
+      summary: "Show a delivery with its attempts",
+      ...ofOne,
+      handle: one,
     },
     {
       name: "delivery_again",
-      door: "hooks",
       paths: [`${path}/:delivery/again`],
-      access: "token",
-      methods: { POST: { summary: "Send a delivery again, whatever its state", ...ofOne, handle: again } },
+      method: "POST",
+      summary: "Send a delivery again, whatever its state",
+      ...ofOne,
+      handle: again,
     },
   ];
 }

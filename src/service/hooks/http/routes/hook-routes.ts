@@ -53,34 +53,24 @@ export function hookRoutes(context: HookContext): Route[] {
   return [
     {
       name: "agent",
-      door: "hooks",
       paths: ["/hooks/agent", "/api/hooks/agent"],
-      access: "token",
-      methods: {
-        POST: {
-          summary: "Start a run",
-          headers: { ...key, ...wait },
-          body: { schema: schemas.agent },
-          ...startAnswers(context),
-          handle: agent,
-        },
-      },
+      method: "POST",
+      summary: "Start a run",
+      headers: { ...key, ...wait },
+      body: { schema: schemas.agent },
+      ...startAnswers(context),
+      handle: agent,
     },
     {
       name: "wake",
-      door: "hooks",
       paths: ["/hooks/wake", "/api/hooks/wake"],
-      access: "token",
-      methods: {
-        POST: {
-          summary: "Start a run (mode `now`), or queue an event for the next heartbeat (`next-heartbeat`)",
-          section: "heartbeat",
-          headers: { ...key, ...wait },
-          body: { schema: schemas.wake },
-          ...startAnswers(context, schemas.queueMetadata),
-          handle: wake,
-        },
-      },
+      method: "POST",
+      summary: "Start a run (mode `now`), or queue an event for the next heartbeat (`next-heartbeat`)",
+      section: "heartbeat",
+      headers: { ...key, ...wait },
+      body: { schema: schemas.wake },
+      ...startAnswers(context, schemas.queueMetadata),
+      handle: wake,
     },
   ];
 }

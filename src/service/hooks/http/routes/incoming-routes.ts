@@ -21,20 +21,16 @@ export function incomingRoutes(context: HookContext): Route[] {
   return Object.entries(context.config.web.incoming).map(([name, config]) => ({
     name: `in/${name}`,
     operation: `in_${name}`,
-    door: "hooks",
     paths: [`/hooks/in/${name}`, `/api/hooks/in/${name}`],
     access: "sender",
-    methods: {
-      POST: {
-        summary: `Start a run from a delivery that its sender has signed (${config.signature})`,
-        section: "senders-that-sign",
-        headers: context.parameters.wait,
-        body: { schema: any, type: ["application/json", "application/x-www-form-urlencoded"] },
-        // a trial request is answered, and one that no rule wants is acknowledged
-        ...startAnswers(context, any),
-        handle: incomingHandler(context, name, config),
-      },
-    },
+    method: "POST",
+    summary: `Start a run from a delivery that its sender has signed (${config.signature})`,
+    section: "senders-that-sign",
+    headers: context.parameters.wait,
+    body: { schema: any, type: ["application/json", "application/x-www-form-urlencoded"] },
+    // a trial request is answered, and one that no rule wants is acknowledged
+    ...startAnswers(context, any),
+    handle: incomingHandler(context, name, config),
   }));
 }
 

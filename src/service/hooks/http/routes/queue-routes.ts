@@ -20,37 +20,31 @@ export function queueRoutes({ runs, schemas }: HookContext): Route[] {
   const answers = {
     section: "pausing",
     responses: { 200: { json: schemas.queue } },
-    refusals: ["store_unavailable"],
   } as const;
   return [
     {
       name: "queue",
-      door: "hooks",
       paths: ["/api/queue"],
-      access: "token",
-      methods: {
-        GET: { summary: "Count queued and running runs, and tell whether runs start", ...answers, handle: state },
-      },
+      method: "GET",
+      summary: "Count queued and running runs, and tell whether runs start",
+      ...answers,
+      handle: state,
     },
     {
       name: "pause",
-      door: "hooks",
       paths: ["/api/queue/pause"],
-      access: "token",
-      methods: {
-        POST: {
-          summary: "Pause the queue; running runs finish, a restart changes nothing",
-          ...answers,
-          handle: change(true),
-        },
-      },
+      method: "POST",
+      summary: "Pause the queue; running runs finish, a restart changes nothing",
+      ...answers,
+      handle: change(true),
     },
     {
       name: "resume",
-      door: "hooks",
       paths: ["/api/queue/resume"],
-      access: "token",
-      methods: { POST: { summary: "Let runs start again", ...answers, handle: change(false) } },
+      method: "POST",
+      summary: "Let runs start again",
+      ...answers,
+      handle: change(false),
     },
   ];
 }

@@ -48,61 +48,55 @@ export function runRoutes(context: HookContext): Route[] {
 
   const ofOne = {
     responses: { 200: { json: schemas.runStatus } },
-    refusals: ["run_not_found", "store_unavailable"],
+    refusals: ["run_not_found"],
   } as const;
   const summary = "Show a run: its state, position in the queue, progress, files, response";
   return [
     {
       name: "run_status",
       operation: "run",
-      door: "hooks",
       paths: ["/api/runs/:id"],
-      access: "token",
-      methods: { GET: { summary, ...ofOne, handle: status } },
+      method: "GET",
+      summary,
+      ...ofOne,
+      handle: status,
     },
     {
       name: "run_status",
-      door: "hooks",
       paths: ["/api/run_status"],
-      access: "token",
-      methods: { GET: { summary, query: parameters.runId, ...ofOne, handle: status } },
+      method: "GET",
+      summary,
+      query: parameters.runId,
+      ...ofOne,
+      handle: status,
     },
     {
       name: "runs",
-      door: "hooks",
       paths: ["/api/runs"],
-      access: "token",
-      methods: {
-        GET: {
-          summary: "List the runs, newest first: all, or those of a state, a session or a tag",
-          query: filters,
-          responses: { 200: { json: schemas.runList } },
-          refusals: ["store_unavailable"],
-          handle: list,
-        },
-      },
+      method: "GET",
+      summary: "List the runs, newest first: all, or those of a state, a session or a tag",
+      query: filters,
+      responses: { 200: { json: schemas.runList } },
+      handle: list,
     },
     {
       name: "cancel",
-      door: "hooks",
       paths: ["/api/runs/:id/cancel"],
-      access: "token",
-      methods: { POST: { summary: "Cancel a run; an ended one stays as it is", ...ofOne, handle: cancel } },
+      method: "POST",
+      summary: "Cancel a run; an ended one stays as it is",
+      ...ofOne,
+      handle: cancel,
     },
     {
       name: "file",
-      door: "hooks",
       paths: ["/api/runs/:id/files/:name"],
       access: "run",
-      methods: {
-        GET: {
-          summary: "Send a file that the run reported",
-          query: parameters.signed,
-          responses: { 200: { description: "The file.", type: "application/octet-stream" } },
-          refusals: ["run_not_found", "not_found", "store_unavailable", "files_unavailable"],
-          handle: (call) => sendRunFile(context, call),
-        },
-      },
+      method: "GET",
+      summary: "Send a file that the run reported",
+      query: parameters.signed,
+      responses: { 200: { description: "The file.", type: "application/octet-stream" } },
+      refusals: ["run_not_found", "not_found", "files_unavailable"],
+      handle: (call) => sendRunFile(context, call),
     },
   ];
 }

@@ -7,7 +7,7 @@ import type { Idempotency } from "../../runs/replies.js";
 import type { Started, StartRequest } from "../../runs/run-starter.js";
 import { arrivalLimits } from "../arrival.js";
 import type { BodyLimits } from "../body.js";
-import type { Call, Endpoint } from "../call.js";
+import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { hashPayload } from "../idempotency-key.js";
 import { waitSeconds } from "../negotiation/prefer.js";
@@ -35,14 +35,13 @@ export const OF_START = [
   "rate_limited",
   "queue_full",
   "shutting_down",
-  "store_unavailable",
 ] as const satisfies readonly HookErrorKind[];
 
 /** Responses of a start, which may wait for the end of its run. `others`: bodies where none is started. */
 export function startAnswers(
   { schemas }: HookContext,
   ...others: z.ZodType[]
-): Required<Pick<Endpoint, "responses" | "refusals">> {
+): Required<Pick<Route, "responses" | "refusals">> {
   const accepted = loadZod().z.union([schemas.runPayload, schemas.runStatus, ...others]);
   return {
     responses: {

@@ -2,7 +2,7 @@ import { mountFileUrls } from "../../file-url.js";
 import { HookError } from "../../hook-error.js";
 import type { EventSlice } from "../../run.js";
 import type { Listener } from "../../runs/event-bus.js";
-import { type Call, type Endpoint, type Route, requireRunId } from "../call.js";
+import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 import { type ReadEvents, SliceSource } from "../stream/slice-source.js";
 import { readCursor, replayMetaFrame } from "../stream/sse.js";
@@ -35,25 +35,21 @@ export function streamRoute(context: HookContext): Route {
   };
   return {
     name: "stream",
-    door: "hooks",
     paths: ["/api/stream"],
     access: "run",
-    methods: {
-      GET: {
-        summary: "Stream the events of a run, from any id, as Server-Sent Events",
-        section: "the-stream",
-        query: { ...parameters.runId, ...parameters.after, ...parameters.signed },
-        headers: parameters.resume,
-        responses: streamAnswers("First replay_meta, then events with ids from 1; the last is done, error or aborted."),
-        refusals: ["run_not_found", "rate_limited", "store_unavailable"],
-        handle,
-      },
-    },
+    method: "GET",
+    summary: "Stream the events of a run, from any id, as Server-Sent Events",
+    section: "the-stream",
+    query: { ...parameters.runId, ...parameters.after, ...parameters.signed },
+    headers: parameters.resume,
+    responses: streamAnswers("First replay_meta, then events with ids from 1; the last is done, error or aborted."),
+    refusals: ["run_not_found", "rate_limited"],
+    handle,
   };
 }
 
 /** Responses of a stream. */
-export const streamAnswers = (description: string): Endpoint["responses"] => ({
+export const streamAnswers = (description: string): Route["responses"] => ({
   200: { description, type: "text/event-stream" },
   204: { description: "It has ended, and the reader has all its events." },
 });
