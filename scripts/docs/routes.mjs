@@ -63,7 +63,7 @@ function rowOf({ door, paths, access = "token", method, summary, section, query,
   const [first, ...aliases] = shown.map(
     (path) => path.replace("/in/name", "/in/NAME").replace(/:(\w+)/g, "{$1}") + suffix,
   );
-  const shape = /** @type {{ shape?: Record<string, import("zod").ZodType> }} */ (body?.schema ?? {}).shape ?? {};
+  const { shape = {} } = /** @type {{ shape?: Record<string, import("zod").ZodType> }} */ (body?.schema ?? {});
   const fields = Object.entries(shape).map(([name, field]) => name + (field.isOptional() ? "?" : ""));
   return [
     [`${method} ${first}`, ...aliases].map(code).join(", "),
