@@ -23,6 +23,7 @@ export async function generatePages() {
     pages.set(path, text);
   }
   pages.set("docs/decisions.md", `${(await import("./docs/decisions.mjs")).body().trim()}\n`);
+  for (const [path, text] of await (await import("./docs/routes.mjs")).pagesWithRoutes()) pages.set(path, text);
   return pages;
 }
 

@@ -95,7 +95,9 @@ export function newestChange(paths) {
  */
 function buildPage(log) {
   const built = join(root, "dist", PAGE, "index.html");
-  const sources = [join("src", PAGE), "scripts/build-page.mjs", "node_modules/.package-lock.json"];
+  // its types come from the service
+  const service = ["src/service/web", "src/service/hooks/http"];
+  const sources = [...service, "scripts/build-page.mjs", "node_modules/.package-lock.json"];
   if (newestChange([built]) >= newestChange(sources.map((path) => join(root, path)))) return;
   log("Building the page …");
   const compiler = join(root, "node_modules/typescript/bin/tsc");

@@ -20,6 +20,8 @@ export function body() {
     refusal.sentence,
     "retryAfterSeconds" in refusal ? refusal.retryAfterSeconds : "",
     kind === refusal.code ? "" : code(kind),
+    "of" in refusal ? refusal.of : "",
+    "comfy" in refusal ? `${refusal.comfy.status} ${code(refusal.comfy.code)}` : "",
   ]);
   return `
 # Error codes
@@ -37,10 +39,11 @@ ${table([["Code", "Meaning", "Exit", "ComfyUI type"], ...codes])}
 
 ## Refusals of the hook service
 
-A refused request has the body \`{ ok: false, error, code, request_id }\`. In a program the error is a \`HookError\` with
-\`status\` and \`code\`; its \`kind\` tells refusals apart that share a code.
+A refused request has the body \`{ ok: false, error, code, request_id }\`; at the Comfy API it is
+\`{ error: { code, message, details } }\`, at ComfyUI's classic API \`{ error: { type, message, details, extra_info }, node_errors }\`.
+In a program the error is a \`HookError\` with \`status\` and \`code\`; its \`kind\` tells refusals apart that share a code.
 
-${table([["Code", "HTTP", "Sentence", "Retry-After (s)", "Kind, where it differs"], ...refusals])}
+${table([["Code", "HTTP", "Sentence", "Retry-After (s)", "Kind, where it differs", "Only at", "At the Comfy API"], ...refusals])}
 `;
 }
 

@@ -5,15 +5,7 @@ import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 
 /** Dependencies of which most is sources, tests and variants for other systems. */
-export const INLINED = [
-  "@asteasolutions/zod-to-openapi",
-  "csv-parse",
-  "hash-wasm",
-  "oled-font-5x7",
-  "prom-client",
-  "yaml",
-  "zod",
-];
+export const INLINED = ["csv-parse", "hash-wasm", "oled-font-5x7", "prom-client", "yaml", "zod"];
 /** Entry of the types that our own refer to; only zod's are part of the public ones. */
 const TYPES = { zod: { ".": "index.d.ts", "./v4/core": "v4/core/index.d.ts" } };
 

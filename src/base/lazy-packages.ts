@@ -16,8 +16,6 @@ export const loadPromClient = () => require("prom-client") as typeof import("pro
 export const loadSharp = () => require("sharp") as typeof import("sharp", { with: { "resolution-mode": "require" }});
 export const loadWs = () => require("ws") as typeof import("ws");
 export const loadZod = () => require("zod") as typeof import("zod");
-export const loadZodToOpenApi = () =>
-  require("@asteasolutions/zod-to-openapi") as typeof import("@asteasolutions/zod-to-openapi");
 
 /** A function that calls `make` once and returns that value from then on. */
 export function lazy<T extends object>(make: () => T): () => T {

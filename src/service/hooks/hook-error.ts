@@ -6,9 +6,14 @@ interface Refusal {
   readonly sentence: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly retryAfterSeconds?: number;
+  /** Status and code at the Comfy API, where they differ: its clients repeat a 429, and no 503. */
+  readonly comfy?: { readonly status: number; readonly code: string };
+  /** The API that alone has the refusal; absent: hooks, and the others where it occurs. */
+  readonly of?: "Comfy API" | "classic API" | "ComfyUI's APIs";
 }
 
-/** The one table of refusals of the hook service. Clients may look for the sentences: they do not change, but for what follows a colon. */
+// decision 371
+/** The one table of refusals, of hooks and of ComfyUI's APIs. Clients may look for the sentences: they do not change, but for what follows a colon. */
 export const REFUSALS = {
   unauthorized: {
     status: 401,
@@ -48,7 +53,12 @@ export const REFUSALS = {
   run_timed_out: { status: 504, code: "run_timed_out", sentence: "the run took too long" },
   run_interrupted: { status: 503, code: "run_interrupted", sentence: "the run was interrupted" },
   run_expired: { status: 503, code: "run_expired", sentence: "the run waited too long" },
-  run_not_found: { status: 404, code: "run_not_found", sentence: "no such run" },
+  run_not_found: {
+    status: 404,
+    code: "run_not_found",
+    sentence: "no such run",
+    comfy: { status: 404, code: "job_not_found" },
+  },
   group_not_found: { status: 404, code: "group_not_found", sentence: "no such group" },
   delivery_not_found: { status: 404, code: "delivery_not_found", sentence: "no such delivery" },
   method_not_allowed: { status: 405, code: "method_not_allowed", sentence: "method not allowed" },
@@ -58,6 +68,7 @@ export const REFUSALS = {
     code: "shutting_down",
     sentence: "the service is shutting down",
     retryAfterSeconds: 30,
+    comfy: { status: 429, code: "deployment_not_ready" },
   },
   store_unavailable: {
     status: 503,
@@ -71,10 +82,84 @@ export const REFUSALS = {
     sentence: "the files are not available, try again later",
     retryAfterSeconds: 2,
   },
-  internal: { status: 500, code: "internal", sentence: "internal error" },
+  internal: {
+    status: 500,
+    code: "internal",
+    sentence: "internal error",
+    comfy: { status: 500, code: "upstream_error" },
+  },
+  forbidden: {
+    status: 403,
+    code: "forbidden",
+    sentence: "a page of another site may not call this service",
+    of: "ComfyUI's APIs",
+  },
+  invalid_workflow: { status: 422, code: "invalid_workflow", sentence: "the workflow cannot run", of: "Comfy API" },
+  workflow_format_ui: {
+    status: 422,
+    code: "workflow_format_ui",
+    sentence: "workflow: expected a graph in API format, received one of the editor",
+    of: "Comfy API",
+  },
+  missing_asset: {
+    status: 422,
+    code: "missing_asset",
+    sentence: "the workflow refers to assets that do not exist",
+    of: "Comfy API",
+  },
+  idempotency_key_reuse: {
+    status: 422,
+    code: "idempotency_key_reuse",
+    sentence: "this idempotency key has started a job",
+    of: "Comfy API",
+  },
+  hash_mismatch: {
+    status: 409,
+    code: "hash_mismatch",
+    sentence: "expected_hash: the bytes have another hash",
+    of: "Comfy API",
+  },
+  asset_in_use: {
+    status: 409,
+    code: "asset_in_use",
+    sentence: "the output of a job is kept as long as its job",
+    of: "Comfy API",
+  },
+  job_not_found: { status: 404, code: "job_not_found", sentence: "no such job", of: "Comfy API" },
+  asset_not_found: { status: 404, code: "asset_not_found", sentence: "no such asset", of: "Comfy API" },
+  blob_not_found: { status: 404, code: "blob_not_found", sentence: "no such bytes: upload them", of: "Comfy API" },
+  range_not_satisfiable: {
+    status: 416,
+    code: "range_not_satisfiable",
+    sentence: "Range: expected bytes of the file",
+    of: "Comfy API",
+  },
+  too_many_streams: {
+    status: 429,
+    code: "too_many_streams",
+    sentence: "too many streams are open, try again later",
+    of: "Comfy API",
+  },
+  storage_full: {
+    status: 507,
+    code: "storage_full",
+    sentence: "there is no room for uploads, try again later",
+    of: "Comfy API",
+  },
+  invalid_prompt: { status: 400, code: "invalid_prompt", sentence: "the prompt cannot run", of: "classic API" },
+  no_prompt: { status: 400, code: "no_prompt", sentence: "prompt: expected a graph in API format", of: "classic API" },
+  invalid_prompt_id: {
+    status: 400,
+    code: "invalid_prompt_id",
+    sentence: "prompt_id: expected a UUID in lower case that no prompt has had",
+    of: "classic API",
+  },
 } as const satisfies Record<string, Refusal>;
 
 export type HookErrorKind = keyof typeof REFUSALS;
+
+/** The row of a refusal. */
+export const refusalOf = (kind: HookErrorKind): Refusal => REFUSALS[kind];
 
 /** A refusal with everything HTTP needs: `status`, wire `code`, one sentence, headers. Never holds a secret. */
 export class HookError extends Error {
@@ -85,23 +170,22 @@ export class HookError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   readonly details: object | undefined;
 
-  /** `message`, `status` and `code` replace the table's; `headers` join the table's. */
+  /** `message` and `code` replace the table's; `headers` join the table's. */
   constructor(
     kind: HookErrorKind,
     message?: string,
     options: {
       headers?: Record<string, string>;
       retryAfterSeconds?: number;
-      status?: number;
       code?: string;
       details?: object;
       cause?: unknown;
     } = {},
   ) {
-    const refusal: Refusal = REFUSALS[kind];
+    const refusal = refusalOf(kind);
     super(message ?? refusal.sentence, { cause: options.cause });
     this.kind = kind;
-    this.status = options.status ?? refusal.status;
+    this.status = refusal.status;
     this.code = options.code ?? refusal.code;
     this.details = options.details;
     const seconds = options.retryAfterSeconds ?? refusal.retryAfterSeconds;

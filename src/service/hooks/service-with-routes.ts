@@ -16,6 +16,8 @@ import { createTokens } from "./http/access/token.js";
 import type { Route } from "./http/call.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
+import { openApiRoute } from "./http/openapi.js";
+import { responseSchemas } from "./http/response-schemas.js";
 import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
 import { deliveryRoutes } from "./http/routes/delivery-routes.js";
@@ -23,13 +25,12 @@ import { graphsRoute } from "./http/routes/graphs-route.js";
 import { groupRoutes } from "./http/routes/group-routes.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
-import { openApiRoute } from "./http/routes/openapi-route.js";
 import { runEndedPayload } from "./http/routes/payloads.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { queueRoutes } from "./http/routes/queue-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
-import { requestSchemas } from "./http/schemas.js";
+import { parameters, requestSchemas } from "./http/schemas.js";
 import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
@@ -64,7 +65,7 @@ const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT
 /** Joins agent, store and HTTP, as `createHookService` does, with routes beside those of hooks. */
 export function createServiceWithRoutes(
   options: HookServiceOptions,
-  moreRoutes: (context: HookContext) => readonly Route[],
+  moreRoutes: (context: HookContext, own: readonly Route[]) => readonly Route[],
 ): HookService {
   checkTypes(options);
   checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
@@ -127,7 +128,8 @@ export function createServiceWithRoutes(
     budget: createAuthBudget({ limit: limits.failed_auth_per_minute, clock }),
     signer: createUrlSigner(tokens),
     startRates: createStartRates(limits, clock),
-    schemas: requestSchemas(limits),
+    schemas: { ...requestSchemas(limits), ...responseSchemas() },
+    parameters: parameters(limits),
     slots,
     memory,
     turns: new Turns(),
@@ -143,7 +145,7 @@ export function createServiceWithRoutes(
     newId: randomUUID,
   };
   const comfy = createComfyApis(context);
-  const routes = [
+  const described = [
     ...hookRoutes(context),
     graphsRoute(context),
     ...groupRoutes(context),
@@ -155,13 +157,13 @@ export function createServiceWithRoutes(
     ...deliveryRoutes(context),
     ...comfy.routes,
     ...probeRoutes(context),
-    ...openApiRoute(context),
-    ...moreRoutes(context),
   ];
+  const own = [...described, ...openApiRoute(context, described)];
+  const routes = [...own, ...moreRoutes(context, own)];
   deliverer.wake();
   return {
     // the application hands it requests and responses of Express
-    router: createRouter(context, routes) as unknown as HookRouter,
+    router: createRouter(context, routes, comfy.unknown) as unknown as HookRouter,
     upgrade: comfy.upgrade,
     runs,
     async heartbeat(which = {}) {

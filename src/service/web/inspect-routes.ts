@@ -6,7 +6,9 @@ import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes, sendJson } from "../hooks/http/responses.js";
 import { WorkThreads } from "../hooks/work-threads.js";
 import type { Inspected, Inspecting } from "./inspect-thread.js";
+import { pageRoute } from "./page-route.js";
 import { messageTexts } from "./run-facts.js";
+import type { PageSchemas } from "./schemas.js";
 
 /** Largest file that is inspected. */
 const MOST_BYTES = 32 * 2 ** 20;
@@ -16,12 +18,8 @@ const INSPECTION_MS = 60_000;
 const THREAD_MIB = 512;
 
 // decisions 285, 299
-/**
- * `POST /api/page/inspect`: graph, receipt and texts of the picture or graph that is the body. `GET /api/page/form`:
- * fields and values of a run. Where any graph may be run, `POST /api/page/fill`: the body of a job of the Comfy API for a
- * graph and its values.
- */
-export function inspectRoutes({ agent, clock, config, runs }: HookContext): Route[] {
+/** Graphs as the page shows, fills and runs them. */
+export function inspectRoutes({ agent, clock, config, runs }: HookContext, { any }: PageSchemas): Route[] {
   const runsAny = config.web.comfy_api !== "none";
   const served = () => (agent.graphs?.names ?? []).map((name) => ({ name, text: agent.graphs!.find(name)!.text }));
   const arrival = arrivalLimits(config.limits, clock);
@@ -74,10 +72,17 @@ export function inspectRoutes({ agent, clock, config, runs }: HookContext): Rout
       (bytes) => ({ task: "form", bytes, message: own, runsAny }),
     );
   };
-  const routes: Route[] = [
-    { name: "page_inspect", paths: ["/api/page/inspect"], access: "token", handlers: { POST: inspect } },
-    { name: "page_form", paths: ["/api/page/form"], access: "token", handlers: { GET: form } },
-    { name: "page_fill", paths: ["/api/page/fill"], access: "token", handlers: { POST: fill } },
+  const responses = { 200: { json: any } };
+  const routes = [
+    pageRoute("inspect", "POST", {
+      summary: "Show graph, receipt and texts of the picture or graph that is the body",
+      body: { schema: any, type: "application/octet-stream" },
+      responses,
+      handle: inspect,
+    }),
+    pageRoute("form", "GET", { summary: "Show fields and values of a run", responses, handle: form }),
   ];
-  return runsAny ? routes : routes.slice(0, 2);
+  if (!runsAny) return routes;
+  const summary = "Make the body of a job of the Comfy API from a graph and its values";
+  return [...routes, pageRoute("fill", "POST", { summary, body: { schema: any }, responses, handle: fill })];
 }

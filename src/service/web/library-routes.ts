@@ -7,9 +7,11 @@ import { describeNode } from "../../nodes/describe.js";
 import { defaultHost, defaultRegistry } from "../../render/defaults.js";
 import type { Clock } from "../hooks/clock.js";
 import { HookError } from "../hooks/hook-error.js";
-import type { Handler, Route } from "../hooks/http/call.js";
+import type { Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes } from "../hooks/http/responses.js";
+import { pageRoute } from "./page-route.js";
+import type { PageSchemas } from "./schemas.js";
 
 /** Time for which a listing of model files counts as new. */
 const LISTING_MS = 10_000;
@@ -23,7 +25,11 @@ export interface Library {
 }
 
 /** The nodes and model files of a service. */
-export function libraryRoutes({ clock, tokens }: HookContext, { host, models }: Library): Route[] {
+export function libraryRoutes(
+  { clock, tokens }: HookContext,
+  { host, models }: Library,
+  { any }: PageSchemas,
+): Route[] {
   const described = lazy(() => {
     const keys = defaultRegistry.keys();
     return { nodes: keys.map((key) => describeNode(defaultRegistry.get(key)!, { host: host ?? defaultHost })) };
@@ -33,18 +39,20 @@ export function libraryRoutes({ clock, tokens }: HookContext, { host, models }: 
     return described();
   };
   const listing = shared(clock, listOf(models));
-  const route = (name: string, read: () => object | Promise<object>): Route => {
-    const handler: Handler = async ({ req, res }) => {
-      const body = await read();
-      sendBytes(req, res, { status: 200, bytes: Buffer.from(printJson({ ok: true, ...body })) });
-    };
-    return { name: `page_${name}`, paths: [`/api/page/${name}`], access: "token", handlers: { GET: handler } };
-  };
+  const get = (name: string, summary: string, read: () => object | Promise<object>): Route =>
+    pageRoute(name, "GET", {
+      summary,
+      responses: { 200: { json: any } },
+      async handle({ req, res }) {
+        const body = await read();
+        sendBytes(req, res, { status: 200, bytes: Buffer.from(printJson({ ok: true, ...body })) });
+      },
+    });
   return [
     // whether there is a token can be told from any refusal
-    { ...route("about", () => ({ is_configured: tokens.configured })), access: "open" },
-    route("nodes", nodes),
-    route("models", async () => {
+    { ...get("about", "Tell whether there is a token", () => ({ is_configured: tokens.configured })), access: "open" },
+    get("nodes", "Describe the nodes", nodes),
+    get("models", "List the model files", async () => {
       const { models: listed, isComplete } = await listing();
       return { has_folders: models.length > 0, models: listed, is_complete: isComplete };
     }),

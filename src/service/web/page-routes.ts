@@ -57,21 +57,27 @@ export function pageRoutes(folder: string = BUILT): Route[] {
   return [
     {
       name: "page",
+      door: "page",
       paths: ["/"],
       access: "open",
-      handlers: {
-        GET(call) {
-          if (index === undefined) throw new HookError("not_found", 'the page is not built: run "npm run build"');
-          send(call, index, "no-cache");
-        },
+      method: "GET",
+      summary: "Show the page",
+      responses: { 200: { type: "text/html" } },
+      handle(call) {
+        if (index === undefined) throw new HookError("not_found", 'the page is not built: run "npm run build"');
+        send(call, index, "no-cache");
       },
     },
     {
       name: "page_file",
+      door: "page",
       paths: ["/page/:name"],
       access: "open",
+      method: "GET",
+      summary: "Send a script or a style of the page",
+      responses: { 200: { type: "text/javascript" } },
       // their names hold a hash of their content
-      handlers: { GET: (call) => send(call, assets.get(call.params.name!), "public, max-age=31536000, immutable") },
+      handle: (call) => send(call, assets.get(call.params.name!), "public, max-age=31536000, immutable"),
     },
   ];
 }

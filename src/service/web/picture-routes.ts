@@ -6,18 +6,22 @@ import { onlyValue, pageSize, refuseUnknown } from "../hooks/http/page.js";
 import { sendJson } from "../hooks/http/responses.js";
 import type { RunStatus } from "../hooks/run.js";
 import type { DescribedRuns } from "./described-runs.js";
+import { pageRoute } from "./page-route.js";
 import { ADDRESS_SECONDS, addressOf, isPicture, queryOf } from "./picture-address.js";
 import type { RunFacts } from "./run-facts.js";
+import type { PageBody, PageSchemas } from "./schemas.js";
 import { readSearch } from "./search.js";
 
 /** Runs of one page of pictures. */
 const MOST_RUNS = 50;
 
-/**
- * Pictures of all runs, or of those with a tag or that a search finds, newest first; the query that opens one run; and
- * where `deletesIn` is a folder, `DELETE /api/page/picture`.
- */
-export function pictureRoutes(context: HookContext, described: DescribedRuns, deletesIn?: string): Route[] {
+/** Pictures of runs. `deletesIn`: folder whose pictures may be deleted. */
+export function pictureRoutes(
+  context: HookContext,
+  described: DescribedRuns,
+  bodies: PageSchemas,
+  deletesIn?: string,
+): Route[] {
   const { runs } = context;
 
   const pictures = async ({ req, res, query }: Call) => {
@@ -34,7 +38,8 @@ export function pictureRoutes(context: HookContext, described: DescribedRuns, de
       const status = await described.statusOf(run.id);
       if (status !== undefined) found.push(...picturesOf(status, facts, queryOf(context, run.id)));
     }
-    const body = { ok: true, pictures: found, next_cursor: nextCursor, can_delete: deletesIn !== undefined };
+    const can_delete = deletesIn !== undefined;
+    const body: PageBody<"picturePage"> = { ok: true, pictures: found, next_cursor: nextCursor, can_delete };
     sendJson(req, res, { status: 200, body });
   };
 
@@ -60,20 +65,29 @@ export function pictureRoutes(context: HookContext, described: DescribedRuns, de
     sendJson(req, res, { status: 200, body: { ok: true } });
   };
 
-  const routes: Route[] = [
-    { name: "page_pictures", paths: ["/api/page/pictures"], access: "token", handlers: { GET: pictures } },
-    { name: "page_address", paths: ["/api/page/address"], access: "token", handlers: { GET: address } },
+  const routes = [
+    pageRoute("pictures", "GET", {
+      summary: "List the pictures of all runs, newest first, or those that a search finds",
+      responses: { 200: { json: bodies.picturePage } },
+      handle: pictures,
+    }),
+    pageRoute("address", "GET", {
+      summary: "Sign the addresses of a run",
+      responses: { 200: { json: bodies.address } },
+      handle: address,
+    }),
   ];
   if (deletesIn === undefined) return routes;
   // decision 350
+  const summary = "Delete a picture with its file";
   return [
     ...routes,
-    { name: "page_picture", paths: ["/api/page/picture"], access: "token", handlers: { DELETE: remove } },
+    pageRoute("picture", "DELETE", { summary, responses: { 200: { json: bodies.any } }, handle: remove }),
   ];
 }
 
 /** Newest first, as the runs are. */
-function picturesOf(run: RunStatus, { title, models }: RunFacts, query: string) {
+function picturesOf(run: RunStatus, { title, models }: RunFacts, query: string): PageBody<"picture">[] {
   return run.files
     .filter(isPicture)
     .reverse()
@@ -81,7 +95,7 @@ function picturesOf(run: RunStatus, { title, models }: RunFacts, query: string) 
       run_id: run.id,
       name,
       title,
-      models,
+      models: [...models],
       url: addressOf(run.id, name, query),
       session_key: run.sessionKey,
       created_at: new Date(run.createdAt).toISOString(),

@@ -7,16 +7,18 @@ import { runItem } from "../hooks/http/routes/payloads.js";
 import { readState } from "../hooks/http/routes/run-routes.js";
 import type { RunSummary } from "../hooks/run.js";
 import type { DescribedRuns } from "./described-runs.js";
+import { pageRoute } from "./page-route.js";
 import { addressOf, queryOf } from "./picture-address.js";
 import type { RunFacts } from "./run-facts.js";
+import type { PageBody, PageSchemas } from "./schemas.js";
 import { readSearch } from "./search.js";
 
-/** `GET /api/page/runs`: runs with their titles and first pictures, all or those that a search finds; `GET /api/page/run`: one. */
-export function pageRunRoutes(context: HookContext, described: DescribedRuns): Route[] {
-  const itemOf = async (run: RunSummary, { title, models }: RunFacts) => {
+/** Runs as the page lists them. */
+export function pageRunRoutes(context: HookContext, described: DescribedRuns, bodies: PageSchemas): Route[] {
+  const itemOf = async (run: RunSummary, { title, models }: RunFacts): Promise<PageBody<"listedRun">> => {
     const picture = await described.firstPictureOf(run);
     const thumbnail = picture === undefined ? null : addressOf(run.id, picture, queryOf(context, run.id));
-    return { ...runItem(run), title, models, thumbnail };
+    return { ...runItem(run), title, models: [...models], thumbnail };
   };
 
   const list = async ({ req, res, query }: Call) => {
@@ -30,7 +32,8 @@ export function pageRunRoutes(context: HookContext, described: DescribedRuns): R
     });
     const items = [];
     for (const { run, facts } of runs) items.push(await itemOf(run, facts));
-    sendJson(req, res, { status: 200, body: { ok: true, runs: items, next_cursor: nextCursor, from, to } });
+    const body: PageBody<"runPage"> = { ok: true, runs: items, next_cursor: nextCursor, from, to };
+    sendJson(req, res, { status: 200, body });
   };
 
   const one = async ({ req, res, ...call }: Call) => {
@@ -41,7 +44,15 @@ export function pageRunRoutes(context: HookContext, described: DescribedRuns): R
   };
 
   return [
-    { name: "page_runs", paths: ["/api/page/runs"], access: "token", handlers: { GET: list } },
-    { name: "page_run", paths: ["/api/page/run"], access: "token", handlers: { GET: one } },
+    pageRoute("runs", "GET", {
+      summary: "List runs with their titles and first pictures: all, or those that a search finds",
+      responses: { 200: { json: bodies.runPage } },
+      handle: list,
+    }),
+    pageRoute("run", "GET", {
+      summary: "Tell what a run was started with",
+      responses: { 200: { json: bodies.runStart } },
+      handle: one,
+    }),
   ];
 }

@@ -4,7 +4,7 @@ import { openLocalFile } from "../files/local-files.js";
 import { HookError } from "../hook-error.js";
 import { arrivalLimits } from "../http/arrival.js";
 import { readJsonBody } from "../http/body.js";
-import type { Call, Route } from "../http/call.js";
+import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { sendJson } from "../http/responses.js";
 import { parseBody } from "../http/schemas.js";
@@ -12,10 +12,10 @@ import type { Asset } from "./assets/asset-files.js";
 import { readParts } from "./assets/multipart.js";
 import { sendContent } from "./assets/send-content.js";
 import { UploadForm } from "./assets/upload-form.js";
-import type { ComfyParts } from "./comfy-parts.js";
+import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
 import { contentTypeOf } from "./content-type.js";
 import { isoTime } from "./jobs/jobs.js";
-import { refusal } from "./refusals.js";
+import type { ComfyBody } from "./jobs/schemas.js";
 
 const KEEP = { least: 60, most: 604_800 };
 const HASH = /^blake3:[0-9a-f]{64}$/;
@@ -24,15 +24,12 @@ const MOST_PATH_CHARACTERS = 1024;
 const CONTENT_TYPE = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 
 /** The routes of assets: uploads, and the outputs of jobs. */
-export function assetRoutes(
-  context: HookContext,
-  parts: ComfyParts,
-): (Omit<Route, "access"> & Pick<Partial<Route>, "access">)[] {
-  const { jobs, assets } = parts;
+export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[] {
+  const { jobs, assets, bodies } = parts;
   const { limits } = context.config;
   const arrival = arrivalLimits(limits, context.clock);
 
-  const assetJson = (call: Call, asset: Asset, isNew?: boolean) => ({
+  const assetJson = (call: Call, asset: Asset, isNew?: boolean): ComfyBody<"asset"> => ({
     id: asset.id,
     hash: asset.hash,
     size_bytes: asset.size,
@@ -83,13 +80,13 @@ export function assetRoutes(
 
   const byHash = async ({ req, res, params }: Call) => {
     const size = await assets.sizeOf(params.hash!);
-    if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
+    if (size === undefined) throw new HookError("blob_not_found");
     sendJson(req, res, { status: 200, body: { hash: params.hash, size_bytes: size } });
   };
 
   const existing = async (id: string): Promise<Asset> => {
     const asset = await assets.find(id);
-    if (asset === undefined) throw refusal("asset_not_found", "no such asset");
+    if (asset === undefined) throw new HookError("asset_not_found");
     return asset;
   };
 
@@ -100,7 +97,7 @@ export function assetRoutes(
       return sendJson(call.req, call.res, { status: 200, body: assetJson(call, await existing(id)) });
     }
     const output = await jobs.outputJson(call, found.run, found.output);
-    if (output === undefined) throw refusal("asset_not_found", "no such asset");
+    if (output === undefined) throw new HookError("asset_not_found");
     const { createdAt } = found.run;
     const times = { created_at: isoTime(createdAt), expires_at: isoTime(jobs.expiresAt(found.run)) };
     sendJson(call.req, call.res, { status: 200, body: { ...output, file_path: found.file.name, ...times } });
@@ -109,7 +106,7 @@ export function assetRoutes(
   const remove = async ({ res, params }: Call) => {
     const id = params.id!;
     if ((await jobs.findOutput(id)) !== undefined) {
-      throw refusal("asset_in_use", "the output of a job is kept as long as its job");
+      throw new HookError("asset_in_use");
     }
     await assets.remove((await existing(id)).id);
     res.writeHead(204).end();
@@ -132,16 +129,94 @@ export function assetRoutes(
     }
     const { hash, contentType } = await existing(id);
     const path = await assets.pathOf(hash);
-    if (path === undefined) throw refusal("asset_not_found", "no such asset");
+    if (path === undefined) throw new HookError("asset_not_found");
     return { file: await openLocalFile(path), contentType };
   };
 
+  const { asset, output } = bodies;
+  const time = z.iso.datetime();
+  const unknown = ["asset_not_found", "files_unavailable"] as const;
   return [
-    { name: "v2_assets", paths: ["/api/v2/assets"], handlers: { POST: upload } },
-    { name: "v2_from_hash", paths: ["/api/v2/assets/from-hash"], handlers: { POST: fromHash } },
-    { name: "v2_by_hash", paths: ["/api/v2/assets/by-hash/:hash"], handlers: { GET: byHash } },
-    { name: "v2_asset", paths: ["/api/v2/assets/:id"], handlers: { GET: look, DELETE: remove } },
-    { name: "v2_content", paths: ["/api/v2/assets/:id/content"], access: "asset", handlers: { GET: content } },
+    {
+      name: "v2_assets",
+      paths: ["/api/v2/assets"],
+      method: "POST",
+      summary: "Upload a file, which is kept once by its BLAKE3",
+      body: {
+        schema: z.object({
+          file: z.string().meta({ description: "The bytes, as the last part." }),
+          content_type: z.string().optional(),
+          file_path: z.string().optional().meta({ description: "Told back, and no path here." }),
+          expires_in: z.int().min(KEEP.least).max(KEEP.most).optional().meta({ description: "Seconds." }),
+          expected_hash: z.string().optional(),
+          tags: z.array(z.string()).optional(),
+        }),
+        type: "multipart/form-data",
+      },
+      responses: {
+        200: { description: "The bytes were there.", json: asset },
+        201: { description: "The bytes are new.", json: asset },
+      },
+      refusals: ["invalid_workflow", "hash_mismatch", "storage_full", "files_unavailable"],
+      handle: upload,
+    },
+    {
+      name: "v2_from_hash",
+      paths: ["/api/v2/assets/from-hash"],
+      method: "POST",
+      summary: "Name bytes that are there",
+      body: { schema: fromHashBody },
+      responses: { 201: { json: asset } },
+      refusals: ["blob_not_found", "storage_full", "files_unavailable"],
+      handle: fromHash,
+    },
+    {
+      name: "v2_by_hash",
+      paths: ["/api/v2/assets/by-hash/:hash"],
+      method: "GET",
+      summary: "Tell whether bytes are there",
+      responses: { 200: { json: z.object({ hash: z.string(), size_bytes: z.int() }) } },
+      refusals: ["blob_not_found", "files_unavailable"],
+      handle: byHash,
+    },
+    {
+      name: "v2_asset",
+      paths: ["/api/v2/assets/:id"],
+      method: "GET",
+      summary: "Show an upload or an output",
+      responses: {
+        200: {
+          json: z.union([asset, output.extend({ file_path: z.string(), created_at: time, expires_at: time })]),
+        },
+      },
+      refusals: unknown,
+      handle: look,
+    },
+    {
+      name: "v2_asset",
+      operation: "v2_remove_asset",
+      paths: ["/api/v2/assets/:id"],
+      method: "DELETE",
+      summary: "Remove an upload",
+      responses: { 204: {} },
+      refusals: [...unknown, "asset_in_use"],
+      handle: remove,
+    },
+    {
+      name: "v2_content",
+      paths: ["/api/v2/assets/:id/content"],
+      access: "asset",
+      method: "GET",
+      summary: "Send the bytes of an asset, or a range of them",
+      query: context.parameters.signed,
+      headers: { Range: z.string().optional() },
+      responses: {
+        200: { type: "application/octet-stream" },
+        206: { type: "application/octet-stream" },
+      },
+      refusals: [...unknown, "range_not_satisfiable"],
+      handle: content,
+    },
   ];
 }
 

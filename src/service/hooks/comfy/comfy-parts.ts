@@ -1,13 +1,19 @@
 import type { AgentGraphs } from "../../agent.js";
 import { HookError } from "../hook-error.js";
+import type { Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import type { RunFile } from "../run.js";
 import type { AssetFiles } from "./assets/asset-files.js";
 import type { Jobs } from "./jobs/jobs.js";
+import type { comfySchemas } from "./jobs/schemas.js";
+
+/** A route of the Comfy API; `access`: where it is not the configured one. */
+export type ComfyRoute = Omit<Route, "door">;
 
 /** Everything that the routes of the Comfy API share. */
 export interface ComfyParts {
   readonly graphs: AgentGraphs;
+  readonly bodies: ReturnType<typeof comfySchemas>;
   readonly jobs: Jobs;
   readonly assets: AssetFiles;
   /** Copies a run's file among the uploads, for a graph that refers to it; returns its hash. */

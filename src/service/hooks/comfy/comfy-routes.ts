@@ -1,23 +1,28 @@
 import { LatentkitError } from "../../../base/errors.js";
-import type { Handler, Route } from "../http/call.js";
+import type { Handler, Place, Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { maxRunSeconds } from "../runs/terms.js";
 import { assetRoutes } from "./asset-routes.js";
 import { AssetFiles } from "./assets/asset-files.js";
 import { type ClassicApi, createClassicApi } from "./classic/classic-routes.js";
 import { refuseForeign, refuseForeignOrigin } from "./classic/origin-guard.js";
-import { type ComfyParts, outputKeeper } from "./comfy-parts.js";
+import { type ComfyParts, type ComfyRoute, outputKeeper } from "./comfy-parts.js";
 import { jobEventsRoute } from "./job-events.js";
 import { jobRoutes } from "./job-routes.js";
 import { Jobs } from "./jobs/jobs.js";
-import { sendComfyError } from "./refusals.js";
+import { comfySchemas } from "./jobs/schemas.js";
 
 /** Time beyond the longest wait and run of a job in which its assets stay. */
 const SLACK_SECONDS = 3600;
 
+/** All that is below version 2 and unknown gets the contract's envelope as well. */
+const UNKNOWN: Place = { name: "v2_unknown", door: "comfy", paths: ["/api/v2", "/api/v2/", "/api/v2/*rest"] };
+
 /** The APIs of ComfyUI that the configuration opens. */
 export interface ComfyApis {
   readonly routes: readonly Route[];
+  /** Paths that do not exist, and say so as their API does. */
+  readonly unknown: readonly Place[];
   /** Opens a WebSocket; absent where the classic API is closed. */
   readonly upgrade?: ClassicApi["upgrade"];
   /** Shows the client of a prompt a picture of the moment, a PNG file. */
@@ -30,12 +35,13 @@ export interface ComfyApis {
 /** ComfyUI's APIs: version 2 below `/api/v2`, and the classic one. Throws config.invalid for an agent without graphs. */
 export function createComfyApis(context: HookContext): ComfyApis {
   const { comfy_api, comfy_classic } = context.config.web;
-  if (comfy_api === "none" && comfy_classic === "none") return { routes: [], preview() {}, close() {} };
+  if (comfy_api === "none" && comfy_classic === "none") return { routes: [], unknown: [], preview() {}, close() {} };
   const parts = partsOf(context, comfy_api === "none" ? "comfy_classic" : "comfy_api");
   const classic = comfy_classic === "none" ? undefined : createClassicApi(context, parts, comfy_classic);
   const jobs = comfy_api === "none" ? [] : versionTwo(context, parts, comfy_api);
   return {
     routes: [...jobs, ...(classic?.routes ?? [])],
+    unknown: comfy_api === "none" ? [] : [UNKNOWN],
     upgrade: classic?.upgrade,
     preview: (runId, png, node) => classic?.preview(runId, png, node),
     close: () => classic?.close(),
@@ -54,28 +60,25 @@ function partsOf(context: HookContext, key: string): ComfyParts {
     graceMs: (limits.queue_seconds + maxRunSeconds(limits) + SLACK_SECONDS) * 1000,
     now: () => context.runs.now(),
   });
-  return { graphs, assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
+  return { graphs, bodies: comfySchemas(), assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
 }
 
 function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "token"): Route[] {
-  const routes = [
+  const routes: ComfyRoute[] = [
     ...jobRoutes(context, parts),
     jobEventsRoute(context, parts),
     ...assetRoutes(context, parts),
-    // what is below it and unknown gets the contract's envelope as well
-    { name: "v2_unknown", paths: ["/api/v2", "/api/v2/", "/api/v2/*rest"], handlers: {} },
   ];
   const guarded =
-    (handler: Handler): Handler =>
+    (handle: Handler): Handler =>
     (call) => {
       if (access === "open") refuseForeign(context.config, call.req, access);
       else refuseForeignOrigin(context.config, call.req);
-      return handler(call);
+      return handle(call);
     };
-  return routes.map((route) => ({
-    ...{ access, sendError: sendComfyError, ...route },
-    // the content of an asset has a signed address, which nobody needs here
-    ...(access === "open" && { access }),
-    handlers: Object.fromEntries(Object.entries(route.handlers).map(([method, handler]) => [method, guarded(handler)])),
-  }));
+  return routes.map((route) => {
+    // the content of an asset has a signed address, which nobody needs in an open API
+    const own = access === "open" ? access : (route.access ?? access);
+    return { ...route, door: "comfy", access: own, handle: guarded(route.handle) };
+  });
 }

@@ -1,14 +1,13 @@
 import { HookError } from "../hook-error.js";
-import type { Call, Route } from "../http/call.js";
+import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { eventFrame, readCursor } from "../http/stream/sse.js";
 import { StreamWriter } from "../http/stream/stream-writer.js";
 import type { RunStatus, StoredEvent } from "../run.js";
 import { TERMINAL_EVENTS } from "../runs/outcome.js";
-import type { ComfyParts } from "./comfy-parts.js";
+import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
 import { JobView } from "./jobs/job-view.js";
 import { progressJson, stateOf } from "./jobs/jobs.js";
-import { refusal } from "./refusals.js";
 
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
@@ -19,14 +18,20 @@ const HEADERS = {
 const RETRY_SECONDS = 5;
 
 /**
- * `GET /api/v2/jobs/{id}/events`: a snapshot, then what changes, under the contract's names. Who sends the id of the last
+ * The events of a job: a snapshot, then what changes, under the contract's names. Who sends the id of the last
  * event gets what followed it, without a snapshot. The final status is last.
  */
-export function jobEventsRoute(context: HookContext, parts: ComfyParts): Omit<Route, "access"> {
+export function jobEventsRoute(context: HookContext, parts: ComfyParts): ComfyRoute {
   return {
     name: "stream",
+    operation: "v2_events",
     paths: ["/api/v2/jobs/:id/events"],
-    handlers: { GET: (call) => stream(context, parts, call) },
+    method: "GET",
+    summary: "Stream what changes in a job, as Server-Sent Events",
+    headers: context.parameters.resume,
+    responses: { 200: { description: "A snapshot first; the final status is last.", type: "text/event-stream" } },
+    refusals: ["job_not_found", "too_many_streams"],
+    handle: (call) => stream(context, parts, call),
   };
 }
 
@@ -67,7 +72,7 @@ function takeSlot(slots: HookContext["slots"], id: string, cut: () => void): () 
     return slots.take(id, cut);
   } catch (error) {
     if (!(error instanceof HookError)) throw error;
-    throw refusal("too_many_streams", error.message, { retryAfterSeconds: RETRY_SECONDS });
+    throw new HookError("too_many_streams", error.message, { retryAfterSeconds: RETRY_SECONDS });
   }
 }
 

@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../base/errors.js";
+import { loadZod } from "../../../base/lazy-packages.js";
 import { printJsonUnicode } from "../../../io/json/lossless.js";
 import { isTag, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
 import type { AgentGraphs } from "../../agent.js";
 import { mayReferToAssets, reference, replaceReferences } from "../../asset-references.js";
 import { HookError } from "../hook-error.js";
 import { decodeJson, readBodyBytes } from "../http/body.js";
-import type { Call, Route } from "../http/call.js";
+import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { readIdempotencyKey } from "../http/idempotency-key.js";
 import { waitSeconds } from "../http/negotiation/prefer.js";
@@ -15,9 +16,8 @@ import { startBodyLimits } from "../http/routes/start.js";
 import { waitForEnd } from "../http/routes/waited.js";
 import { traceparentOf } from "../http/traceparent.js";
 import { requestedSessions } from "../webhooks/endpoints.js";
-import type { ComfyParts } from "./comfy-parts.js";
+import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
 import { type ReservedField, readSubmission, refuseInvalid } from "./jobs/submission.js";
-import { refusal } from "./refusals.js";
 
 /** Age at which a job is no longer young: until then, looks at it wait for its end. */
 const YOUNG_MS = 1000;
@@ -26,7 +26,7 @@ const LONGEST_WAIT_SECONDS = 30;
 const MOST_ASSETS = 256;
 
 /** The routes of jobs, without their events. */
-export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, "access">[] {
+export function jobRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[] {
   const { runs } = context;
   const { jobs } = parts;
 
@@ -44,7 +44,10 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
   const prefixOf = (address: string): string => {
     const prefix = URL.canParse(address) ? prefixes.get(new URL(address).href) : undefined;
     if (prefix !== undefined) return prefix;
-    throw refusal("invalid_workflow", "webhook_url: expected the address of a webhook that the configuration allows");
+    throw new HookError(
+      "invalid_workflow",
+      "webhook_url: expected the address of a webhook that the configuration allows",
+    );
   };
 
   const maxBytes = context.config.limits.comfy_body_bytes;
@@ -74,7 +77,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     const location = { Location: `${req.baseUrl}/api/v2/jobs/${started.runId}` };
     if (started.replayed) {
       const details = { job_id: started.runId };
-      throw refusal("idempotency_key_reuse", "this idempotency key has started a job", { details, headers: location });
+      throw new HookError("idempotency_key_reuse", undefined, { details, headers: location });
     }
     await send(call, started.runId, 201, location);
   };
@@ -107,18 +110,73 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     await send(call, id);
   };
 
+  const { z } = loadZod();
+  const any = z.looseObject({});
+  const { key, wait } = context.parameters;
+  const { job } = parts.bodies;
+  const ofOne = { responses: { 200: { json: job } }, refusals: ["job_not_found"] } as const;
   return [
-    { name: "v2_jobs", paths: ["/api/v2/jobs"], handlers: { POST: submit } },
-    { name: "v2_job", paths: ["/api/v2/jobs/:id"], handlers: { GET: look } },
-    { name: "v2_workflow", paths: ["/api/v2/jobs/:id/workflow"], handlers: { GET: workflow } },
-    { name: "v2_cancel", paths: ["/api/v2/jobs/:id/cancel"], handlers: { POST: cancel } },
+    {
+      name: "v2_jobs",
+      paths: ["/api/v2/jobs"],
+      method: "POST",
+      summary: "Start a job: a run of the graph that the body brings",
+      query: { tag: z.array(z.string()).optional().meta({ description: "Tags of the run." }) },
+      headers: key,
+      body: {
+        schema: z.object({
+          workflow: any.meta({ description: "A graph in API format." }),
+          inputs: any.optional().meta({ description: "Values of parameters, where comfy_inputs allows it." }),
+          webhook_url: z.string().optional().meta({ description: "Address of a webhook with on_request." }),
+          extra_data: any.optional().meta({ description: "Checked and forgotten." }),
+        }),
+      },
+      responses: { 201: { json: job } },
+      refusals: [
+        "invalid_workflow",
+        "workflow_format_ui",
+        "missing_asset",
+        "idempotency_key_reuse",
+        "storage_full",
+        "rate_limited",
+        "queue_full",
+        "shutting_down",
+      ],
+      handle: submit,
+    },
+    {
+      name: "v2_job",
+      paths: ["/api/v2/jobs/:id"],
+      method: "GET",
+      summary: "Show a job, a young one once it has ended or is a second old",
+      headers: { Prefer: wait.Prefer },
+      ...ofOne,
+      handle: look,
+    },
+    {
+      name: "v2_workflow",
+      paths: ["/api/v2/jobs/:id/workflow"],
+      method: "GET",
+      summary: "Show the graph of a job, with every digit",
+      ...ofOne,
+      responses: { 200: { json: z.object({ workflow: any, format: z.literal("api") }) } },
+      handle: workflow,
+    },
+    {
+      name: "v2_cancel",
+      paths: ["/api/v2/jobs/:id/cancel"],
+      method: "POST",
+      summary: "Cancel a job; an ended one stays as it is",
+      ...ofOne,
+      handle: cancel,
+    },
   ];
 }
 
 /** Tags of a job, which the contract does not have. Fails with invalid_workflow. */
 function readTags(tags: readonly string[]): string[] {
-  if (tags.length > TAGS.most) throw refusal("invalid_workflow", `tag: expected at most ${TAGS.most} of them`);
-  if (!tags.every(isTag)) throw refusal("invalid_workflow", `tag: ${TAG_FAULT}`);
+  if (tags.length > TAGS.most) throw new HookError("invalid_workflow", `tag: expected at most ${TAGS.most} of them`);
+  if (!tags.every(isTag)) throw new HookError("invalid_workflow", `tag: ${TAG_FAULT}`);
   return [...new Set(tags)];
 }
 
@@ -128,7 +186,7 @@ function fill(graphs: AgentGraphs, workflow: object, inputs: Record<string, unkn
     return graphs.fill(workflow, inputs) as Record<string, unknown>;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw refusal("invalid_workflow", `inputs: ${error.message}`);
+    throw new HookError("invalid_workflow", `inputs: ${error.message}`);
   }
 }
 
@@ -139,7 +197,7 @@ async function withHashes(parts: ComfyParts, workflow: Record<string, unknown>):
     const id = typeof info?.id === "string" ? info.id : "";
     if (!hashes.has(id)) {
       if (hashes.size >= MOST_ASSETS) {
-        throw refusal("invalid_workflow", `the workflow refers to more than ${MOST_ASSETS} assets`);
+        throw new HookError("invalid_workflow", `the workflow refers to more than ${MOST_ASSETS} assets`);
       }
       hashes.set(id, await retainedHash(parts, id));
     }
@@ -148,7 +206,9 @@ async function withHashes(parts: ComfyParts, workflow: Record<string, unknown>):
   const missing = [...hashes].filter(([, hash]) => hash === undefined).map(([id]) => id);
   if (missing.length === 0) return completed;
   const details = { missing_ids: missing };
-  throw refusal("missing_asset", `the workflow refers to ${missing.length} assets that do not exist`, { details });
+  throw new HookError("missing_asset", `the workflow refers to ${missing.length} assets that do not exist`, {
+    details,
+  });
 }
 
 /** Hash of an asset, whose bytes stay while a job may need them; undefined where it does not exist. */
@@ -169,7 +229,7 @@ async function validate(graphs: AgentGraphs, graph: object, text: string): Promi
     refuseInvalid(await graphs.validate(graph));
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw refusal(
+    throw new HookError(
       mayReferToAssets(text) && error.code === "file.not-found" ? "missing_asset" : "invalid_workflow",
       error.message,
     );

@@ -1,5 +1,7 @@
 import type { Request, Response } from "express";
-import { HookError } from "../hook-error.js";
+import type { z } from "zod";
+import { HookError, type HookErrorKind } from "../hook-error.js";
+import type { Door } from "./send-error.js";
 
 /** One request on its way through the gate to a handler. */
 export interface Call {
@@ -25,15 +27,52 @@ export const METHODS = ["GET", "POST", "DELETE"] as const;
  */
 export type Access = "open" | "token" | "run" | "sender" | "asset";
 
-export interface Route {
+/** Fields of a query or of headers, with what each means. */
+export type Fields = Readonly<Record<string, z.ZodType>>;
+
+/** A response without fault. */
+export interface Answer {
+  /** Absent: the words of the status. */
+  readonly description?: string;
+  readonly json?: z.ZodType;
+  /** Media type of a body that is, or may instead be, no JSON. */
+  readonly type?: string;
+}
+
+/** Paths, and how they say their refusals. */
+export interface Place {
   /** Label in logs and metrics. */
   readonly name: string;
+  /** API whose words refusals have, and whose page describes it; page: what no other program calls. Default: hooks. */
+  readonly door?: Door | "page";
+  /** The second and later ones are other names of the first one. */
   readonly paths: readonly string[];
-  readonly access: Access;
-  /** Without any, the path does not exist. */
-  readonly handlers: { readonly [Method in (typeof METHODS)[number]]?: Handler };
-  /** Writes the route's refusals; absent: as hooks do. */
-  readonly sendError?: (req: Request, res: Response, error: HookError, requestId: string) => void;
+}
+
+/** An endpoint: the router, `openapi.json` and the tables of the pages are made of it. */
+export interface Route extends Place {
+  readonly method: (typeof METHODS)[number];
+  /** Default: token. */
+  readonly access?: Access;
+  /** Name of its operation in `openapi.json`. Default: the label, which several routes may have. */
+  readonly operation?: string;
+  /** An imperative, without a full stop. */
+  readonly summary: string;
+  /** Heading of docs/hooks.md that says more, as an anchor. */
+  readonly section?: string;
+  readonly query?: Fields;
+  readonly headers?: Fields;
+  /** `type`: media type, application/json where absent. */
+  readonly body?: {
+    readonly schema: z.ZodType;
+    readonly type?: string | readonly string[];
+    readonly isOptional?: true;
+  };
+  /** By status. */
+  readonly responses: Readonly<Record<number, Answer>>;
+  /** Refusals beside those that follow from the right and from the body. */
+  readonly refusals?: readonly HookErrorKind[];
+  readonly handle: Handler;
 }
 
 /** Id of the request's run, from the path or the query; undefined where it is missing or repeated. */

@@ -10,7 +10,8 @@ import type { UrlSigner } from "./access/signed-url.js";
 import type { StartRates } from "./access/start-rates.js";
 import type { Tokens } from "./access/token.js";
 import type { Metrics } from "./metrics.js";
-import type { RequestSchemas } from "./schemas.js";
+import type { ResponseSchemas } from "./response-schemas.js";
+import type { Parameters, RequestSchemas } from "./schemas.js";
 import type { StreamMemory } from "./stream/stream-memory.js";
 import type { StreamSlots } from "./stream/stream-slots.js";
 import type { Turns } from "./stream/turns.js";
@@ -32,7 +33,8 @@ export interface ProbeContext {
 /** Everything that the routes of one service share. */
 export interface HookContext extends ProbeContext {
   readonly startRates: StartRates;
-  readonly schemas: RequestSchemas;
+  readonly schemas: RequestSchemas & ResponseSchemas;
+  readonly parameters: Parameters;
   readonly slots: StreamSlots;
   readonly memory: StreamMemory;
   readonly turns: Turns;

@@ -1,269 +1,135 @@
-import type { OpenAPIRegistry, OpenApiGeneratorV31, RouteConfig } from "@asteasolutions/zod-to-openapi";
+import { STATUS_CODES } from "node:http";
 import type { z } from "zod";
-import { loadZod, loadZodToOpenApi } from "../../../base/lazy-packages.js";
+import { lazy, loadZod } from "../../../base/lazy-packages.js";
 import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
-import type { HookConfig, Limits } from "../hook-config.js";
-import { REFUSALS } from "../hook-error.js";
-import { RUN_STATES } from "../run.js";
-import { registerWebhookPaths } from "./openapi-webhooks.js";
-import { responseSchemas } from "./response-schemas.js";
-import { mostItems, requestSchemas } from "./schemas.js";
+import { type HookErrorKind, refusalOf } from "../hook-error.js";
+import type { Access, Answer, Fields, Route } from "./call.js";
+import type { HookContext } from "./context.js";
+import { sendBytes } from "./responses.js";
+import type { Door } from "./send-error.js";
 
 const API_VERSION = "1.0.0";
+/** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */
+const MOST_MOUNT_PATHS = 8;
+/** Schemes of the headers that may carry the token: any one is enough. */
+const SCHEMES = {
+  bearer: { type: "http", scheme: "bearer" },
+  ...Object.fromEntries(BARE_TOKEN_HEADERS.map((name) => [name, { type: "apiKey", in: "header", name }])),
+};
+const TOKEN = Object.keys(SCHEMES).map((name) => ({ [name]: [] }));
+const SECURITY: Readonly<Record<Access, readonly object[] | undefined>> = {
+  open: undefined,
+  sender: undefined,
+  token: TOKEN,
+  // or signed
+  run: [...TOKEN, {}],
+  asset: [...TOKEN, {}],
+};
+/** Refusals of every route that is not open, of all but hooks' open ones, of ComfyUI's APIs, and of every body. */
+const OF_GATE = ["invalid_request", "unauthorized", "auth_rate_limited", "hooks_not_configured"] as const;
+const OF_RUNS = ["store_unavailable"] as const;
+const OF_GUARD = ["forbidden"] as const;
+const OF_BODY = ["invalid_request", "request_timeout", "payload_too_large", "unsupported_media_type"] as const;
 
-type Document = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
-type Responses = RouteConfig["responses"];
-type Access = NonNullable<RouteConfig["security"]>;
+type Json = Readonly<Record<string, unknown>>;
+type Schemas = Pick<HookContext["schemas"], "runEnded" | "error" | "problem" | "comfyError" | "classicError">;
 
-// decision 155
-/** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
-export function createOpenApi(
-  limits: Limits,
-  { metrics, openapi, incoming }: Pick<HookConfig["web"], "metrics" | "openapi" | "incoming">,
-): Omit<Document, "servers"> {
+/** The description of the routes beside it, and of itself; open to all unless configured otherwise. */
+export function openApiRoute({ config, schemas }: HookContext, others: readonly Route[]): Route[] {
+  const access = config.web.openapi;
+  if (access === "none") return [];
+  const openApi = lazy(() => openApiBytes(createOpenApi([...others, route], schemas)));
+  const route: Route = {
+    name: "openapi",
+    paths: ["/openapi.json"],
+    access,
+    method: "GET",
+    summary: "Describe the service: OpenAPI 3.1",
+    responses: { 200: { json: loadZod().z.looseObject({}) } },
+    handle({ req, res }) {
+      sendBytes(req, res, { status: 200, bytes: openApi()(req.baseUrl || "/") });
+    },
+  };
+  return [route];
+}
+
+/** Returns the document as JSON for a router mounted at `url`, cached by mount path. */
+function openApiBytes(document: object): (url: string) => Buffer {
+  const cache = new Map<string, Buffer>();
+  return (url) => {
+    const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
+    if (cache.size < MOST_MOUNT_PATHS) cache.set(url, bytes);
+    return bytes;
+  };
+}
+
+// decisions 155, 370
+/**
+ * The routes as an OpenAPI 3.1 document, without servers: those of hooks and of ComfyUI's APIs, not the page's own. Each
+ * route brings its description, so that none can be missing.
+ */
+function createOpenApi(routes: readonly Route[], schemas: Schemas): Json {
   const { z } = loadZod();
-  const generator = loadZodToOpenApi();
-  const registry = new generator.OpenAPIRegistry();
-  const bodies = requestSchemas(limits);
-  const responses = responseSchemas();
-  const schemas = {
-    agentRequest: bodies.agent.meta({ id: "AgentRequest" }),
-    againRequest: bodies.again.meta({ id: "AgainRequest" }),
-    wakeRequest: bodies.wake.meta({ id: "WakeRequest" }),
-    groupRequest: bodies.group
-      .extend({
-        items: z
-          .array(bodies.groupItem.meta({ id: "GroupItem" }))
-          .min(1)
-          .max(mostItems(limits)),
-      })
-      .meta({ id: "GroupRequest" }),
-    groupPayload: responses.groupPayload.meta({ id: "GroupPayload" }),
-    runPayload: responses.runPayload.meta({ id: "RunPayload" }),
-    queueMetadata: responses.queueMetadata.meta({ id: "QueueMetadata" }),
-    runStatus: responses.runStatus.meta({ id: "RunStatus" }),
-    runList: responses.runList.meta({ id: "RunList" }),
-    runEnded: responses.runEnded.meta({ id: "RunEnded" }),
-    delivery: responses.delivery.meta({ id: "Delivery" }),
-    deliveryList: responses.deliveryList.meta({ id: "DeliveryList" }),
-    graphs: responses.graphs.meta({ id: "Graphs" }),
-    queue: responses.queue.meta({ id: "Queue" }),
-    probe: responses.probe.meta({ id: "Probe" }),
-    error: responses.error.meta({ id: "Error" }),
-    problem: responses.problem.meta({ id: "Problem" }),
+  const components: Record<string, unknown> = {};
+  const text = z.string();
+  const known = new Map<z.ZodType, Json>();
+  const schemaOf = (schema: z.ZodType): Json => {
+    const before = known.get(schema);
+    if (before !== undefined) return before;
+    const { $schema, $defs, ...rest } = z.toJSONSchema(schema, { io: "input", override: shorten });
+    Object.assign(components, $defs);
+    known.set(schema, rest);
+    return rest;
   };
-  const token = registerSecurity(registry);
-  const json = (description: string, schema: z.ZodType): Responses => ({
-    200: { description, content: { "application/json": { schema } } },
-  });
-  const content = {
-    "application/json": { schema: schemas.error },
-    "application/problem+json": { schema: schemas.problem },
-  };
-  const refusals = (...statuses: number[]): Responses =>
-    Object.fromEntries(statuses.map((status) => [status, { description: sentencesOf(status), content }]));
-  const runId = z.uuid().meta({ description: "Id of the run." });
-  const page = {
-    cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
-    limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
-  };
-  const signature = {
-    expires: z.int().optional().meta({ description: "Part of a signed URL." }),
-    signature: z.string().optional().meta({ description: "Part of a signed URL." }),
-  };
-
-  const waitHeaders = {
-    Prefer: z
-      .string()
-      .optional()
-      .meta({ description: `wait=SECONDS: respond when the run has ended; ${limits.wait_seconds} at most.` }),
-    Accept: z.string().optional().meta({ description: "With wait, image/*: respond with the run's first picture." }),
-  };
-  const keyHeader = {
-    "Idempotency-Key": z
-      .string()
-      .optional()
-      .meta({ description: "A repeated request with the same key gets the first one's response." }),
-  };
-  /** Responses of a start, which may wait for its end. */
-  const starts = (description: string, ...others: z.ZodType[]): Responses => ({
-    200: {
-      description: `${description} With wait: the run has succeeded.`,
-      content: {
-        "application/json": { schema: z.union([schemas.runPayload, schemas.runStatus, ...others]) },
-        "image/*": { schema: z.string() },
-      },
-    },
-    202: {
-      description: "With wait: the run goes on.",
-      content: { "application/json": { schema: schemas.runPayload } },
-    },
-    ...refusals(400, 401, 408, 409, 413, 415, 422, 429, 500, 503, 504),
-  });
-
-  for (const [name, body, responses] of [
-    ["agent", schemas.agentRequest, starts("The run is accepted.")],
-    ["wake", schemas.wakeRequest, starts("A run is accepted, or the text is queued.", schemas.queueMetadata)],
-  ] as const) {
-    for (const path of [`/hooks/${name}`, `/api/hooks/${name}`]) {
-      registry.registerPath({
-        method: "post",
-        path,
-        operationId: path === `/hooks/${name}` ? name : `${name}Alias`,
-        summary: name === "agent" ? "Start an asynchronous run" : "Start a run, or queue a system event",
-        security: token,
-        request: {
-          headers: z.object({ ...keyHeader, ...waitHeaders }),
-          body: { required: true, content: { "application/json": { schema: body } } },
-        },
-        responses,
-      });
-    }
-  }
-  for (const path of ["/hooks/group", "/api/hooks/group"]) {
-    registry.registerPath({
-      method: "post",
-      path,
-      operationId: path === "/hooks/group" ? "group" : "groupAlias",
-      summary: "Start up to 1,000 runs with one stream, all or none",
-      security: token,
-      request: {
-        headers: z.object(keyHeader),
-        body: { required: true, content: { "application/json": { schema: schemas.groupRequest } } },
-      },
-      responses: {
-        202: {
-          description: "The runs are accepted.",
-          content: { "application/json": { schema: schemas.groupPayload } },
-        },
-        ...refusals(400, 401, 408, 413, 415, 422, 429, 503),
-      },
+  const parametersOf = (place: "path" | "query" | "header", fields: Fields = {}) =>
+    Object.entries(fields).map(([name, field]) => {
+      const { description, ...schema } = schemaOf(field);
+      return { name, in: place, required: !field.isOptional(), description, schema };
     });
-  }
-  for (const [name, { signature }] of Object.entries(incoming)) {
-    for (const path of [`/hooks/in/${name}`, `/api/hooks/in/${name}`]) {
-      registry.registerPath({
-        method: "post",
-        path,
-        operationId: path === `/hooks/in/${name}` ? `in-${name}` : `in-${name}Alias`,
-        summary: `Start a run from a delivery that is signed (${signature})`,
-        request: {
-          headers: z.object(waitHeaders),
-          body: {
-            required: true,
-            content: {
-              "application/json": { schema: z.looseObject({}) },
-              "application/x-www-form-urlencoded": { schema: z.looseObject({}) },
-            },
-          },
-        },
-        responses: starts("The run is accepted, or a trial request answered.", z.looseObject({})),
-      });
+  const contentOf = (schema: z.ZodType, types: string | readonly string[] = "application/json") =>
+    Object.fromEntries([types].flat().map((type) => [type, { schema: schemaOf(schema) }]));
+  const answerOf = ({ json, type, description }: Answer, status: number) => {
+    const content = { ...(json && contentOf(json)), ...(type && contentOf(text, type)) };
+    const isEmpty = Object.keys(content).length === 0;
+    return { description: description ?? STATUS_CODES[status], ...(!isEmpty && { content }) };
+  };
+  const errors: Record<Door, Json> = {
+    hooks: { ...contentOf(schemas.error), ...contentOf(schemas.problem, "application/problem+json") },
+    comfy: contentOf(schemas.comfyError),
+    classic: contentOf(schemas.classicError),
+  };
+  const operationOf = (route: Route, door: Door, path: string) => {
+    const { name, operation = name, access = "token", summary, query, headers, body, responses } = route;
+    const security = SECURITY[access];
+    const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => [name!, text]);
+    return {
+      operationId: path === route.paths[0] ? operation : `${operation}_alias`,
+      summary,
+      ...(security && { security }),
+      parameters: [
+        ...parametersOf("path", Object.fromEntries(names)),
+        ...parametersOf("query", query),
+        ...parametersOf("header", headers),
+      ],
+      ...(body && { requestBody: { required: !body.isOptional, content: contentOf(body.schema, body.type) } }),
+      responses: {
+        ...Object.fromEntries(
+          Object.entries(responses).map(([status, one]) => [status, answerOf(one, Number(status))]),
+        ),
+        ...refusalsOf(route, door, errors[door]),
+      },
+    };
+  };
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    const { door = "hooks" } = route;
+    if (door === "page") continue;
+    for (const path of route.paths) {
+      const at = path.replace(/:(\w+)/g, "{$1}");
+      paths[at] = { ...paths[at], [route.method.toLowerCase()]: operationOf(route, door, path) };
     }
   }
-  const get = (path: string, operationId: string, summary: string, route: Partial<RouteConfig>) =>
-    registry.registerPath({ method: "get", path, operationId, summary, responses: {}, ...route });
-  const post = (path: string, operationId: string, summary: string, route: Partial<RouteConfig>) =>
-    registry.registerPath({ method: "post", path, operationId, summary, responses: {}, ...route });
-  get("/api/graphs", "graphs", "Graphs that a request can name, with the schemas of their messages", {
-    security: token,
-    responses: { ...json("The graphs.", schemas.graphs), ...refusals(400, 401, 429, 503) },
-  });
-  const cursor = {
-    last_event_id: z.int().optional().meta({ description: "Events after this id; absent or -1: all." }),
-    ...signature,
-  };
-  const stream = (what: string, description: string): Partial<RouteConfig> & { request: object } => ({
-    security: [...token, {}],
-    request: {
-      headers: z.object({
-        "Last-Event-ID": z
-          .string()
-          .optional()
-          .meta({ description: `Takes precedence over last_event_id; 204 at the end of an ended ${what}.` }),
-      }),
-    },
-    responses: {
-      200: { description, content: { "text/event-stream": { schema: z.string() } } },
-      204: { description: `The ${what} has ended and the reader has all its events.` },
-      ...refusals(400, 401, 404, 429, 503),
-    },
-  });
-  const ofRun = stream("run", "First replay_meta, then events with ids from 1; the last is done, error or aborted.");
-  get("/api/stream", "stream", "Server-Sent Events of one run, from any id", {
-    ...ofRun,
-    request: { ...ofRun.request, query: z.object({ run_id: runId, ...cursor }) },
-  });
-  const ofGroup = stream("group", "First replay_meta, then an item event for each run that ends; the last is done.");
-  get("/api/groups/{id}/stream", "groupStream", "Server-Sent Events of a group, from any id", {
-    ...ofGroup,
-    request: { ...ofGroup.request, params: z.object({ id: z.uuid() }), query: z.object(cursor) },
-  });
-  const status = {
-    security: token,
-    responses: { ...json("The run.", schemas.runStatus), ...refusals(400, 401, 404, 429, 503) },
-  };
-  get("/api/run_status", "runStatus", "State of one run", {
-    ...status,
-    request: { query: z.object({ run_id: runId }) },
-  });
-  get("/api/runs/{id}", "run", "State of one run", { ...status, request: { params: z.object({ id: runId }) } });
-  get("/api/runs", "runs", "Runs, newest first", {
-    security: token,
-    request: {
-      query: z.object({
-        ...page,
-        state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
-        session_key: z.string().optional().meta({ description: "Only runs of this session." }),
-        tag: z.string().optional().meta({ description: "Only runs with this tag." }),
-      }),
-    },
-    responses: { ...json("One page.", schemas.runList), ...refusals(400, 401, 429, 503) },
-  });
-  const queue = {
-    security: token,
-    responses: { ...json("The queue.", schemas.queue), ...refusals(400, 401, 429, 503) },
-  };
-  get("/api/queue", "queue", "Numbers of queued and running runs, and whether runs start", queue);
-  post("/api/queue/pause", "pause", "Let no run start, also after a restart; running runs go on", queue);
-  post("/api/queue/resume", "resume", "Let runs start again", queue);
-  post("/api/runs/{id}/cancel", "cancel", "Cancel a run; an ended one stays as it is", {
-    ...status,
-    request: { params: z.object({ id: runId }) },
-  });
-  post("/api/runs/{id}/again", "again", "Start a run with the message of another one, or a changed one", {
-    security: token,
-    request: {
-      params: z.object({ id: runId }),
-      headers: z.object({ ...keyHeader, ...waitHeaders }),
-      body: { content: { "application/json": { schema: schemas.againRequest } } },
-    },
-    responses: { ...starts("The run is accepted."), ...refusals(404) },
-  });
-  get("/api/runs/{id}/files/{name}", "file", "A file that the run reported", {
-    security: [...token, {}],
-    request: { params: z.object({ id: runId, name: z.string() }), query: z.object(signature) },
-    responses: {
-      200: { description: "The file.", content: { "application/octet-stream": { schema: z.string() } } },
-      ...refusals(401, 404, 429, 503),
-    },
-  });
-  registerWebhookPaths(registry, { token, runId, page, schemas, json, refusals });
-  get("/health", "health", "Whether the process is alive", { responses: json("It is.", schemas.probe) });
-  get("/ready", "ready", "Whether runs can be started", {
-    responses: { ...json("They can.", schemas.probe), ...refusals(503) },
-  });
-  const guarded = (access: typeof metrics, responses: Responses): Partial<RouteConfig> =>
-    access === "token" ? { security: token, responses: { ...responses, ...refusals(401, 429, 503) } } : { responses };
-  if (metrics !== "none") {
-    const text = { 200: { description: "Metrics.", content: { "text/plain": { schema: z.string() } } } };
-    get("/metrics", "metrics", "Prometheus metrics", guarded(metrics, text));
-  }
-  if (openapi !== "none") {
-    const document = json("OpenAPI 3.1.", z.looseObject({}));
-    get("/openapi.json", "openapi", "This document", guarded(openapi, document));
-  }
-  return new generator.OpenApiGeneratorV31(registry.definitions).generateDocument({
+  const document = {
     openapi: "3.1.0",
     info: {
       title: "latentkit hook service",
@@ -271,21 +137,53 @@ export function createOpenApi(
       description: "Starts agent runs from webhooks, CI and cron, and streams their events.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
-  });
+    paths,
+    webhooks: { runEnded: { post: webhook(contentOf(schemas.runEnded)) } },
+    components: { securitySchemes: SCHEMES, schemas: components },
+  };
+  return JSON.parse(JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/'));
 }
 
-/** Registers the headers that may carry the token: any one is enough. */
-function registerSecurity(registry: OpenAPIRegistry): Access {
-  registry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
-  for (const name of BARE_TOKEN_HEADERS) {
-    registry.registerComponent("securitySchemes", name, { type: "apiKey", in: "header", name });
+/** Leaves out what a format or a type says already: patterns of hundreds of characters, and the bounds of a double. */
+function shorten({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void {
+  if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+}
+
+/** Refusals by status, with their codes and sentences. */
+function refusalsOf({ access = "token", body, refusals = [] }: Route, door: Door, content: Json): Json {
+  const isOpen = access === "open";
+  const isHook = door === "hooks";
+  const kinds = new Set<HookErrorKind>([
+    ...(isOpen ? [] : OF_GATE),
+    ...(isOpen && isHook ? [] : OF_RUNS),
+    ...(isHook ? [] : OF_GUARD),
+    ...(body ? OF_BODY : []),
+    ...refusals,
+  ]);
+  const sentences = new Map<number, string[]>();
+  for (const kind of kinds) {
+    const refusal = refusalOf(kind);
+    const { status, code } = (door === "comfy" ? refusal.comfy : undefined) ?? refusal;
+    sentences.set(status, [...(sentences.get(status) ?? []), `${code}: ${refusal.sentence}`]);
   }
-  return ["bearer", ...BARE_TOKEN_HEADERS].map((name) => ({ [name]: [] }));
+  return Object.fromEntries(
+    [...sentences].map(([status, lines]) => [status, { description: lines.join("; "), content }]),
+  );
 }
 
-/** Codes and sentences of a status, from the one table of refusals. */
-const sentencesOf = (status: number): string =>
-  Object.values(REFUSALS)
-    .filter((refusal) => refusal.status === status)
-    .map(({ code, sentence }) => `${code}: ${sentence}`)
-    .join("; ");
+const webhook = (content: Json) => ({
+  operationId: "run_ended",
+  summary: "Sent to each configured webhook at the end of a run, signed by Standard Webhooks",
+  parameters: Object.entries({
+    "webhook-id": "Run and state; the same each time the message is sent.",
+    "webhook-timestamp": "Unix seconds of the attempt.",
+    "webhook-signature": "Signatures v1 (HMAC) and v1a (ed25519), one for each secret.",
+  }).map(([name, description]) => ({ name, in: "header", required: true, description, schema: { type: "string" } })),
+  requestBody: { required: true, content },
+  responses: {
+    204: { description: "Delivered, as with any 2xx." },
+    410: { description: "The webhook is sent nothing more." },
+  },
+});

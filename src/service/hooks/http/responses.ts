@@ -1,9 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { STATUS_CODES } from "node:http";
-import type { HookError } from "../hook-error.js";
-import { readAccept } from "./negotiation/accept.js";
 
-const PROBLEM = "application/problem+json";
 const BASE_HEADERS = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
 
 interface ResponseHead {
@@ -31,32 +27,4 @@ export function sendBytes(
   const own = { ...BASE_HEADERS, ...headers, ...(Vary !== "" && { Vary }) };
   res.writeHead(status, { ...own, "Content-Type": type, "Content-Length": bytes.length });
   res.end(req.method === "HEAD" ? undefined : bytes);
-}
-
-/** Sends a refusal as JSON, or as RFC 9457 where the client prefers it. */
-export function sendError(req: IncomingMessage, res: ServerResponse, error: HookError, requestId: string): void {
-  const { status } = error;
-  const headers = { Vary: "Accept", ...error.headers, "X-Request-Id": requestId };
-  const body = errorBody(error, requestId);
-  if (wantsProblem(req.headers.accept)) {
-    const title = STATUS_CODES[status] ?? "Error";
-    const problem = { type: "about:blank", title, status, detail: error.message, ...body };
-    sendJson(req, res, { status, body: problem, headers, type: PROBLEM });
-  } else {
-    sendJson(req, res, { status, body, headers });
-  }
-}
-
-/** The body of every error. */
-export function errorBody(error: HookError, requestId: string) {
-  return { ok: false as const, error: error.message, code: error.code, request_id: requestId };
-}
-
-/** Whether problem+json is named, and weighs no less than plain JSON; a wildcard range does not count. */
-function wantsProblem(accept: string | undefined): boolean {
-  if (accept === undefined) return false;
-  const weights = readAccept(accept);
-  const problem = weights.get(PROBLEM) ?? 0;
-  const json = weights.get("application/json") ?? weights.get("application/*") ?? weights.get("*/*") ?? 0;
-  return problem > 0 && problem >= json;
 }

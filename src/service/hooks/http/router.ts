@@ -3,15 +3,23 @@ import { loadExpress } from "../../../base/lazy-packages.js";
 import { HookError, type HookErrorKind } from "../hook-error.js";
 import { allowCrossOrigin } from "./access/cross-origin.js";
 import { ClientGone } from "./body.js";
-import { type Call, METHODS, type Route } from "./call.js";
+import { type Call, METHODS, type Place, type Route } from "./call.js";
 import { enterConnection } from "./connection.js";
 import type { ProbeContext } from "./context.js";
 import { passGate } from "./gate.js";
 import { prepareResponse } from "./linger.js";
-import { sendError } from "./responses.js";
+import { SEND_ERROR } from "./send-error.js";
 
-/** Route of requests with a path parameter that cannot be decoded. */
-const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
+/** Routes of the same paths, by method. */
+interface Crossing {
+  readonly place: Place;
+  /** HEAD beside GET; without any, the path does not exist. */
+  readonly allowed: readonly string[];
+  readonly routes: ReadonlyMap<string, Route>;
+}
+
+/** Place of requests with a path parameter that cannot be decoded. */
+const UNKNOWN = crossing({ name: "unknown", paths: [] }, []);
 
 /** Refusals whose causes are logged. */
 const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailable", "files_unavailable"]);
@@ -19,53 +27,64 @@ const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailab
 // decisions 126, 127, 128
 /**
  * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
- * paths are left to the application, even those that only differ by case or a slash.
+ * paths are left to the application, even those that only differ by case or a slash. `unknown`: paths that do not exist,
+ * and say so in the words of a door.
  */
-export function createRouter(context: ProbeContext, routes: readonly Route[]): Router {
+export function createRouter(context: ProbeContext, routes: readonly Route[], unknown: readonly Place[] = []): Router {
   const router = loadExpress().Router({ strict: true, caseSensitive: true });
+  const byPaths = new Map<string, Route[]>();
   for (const route of routes) {
-    router.all([...route.paths], (req, res) => handle(context, route, req, res));
+    const key = route.paths.join(" ");
+    byPaths.set(key, [...(byPaths.get(key) ?? []), route]);
+  }
+  const crossings = [...byPaths.values()].map((routes) => crossing(routes[0]!, routes));
+  for (const at of [...crossings, ...unknown.map((place) => crossing(place, []))]) {
+    router.all([...at.place.paths], (req, res) => handle(context, at, req, res));
   }
   // only for a path parameter that cannot be decoded
   router.use((_error: unknown, req: Request, res: Response, _next: NextFunction) => handle(context, UNKNOWN, req, res));
   return router;
 }
 
-async function handle(context: ProbeContext, route: Route, req: Request, res: Response): Promise<void> {
+function crossing(place: Place, routes: readonly Route[]): Crossing {
+  const byMethod = new Map(routes.map((route) => [route.method as string, route]));
+  const get = byMethod.get("GET");
+  const allowed = METHODS.filter((method) => byMethod.has(method)).flatMap((method) =>
+    method === "GET" ? [method, "HEAD"] : [method],
+  );
+  return { place, allowed, routes: get === undefined ? byMethod : byMethod.set("HEAD", get) };
+}
+
+async function handle(context: ProbeContext, at: Crossing, req: Request, res: Response): Promise<void> {
   const { clock, config } = context;
   if (!(await enterConnection(req, res, { clock, seconds: config.limits.slow_reader_seconds }))) return;
   const requestId = context.newId();
   res.setHeader("X-Request-Id", requestId);
-  watch(context, route, requestId, req, res);
+  watch(context, at.place, requestId, req, res);
   await prepareResponse(req, res, clock);
-  if (allowCrossOrigin(config.web, req, res, methodsOf(route))) return;
+  if (allowCrossOrigin(config.web, req, res, at.allowed)) return;
   try {
-    const handler = handlerOf(route, req.method);
+    const route = routeOf(at, req.method);
     const query = new URLSearchParams(/\?(.*)$/s.exec(req.url)?.[1] ?? "");
     const call = { req, res, requestId, query, params: pathParams(req) };
-    await handler({ ...call, tokenId: passGate(context, route.access, call) });
+    await route.handle({ ...call, tokenId: passGate(context, route.access ?? "token", call) });
   } catch (error) {
-    refuse(context, route, { req, res, requestId }, error);
+    refuse(context, at.place, { req, res, requestId }, error);
   }
 }
 
-function handlerOf(route: Route, method: string) {
-  const allowed = methodsOf(route);
+function routeOf({ allowed, routes }: Crossing, method: string): Route {
   if (allowed.length === 0) throw new HookError("not_found");
-  const handler = route.handlers[(method === "HEAD" ? "GET" : method) as (typeof METHODS)[number]];
-  if (handler !== undefined && allowed.includes(method)) return handler;
+  const route = routes.get(method);
+  if (route !== undefined) return route;
   throw new HookError("method_not_allowed", undefined, { headers: { Allow: allowed.join(", ") } });
 }
-
-/** Methods of a route, HEAD beside GET. */
-const methodsOf = ({ handlers }: Route): string[] =>
-  METHODS.filter((name) => handlers[name] !== undefined).flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
 
 const pathParams = (req: Request) => Object.fromEntries(Object.entries(req.params).map(([k, v]) => [k, String(v)]));
 
 function refuse(
   context: ProbeContext,
-  route: Route,
+  { door = "hooks" }: Place,
   { req, res, requestId }: Pick<Call, "req" | "res" | "requestId">,
   error: unknown,
 ) {
@@ -78,17 +97,17 @@ function refuse(
   }
   // a broken stream has sent its 200 already; cut, it makes the reader resume
   if (res.headersSent) res.destroy();
-  else (route.sendError ?? sendError)(req, res, refusal, requestId);
+  else SEND_ERROR[door === "page" ? "hooks" : door](req, res, refusal, requestId);
 }
 
 /** Counts and logs the request once its connection is done with it. */
-function watch(context: ProbeContext, route: Route, requestId: string, req: Request, res: Response): void {
+function watch(context: ProbeContext, { name: route }: Place, requestId: string, req: Request, res: Response): void {
   const since = context.clock.monotonic();
   res.once("close", () => {
     const status = res.headersSent ? res.statusCode : "gone";
     const seconds = (context.clock.monotonic() - since) / 1000;
-    context.metrics.countRequest({ route: route.name, method: req.method, status, seconds });
+    context.metrics.countRequest({ route, method: req.method, status, seconds });
     const shown = { status, seconds: Number(seconds.toFixed(3)) };
-    context.log.info({ request_id: requestId, route: route.name, method: req.method, ...shown }, "request");
+    context.log.info({ request_id: requestId, route, method: req.method, ...shown }, "request");
   });
 }

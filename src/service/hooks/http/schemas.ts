@@ -10,7 +10,7 @@ import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 const MAX_NAME_CHARS = 200;
 /** Most runs of a group. */
-export const mostItems = ({ queued }: Limits): number => Math.min(1000, queued);
+const mostItems = ({ queued }: Limits): number => Math.min(1000, queued);
 
 /** Schemas of request bodies. Unknown fields are dropped. */
 export function requestSchemas(limits: Limits) {
@@ -83,43 +83,77 @@ export function requestSchemas(limits: Limits) {
   const message = prompt.meta({ description: "The prompt for the run." });
   const { idempotencyKey, ...rest } = common;
   const defaults = z.object({ name, graph, ...rest, ...turn });
-  return {
-    // items are checked one by one: a list of a million wrong ones would have a million faults
-    group: z.object({
-      items: z
-        .array(z.unknown(), { error: (issue) => (issue.input === undefined ? "is required" : "expected a list") })
-        .min(1, "expected at least 1")
-        .max(mostItems(limits), `expected at most ${mostItems(limits)}`),
-      defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
-      idempotencyKey,
-    }),
-    // decision 295
-    groupItem: defaults.extend({
+  // items are checked one by one: a list of a million wrong ones would have a million faults
+  const group = z.object({
+    items: z
+      .array(z.unknown(), { error: (issue) => (issue.input === undefined ? "is required" : "expected a list") })
+      .min(1, "expected at least 1")
+      .max(mostItems(limits), `expected at most ${mostItems(limits)}`),
+    defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
+    idempotencyKey,
+  });
+  // decision 295
+  const groupItem = defaults
+    .extend({
       message,
       idempotencyKey: z
         .null("expected none: the key of the request is that of all its items")
         .optional()
         .meta({ description: "Not supported: the request has one key." }),
-    }),
-    agent: z.object({ message, name, graph, ...common, ...turn }),
-    again: z.object({
-      message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
-      name,
-      graph: graph.meta({ description: "Name of another graph; absent: that of the earlier run, as it was." }),
-      ...common,
-      ...turn,
-    }),
-    wake: z.object({
-      text: prompt.meta({ description: "The wake text." }),
-      mode: z
-        .enum(["now", "next-heartbeat"], "expected now or next-heartbeat")
-        .nullish()
-        .meta({ description: "now (default): start a run. next-heartbeat: queue a system event for the next one." }),
-      ...common,
-    }),
+    })
+    .meta({ id: "GroupItem" });
+  return {
+    group,
+    groupItem,
+    describedGroup: group
+      .extend({ items: z.array(groupItem).min(1).max(mostItems(limits)) })
+      .meta({ id: "GroupRequest" }),
+    agent: z.object({ message, name, graph, ...common, ...turn }).meta({ id: "AgentRequest" }),
+    again: z
+      .object({
+        message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
+        name,
+        graph: graph.meta({ description: "Name of another graph; absent: that of the earlier run, as it was." }),
+        ...common,
+        ...turn,
+      })
+      .meta({ id: "AgainRequest" }),
+    wake: z
+      .object({
+        text: prompt.meta({ description: "The wake text." }),
+        mode: z
+          .enum(["now", "next-heartbeat"], "expected now or next-heartbeat")
+          .nullish()
+          .meta({ description: "now (default): start a run. next-heartbeat: queue a system event for the next one." }),
+        ...common,
+      })
+      .meta({ id: "WakeRequest" }),
   };
 }
 
+/** Queries and headers that several routes read. Routes read them as texts; these describe them. */
+export function parameters({ wait_seconds }: Limits) {
+  const { z } = loadZod();
+  const text = (description: string) => z.string().optional().meta({ description });
+  const number = (description: string) => z.int().optional().meta({ description });
+  return {
+    runId: { run_id: z.uuid().meta({ description: "Id of the run." }) },
+    page: {
+      cursor: text("next_cursor of the previous page."),
+      limit: number("Entries of the page. Default 50, at most 200."),
+    },
+    signed: { expires: number("Part of a signed URL."), signature: text("Part of a signed URL.") },
+    after: { last_event_id: number("Events after this id; absent or -1: all.") },
+    resume: { "Last-Event-ID": text("Takes precedence over last_event_id; 204 at the end of what has ended.") },
+    key: { "Idempotency-Key": text("A repeated request with the same key gets the first one's response.") },
+    wait: {
+      Prefer: text(`wait=SECONDS: respond when the run has ended; ${wait_seconds} at most.`),
+      Accept: text("With wait, image/*: respond with the run's first picture."),
+    },
+  };
+}
+
+export type Parameters = ReturnType<typeof parameters>;
 export type RequestSchemas = ReturnType<typeof requestSchemas>;
 
 /** Terms in a body, absent ones without null. */

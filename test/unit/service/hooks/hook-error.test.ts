@@ -3,12 +3,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createS3Files } from "latentkit/hooks";
 import type { Agent } from "#src/service/agent.js";
-import { type HookErrorKind, REFUSALS } from "#src/service/hooks/hook-error.js";
+import type { HookErrorKind } from "#src/service/hooks/hook-error.js";
 import type { RunFile } from "#src/service/hooks/run.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { failWrites, faultyDriver } from "../../../helpers/hooks/faulty-driver.js";
 import { bearer, serviceStarter, TOKEN, until } from "../../../helpers/hooks/hook-service.js";
+import type { OfOneApi } from "../../../helpers/hooks/refusals.js";
 import { RawClient, requestText } from "../../../helpers/http/raw-http.js";
 
 const WAIT = { prefer: "wait=30" };
@@ -42,7 +43,7 @@ describe("refusals of hooks", () => {
   };
 
   /** For each kind a request, and the whole of what its client reads. */
-  const LINES: Record<HookErrorKind, readonly [request: () => Promise<Response>, told: string]> = {
+  const LINES: Record<Exclude<HookErrorKind, OfOneApi>, readonly [request: () => Promise<Response>, told: string]> = {
     unauthorized: [() => got("/api/runs", {}), "401 unauthorized: unauthorized"],
     hooks_not_configured: [
       () => posted({ message: "x" }, { hooks_token: " " }),
@@ -181,7 +182,7 @@ describe("refusals of hooks", () => {
     ],
   };
 
-  for (const kind of Object.keys(REFUSALS) as HookErrorKind[]) {
+  for (const kind of Object.keys(LINES) as (keyof typeof LINES)[]) {
     it(`${kind}: the whole of what a client reads`, async () => {
       const [request, told] = LINES[kind];
       const response = await request();

@@ -18,7 +18,7 @@ import type { IHasher } from "hash-wasm";
 import { loadHashWasm } from "../../../../base/lazy-packages.js";
 import { syncFile } from "../../../../io/files/write-file.js";
 import { blobPath } from "../../../asset-references.js";
-import { refusal } from "../refusals.js";
+import { HookError } from "../../hook-error.js";
 import { inStorage } from "./storage.js";
 
 const SWEEP_MS = 60_000;
@@ -131,10 +131,10 @@ export class AssetFiles {
     const path = this.#nameOf(id);
     const isNew = (await stat(path).catch(missing)) === undefined;
     if (isNew && this.#names >= (this.#options.mostAssets ?? MOST_ASSETS)) {
-      throw refusal("storage_full", "there are too many assets, try again later");
+      throw new HookError("storage_full", "there are too many assets, try again later");
     }
     const size = await this.sizeOf(asset.hash);
-    if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
+    if (size === undefined) throw new HookError("blob_not_found");
     const createdAt = this.#options.now();
     const added: Asset = { id, ...asset, size, createdAt, expiresAt: createdAt + keepMs };
     const temporary = `${path}.${randomUUID()}.tmp`;
@@ -172,7 +172,7 @@ export class AssetFiles {
   /** Counts bytes that come or, negative, go. Fails with storage_full. */
   #count(bytes: number): void {
     if (bytes > 0 && this.#bytes + bytes > this.#options.mostBytes) {
-      throw refusal("storage_full", "the space for uploads is full, try again later");
+      throw new HookError("storage_full", "the space for uploads is full, try again later");
     }
     this.#bytes += bytes;
   }
@@ -255,7 +255,7 @@ class FileUpload implements Upload {
   async #commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
     const hash = `blake3:${this.#hasher.digest("hex")}`;
     if (expected !== undefined && expected !== hash) {
-      throw refusal("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
+      throw new HookError("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
     }
     await syncFile(this.#handle);
     await this.#close();

@@ -1,7 +1,7 @@
 import { pipeline } from "node:stream/promises";
 import type { OpenedFile } from "../../files/file-store.js";
+import { HookError } from "../../hook-error.js";
 import type { Call } from "../../http/call.js";
-import { refusal } from "../refusals.js";
 
 const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/;
 
@@ -41,7 +41,7 @@ function rangeOf(header: string | undefined, size: number): [number, number] | u
   const end = suffix !== undefined || last === "" ? size - 1 : Math.min(Number(last), size - 1);
   if (start <= end && start < size) return [start, end];
   const headers = { "Content-Range": `bytes */${size}` };
-  throw refusal("range_not_satisfiable", `Range: expected bytes below ${size}`, { headers });
+  throw new HookError("range_not_satisfiable", `Range: expected bytes below ${size}`, { headers });
 }
 
 async function* slice(chunks: AsyncIterable<Buffer>, start: number, end: number): AsyncGenerator<Buffer, void> {

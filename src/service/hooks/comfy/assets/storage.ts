@@ -1,5 +1,4 @@
 import { HookError } from "../../hook-error.js";
-import { refusal } from "../refusals.js";
 
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
 const FORBIDDEN: ReadonlySet<unknown> = new Set(["EROFS", "EACCES", "EPERM"]);
@@ -12,7 +11,7 @@ export async function inStorage<T>(work: () => Promise<T>): Promise<T> {
   } catch (cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException;
     if (syscall === undefined) throw cause;
-    if (FULL.has(code)) throw refusal("storage_full", "the disk for uploads is full, try again later", { cause });
+    if (FULL.has(code)) throw new HookError("storage_full", "the disk for uploads is full, try again later", { cause });
     const sentence = FORBIDDEN.has(code) ? "the service may not write into its folder of uploads" : undefined;
     throw new HookError("files_unavailable", sentence, { cause });
   }

@@ -1,5 +1,4 @@
 import { HookError } from "../../hook-error.js";
-import { refusal } from "../refusals.js";
 import type { AssetFiles, Upload } from "./asset-files.js";
 import type { PartSink } from "./multipart.js";
 
@@ -54,7 +53,7 @@ export class UploadForm implements PartSink {
 
   /** The upload, which is complete. */
   get complete(): Upload {
-    if (this.upload === undefined) throw refusal("invalid_workflow", "the form has no part file");
+    if (this.upload === undefined) throw new HookError("invalid_workflow", "the form has no part file");
     return this.upload;
   }
 }

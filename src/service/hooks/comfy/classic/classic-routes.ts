@@ -11,7 +11,6 @@ import { createPictures } from "./pictures/pictures.js";
 import { promptRoutes } from "./prompt-routes.js";
 import { Prompts } from "./prompts.js";
 import { Publisher } from "./publisher.js";
-import { sendClassicError } from "./refusals.js";
 import { Sockets } from "./sockets.js";
 import { uploadRoutes } from "./upload-routes.js";
 import { viewRoute } from "./view-route.js";
@@ -43,19 +42,16 @@ export function createClassicApi(
   const sockets: Sockets = new Sockets(context, { access, features, status: () => publisher.status() });
   const publisher = new Publisher(context, prompts, sockets);
   const guarded =
-    (handler: Handler): Handler =>
+    (handle: Handler): Handler =>
     (call) => {
       refuseForeign(context.config, call.req, access);
-      return handler(call);
+      return handle(call);
     };
-  const routeOf = ({ name, path, handlers }: ClassicRoute): Route => ({
-    name: `comfy_${name}`,
+  const routeOf = ({ name, path, handle, ...route }: ClassicRoute): Route => {
     // hooks have numbers at /api/queue
-    paths: path === "/queue" ? [path] : [path, `/api${path}`],
-    access,
-    sendError: sendClassicError,
-    handlers: Object.fromEntries(Object.entries(handlers).map(([method, handler]) => [method, guarded(handler)])),
-  });
+    const paths = path === "/queue" ? [path] : [path, `/api${path}`];
+    return { ...route, name: `comfy_${name}`, door: "classic", paths, access, handle: guarded(handle) };
+  };
   return {
     routes: [
       ...promptRoutes(context, parts, { prompts, publisher, names }),

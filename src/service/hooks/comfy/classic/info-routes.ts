@@ -1,9 +1,10 @@
 import { freemem, totalmem } from "node:os";
-import { lazy } from "../../../../base/lazy-packages.js";
+import type { z } from "zod";
+import { lazy, loadZod } from "../../../../base/lazy-packages.js";
 import { printJson } from "../../../../io/json/lossless.js";
 import type { FileKind } from "../../../../nodes/inputs.js";
 import { HookError } from "../../hook-error.js";
-import type { Call } from "../../http/call.js";
+import type { Call, Handler, Route } from "../../http/call.js";
 import { sendBytes, sendJson } from "../../http/responses.js";
 import type { ComfyParts } from "../comfy-parts.js";
 import type { ClassicRoute } from "./classic-route.js";
@@ -56,20 +57,46 @@ export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: obj
     if (files === undefined) throw new HookError("not_found", "no such folder of models");
     sendJson(req, res, { status: 200, body: files });
   };
+  const { z } = loadZod();
+  const [object, names] = [z.looseObject({}), z.array(z.string())];
+  const get = (
+    name: string,
+    path: string,
+    summary: string,
+    schema: z.ZodType,
+    handle: Handler,
+    refusals?: Route["refusals"],
+  ): ClassicRoute => ({ name, path, method: "GET", summary, responses: { 200: { json: schema } }, refusals, handle });
   return [
-    {
-      name: "object_info",
-      path: "/object_info",
-      handlers: { GET: async ({ req, res }) => sendBytes(req, res, { status: 200, bytes: await allNodes() }) },
-    },
-    { name: "object_info_class", path: "/object_info/:class", handlers: { GET: node } },
-    { name: "system_stats", path: "/system_stats", handlers: { GET: json(systemStats) } },
-    { name: "features", path: "/features", handlers: { GET: json(() => features) } },
-    { name: "models", path: "/models", handlers: { GET: kinds } },
-    { name: "models_folder", path: "/models/:folder", handlers: { GET: models } },
+    get("object_info", "/object_info", "Describe the nodes with their inputs", object, async ({ req, res }) =>
+      sendBytes(req, res, { status: 200, bytes: await allNodes() }),
+    ),
+    get("object_info_class", "/object_info/:class", "Describe one node", object, node),
+    get("system_stats", "/system_stats", "Describe the machine", object, json(systemStats)),
+    get(
+      "features",
+      "/features",
+      "List what a client may use",
+      object,
+      json(() => features),
+    ),
+    get("models", "/models", "List the kinds of model files", names, kinds),
+    get("models_folder", "/models/:folder", "List the model files of a kind", names, models, ["not_found"]),
     // hosts list no embeddings, and there are no scripts for the editor
-    { name: "embeddings", path: "/embeddings", handlers: { GET: json(() => []) } },
-    { name: "extensions", path: "/extensions", handlers: { GET: json(() => []) } },
+    get(
+      "embeddings",
+      "/embeddings",
+      "List embeddings: none",
+      names,
+      json(() => []),
+    ),
+    get(
+      "extensions",
+      "/extensions",
+      "List scripts of the editor: none",
+      names,
+      json(() => []),
+    ),
   ];
 }
 

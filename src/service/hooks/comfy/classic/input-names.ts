@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import { cloneJson, isPlainObject, keysInOrder } from "../../../../io/json/lossless.js";
 import { reference } from "../../../asset-references.js";
+import { HookError } from "../../hook-error.js";
 import type { RunFile } from "../../run.js";
 import type { Asset } from "../assets/asset-files.js";
 import type { ComfyParts } from "../comfy-parts.js";
 import type { Prompts } from "./prompts.js";
-import { refusal } from "./refusals.js";
 
 /** Most files that one graph may name. */
 const MOST_FILES = 256;
@@ -74,7 +74,7 @@ export class InputNames {
         if (typeof value !== "string") continue;
         if (!known.has(value)) {
           if (known.size >= MOST_FILES) {
-            throw refusal("invalid_prompt", `The graph: expected at most ${MOST_FILES} files, received more`);
+            throw new HookError("invalid_prompt", `The graph: expected at most ${MOST_FILES} files, received more`);
           }
           known.set(value, await this.#reference(value));
         }
@@ -112,6 +112,15 @@ function addressOf(value: string): FileAddress | undefined {
   const slash = path.lastIndexOf("/");
   const [subfolder, filename] = [path.slice(0, Math.max(0, slash)), path.slice(slash + 1)];
   return isAddress(subfolder, filename) ? { type, subfolder, filename } : undefined;
+}
+
+/** Kinds of folders that requests name. */
+export const FOLDERS = ["input", "output", "temp"] as const;
+
+/** Throws invalid_request for another kind. */
+export function checkFolder(type: string): void {
+  if (FOLDERS.some((name) => name === type)) return;
+  throw new HookError("invalid_request", "type: expected input, output or temp");
 }
 
 /** Whether texts are a folder and a name below a root. */

@@ -8,7 +8,7 @@ import { isAllowedOrigin } from "../../http/access/cross-origin.js";
 /**
  * Refuses what a page of another site sends that the configuration does not allow: it could start prompts by a form or an
  * image, without any preflight. Where the API is open, also a name that its owner may have pointed at this machine. Fails
- * with invalid_request, status 403.
+ * with forbidden.
  */
 export function refuseForeign({ web }: Pick<HookConfig, "web">, req: IncomingMessage, access: "open" | "token"): void {
   const { host, origin, "sec-fetch-site": site = "none" } = req.headers;
@@ -16,7 +16,7 @@ export function refuseForeign({ web }: Pick<HookConfig, "web">, req: IncomingMes
   if (origin === undefined && site !== "none" && site !== "same-origin") throw foreign();
   if (access !== "open" || isAddress(host)) return;
   if (host !== undefined && host === hostOf(web.public_url)) return;
-  throw forbidden("expected an address, localhost or the host of public_url as Host");
+  throw new HookError("forbidden", "expected an address, localhost or the host of public_url as Host");
 }
 
 /** Refuses a request with an `Origin` that is neither the service's own nor allowed. Fails as refuseForeign. */
@@ -28,9 +28,7 @@ export function refuseForeignOrigin({ web }: Pick<HookConfig, "web">, req: Incom
   if (from === undefined || !own.includes(from)) throw foreign();
 }
 
-const foreign = () => forbidden("a page of another site may not call this service");
-
-const forbidden = (sentence: string) => new HookError("invalid_request", sentence, { status: 403, code: "forbidden" });
+const foreign = () => new HookError("forbidden");
 
 /** Host and port of a URL; undefined for a text that is none, or has no host. */
 function hostOf(url: string | undefined): string | undefined {

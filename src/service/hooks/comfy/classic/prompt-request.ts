@@ -6,7 +6,7 @@ import { isPlainObject, parseJson } from "../../../../io/json/lossless.js";
 import { checkTextKey } from "../../../../io/png/text-chunks.js";
 import type { AgentGraphs } from "../../../agent.js";
 import type { PromptFacts } from "../../../prompt-facts.js";
-import { refusal } from "./refusals.js";
+import { HookError } from "../../hook-error.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const MOST_ID_CHARACTERS = 256;
@@ -24,11 +24,11 @@ export interface PromptRequest extends Omit<PromptFacts, "outputs"> {
 /** The body of a prompt. Fails with ComfyUI's types of errors. */
 export function readPromptRequest(text: string, graphs: AgentGraphs): PromptRequest {
   const body = parse(text);
-  if (!isPlainObject(body)) throw refusal("invalid_prompt", "The body: expected a JSON object with prompt");
+  if (!isPlainObject(body)) throw new HookError("invalid_prompt", "The body: expected a JSON object with prompt");
   const { prompt, prompt_id: promptId, client_id: clientId } = body;
-  if (!isPlainObject(prompt)) throw refusal("no_prompt", "prompt: expected a graph in API format");
+  if (!isPlainObject(prompt)) throw new HookError("no_prompt");
   if (promptId != null && (typeof promptId !== "string" || !UUID.test(promptId))) {
-    throw refusal("invalid_prompt_id", "prompt_id: expected a UUID in lower case");
+    throw new HookError("invalid_prompt_id", "prompt_id: expected a UUID in lower case");
   }
   const graph = toApi(prompt, graphs);
   const extraPnginfo = extraPnginfoOf(body.extra_data);
@@ -55,7 +55,7 @@ function parse(text: string): unknown {
     return parseJson(text, { what: "The body", nonFinite: true });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw refusal("invalid_prompt", error.message);
+    throw new HookError("invalid_prompt", error.message);
   }
 }
 
@@ -66,31 +66,31 @@ function toApi(prompt: Record<string, unknown>, graphs: AgentGraphs): Record<str
     return graph;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw refusal("invalid_prompt", error.message);
+    throw new HookError("invalid_prompt", error.message);
   }
 }
 
 function targetsOf(value: unknown): readonly string[] | null {
   if (value == null) return null;
   if (Array.isArray(value) && value.length <= MOST_TARGETS && value.every((id) => typeof id === "string")) return value;
-  throw refusal("invalid_prompt", "partial_execution_targets: expected a list of node ids");
+  throw new HookError("invalid_prompt", "partial_execution_targets: expected a list of node ids");
 }
 
 /** Texts for pictures. All else of `extra_data`, which may hold keys of other services, is forgotten. */
 function extraPnginfoOf(extraData: unknown): Record<string, unknown> {
   const texts = isPlainObject(extraData) ? extraData.extra_pnginfo : undefined;
   if (texts == null) return {};
-  if (!isPlainObject(texts)) throw refusal("invalid_prompt", "extra_data.extra_pnginfo: expected an object");
+  if (!isPlainObject(texts)) throw new HookError("invalid_prompt", "extra_data.extra_pnginfo: expected an object");
   const entries = Object.entries(texts).filter(([, value]) => value != null);
   if (entries.length > MOST_TEXTS) {
-    throw refusal("invalid_prompt", `extra_data.extra_pnginfo: expected at most ${MOST_TEXTS} keys`);
+    throw new HookError("invalid_prompt", `extra_data.extra_pnginfo: expected at most ${MOST_TEXTS} keys`);
   }
   try {
     refuseReservedKeys(texts);
     for (const [key] of entries) checkTextKey(key);
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw refusal("invalid_prompt", `extra_data.extra_pnginfo: ${error.message}`);
+    throw new HookError("invalid_prompt", `extra_data.extra_pnginfo: ${error.message}`);
   }
   return Object.fromEntries(entries);
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../../base/errors.js";
+import { loadZod } from "../../../../base/lazy-packages.js";
 import type { Validation } from "../../../../graph/validate.js";
 import { isPlainObject, printJson, printJsonUnicode } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
@@ -17,7 +18,6 @@ import type { InputNames } from "./input-names.js";
 import { errorJson, nodeErrorsJson, type PromptRequest, readPromptRequest } from "./prompt-request.js";
 import { MOST_HISTORY, type Prompts } from "./prompts.js";
 import type { Publisher } from "./publisher.js";
-import { refusal } from "./refusals.js";
 
 /** Most ids of one request. */
 const MOST_IDS = 10_000;
@@ -64,7 +64,7 @@ export function promptRoutes(
     if (validation.ok)
       return { outputs: validation.outputs.length > 0 ? validation.outputs : outputsOf(graph), nodeErrors };
     const { type, message, ...facts } = errorJson(validation.error);
-    throw refusal(type, message, { ...facts, node_errors: nodeErrors });
+    throw new HookError("invalid_prompt", message, { code: type, details: { ...facts, node_errors: nodeErrors } });
   };
   const outputsOf = (graph: Record<string, unknown>) =>
     Object.entries(graph).flatMap(([id, node]) => (isPlainObject(node) && isOutput(node.class_type) ? [id] : []));
@@ -81,7 +81,7 @@ export function promptRoutes(
       return await graphs.validate(graph, targets ?? undefined);
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
-      throw refusal("invalid_prompt", error.message);
+      throw new HookError("invalid_prompt", error.message);
     }
   };
 
@@ -137,18 +137,104 @@ export function promptRoutes(
   const queueLength = async ({ req, res }: Call) =>
     sendJson(req, res, { status: 200, body: { exec_info: { queue_remaining: await prompts.remaining() } } });
 
+  const { z } = loadZod();
+  const any = z.looseObject({});
+  const number = z.int().optional();
+  const ids = z.array(z.string()).optional();
+  const answers = { responses: { 200: { json: any } } } as const;
+  const change = { schema: z.object({ clear: z.boolean().optional(), delete: ids }), isOptional: true } as const;
   return [
-    { name: "prompt", path: "/prompt", handlers: { GET: queueLength, POST: submit } },
+    {
+      name: "prompt",
+      path: "/prompt",
+      method: "GET",
+      summary: "Count the prompts that run and wait",
+      ...answers,
+      handle: queueLength,
+    },
+    {
+      name: "prompt",
+      operation: "comfy_submit",
+      path: "/prompt",
+      method: "POST",
+      summary: "Start a prompt: a graph in API format or as the editor saves it; `prompt_id` is a UUID in lower case",
+      body: {
+        schema: z.object({
+          prompt: any,
+          prompt_id: z.uuid().optional(),
+          client_id: z.string().optional(),
+          front: z.boolean().optional(),
+          partial_execution_targets: ids,
+          extra_data: any.optional().meta({ description: "extra_pnginfo has texts for pictures." }),
+        }),
+      },
+      responses: { 200: { json: z.object({ prompt_id: z.uuid(), number: z.number(), node_errors: any }) } },
+      refusals: ["invalid_prompt", "no_prompt", "invalid_prompt_id", "rate_limited", "queue_full"],
+      handle: submit,
+    },
     {
       name: "queue",
       path: "/queue",
-      handlers: { GET: async (call) => sendText(call, await prompts.queueText()), POST: changeQueue },
+      method: "GET",
+      summary: "List the prompts that run and wait",
+      ...answers,
+      handle: async (call) => sendText(call, await prompts.queueText()),
     },
-    { name: "interrupt", path: "/interrupt", handlers: { POST: interrupt } },
-    { name: "history", path: "/history", handlers: { GET: history, POST: changeHistory } },
-    { name: "history_entry", path: "/history/:id", handlers: { GET: oneHistory } },
-    // memory is freed without being asked
-    { name: "free", path: "/free", handlers: { POST: free } },
+    {
+      name: "queue",
+      operation: "comfy_change_queue",
+      path: "/queue",
+      method: "POST",
+      summary: "Cancel all prompts that wait, or some of them",
+      body: change,
+      ...answers,
+      handle: changeQueue,
+    },
+    {
+      name: "interrupt",
+      path: "/interrupt",
+      method: "POST",
+      summary: "Cancel what runs, or one prompt",
+      body: { schema: z.object({ prompt_id: z.string().optional() }), isOptional: true },
+      ...answers,
+      handle: interrupt,
+    },
+    {
+      name: "history",
+      path: "/history",
+      method: "GET",
+      summary: "List ended prompts, the newest 200 or `max_items` from `offset` on",
+      query: { max_items: number, offset: number },
+      ...answers,
+      handle: history,
+    },
+    {
+      name: "history",
+      operation: "comfy_change_history",
+      path: "/history",
+      method: "POST",
+      summary: "Hide entries of the history until the next start; their runs stay",
+      body: change,
+      ...answers,
+      handle: changeHistory,
+    },
+    {
+      name: "history_entry",
+      path: "/history/:id",
+      method: "GET",
+      summary: "Show an ended prompt",
+      ...answers,
+      handle: oneHistory,
+    },
+    {
+      name: "free",
+      path: "/free",
+      method: "POST",
+      summary: "Do nothing: memory is freed without being asked",
+      body: { schema: any, isOptional: true },
+      ...answers,
+      handle: free,
+    },
   ];
 }
 

@@ -8,7 +8,6 @@ import type { RunFile, RunStatus, RunSummary } from "../../run.js";
 import type { StartRequest } from "../../runs/run-starter.js";
 import type { PromptRequest } from "./prompt-request.js";
 import { PromptView, statusJson } from "./prompt-view.js";
-import { refusal } from "./refusals.js";
 
 /** Tag of the runs of prompts. */
 const TAG = "comfyui";
@@ -242,6 +241,6 @@ const isPrompt = ({ origin, tags }: RunSummary): boolean => origin === "comfy" &
 
 const numberOf = ({ seq }: RunSummary, isFront: boolean): number => (isFront ? -seq : seq);
 
-const usedId = () => refusal("invalid_prompt_id", "prompt_id: a prompt has had this id");
+const usedId = () => new HookError("invalid_prompt_id", "prompt_id: a prompt has had this id");
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);

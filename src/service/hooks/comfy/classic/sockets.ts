@@ -11,10 +11,10 @@ import { whenIdle } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
 import { passGate } from "../../http/gate.js";
 import { closeLingering } from "../../http/linger.js";
+import { SEND_ERROR } from "../../http/send-error.js";
 import { refuseForeign } from "./origin-guard.js";
 import { readClientId } from "./prompt-request.js";
 import type { Message } from "./prompt-view.js";
-import { sendClassicError } from "./refusals.js";
 
 /** Longest message of a client: it has nothing to say but its features. */
 const MOST_MESSAGE_BYTES = 64 * 1024;
@@ -246,5 +246,5 @@ function refuse(req: IncomingMessage, socket: Duplex, error: HookError, requestI
     res.detachSocket(req.socket);
     closeLingering(socket);
   });
-  sendClassicError(req, res, error, requestId);
+  SEND_ERROR.classic(req, res, error, requestId);
 }

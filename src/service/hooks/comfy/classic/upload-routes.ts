@@ -1,4 +1,5 @@
 import { extname } from "node:path";
+import { loadZod } from "../../../../base/lazy-packages.js";
 import { HookError } from "../../hook-error.js";
 import { arrivalLimits } from "../../http/arrival.js";
 import { clientSignal } from "../../http/body.js";
@@ -10,7 +11,7 @@ import { readParts } from "../assets/multipart.js";
 import type { ComfyParts } from "../comfy-parts.js";
 import { contentTypeOf } from "../content-type.js";
 import type { ClassicRoute } from "./classic-route.js";
-import { type FileAddress, type InputNames, isAddress } from "./input-names.js";
+import { checkFolder, type FileAddress, FOLDERS, type InputNames, isAddress } from "./input-names.js";
 import type { Pictures } from "./pictures/pictures.js";
 import { UploadForm } from "./upload-form.js";
 
@@ -109,9 +110,32 @@ export function uploadRoutes(
     return path;
   };
 
+  const { z } = loadZod();
+  const text = z.string().optional();
+  const fields = { image: z.string(), subfolder: text, type: z.enum(FOLDERS).optional(), overwrite: text };
+  const stored = {
+    method: "POST",
+    responses: { 200: { json: z.object({ name: z.string(), subfolder: z.string(), type: z.string() }) } },
+    refusals: ["not_found", "storage_full", "rate_limited", "files_unavailable"],
+  } as const;
+  const type = "multipart/form-data";
   return [
-    { name: "upload_image", path: "/upload/image", handlers: { POST: uploadImage } },
-    { name: "upload_mask", path: "/upload/mask", handlers: { POST: uploadMask } },
+    {
+      name: "upload_image",
+      path: "/upload/image",
+      summary: "Upload a file for LoadImage under its name",
+      body: { schema: z.object(fields), type },
+      ...stored,
+      handle: uploadImage,
+    },
+    {
+      name: "upload_mask",
+      path: "/upload/mask",
+      summary: "Upload a mask, whose alpha is put on the picture of `original_ref`",
+      body: { schema: z.object({ ...fields, original_ref: z.string() }), type },
+      ...stored,
+      handle: uploadMask,
+    },
   ];
 }
 
@@ -122,9 +146,7 @@ function addressOf(form: UploadForm): FileAddress {
   const subfolder = (form.field("subfolder") ?? "").replace(/\/$/, "");
   // some clients send the whole path of the file on their machine
   const filename = (form.fileName ?? "").replace(/^.*[/\\]/s, "");
-  if (!["input", "output", "temp"].includes(type)) {
-    throw new HookError("invalid_request", "type: expected input, output or temp");
-  }
+  checkFolder(type);
   if (!isAddress(subfolder, filename)) {
     throw new HookError("invalid_request", "image: expected a file with a name, and a subfolder without . and ..");
   }

@@ -1,4 +1,5 @@
 import { addAbortSignal } from "node:stream";
+import { loadZod } from "../../../../base/lazy-packages.js";
 import type { OpenedFile } from "../../files/file-store.js";
 import { openLocalFile } from "../../files/local-files.js";
 import { HookError } from "../../hook-error.js";
@@ -11,7 +12,7 @@ import type { AssetFiles } from "../assets/asset-files.js";
 import { sendContent } from "../assets/send-content.js";
 import { contentTypeOf } from "../content-type.js";
 import type { ClassicRoute } from "./classic-route.js";
-import { type FileAddress, type InputNames, isAddress, type NamedFile } from "./input-names.js";
+import { checkFolder, type FileAddress, FOLDERS, type InputNames, isAddress, type NamedFile } from "./input-names.js";
 import type { PictureDone, Pictures } from "./pictures/pictures.js";
 import { CHANNELS, type ViewWork } from "./pictures/view-picture.js";
 
@@ -76,7 +77,25 @@ export function viewRoute(
     return openLocalFile(path);
   };
 
-  return { name: "view", path: "/view", handlers: { GET: view } };
+  const { z } = loadZod();
+  const text = z.string().optional();
+  return {
+    name: "view",
+    path: "/view",
+    method: "GET",
+    summary:
+      "Send a file of a prompt or an upload: as it is, as a preview (`webp;90`, `jpeg`), or some of its channels",
+    query: {
+      filename: z.string(),
+      subfolder: text,
+      type: z.enum(FOLDERS).optional(),
+      preview: text,
+      channel: z.enum(CHANNELS).optional(),
+    },
+    responses: { 200: { type: "application/octet-stream" } },
+    refusals: ["invalid_request", "not_found", "rate_limited", "range_not_satisfiable", "files_unavailable"],
+    handle: view,
+  };
 }
 
 /** The address in a query. Fails with 400 where it is missing or leaves its folder. */
@@ -84,9 +103,7 @@ function addressOf(query: URLSearchParams): FileAddress {
   const filename = query.get("filename") ?? "";
   const type = query.get("type") ?? "output";
   const subfolder = (query.get("subfolder") ?? "").replace(/\/$/, "");
-  if (!["input", "output", "temp"].includes(type)) {
-    throw new HookError("invalid_request", "type: expected input, output or temp");
-  }
+  checkFolder(type);
   if (isAddress(subfolder, filename)) return { type, subfolder, filename };
   throw new HookError("invalid_request", "filename and subfolder: expected a name and a folder without . and ..");
 }

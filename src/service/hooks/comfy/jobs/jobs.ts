@@ -5,8 +5,8 @@ import type { RunFile, RunStatus, RunSummary } from "../../run.js";
 import { maxRunSeconds } from "../../runs/terms.js";
 import { contentTypeOf, kindOf } from "../content-type.js";
 import { baseOf } from "../origin.js";
-import { refusal } from "../refusals.js";
 import { type JobOutput, type JobProgress, JobView } from "./job-view.js";
+import type { ComfyBody, JobState } from "./schemas.js";
 
 /** Jobs whose events are remembered, folded: the next look reads what is new. */
 const MOST_VIEWS = 200;
@@ -33,12 +33,12 @@ export class Jobs {
   /** The status of a job's run. Fails with job_not_found, also for a run of a hook. */
   async status(id: string): Promise<RunStatus> {
     const status = await this.#context.runs.status(id);
-    if (status.origin !== "comfy") throw refusal("job_not_found", "no such job");
+    if (status.origin !== "comfy") throw new HookError("job_not_found");
     return status;
   }
 
   /** The job in the contract's form. */
-  async json(call: Call, status: RunStatus): Promise<object> {
+  async json(call: Call, status: RunStatus): Promise<ComfyBody<"job">> {
     const { view } = await this.#readView(status.id);
     const outputs = await Promise.all(view.outputs.map((output) => this.outputJson(call, status, output)));
     const base = call.req.baseUrl;
@@ -68,7 +68,7 @@ export class Jobs {
   }
 
   /** One output; undefined where its file is gone. */
-  async outputJson(call: Call, run: RunSummary, output: JobOutput): Promise<object | undefined> {
+  async outputJson(call: Call, run: RunSummary, output: JobOutput): Promise<ComfyBody<"output"> | undefined> {
     const file = await this.#fileOf(run.id, output.file);
     if (file === undefined) return undefined;
     const size = await this.#sizeOf(run.id, output, file);
@@ -101,7 +101,7 @@ export class Jobs {
     if (stored?.id === eventId) view.take(stored);
     const [output] = view.outputs;
     const file = output && (await this.#fileOf(runId, output.file));
-    if (output === undefined || file === undefined) throw refusal("asset_not_found", "no such asset");
+    if (output === undefined || file === undefined) throw new HookError("asset_not_found");
     return { run, output, file };
   }
 
@@ -161,7 +161,7 @@ export class Jobs {
     }
   }
 
-  #errorJson({ state, error }: RunStatus, { failure }: JobView): object | null {
+  #errorJson({ state, error }: RunStatus, { failure }: JobView): ComfyBody<"job">["error"] {
     if (error === null) return null;
     if (state !== "failed") return { code: state, message: error.error };
     const { node = null, classType = null } = failure ?? {};
@@ -172,14 +172,14 @@ export class Jobs {
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 /** State of a run under the contract's names. */
-export function stateOf({ state }: Pick<RunSummary, "state">): string {
+export function stateOf({ state }: Pick<RunSummary, "state">): JobState {
   if (state === "cancelled") return "canceled";
   return state === "timed_out" || state === "interrupted" ? "failed" : state;
 }
 
 const complete = (progress: JobProgress | undefined): JobProgress | undefined => progress && { ...progress, value: 1 };
 
-export const progressJson = (progress: JobProgress | undefined): object | null =>
+export const progressJson = (progress: JobProgress | undefined): ComfyBody<"progress"> | null =>
   progress === undefined
     ? null
     : {
@@ -193,6 +193,6 @@ export const progressJson = (progress: JobProgress | undefined): object | null =
       };
 
 function orNotFound(error: unknown): never {
-  if (error instanceof HookError && error.status === 404) throw refusal("asset_not_found", "no such asset");
+  if (error instanceof HookError && error.status === 404) throw new HookError("asset_not_found");
   throw error;
 }

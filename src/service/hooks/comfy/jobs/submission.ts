@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../../../base/errors.js";
 import type { Validation } from "../../../../graph/validate.js";
 import { isPlainObject, parseJson } from "../../../../io/json/lossless.js";
-import { refusal } from "../refusals.js";
+import { HookError } from "../../hook-error.js";
 
 const FROM_JAVASCRIPT = /^comfy-sdk-typescript\//;
 
@@ -24,23 +24,23 @@ export function readSubmission(
   allowed: ReadonlySet<ReservedField>,
 ): Submission {
   const body = parse(text);
-  if (!isPlainObject(body)) throw refusal("invalid_workflow", "the body: expected a JSON object with workflow");
+  if (!isPlainObject(body)) throw new HookError("invalid_workflow", "the body: expected a JSON object with workflow");
   for (const key of Object.keys(body)) {
     if (key === "workflow" || key === "extra_data" || allowed.has(key as ReservedField)) continue;
     const what = RESERVED.has(key) ? "is reserved, and not allowed by the configuration" : "is no field of a job";
-    throw refusal("invalid_workflow", `${JSON.stringify(key.slice(0, 80))} ${what}`);
+    throw new HookError("invalid_workflow", `${JSON.stringify(key.slice(0, 80))} ${what}`);
   }
   checkExtraData(body.extra_data);
   const { workflow, inputs, webhook_url: webhookUrl } = body;
   if (inputs !== undefined && !isPlainObject(inputs)) {
-    throw refusal("invalid_workflow", "inputs: expected an object of values by their names");
+    throw new HookError("invalid_workflow", "inputs: expected an object of values by their names");
   }
   if (webhookUrl !== undefined && typeof webhookUrl !== "string") {
-    throw refusal("invalid_workflow", "webhook_url: expected a text");
+    throw new HookError("invalid_workflow", "webhook_url: expected a text");
   }
-  if (!isPlainObject(workflow)) throw refusal("invalid_workflow", "workflow: expected a graph in API format");
+  if (!isPlainObject(workflow)) throw new HookError("invalid_workflow", "workflow: expected a graph in API format");
   if (Array.isArray(workflow.nodes) && Array.isArray(workflow.links)) {
-    throw refusal("workflow_format_ui", "workflow: expected a graph in API format, received one of the editor");
+    throw new HookError("workflow_format_ui");
   }
   if (FROM_JAVASCRIPT.test(userAgent ?? ""))
     for (const [key, value] of Object.entries({ workflow, inputs })) refuseRounded(value, key);
@@ -52,7 +52,7 @@ function parse(text: string): unknown {
     return parseJson(text, { what: "the body" });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw refusal("invalid_workflow", error.message);
+    throw new HookError("invalid_workflow", error.message);
   }
 }
 
@@ -62,7 +62,7 @@ function checkExtraData(value: unknown): void {
   const isKnown =
     isPlainObject(value) &&
     Object.entries(value).every(([key, entry]) => key === "api_key_comfy_org" && typeof entry === "string");
-  if (!isKnown) throw refusal("invalid_workflow", "extra_data: expected an object with api_key_comfy_org alone");
+  if (!isKnown) throw new HookError("invalid_workflow", "extra_data: expected an object with api_key_comfy_org alone");
 }
 
 /** Refuses an integer that JavaScript has printed: beyond 2^53 its last digits are no longer the caller's. */
@@ -70,7 +70,10 @@ function refuseRounded(value: unknown, at: string): void {
   if (typeof value === "bigint") {
     const printed = String(value);
     if (!Number.isSafeInteger(Number(value)) && String(Number(value)) === printed) {
-      throw refusal("invalid_workflow", `${at}: JavaScript may have rounded ${printed}, write the number as text`);
+      throw new HookError(
+        "invalid_workflow",
+        `${at}: JavaScript may have rounded ${printed}, write the number as text`,
+      );
     }
   } else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) refuseRounded(item, `${at}.${index}`);
@@ -93,7 +96,7 @@ export function refuseInvalid(validation: Validation): void {
     ]),
     ...unknownNodes(unknown, sentence),
   ]);
-  throw refusal("invalid_workflow", sentence, { details: { node_errors } });
+  throw new HookError("invalid_workflow", sentence, { details: { node_errors } });
 }
 
 const reasonOf = (code: string): string => (code === "input.missing" ? "missing_input" : code.replace(/[.-]/g, "_"));

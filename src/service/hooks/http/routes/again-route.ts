@@ -7,12 +7,12 @@ import { readIdempotencyKey } from "../idempotency-key.js";
 import { hasBody } from "../linger.js";
 import { parseBody, termsFrom } from "../schemas.js";
 import { requestedSessionKey } from "../session-key.js";
-import { respondToStart, startBodyLimits } from "./start.js";
+import { respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 // decision 249
-/** `POST /api/runs/{id}/again`: a new run with what an earlier one had, as far as the body does not change it. */
+/** A new run with what an earlier one had, as far as the body does not change it. */
 export function againRoute(context: HookContext): Route {
-  const { runs, schemas, config } = context;
+  const { runs, schemas, parameters, config } = context;
   const again = async (call: Call) => {
     const { req, res, tokenId } = call;
     const limits = startBodyLimits(context);
@@ -46,5 +46,18 @@ export function againRoute(context: HookContext): Route {
       idempotencyKey: readIdempotencyKey(req, body.idempotencyKey),
     });
   };
-  return { name: "again", paths: ["/api/runs/:id/again"], access: "token", handlers: { POST: again } };
+  const { key, wait } = parameters;
+  const { responses, refusals } = startAnswers(context);
+  return {
+    name: "again",
+    paths: ["/api/runs/:id/again"],
+    method: "POST",
+    summary: "Start a run with the message of another one, or a changed one",
+    section: "running-again",
+    headers: { ...key, ...wait },
+    body: { schema: schemas.again, isOptional: true },
+    responses,
+    refusals: [...refusals, "run_not_found"],
+    handle: again,
+  };
 }

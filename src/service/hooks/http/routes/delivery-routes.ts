@@ -1,3 +1,4 @@
+import { loadZod } from "../../../../base/lazy-packages.js";
 import { HookError } from "../../hook-error.js";
 import { DELIVERY_STATES, type Delivery } from "../../store/deliveries.js";
 import type { Call, Route } from "../call.js";
@@ -9,14 +10,21 @@ import { deliveryItem } from "./payloads.js";
 const ID = /^[1-9]\d{0,14}$/;
 
 /** Routes for the log of webhooks, and for sending one again. */
-export function deliveryRoutes({ outbox, runs, wakeDeliverer }: HookContext): Route[] {
+export function deliveryRoutes({ outbox, runs, schemas, parameters, wakeDeliverer }: HookContext): Route[] {
+  const { z } = loadZod();
+  const filters = {
+    ...parameters.page,
+    webhook: z.string().optional().meta({ description: "Only deliveries to this webhook." }),
+    state: z.enum(DELIVERY_STATES).optional().meta({ description: "Only deliveries in this state." }),
+    run_id: z.uuid().optional().meta({ description: "Only deliveries of this run." }),
+  };
   const respond = ({ req, res }: Call, delivery: Delivery | null) => {
     if (delivery === null) throw new HookError("delivery_not_found");
     sendJson(req, res, { status: 200, body: { ok: true, delivery: deliveryItem(delivery) } });
   };
 
   const list = async ({ req, res, query }: Call) => {
-    refuseUnknown(query, ["cursor", "limit", "webhook", "state", "run_id"]);
+    refuseUnknown(query, Object.keys(filters));
     await runs.open();
     const limit = pageSize(onlyValue(query, "limit"));
     const filter = {
@@ -44,10 +52,39 @@ export function deliveryRoutes({ outbox, runs, wakeDeliverer }: HookContext): Ro
   };
 
   const path = "/api/webhooks/deliveries";
+  const section = "webhooks";
+  const ofOne = {
+    section,
+    responses: { 200: { json: schemas.delivery } },
+    refusals: ["delivery_not_found"],
+  } as const;
   return [
-    { name: "deliveries", paths: [path], access: "token", handlers: { GET: list } },
-    { name: "delivery", paths: [`${path}/:delivery`], access: "token", handlers: { GET: one } },
-    { name: "delivery_again", paths: [`${path}/:delivery/again`], access: "token", handlers: { POST: again } },
+    {
+      name: "deliveries",
+      paths: [path],
+      method: "GET",
+      summary: "List the deliveries to webhooks, newest first",
+      section,
+      query: filters,
+      responses: { 200: { json: schemas.deliveryList } },
+      handle: list,
+    },
+    {
+      name: "delivery",
+      paths: [`${path}/:delivery`],
+      method: "GET",
+      summary: "Show a delivery with its attempts",
+      ...ofOne,
+      handle: one,
+    },
+    {
+      name: "delivery_again",
+      paths: [`${path}/:delivery/again`],
+      method: "POST",
+      summary: "Send a delivery again, whatever its state",
+      ...ofOne,
+      handle: again,
+    },
   ];
 }
 

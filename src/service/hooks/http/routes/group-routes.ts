@@ -10,8 +10,8 @@ import { requestedSessionKey } from "../session-key.js";
 import { type ReadEvents, SliceSource } from "../stream/slice-source.js";
 import { traceparentOf } from "../traceparent.js";
 import { groupEnd, groupPayload } from "./payloads.js";
-import { namedGraph, refuseMessage, replayHeader, startBodyLimits } from "./start.js";
-import { sendStream } from "./stream-route.js";
+import { namedGraph, OF_START, refuseMessage, replayHeader, startBodyLimits } from "./start.js";
+import { sendStream, streamAnswers } from "./stream-route.js";
 
 /** Items of one turn of the event loop. */
 const ITEMS_PER_TURN = 50;
@@ -24,7 +24,7 @@ interface ReadItem {
   readonly payload: readonly unknown[];
 }
 
-/** `POST /hooks/group` and its alias, and the stream of a group. */
+/** The start of a group, and its stream. */
 export function groupRoutes(context: HookContext): Route[] {
   const { runs, memory, schemas, config, startRates } = context;
 
@@ -73,9 +73,34 @@ export function groupRoutes(context: HookContext): Route[] {
     return sendStream(context, call, { id, slices, ids, listen: () => runs.listenToGroup(id) });
   };
 
+  const { key, resume, after, signed } = context.parameters;
   return [
-    { name: "group", paths: ["/hooks/group", "/api/hooks/group"], access: "token", handlers: { POST: start } },
-    { name: "stream", paths: ["/api/groups/:id/stream"], access: "run", handlers: { GET: stream } },
+    {
+      name: "group",
+      paths: ["/hooks/group", "/api/hooks/group"],
+      method: "POST",
+      summary: "Start up to 1,000 runs with one stream, all or none",
+      section: "many-runs-in-one-request",
+      headers: key,
+      body: { schema: schemas.describedGroup },
+      responses: { 202: { description: "The runs are accepted.", json: schemas.groupPayload } },
+      refusals: OF_START,
+      handle: start,
+    },
+    {
+      name: "stream",
+      operation: "group_stream",
+      paths: ["/api/groups/:id/stream"],
+      access: "run",
+      method: "GET",
+      summary: "Stream the ends of a group's runs, as Server-Sent Events",
+      section: "many-runs-in-one-request",
+      query: { ...after, ...signed },
+      headers: resume,
+      responses: streamAnswers("First replay_meta, then an item event for each run that ends; the last is done."),
+      refusals: ["group_not_found", "rate_limited"],
+      handle: stream,
+    },
   ];
 }
 

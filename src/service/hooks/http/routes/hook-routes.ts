@@ -6,11 +6,11 @@ import { sendJson } from "../responses.js";
 import { parseBody, termsFrom } from "../schemas.js";
 import { requestedSessionKey } from "../session-key.js";
 import { queueMetadata } from "./payloads.js";
-import { replayHeader, respondToStart, startBodyLimits } from "./start.js";
+import { replayHeader, respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
-/** `POST /hooks/agent` and `/hooks/wake`, and their aliases. */
+/** Starts of runs, and events that wait for one. */
 export function hookRoutes(context: HookContext): Route[] {
-  const { runs, schemas, config } = context;
+  const { runs, schemas, parameters, config } = context;
 
   const agent = async (call: Call) => {
     const body = parseBody(schemas.agent, await readJsonBody(call.req, call.res, startBodyLimits(context)));
@@ -49,8 +49,28 @@ export function hookRoutes(context: HookContext): Route[] {
     sendJson(req, res, { status: 200, body: queueMetadata(queued), headers: replayHeader(queued) });
   };
 
+  const { key, wait } = parameters;
   return [
-    { name: "agent", paths: ["/hooks/agent", "/api/hooks/agent"], access: "token", handlers: { POST: agent } },
-    { name: "wake", paths: ["/hooks/wake", "/api/hooks/wake"], access: "token", handlers: { POST: wake } },
+    {
+      name: "agent",
+      paths: ["/hooks/agent", "/api/hooks/agent"],
+      method: "POST",
+      summary: "Start a run",
+      headers: { ...key, ...wait },
+      body: { schema: schemas.agent },
+      ...startAnswers(context),
+      handle: agent,
+    },
+    {
+      name: "wake",
+      paths: ["/hooks/wake", "/api/hooks/wake"],
+      method: "POST",
+      summary: "Start a run (mode `now`), or queue an event for the next heartbeat (`next-heartbeat`)",
+      section: "heartbeat",
+      headers: { ...key, ...wait },
+      body: { schema: schemas.wake },
+      ...startAnswers(context, schemas.queueMetadata),
+      handle: wake,
+    },
   ];
 }

@@ -1,4 +1,5 @@
 import { LatentkitError } from "../../../../base/errors.js";
+import { loadZod } from "../../../../base/lazy-packages.js";
 import { parseJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { createSender, type SenderConfig } from "../../incoming/sender.js";
@@ -11,17 +12,27 @@ import { checkIdempotencyKey } from "../idempotency-key.js";
 import { sendJson } from "../responses.js";
 import { parseBody } from "../schemas.js";
 import { mappedSessionKey } from "../session-key.js";
-import { respondToStart, startBodyLimits } from "./start.js";
+import { respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 // decisions 244, 245, 247
-/** `POST /hooks/in/NAME`, and its alias, for each configured sender. */
-export const incomingRoutes = (context: HookContext): Route[] =>
-  Object.entries(context.config.web.incoming).map(([name, config]) => ({
+/** A route for each configured sender. */
+export function incomingRoutes(context: HookContext): Route[] {
+  const any = loadZod().z.looseObject({});
+  return Object.entries(context.config.web.incoming).map(([name, config]) => ({
     name: `in/${name}`,
+    operation: `in_${name}`,
     paths: [`/hooks/in/${name}`, `/api/hooks/in/${name}`],
     access: "sender",
-    handlers: { POST: incomingHandler(context, name, config) },
+    method: "POST",
+    summary: `Start a run from a delivery that its sender has signed (${config.signature})`,
+    section: "senders-that-sign",
+    headers: context.parameters.wait,
+    body: { schema: any, type: ["application/json", "application/x-www-form-urlencoded"] },
+    // a trial request is answered, and one that no rule wants is acknowledged
+    ...startAnswers(context, any),
+    handle: incomingHandler(context, name, config),
   }));
+}
 
 function incomingHandler(context: HookContext, name: string, senderConfig: SenderConfig) {
   const { config, schemas, clock } = context;

@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
 import { createRetryPolicy } from "../../retry-policy.js";
 import type { RunFile, RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
@@ -9,14 +8,10 @@ import type { Delivery } from "../../store/deliveries.js";
 import { messageId } from "../../webhooks/deliverer.js";
 import { eventOf } from "../../webhooks/endpoints.js";
 import type { HookContext } from "../context.js";
-import type { ResponseSchemas } from "../response-schemas.js";
+import type { Body } from "../response-schemas.js";
 
 /** Body of a start's 200. `base`: mount path of the router. */
-export function runPayload(
-  context: HookContext,
-  base: string,
-  started: Started,
-): z.output<ResponseSchemas["runPayload"]> {
+export function runPayload(context: HookContext, base: string, started: Started): Body<"runPayload"> {
   const signed = signedQuery(context, started.runId, retainedUntilSeconds(context, started));
   return {
     ok: true,
@@ -30,11 +25,7 @@ export function runPayload(
 }
 
 /** Body of a group's 202. */
-export function groupPayload(
-  context: HookContext,
-  base: string,
-  group: StartedGroup,
-): z.output<ResponseSchemas["groupPayload"]> {
+export function groupPayload(context: HookContext, base: string, group: StartedGroup): Body<"groupPayload"> {
   const { groupId } = group;
   const signed = new URLSearchParams(signedQuery(context, groupId, retainedUntilSeconds(context, group)));
   return {
@@ -84,11 +75,7 @@ export const signedQuery = ({ config, signer }: HookContext, runId: string, unti
   config.web.stream_auth === "none" ? {} : { ...signer.sign(runId, until) };
 
 /** Body of a webhook, from a delivery and its run, which may have been removed. */
-export function runEndedPayload(
-  context: HookContext,
-  delivery: Delivery,
-  run: StoredStatus | null,
-): z.output<ResponseSchemas["runEnded"]> {
+export function runEndedPayload(context: HookContext, delivery: Delivery, run: StoredStatus | null): Body<"runEnded"> {
   const base = context.config.web.public_url ?? "";
   const { runId } = delivery;
   const signed = signedUntilRemoved(context, runId, delivery.endedMark);
@@ -111,7 +98,7 @@ export function runEndedPayload(
 }
 
 /** One delivery of a webhook. */
-export function deliveryItem(delivery: Delivery): z.output<ResponseSchemas["delivery"]>["delivery"] {
+export function deliveryItem(delivery: Delivery): Body<"delivery">["delivery"] {
   return {
     id: delivery.id,
     webhook: delivery.endpoint,
@@ -137,7 +124,7 @@ function retainedUntilSeconds(
   return dueMark / 1000 + limits.queue_seconds + runs + limits.retention_hours * 3600;
 }
 
-export const queueMetadata = (wake: QueuedWake): z.output<ResponseSchemas["queueMetadata"]> => ({
+export const queueMetadata = (wake: QueuedWake): Body<"queueMetadata"> => ({
   ok: true,
   mode: "next-heartbeat",
   queued: true,
@@ -148,7 +135,7 @@ export const queueMetadata = (wake: QueuedWake): z.output<ResponseSchemas["queue
 });
 
 /** One run in a list. */
-export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["runs"][number] {
+export function runItem(run: RunSummary): Body<"run"> {
   return {
     run_id: run.id,
     status: run.state,
@@ -174,7 +161,7 @@ export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["
 }
 
 /** The state of one run. `base`: mount path of the router. */
-export function runStatus(base: string, run: RunStatus): z.output<ResponseSchemas["runStatus"]> {
+export function runStatus(base: string, run: RunStatus): Body<"runStatus"> {
   const { terminal, progress, queuePosition, fileCount } = run;
   const isDone = terminal?.event === "done";
   return {

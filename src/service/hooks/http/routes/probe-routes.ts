@@ -1,7 +1,8 @@
+import { loadZod } from "../../../../base/lazy-packages.js";
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import { RateWindow } from "../access/rate-window.js";
-import type { Access, Route } from "../call.js";
+import type { Route } from "../call.js";
 import type { ProbeContext } from "../context.js";
 import { sendJson } from "../responses.js";
 
@@ -13,39 +14,51 @@ const CHECKS = { limit: 2, windowMs: 1000 };
 export function probeRoutes({ runs, metrics, clock, config }: ProbeContext): Route[] {
   const checkStore = sharedCheck(runs, clock);
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
-  const routes: (Omit<Route, "access"> & { access: Access | "none" })[] = [
+  const { z } = loadZod();
+  const json = z.object({ ok: z.literal(true), status: z.string() }).meta({ id: "Probe" });
+  const access = config.web.metrics;
+  const probes: Route[] = [
     {
       name: "health",
       paths: ["/health"],
       access: "open",
-      handlers: { GET: ({ req, res }) => sendJson(req, res, probe("alive")) },
+      method: "GET",
+      summary: "Tell that the process is alive",
+      responses: { 200: { json } },
+      handle: ({ req, res }) => sendJson(req, res, probe("alive")),
     },
     {
       name: "ready",
       paths: ["/ready"],
       access: "open",
-      handlers: {
-        async GET({ req, res }) {
-          if (runs.closing) throw new HookError("shutting_down");
-          await checkStore();
-          sendJson(req, res, probe("ready"));
-        },
-      },
-    },
-    {
-      name: "metrics",
-      paths: ["/metrics"],
-      access: config.web.metrics,
-      handlers: {
-        async GET({ req, res }) {
-          const text = await metrics.text();
-          res.writeHead(200, { "Content-Type": metrics.contentType, "Cache-Control": "no-store" });
-          res.end(req.method === "HEAD" ? undefined : text);
-        },
+      method: "GET",
+      summary: "Tell whether runs can be started",
+      responses: { 200: { json } },
+      refusals: ["shutting_down", "store_unavailable"],
+      async handle({ req, res }) {
+        if (runs.closing) throw new HookError("shutting_down");
+        await checkStore();
+        sendJson(req, res, probe("ready"));
       },
     },
   ];
-  return routes.filter((route): route is Route => route.access !== "none");
+  if (access === "none") return probes;
+  return [
+    ...probes,
+    {
+      name: "metrics",
+      paths: ["/metrics"],
+      access,
+      method: "GET",
+      summary: "Measure the service, for Prometheus",
+      responses: { 200: { type: "text/plain" } },
+      async handle({ req, res }) {
+        const text = await metrics.text();
+        res.writeHead(200, { "Content-Type": metrics.contentType, "Cache-Control": "no-store" });
+        res.end(req.method === "HEAD" ? undefined : text);
+      },
+    },
+  ];
 }
 
 /** Checks whether the store works; callers that come too often share the last result. */

@@ -1,4 +1,5 @@
 import { suggest } from "../../../../base/errors.js";
+import { loadZod } from "../../../../base/lazy-packages.js";
 import { normalizeSessionKey, sessionKeyFault } from "../../../../render/config/session-key.js";
 import { isTag, TAG_FAULT } from "../../../../render/config/terms.js";
 import { HookError } from "../../hook-error.js";
@@ -12,14 +13,21 @@ import { sendRunFile } from "./run-file.js";
 
 /** Routes for the state, list, cancellation and files of runs. */
 export function runRoutes(context: HookContext): Route[] {
-  const { runs } = context;
+  const { runs, schemas, parameters } = context;
+  const { z } = loadZod();
+  const filters = {
+    ...parameters.page,
+    state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
+    session_key: z.string().optional().meta({ description: "Only runs of this session." }),
+    tag: z.string().optional().meta({ description: "Only runs with this tag." }),
+  };
 
   const status = async ({ req, res, ...call }: Call) => {
     sendJson(req, res, { status: 200, body: runStatus(req.baseUrl, await runs.status(requireRunId(call))) });
   };
 
   const list = async ({ req, res, query }: Call) => {
-    refuseUnknown(query, ["cursor", "limit", "state", "session_key", "tag"]);
+    refuseUnknown(query, Object.keys(filters));
     const cursor = onlyValue(query, "cursor");
     const limit = pageSize(onlyValue(query, "limit"));
     const state = readState(onlyValue(query, "state"));
@@ -38,15 +46,57 @@ export function runRoutes(context: HookContext): Route[] {
     sendJson(req, res, { status: 200, body: runStatus(req.baseUrl, await runs.status(runId)) });
   };
 
+  const ofOne = {
+    responses: { 200: { json: schemas.runStatus } },
+    refusals: ["run_not_found"],
+  } as const;
+  const summary = "Show a run: its state, position in the queue, progress, files, response";
   return [
-    { name: "run_status", paths: ["/api/run_status", "/api/runs/:id"], access: "token", handlers: { GET: status } },
-    { name: "runs", paths: ["/api/runs"], access: "token", handlers: { GET: list } },
-    { name: "cancel", paths: ["/api/runs/:id/cancel"], access: "token", handlers: { POST: cancel } },
+    {
+      name: "run_status",
+      operation: "run",
+      paths: ["/api/runs/:id"],
+      method: "GET",
+      summary,
+      ...ofOne,
+      handle: status,
+    },
+    {
+      name: "run_status",
+      paths: ["/api/run_status"],
+      method: "GET",
+      summary,
+      query: parameters.runId,
+      ...ofOne,
+      handle: status,
+    },
+    {
+      name: "runs",
+      paths: ["/api/runs"],
+      method: "GET",
+      summary: "List the runs, newest first: all, or those of a state, a session or a tag",
+      query: filters,
+      responses: { 200: { json: schemas.runList } },
+      handle: list,
+    },
+    {
+      name: "cancel",
+      paths: ["/api/runs/:id/cancel"],
+      method: "POST",
+      summary: "Cancel a run; an ended one stays as it is",
+      ...ofOne,
+      handle: cancel,
+    },
     {
       name: "file",
       paths: ["/api/runs/:id/files/:name"],
       access: "run",
-      handlers: { GET: (call) => sendRunFile(context, call) },
+      method: "GET",
+      summary: "Send a file that the run reported",
+      query: parameters.signed,
+      responses: { 200: { description: "The file.", type: "application/octet-stream" } },
+      refusals: ["run_not_found", "not_found", "files_unavailable"],
+      handle: (call) => sendRunFile(context, call),
     },
   ];
 }

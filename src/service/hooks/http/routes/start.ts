@@ -1,11 +1,13 @@
+import type { z } from "zod";
 import { describe, LatentkitError, suggest } from "../../../../base/errors.js";
+import { loadZod } from "../../../../base/lazy-packages.js";
 import type { RunGraph } from "../../../agent.js";
-import { HookError } from "../../hook-error.js";
+import { HookError, type HookErrorKind } from "../../hook-error.js";
 import type { Idempotency } from "../../runs/replies.js";
 import type { Started, StartRequest } from "../../runs/run-starter.js";
 import { arrivalLimits } from "../arrival.js";
 import type { BodyLimits } from "../body.js";
-import type { Call } from "../call.js";
+import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { hashPayload } from "../idempotency-key.js";
 import { waitSeconds } from "../negotiation/prefer.js";
@@ -24,6 +26,31 @@ export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
   /** Whether message and graph are those of an earlier run, which no request brought for the agent to check. */
   readonly isUnchecked?: boolean;
 };
+
+/** Refusals of a start. */
+export const OF_START = [
+  "session_key_override_disabled",
+  "session_key_prefix_denied",
+  "idempotency_mismatch",
+  "rate_limited",
+  "queue_full",
+  "shutting_down",
+] as const satisfies readonly HookErrorKind[];
+
+/** Responses of a start, which may wait for the end of its run. `others`: bodies where none is started. */
+export function startAnswers(
+  { schemas }: HookContext,
+  ...others: z.ZodType[]
+): Required<Pick<Route, "responses" | "refusals">> {
+  const accepted = loadZod().z.union([schemas.runPayload, schemas.runStatus, ...others]);
+  return {
+    responses: {
+      200: { description: "The run is accepted. With wait: it has succeeded.", json: accepted, type: "image/*" },
+      202: { description: "With wait: the run goes on.", json: schemas.runPayload },
+    },
+    refusals: [...OF_START, "run_failed", "run_cancelled", "run_timed_out", "run_interrupted", "run_expired"],
+  };
+}
 
 /** Limits of a body that may start a run. Fails with shutting_down. */
 export function startBodyLimits({ runs, config, clock }: HookContext, maxBytes = config.limits.body_bytes): BodyLimits {

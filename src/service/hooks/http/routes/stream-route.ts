@@ -18,23 +18,41 @@ const HEADERS = {
 /** Most bytes for one reader before it waits for its next turn. */
 const BYTES_PER_TURN = 128 * 1024;
 
-/** `GET /api/stream`: the events of one run, after any id, live until its terminal event. */
+/** The events of one run, after any id, live until its terminal event. */
 export function streamRoute(context: HookContext): Route {
-  const { runs, memory } = context;
+  const { runs, memory, parameters } = context;
   const readEvents: ReadEvents = async (runId, after, base) => {
     const { events, end } = await runs.read(runId, after);
     const mounted = events.map((event) => ({ ...event, data: mountFileUrls(event.data, base, runId) }));
     return { events: mounted, firstId: events[0]?.id ?? after + 1, end };
   };
   const slices = new SliceSource(readEvents, memory);
-  const handler = (call: Call) => {
+  const handle = (call: Call) => {
     const id = requireRunId(call);
     // after the largest id: ids without events
     const ids = () => runs.read(id, Number.MAX_SAFE_INTEGER);
     return sendStream(context, call, { id, slices, ids, listen: () => runs.listen(id) });
   };
-  return { name: "stream", paths: ["/api/stream"], access: "run", handlers: { GET: handler } };
+  return {
+    name: "stream",
+    paths: ["/api/stream"],
+    access: "run",
+    method: "GET",
+    summary: "Stream the events of a run, from any id, as Server-Sent Events",
+    section: "the-stream",
+    query: { ...parameters.runId, ...parameters.after, ...parameters.signed },
+    headers: parameters.resume,
+    responses: streamAnswers("First replay_meta, then events with ids from 1; the last is done, error or aborted."),
+    refusals: ["run_not_found", "rate_limited"],
+    handle,
+  };
 }
+
+/** Responses of a stream. */
+export const streamAnswers = (description: string): Route["responses"] => ({
+  200: { description, type: "text/event-stream" },
+  204: { description: "It has ended, and the reader has all its events." },
+});
 
 /** The events of a run or a group. */
 export interface EventSource {
