@@ -12,7 +12,7 @@ interface Refusal {
   readonly of?: "Comfy API" | "classic API" | "ComfyUI's APIs";
 }
 
-// decision 371
+// decision 367
 /** The one table of refusals, of hooks and of ComfyUI's APIs. Clients may look for the sentences: they do not change, but for what follows a colon. */
 export const REFUSALS = {
   unauthorized: {

@@ -6,6 +6,7 @@ import { ChosenOnce, factsOf } from "./devices/chosen-once.js";
 import { GpuFailures } from "./gpu-failures.js";
 import { LoadedProcess } from "./loaded-process.js";
 import { coreCount } from "./machine.js";
+import { isLarge } from "./plan.js";
 import type { SessionPorts } from "./protocol.js";
 import type {
   CallOptions,
@@ -104,7 +105,7 @@ class ChildRuntime implements OwnRuntime {
 
   async #load(sources: readonly SessionSource[], turn: Turn, load: Load) {
     const device = await this.#device.get();
-    const loaded = await this.#live(turn);
+    const loaded = await this.#live(turn, sources.some(isLarge));
     const sessions: LoadedSession[] = [];
     for (const source of sources)
       sessions.push(await this.#loader.session({ loaded, device, needed: sessions, ...load }, source));
@@ -157,9 +158,13 @@ class ChildRuntime implements OwnRuntime {
     return network;
   }
 
-  /** The child process, a new one where it has died since the last run. */
-  async #live(turn: Turn): Promise<LoadedProcess> {
-    const current = this.#loaded;
+  /** The child process; a new one where it has died since the last run, or was started for smaller networks and has none. */
+  async #live(turn: Turn, isForLarge = false): Promise<LoadedProcess> {
+    let current = this.#loaded;
+    if (current !== undefined && isForLarge && !current.process.isForLarge && current.sessions.all.length === 0) {
+      await this.#replace(current);
+      current = undefined;
+    }
     if (current !== undefined) {
       try {
         await current.process.request({ type: "ping" }, "Waiting for ONNX Runtime");
@@ -170,7 +175,7 @@ class ChildRuntime implements OwnRuntime {
     }
     // a process that starts after close() would never be ended
     if (turn.isAbandoned) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    const loaded = new LoadedProcess();
+    const loaded = new LoadedProcess(isForLarge);
     this.#loaded = loaded;
     this.#holdProcess();
     const { version } = await loaded.process.ready;

@@ -41,6 +41,11 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
+/** Parameters from which a process keeps its heap small: the encoders and transformers after Stable Diffusion's. */
+const LARGE_PARAMETERS = 3e9;
+
+export const isLarge = ({ parameters }: PlannedNetwork): boolean => parameters >= LARGE_PARAMETERS;
+
 /** A network as a device holds it: where it has no product with packed weights, nothing stays packed. */
 export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
   target.groups === undefined ? { ...network, packedParameters: 0, packedBytes: 0 } : network;

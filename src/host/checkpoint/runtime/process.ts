@@ -33,10 +33,10 @@ const INSTALL =
 
 // decision 364
 /**
- * Bytes from which glibc gives a block back to the system when it is freed. Its own rule ends at 32 MiB: the heap of a
- * streamed transformer's run grew to three times of what was in use.
+ * glibc gives freed blocks of that many bytes back to the system. Its own border moves up to 32 MiB, and the heap of a
+ * transformer's run grew to three times of what was in use; smaller networks load a fifth slower without it.
  */
-const MOST_HEAP_BLOCK = String(2 ** 23);
+const SMALL_HEAP = { MALLOC_MMAP_THRESHOLD_: String(2 ** 23) };
 
 /** A child process with ONNX Runtime in it. It keeps this process alive while `ref` asks for it, and ends with it. */
 export class RuntimeProcess {
@@ -56,12 +56,15 @@ export class RuntimeProcess {
   /** Rejects with runtime.missing or runtime.failed where ONNX Runtime does not load. */
   readonly ready: Promise<Ready>;
 
-  constructor() {
+  constructor(
+    /** Whether it keeps its heap small, which pays where networks are large. */
+    readonly isForLarge = false,
+  ) {
     // preloads and inspectors of this process are none of the child's business
     const { NODE_OPTIONS, ...env } = process.env;
     // Yarn's Plug'n'Play finds packages by them
     const options = process.versions.pnp === undefined ? {} : { NODE_OPTIONS };
-    this.#child = startChild({ MALLOC_MMAP_THRESHOLD_: MOST_HEAP_BLOCK, ...env, ...options });
+    this.#child = startChild({ ...(isForLarge && SMALL_HEAP), ...env, ...options });
     const kill = () => this.kill();
     process.once("exit", kill);
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {

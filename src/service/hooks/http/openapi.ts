@@ -63,7 +63,7 @@ function openApiBytes(document: object): (url: string) => Buffer {
   };
 }
 
-// decisions 155, 370
+// decisions 155, 366
 /**
  * The routes as an OpenAPI 3.1 document, without servers: those of hooks and of ComfyUI's APIs, not the page's own. Each
  * route brings its description, so that none can be missing.
