@@ -22,7 +22,7 @@ export class Sessions {
     try {
       await runtime.ready;
       const task = "A session";
-      const settings = sessionOptions({ provider: "cpu", threads: 1 }, "stream", folder);
+      const settings = sessionOptions({ provider: "cpu", threads: 1 }, folder);
       await withUnpacked(unpack, async () => {
         const sent = await runtime.sendBytes(bytes, task);
         await runtime.create({ session, model: sent, options: settings }, task);

@@ -70,9 +70,9 @@ async function partsOf(family) {
 /** Measures a graph on the provider, in the forms of its trial, against the CPU. */
 async function against(name, make, feeds) {
   const { target } = await chooseDevice(provider);
-  const cpu = { provider: /** @type {const} */ ("cpu"), keep: true, times: 1 };
+  const cpu = { provider: /** @type {const} */ ("cpu"), times: 1 };
   const expected = await measure(`${name}, cpu`, make(undefined, true), feeds, cpu);
-  await measure(name, make(target, keep), feeds, { provider, keep, times, expected, profile: true });
+  await measure(name, make(target, keep), feeds, { provider, times, expected, profile: true });
 }
 
 /**
@@ -166,7 +166,7 @@ const steps = {
   /** Runs a UNet until it is killed. */
   async loop() {
     const { unet, config } = await partsOf("sd1");
-    const session = await load(unet((await chooseDevice(provider)).target, keep), provider, { keep });
+    const session = await load(unet((await chooseDevice(provider)).target, keep), provider);
     for (;;) {
       await session.run(unetFeeds(config, 2, quick ? 16 : 64));
       print({ memoryMiB: cardMemory() });

@@ -40,16 +40,15 @@ function watchMemory() {
 }
 
 /**
- * Loads a graph; `keep` holds its weights as they are in the file, and `more` are options of onnxruntime-node.
+ * Loads a graph; `more` are options of onnxruntime-node.
  *
  * @param {import("../../../dist/host/checkpoint/onnx/graph.js").EncodedGraph} graph
  * @param {import("../../../dist/host/checkpoint/runtime/session-options.js").Provider} provider
- * @param {{ keep?: boolean } & import("onnxruntime-node").InferenceSession.SessionOptions} [how]
+ * @param {import("onnxruntime-node").InferenceSession.SessionOptions} [more]
  */
-export function load({ bytes, folder }, provider, { keep = false, ...more } = {}) {
-  const plan = keep ? "stream" : "fold";
+export function load({ bytes, folder }, provider, more = {}) {
   return ort.InferenceSession.create(bytes, {
-    ...sessionOptions({ provider, threads: coreCount() }, plan, folder),
+    ...sessionOptions({ provider, threads: coreCount() }, folder),
     ...more,
   });
 }
@@ -86,11 +85,11 @@ function difference(expected, received) {
  * @param {string} name
  * @param {import("../../../dist/host/checkpoint/onnx/graph.js").EncodedGraph} graph
  * @param {Record<string, import("onnxruntime-node").Tensor>} feeds
- * @param {{ provider: import("../../../dist/host/checkpoint/runtime/session-options.js").Provider, keep: boolean,
+ * @param {{ provider: import("../../../dist/host/checkpoint/runtime/session-options.js").Provider,
  *   times?: number, expected?: Float32Array, profile?: boolean }} how
  */
 export async function measure(name, graph, feeds, how) {
-  const { provider, keep, times = 5, expected, profile = false } = how;
+  const { provider, times = 5, expected, profile = false } = how;
   const before = cardMemory() ?? 0;
   const watch = watchMemory();
   const clock = async (call) => {
@@ -98,7 +97,7 @@ export async function measure(name, graph, feeds, how) {
     const result = await call();
     return [performance.now() - began, result];
   };
-  const [loadMs, session] = await clock(() => load(graph, provider, { keep }));
+  const [loadMs, session] = await clock(() => load(graph, provider));
   try {
     const [firstMs] = await clock(() => session.run(feeds));
     const runs = [];
@@ -114,7 +113,7 @@ export async function measure(name, graph, feeds, how) {
       ...(memory !== undefined && { memoryMiB: memory - before, peakMiB: watch.stop() - before }),
       ...(expected !== undefined && { difference: rounded(difference(expected, output.data)) }),
       // apart, for a profile slows the runs
-      ...(profile && { elsewhere: await placed(graph, feeds, { provider, keep }) }),
+      ...(profile && { elsewhere: await placed(graph, feeds, provider) }),
     });
     return output.data;
   } finally {
@@ -124,11 +123,10 @@ export async function measure(name, graph, feeds, how) {
 }
 
 /** Numbers of the operators that did not run on the provider, and of copies. */
-async function placed(graph, feeds, { provider, keep }) {
+async function placed(graph, feeds, provider) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-profile-"));
   try {
     const session = await load(graph, provider, {
-      keep,
       enableProfiling: true,
       profileFilePrefix: join(folder, "profile"),
     });

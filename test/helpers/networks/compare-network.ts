@@ -44,7 +44,7 @@ async function run(
   const halves = isKept && provider === "webgpu" ? await new HalfWeights(weights).find() : undefined;
   build(networkOf(graph, weights, { changes, halves }));
   const encoded = graph.encode({ overridable: isKept && "F16" });
-  const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, plan, encoded.folder);
+  const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, encoded.folder);
   const session = await graphSession(encoded, {
     ...options,
     executionProviders: [...executionProviders],

@@ -6,7 +6,6 @@ import { ChosenOnce, factsOf } from "./devices/chosen-once.js";
 import { GpuFailures } from "./gpu-failures.js";
 import { LoadedProcess } from "./loaded-process.js";
 import { coreCount } from "./machine.js";
-import { isLarge } from "./plan.js";
 import type { SessionPorts } from "./protocol.js";
 import type {
   CallOptions,
@@ -74,7 +73,7 @@ class ChildRuntime implements OwnRuntime {
         const { device, loaded, sessions } = await this.#load(sources, turn, { calls, work, onLoad });
         await this.#loader.makeRoom({ loaded, device, needed: sessions, work, onLoad });
         const outputs = await loaded.call(sessions, all, options.outputs, turn);
-        for (const session of sessions) if (session.plan !== "stream") session.kept = Math.max(session.kept, work);
+        for (const session of sessions) session.kept = Math.max(session.kept, work);
         return { outputs, networks: all.map((stage, index) => this.#remember(stage.source, sessions[index]!)) };
       });
     return this.#queue.add(options.signal, work, options.place);
@@ -105,7 +104,7 @@ class ChildRuntime implements OwnRuntime {
 
   async #load(sources: readonly SessionSource[], turn: Turn, load: Load) {
     const device = await this.#device.get();
-    const loaded = await this.#live(turn, sources.some(isLarge));
+    const loaded = await this.#live(turn);
     const sessions: LoadedSession[] = [];
     for (const source of sources)
       sessions.push(await this.#loader.session({ loaded, device, needed: sessions, ...load }, source));
@@ -158,13 +157,9 @@ class ChildRuntime implements OwnRuntime {
     return network;
   }
 
-  /** The child process; a new one where it has died since the last run, or was started for smaller networks and has none. */
-  async #live(turn: Turn, isForLarge = false): Promise<LoadedProcess> {
-    let current = this.#loaded;
-    if (current !== undefined && isForLarge && !current.process.isForLarge && current.sessions.all.length === 0) {
-      await this.#replace(current);
-      current = undefined;
-    }
+  /** The child process, a new one where it has died since the last run. */
+  async #live(turn: Turn): Promise<LoadedProcess> {
+    const current = this.#loaded;
     if (current !== undefined) {
       try {
         await current.process.request({ type: "ping" }, "Waiting for ONNX Runtime");
@@ -175,7 +170,7 @@ class ChildRuntime implements OwnRuntime {
     }
     // a process that starts after close() would never be ended
     if (turn.isAbandoned) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    const loaded = new LoadedProcess(isForLarge);
+    const loaded = new LoadedProcess();
     this.#loaded = loaded;
     this.#holdProcess();
     const { version } = await loaded.process.ready;

@@ -9,13 +9,9 @@ import { type LoadedSession, LoadedSessions } from "./sessions.js";
 
 /** A child process, and what is in it. */
 export class LoadedProcess {
-  readonly process: RuntimeProcess;
+  readonly process = new RuntimeProcess();
   readonly sessions = new LoadedSessions();
   readonly kept = new KeptValues();
-
-  constructor(isForLarge?: boolean) {
-    this.process = new RuntimeProcess(isForLarge);
-  }
 
   /** Sends the inputs of a call that the child does not have, and runs its sessions; outputs are those of the last. */
   async call(

@@ -4,8 +4,8 @@ import type { Plan } from "./session-options.js";
 /** A network before it is loaded. */
 export interface PlannedNetwork {
   readonly parameters: number;
-  /** Those of the largest weight that is converted in a streamed run. */
-  readonly largestParameters?: number;
+  /** Those of weights that a streamed run has as float32 at once. */
+  readonly convertedParameters?: number;
   /** Parameters that a GPU can hold in 16 bits; none where absent. */
   readonly halfParameters?: number;
   /** Those of matrices that stay packed where the provider has a product with them. */
@@ -30,7 +30,7 @@ const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
 /** Folded weights of SD 1.5 took 3.9 GB for 3.44 GB of float32. */
 const FOLD_FACTOR = 1.15;
-/** A streamed session beside the weight that it converts: the process, the graph and its optimised form. */
+/** A streamed session beside the weights that it converts: the process, the graph and its optimised form. */
 const STREAM_BYTES = 2 ** 26;
 /** Below two bytes a parameter weights are 8-bit floats, whose conversion takes longer than the rest of a run. */
 const FLOAT_8_BELOW = 2;
@@ -41,22 +41,17 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
-/** Parameters from which a process keeps its heap small: the encoders and transformers after Stable Diffusion's. */
-const LARGE_PARAMETERS = 3e9;
-
-export const isLarge = ({ parameters }: PlannedNetwork): boolean => parameters >= LARGE_PARAMETERS;
-
 /** A network as a device holds it: where it has no product with packed weights, nothing stays packed. */
 export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
   target.groups === undefined ? { ...network, packedParameters: 0, packedBytes: 0 } : network;
 
 /** Bytes of a session's own, without the pages of files, which the system takes back as it needs. */
 export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
-  const { halfParameters = 0, packedParameters = 0, packedBytes = 0, largestParameters = 0 } = network;
+  const { halfParameters = 0, packedParameters = 0, packedBytes = 0, convertedParameters = 0 } = network;
   const parameters = network.parameters - packedParameters;
   switch (plan) {
     case "stream":
-      return STREAM_BYTES + largestParameters * FLOAT_BYTES + packedBytes;
+      return STREAM_BYTES + convertedParameters * FLOAT_BYTES + packedBytes;
     case "keep":
       return (parameters - halfParameters) * FLOAT_BYTES * FOLD_FACTOR + halfParameters * HALF_BYTES + packedBytes;
     case "fold":

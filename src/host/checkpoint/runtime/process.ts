@@ -31,13 +31,6 @@ export interface Output {
 const INSTALL =
   'run "npm install onnxruntime-node" (ONNXRUNTIME_NODE_INSTALL=skip leaves out its CUDA libraries, which the CPU does not need)';
 
-// decision 364
-/**
- * glibc gives freed blocks of that many bytes back to the system. Its own border moves up to 32 MiB, and the heap of a
- * transformer's run grew to three times of what was in use; smaller networks load a fifth slower without it.
- */
-const SMALL_HEAP = { MALLOC_MMAP_THRESHOLD_: String(2 ** 23) };
-
 /** A child process with ONNX Runtime in it. It keeps this process alive while `ref` asks for it, and ends with it. */
 export class RuntimeProcess {
   readonly #child: ChildProcess;
@@ -56,15 +49,11 @@ export class RuntimeProcess {
   /** Rejects with runtime.missing or runtime.failed where ONNX Runtime does not load. */
   readonly ready: Promise<Ready>;
 
-  constructor(
-    /** Whether it keeps its heap small, which pays where networks are large. */
-    readonly isForLarge = false,
-  ) {
+  constructor() {
     // preloads and inspectors of this process are none of the child's business
     const { NODE_OPTIONS, ...env } = process.env;
     // Yarn's Plug'n'Play finds packages by them
-    const options = process.versions.pnp === undefined ? {} : { NODE_OPTIONS };
-    this.#child = startChild({ ...(isForLarge && SMALL_HEAP), ...env, ...options });
+    this.#child = startChild(process.versions.pnp === undefined ? env : { ...env, NODE_OPTIONS });
     const kill = () => this.kill();
     process.once("exit", kill);
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {

@@ -88,7 +88,7 @@ export class SessionLoader {
     const task = `${source.label}, while it was loaded`;
     const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
     const folder = "path" in made ? "" : made.folder;
-    const options = sessionOptions({ provider, threads: this.#options.threads, isStage: source.isStage }, plan, folder);
+    const options = sessionOptions({ provider, threads: this.#options.threads, isStage: source.isStage }, folder);
     const unpack = "path" in made ? undefined : made.unpack;
     const ports = await withUnpacked(unpack, () => process.create({ session: next.number, model, options }, task));
     const session = { ...next, ports, kept: 0 };

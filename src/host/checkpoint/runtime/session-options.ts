@@ -33,7 +33,7 @@ export interface SessionOptions {
   readonly executionProviders: readonly string[];
   readonly graphOptimizationLevel: "extended";
   readonly executionMode: "sequential";
-  readonly enableCpuMemArena: boolean;
+  readonly enableCpuMemArena: true;
   readonly enableMemPattern: boolean;
   readonly intraOpNumThreads: number;
   readonly logSeverityLevel: 3;
@@ -44,21 +44,17 @@ export interface SessionOptions {
 }
 
 /**
- * Options of a session for a plan; `folder` holds the files of its weights, "" where it has none. The outputs of a stage stay
+ * Options of a session; `folder` holds the files of its weights, "" where it has none. The outputs of a stage stay
  * on the GPU where the provider can leave them there.
  */
-export function sessionOptions(
-  { provider, threads, isStage = false }: SessionPlace,
-  plan: Plan,
-  folder: string,
-): SessionOptions {
+export function sessionOptions({ provider, threads, isStage = false }: SessionPlace, folder: string): SessionOptions {
   return {
     executionProviders: provider === "cpu" ? ["cpu"] : [provider, "cpu"],
     // "all" lays weights out again for the processor: three times the load, half as much memory again, for a tenth of a run
     graphOptimizationLevel: "extended",
     executionMode: "sequential",
-    // the arena keeps the peak of a run for the next one: 0.65 GB of a UNet, for 5 to 10 % of its time
-    enableCpuMemArena: plan === "fold",
+    // decision 364
+    enableCpuMemArena: true,
     // DirectML refuses a session with it
     enableMemPattern: provider !== "dml",
     intraOpNumThreads: threads,

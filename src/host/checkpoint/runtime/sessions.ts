@@ -60,7 +60,7 @@ const MOST_SESSIONS = 16;
 /** A session in the child process. */
 export interface LoadedSession extends NextSession {
   readonly ports: SessionPorts;
-  /** Bytes of its largest run, which the arena of a folded network keeps for the next one. */
+  /** Bytes of its largest run, which its arena keeps for the next one. */
   kept: number;
 }
 

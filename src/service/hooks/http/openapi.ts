@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { z } from "zod";
 import { lazy, loadZod } from "../../../base/lazy-packages.js";
+import { YieldTimer } from "../../../base/yield-timer.js";
 import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
 import { type HookErrorKind, refusalOf } from "../hook-error.js";
 import type { Access, Answer, Fields, Route } from "./call.js";
@@ -38,7 +39,7 @@ type Schemas = Pick<HookContext["schemas"], "runEnded" | "error" | "problem" | "
 export function openApiRoute({ config, schemas }: HookContext, others: readonly Route[]): Route[] {
   const access = config.web.openapi;
   if (access === "none") return [];
-  const openApi = lazy(() => openApiBytes(createOpenApi([...others, route], schemas)));
+  const openApi = lazy(async () => openApiBytes(await createOpenApi([...others, route], schemas)));
   const route: Route = {
     name: "openapi",
     paths: ["/openapi.json"],
@@ -46,8 +47,9 @@ export function openApiRoute({ config, schemas }: HookContext, others: readonly 
     method: "GET",
     summary: "Describe the service: OpenAPI 3.1",
     responses: { 200: { json: loadZod().z.looseObject({}) } },
-    handle({ req, res }) {
-      sendBytes(req, res, { status: 200, bytes: openApi()(req.baseUrl || "/") });
+    async handle({ req, res }) {
+      const bytesAt = await openApi();
+      sendBytes(req, res, { status: 200, bytes: bytesAt(req.baseUrl || "/") });
     },
   };
   return [route];
@@ -68,7 +70,7 @@ function openApiBytes(document: object): (url: string) => Buffer {
  * The routes as an OpenAPI 3.1 document, without servers: those of hooks and of ComfyUI's APIs, not the page's own. Each
  * route brings its description, so that none can be missing.
  */
-function createOpenApi(routes: readonly Route[], schemas: Schemas): Json {
+async function createOpenApi(routes: readonly Route[], schemas: Schemas): Promise<Json> {
   const { z } = loadZod();
   const components: Record<string, unknown> = {};
   const text = z.string();
@@ -121,9 +123,12 @@ function createOpenApi(routes: readonly Route[], schemas: Schemas): Json {
     };
   };
   const paths: Record<string, Record<string, unknown>> = {};
+  const turns = new YieldTimer();
   for (const route of routes) {
     const { door = "hooks" } = route;
     if (door === "page") continue;
+    // half a second for all of them: others are served in between
+    if (turns.isDue) await turns.yield();
     for (const path of route.paths) {
       const at = path.replace(/:(\w+)/g, "{$1}");
       paths[at] = { ...paths[at], [route.method.toLowerCase()]: operationOf(route, door, path) };

@@ -160,7 +160,7 @@ class Trial {
 
   /** How many times as fast as the CPU. Rejects where a layer would run on the CPU. */
   async speed(target: Target): Promise<number> {
-    const options = sessionOptions({ provider: this.provider, threads: 1 }, "fold", "");
+    const options = sessionOptions({ provider: this.provider, threads: 1 }, "");
     const alone: SessionOptions = {
       ...options,
       executionProviders: [this.provider],
@@ -168,7 +168,7 @@ class Trial {
     };
     const own = await this.#time(speedProbe(target), alone);
     if (own === undefined) return this.#times.cpu / this.#times.own;
-    const cpu = sessionOptions({ provider: "cpu", threads: coreCount() }, "fold", "");
+    const cpu = sessionOptions({ provider: "cpu", threads: coreCount() }, "");
     return (await this.#time(speedProbe({ ...CPU_TARGET, halfTypes: target.halfTypes }), cpu))! / own;
   }
 
@@ -190,7 +190,7 @@ class Trial {
     for (const probe of probes)
       await this.#process.inSession(
         probe,
-        sessionOptions({ provider, threads: 1 }, "fold", probe.graph.folder),
+        sessionOptions({ provider, threads: 1 }, probe.graph.folder),
         async (run) => {
           const first = await run();
           // the first run compiles a GPU's programs

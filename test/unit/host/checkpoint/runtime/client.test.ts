@@ -8,7 +8,6 @@ import { pathToFileURL } from "node:url";
 import { Tensor } from "latentkit";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
 import type { OwnRuntime as Runtime, RuntimeOptions } from "#src/host/checkpoint/runtime/runtime.js";
-import type { SessionSource } from "#src/host/checkpoint/runtime/sessions.js";
 import { nativeFile } from "#src/native/load.js";
 import { mainThreadMs } from "../../../../helpers/cpu-time.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
@@ -104,25 +103,6 @@ describe("createRuntime", () => {
       states.slice(4),
       ["plus one loading", "plus one loaded"].toSpliced(0, 0, "stage released", "product released"),
     );
-  });
-
-  it("has a process with a small heap for large networks, unless others are loaded already", async function () {
-    if (process.platform !== "linux") skip(this, "reads /proc");
-    const large = { ...plusOneSource("large"), parameters: 4e9, work: {} };
-    const run = (runtime: Runtime, source: SessionSource) => runtime.run(source, { x: Tensor.from([1], [1]) });
-    const heap = (runtime: Runtime) => {
-      const environment = readFileSync(`/proc/${runtime.describe().processId}/environ`, "utf8");
-      return /MALLOC_MMAP_THRESHOLD_=(\d+)/.exec(environment)?.[1];
-    };
-    const first = make();
-    first.start();
-    assert.deepEqual(values(await run(first, large)), [2]);
-    assert.equal(heap(first), String(2 ** 23));
-    const second = make();
-    await run(second, plusOneSource());
-    await run(second, large);
-    assert.equal(heap(second), undefined);
-    assert.equal(second.describe().sessions.length, 2);
   });
 
   it("refuses a run that takes more memory than there is, and does the next one", async () => {

@@ -45,7 +45,7 @@ function castGraph(from: number, to: number): Uint8Array {
   return model.finish();
 }
 
-const options = sessionOptions({ provider: "cpu", threads: 1 }, "fold", "");
+const options = sessionOptions({ provider: "cpu", threads: 1 }, "");
 
 async function cast(from: number, to: number, values: Float32Array | number[]) {
   const session = await OnnxSession.create(ort, castGraph(from, to), options);

@@ -63,7 +63,7 @@ describe("sessionBytes and fits", () => {
     const folded = sessionBytes(unet, "fold");
     assert.ok(folded > 3.6e9 && folded < 4.2e9, String(folded));
     assert.ok(sessionBytes(unet, "stream") < 1e8);
-    const largest = { ...unet, largestParameters: 1e7 };
+    const largest = { ...unet, convertedParameters: 1e7 };
     assert.equal(sessionBytes(largest, "stream"), sessionBytes(unet, "stream") + 4e7);
     const kept = sessionBytes({ ...unet, halfParameters: unet.parameters }, "keep");
     assert.equal(kept, 2 * unet.parameters);

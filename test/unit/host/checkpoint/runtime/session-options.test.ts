@@ -16,7 +16,7 @@ describe("sessionOptions", () => {
   async function optimized(plan: "stream" | "fold", level?: "all"): Promise<string> {
     const { bytes, folder: files } = await (await linearSource(folder())).make(plan);
     const optimizedModelFilePath = join(folder(), "optimized.onnx");
-    const options = { ...sessionOptions(CPU, plan, files), optimizedModelFilePath };
+    const options = { ...sessionOptions(CPU, files), optimizedModelFilePath };
     const session = await InferenceSession.create(
       bytes,
       level === undefined ? options : { ...options, graphOptimizationLevel: level },
@@ -34,8 +34,8 @@ describe("sessionOptions", () => {
 
   it("name the folder of the weights", async () => {
     const { bytes, folder: files } = await (await linearSource(folder())).make("stream");
-    await assert.rejects(InferenceSession.create(bytes, sessionOptions(CPU, "stream", "")), /external|file|path/i);
-    const session = await InferenceSession.create(bytes, sessionOptions(CPU, "stream", files));
+    await assert.rejects(InferenceSession.create(bytes, sessionOptions(CPU, "")), /external|file|path/i);
+    const session = await InferenceSession.create(bytes, sessionOptions(CPU, files));
     const { y } = await session.run({ x: new OnnxTensor("float32", [1, 1, 1], [1, 3]) });
     assert.deepEqual([...(y!.data as Float32Array)], [6, 15]);
     await session.release();
@@ -47,7 +47,7 @@ describe("sessionOptions", () => {
       const { bytes, folder: files } = await (await linearSource(folder())).make("fold");
       const before = threads();
       for (const count of [1, 4]) {
-        const options = sessionOptions({ provider: "cpu", threads: count }, "fold", files);
+        const options = sessionOptions({ provider: "cpu", threads: count }, files);
         const session = await InferenceSession.create(bytes, options);
         assert.equal(threads() - before, count - 1);
         await session.release();
@@ -66,12 +66,8 @@ describe("sessionOptions", () => {
     assert.ok(!code.includes("session.intra_op.no_such_key\0"));
   });
 
-  it("keep memory between runs for folded weights alone, and name the CPU after another provider", () => {
-    assert.equal(sessionOptions(CPU, "fold", "").enableCpuMemArena, true);
-    assert.equal(sessionOptions(CPU, "stream", "").enableCpuMemArena, false);
-    assert.deepEqual(sessionOptions({ provider: "webgpu", threads: 1 }, "fold", "").executionProviders, [
-      "webgpu",
-      "cpu",
-    ]);
+  it("keep memory between runs, and name the CPU after another provider", () => {
+    assert.equal(sessionOptions(CPU, "").enableCpuMemArena, true);
+    assert.deepEqual(sessionOptions({ provider: "webgpu", threads: 1 }, "").executionProviders, ["webgpu", "cpu"]);
   });
 });

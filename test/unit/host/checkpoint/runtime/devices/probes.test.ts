@@ -55,11 +55,7 @@ describe("probes of a trial", () => {
 
 /** All outputs one after another, for a single thread. */
 async function outputsOf({ graph, feeds }: Probe): Promise<Float32Array> {
-  const session = await OnnxSession.create(
-    ort,
-    graph.bytes,
-    sessionOptions({ provider: "cpu", threads: 1 }, "fold", ""),
-  );
+  const session = await OnnxSession.create(ort, graph.bytes, sessionOptions({ provider: "cpu", threads: 1 }, ""));
   const inputs = Object.entries(feeds).map(([name, feed]) => ({
     name,
     shape: feed.shape,
