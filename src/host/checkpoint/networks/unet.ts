@@ -33,7 +33,7 @@ export interface UnetConfig extends UnetEncoderConfig {
   readonly output: readonly (UnetBlock & { readonly upsample: boolean })[];
 }
 
-/** Bytes of a run beside the weights, for each value of x: some values that are as wide as the first level's MLP. */
+/** Bytes of a run beside the weights, for each value of x: 24 values for each channel of the first level, as measured. */
 export const unetWork = ({ modelChannels, inChannels }: UnetConfig): { readonly x: number } => ({
   x: (FLOAT_BYTES * 24 * modelChannels) / inChannels,
 });

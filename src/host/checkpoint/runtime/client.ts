@@ -73,7 +73,7 @@ class ChildRuntime implements OwnRuntime {
         const { device, loaded, sessions } = await this.#load(sources, turn, { calls, work, onLoad });
         await this.#loader.makeRoom({ loaded, device, needed: sessions, work, onLoad });
         const outputs = await loaded.call(sessions, all, options.outputs, turn);
-        for (const session of sessions) session.kept = Math.max(session.kept, work);
+        for (const session of sessions) session.arenaBytes = Math.max(session.arenaBytes, work);
         return { outputs, networks: all.map((stage, index) => this.#remember(stage.source, sessions[index]!)) };
       });
     return this.#queue.add(options.signal, work, options.place);

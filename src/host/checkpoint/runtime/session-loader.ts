@@ -91,7 +91,7 @@ export class SessionLoader {
     const options = sessionOptions({ provider, threads: this.#options.threads, isStage: source.isStage }, folder);
     const unpack = "path" in made ? undefined : made.unpack;
     const ports = await withUnpacked(unpack, () => process.create({ session: next.number, model, options }, task));
-    const session = { ...next, ports, kept: 0 };
+    const session = { ...next, ports, arenaBytes: 0 };
     sessions.add(session);
     onLoad(source.label, "loaded");
     return session;
@@ -99,7 +99,7 @@ export class SessionLoader {
 
   /** Releases other sessions for a run of loaded ones, where its memory is not theirs already. */
   async makeRoom({ loaded, device, needed, work, onLoad }: SessionLoad): Promise<void> {
-    const more = work - Math.min(...needed.map(({ kept }) => kept));
+    const more = work - Math.min(...needed.map(({ arenaBytes }) => arenaBytes));
     if (more <= 0) return;
     const { free } = this.#room(isGpu(device), more);
     const surplus = loaded.sessions.surplus({ weights: Number.POSITIVE_INFINITY, free }, needed);
@@ -117,7 +117,7 @@ export class SessionLoader {
     for (const session of surplus) {
       await process.request({ type: "release", session: session.number }, `${session.label}, while it was released`);
       sessions.remove(session);
-      freed += session.bytes + session.kept;
+      freed += session.bytes + session.arenaBytes;
       onLoad(session.label, "released");
     }
     return freed;

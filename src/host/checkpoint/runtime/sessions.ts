@@ -61,7 +61,7 @@ const MOST_SESSIONS = 16;
 export interface LoadedSession extends NextSession {
   readonly ports: SessionPorts;
   /** Bytes of its largest run, which its arena keeps for the next one. */
-  kept: number;
+  arenaBytes: number;
 }
 
 /** Room for a session that is about to be made or run. */
@@ -84,7 +84,7 @@ export class LoadedSessions {
 
   /** All that is held, but for the sessions in `needed`. */
   heldBytes(needed: readonly LoadedSession[] = []): number {
-    return this.all.reduce((sum, each) => sum + (needed.includes(each) ? 0 : each.bytes + each.kept), 0);
+    return this.all.reduce((sum, each) => sum + (needed.includes(each) ? 0 : each.bytes + each.arenaBytes), 0);
   }
 
   get bytes(): number {
@@ -127,7 +127,7 @@ export class LoadedSessions {
       if (needed.includes(session) || !(isFull || isForPages)) continue;
       surplus.push(session);
       weights -= session.bytes;
-      free += session.bytes + session.kept;
+      free += session.bytes + session.arenaBytes;
     }
     return surplus;
   }

@@ -22,10 +22,10 @@ const JOINED: readonly (readonly [isSingle: boolean, layer: string, names: reado
 /** A key that only a Flux.1 transformer in that layout has. */
 export const DIFFUSERS_MARK = "single_transformer_blocks.0.norm.linear.weight";
 
-// decision 365
 /** Makes the error of a weight that cannot take its place. */
 type Refuse = (weight: StoredWeight, expected: string) => Error;
 
+// decision 365
 /**
  * The weights under the keys of Flux; those that it has no place for stay. Throws what `refuse` makes of one whose halves
  * have to change places and cannot, and of one whose place is taken.

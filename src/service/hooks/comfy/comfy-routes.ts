@@ -77,7 +77,7 @@ function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "t
       return handle(call);
     };
   return routes.map((route) => {
-    // the content of an asset has a signed address, which nobody needs in an open API
+    // the content of an asset has a signed address, which an open API does not need
     const own = access === "open" ? access : (route.access ?? access);
     return { ...route, door: "comfy", access: own, handle: guarded(route.handle) };
   });

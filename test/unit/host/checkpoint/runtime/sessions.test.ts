@@ -11,7 +11,7 @@ describe("LoadedSessions", () => {
   const loaded = (...keys: string[]) => {
     const sessions = new LoadedSessions();
     for (const key of keys)
-      sessions.add({ ...sessions.next(source(key), "fold"), ports: { inputs: [], outputs: [] }, kept: 0 });
+      sessions.add({ ...sessions.next(source(key), "fold"), ports: { inputs: [], outputs: [] }, arenaBytes: 0 });
     return sessions;
   };
   const weights = (bytes: number) => ({ weights: bytes, free: Number.POSITIVE_INFINITY });
@@ -48,7 +48,7 @@ describe("LoadedSessions", () => {
       ...sessions.next(source("streamed"), "stream"),
       bytes: 1,
       ports: { inputs: [], outputs: [] },
-      kept: 0,
+      arenaBytes: 0,
     });
     const next = { bytes: 1, pages: 2 * EACH };
     assert.deepEqual(sessions.surplus(free(2 * EACH), [], next), []);
@@ -59,7 +59,7 @@ describe("LoadedSessions", () => {
   it("names those whose memory a run needs, that of their own runs included, and none for a run that fits", () => {
     const sessions = loaded("a", "b", "c");
     const [first, second] = sessions.all;
-    second!.kept = EACH;
+    second!.arenaBytes = EACH;
     assert.equal(sessions.heldBytes(), 4 * EACH);
     assert.equal(sessions.heldBytes([second!]), 2 * EACH);
     assert.deepEqual(sessions.surplus(free(0)), []);
