@@ -119,7 +119,7 @@ export const FLOORS = {
   "service/hooks/files": ["*", "s3/"],
   "service/hooks/runs": ["*", "task/", "queue/", "run-starter", "create-runs"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
-  "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
+  "service/hooks/store/postgres": ["driver schema server-clock text", "connection", "outbox/", "*"],
   "service/hooks/comfy": [
     "*",
     "assets/ jobs/",

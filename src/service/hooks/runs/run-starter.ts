@@ -267,7 +267,7 @@ const replayedRun = ({ reply }: StoredReply): Started => startedOf(reply, true);
 
 function startedOf(reply: Reply, replayed: boolean): Started {
   if (!("run" in reply)) throw new HookError("idempotency_mismatch");
-  return { createdMark: reply.run.createdAt, ...reply.run, replayed };
+  return { ...reply.run, replayed };
 }
 
 const replayedGroup = ({ reply }: StoredReply): StartedGroup => startedGroupOf(reply, true);

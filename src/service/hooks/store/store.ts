@@ -66,8 +66,7 @@ export type Reply =
         readonly runId: string;
         readonly sessionKey: string;
         readonly createdAt: number;
-        /** Absent in replies of older versions. */
-        readonly createdMark?: number;
+        readonly createdMark: number;
         /** Steady ms before which the run does not start; absent: at once. */
         readonly dueMark?: number;
       };

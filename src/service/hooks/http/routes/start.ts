@@ -89,14 +89,8 @@ export async function respondToStart(context: HookContext, call: Call, start: St
 function payloadOf(start: Start): (string | number | undefined)[] {
   const { origin, message, name, sessionKey, timeoutSeconds, graphName } = start;
   const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = start;
-  const payload =
-    origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
-  if (origin === "wake" && name !== undefined) payload.push(name);
-  // other payloads have the hash that earlier versions stored
-  const terms = [priority, delaySeconds, deadlineSeconds, ...tags];
-  if (terms.some((term) => term !== 0)) payload.push(JSON.stringify(terms));
-  if (graphName !== undefined) payload.push(`graph ${graphName}`);
-  return payload;
+  const terms = JSON.stringify([priority, delaySeconds, deadlineSeconds, ...tags]);
+  return [origin, message, name, sessionKey, timeoutSeconds, graphName, terms];
 }
 
 /** Throws invalid_request for a name that is none of the agent's graphs. */

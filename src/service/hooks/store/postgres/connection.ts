@@ -1,6 +1,6 @@
 import { HookError } from "../../hook-error.js";
 import { createPool, type Pool, type PoolClient, type SqlRow, type SqlValue, withoutSecrets } from "./driver.js";
-import { migrate } from "./schema.js";
+import { openSchema } from "./schema.js";
 
 /** Time in which a connection must be free or made. */
 const CONNECT_MS = 1500;
@@ -29,7 +29,7 @@ type Values = readonly (SqlValue | readonly SqlValue[])[];
 
 // decision 231
 /**
- * A bounded pool of connections to one schema, migrated before the first statement; failures are HookErrors. Nothing
+ * A bounded pool of connections to one schema, opened before the first statement; failures are HookErrors. Nothing
  * depends on the state of a session, so a pooler may give each transaction another one.
  */
 export class Connection {
@@ -56,7 +56,7 @@ export class Connection {
     this.#pool.on("error", () => undefined);
   }
 
-  /** Connects and migrates. Rejects with config.invalid, or with what the server or the network said. */
+  /** Connects and opens the schema. Rejects with config.invalid, or with what the server or the network said. */
   open(): Promise<void> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined;
@@ -93,7 +93,7 @@ export class Connection {
   async #open(): Promise<void> {
     const client = await this.#pool.connect();
     try {
-      await migrate(client, this.#schema);
+      await openSchema(client, this.#schema);
       client.release();
     } catch (error) {
       client.release(true);

@@ -6,7 +6,7 @@ import type { SqlRow } from "./driver.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 /** Columns of a run that its events change. */
-export const EVENT_COLUMNS = "runs.seq, runs.oldest_event, runs.last_event, runs.event_bytes, runs.files";
+export const EVENT_COLUMNS = "runs.seq, runs.oldest_event_id, runs.last_event_id, runs.event_bytes, runs.file_count";
 
 /** Adds events without files to a run that stays within its limits: one statement. Returns false for any other. */
 export async function appendWithinLimits(
@@ -20,10 +20,12 @@ export async function appendWithinLimits(
   const sizes = events.map(({ data }) => Buffer.byteLength(data));
   const rows = await db.query(
     `WITH run AS (
-       UPDATE lk.runs SET last_event = last_event + $3, event_bytes = event_bytes + $4, progress = coalesce($5, progress)
+       UPDATE lk.runs SET last_event_id = last_event_id + $3, event_bytes = event_bytes + $4,
+         progress = coalesce($5, progress)
        WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2)
-         AND ($11::bigint IS NULL OR last_event = $11) AND last_event + $3 - oldest_event < $6 AND event_bytes + $4 <= $7
-       RETURNING seq, last_event - $3 AS last
+         AND ($11::bigint IS NULL OR last_event_id = $11) AND last_event_id + $3 - oldest_event_id < $6
+         AND event_bytes + $4 <= $7
+       RETURNING seq, last_event_id - $3 AS last
      ), added AS (
        INSERT INTO lk.events SELECT run.seq, run.last + row.n, row.event, row.data, row.bytes
        FROM run, unnest($8::text[], $9::text[], $10::bigint[]) WITH ORDINALITY AS row (event, data, bytes, n)
@@ -56,7 +58,7 @@ export async function append(
     WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR NO KEY UPDATE`;
   const [run] = await tx.query(sql, toStored(id), token ?? null);
   if (run === undefined) return false;
-  await addEvents(tx, run, unstored(batch, Number(run.last_event)), limits);
+  await addEvents(tx, run, unstored(batch, Number(run.last_event_id)), limits);
   return true;
 }
 
@@ -70,15 +72,15 @@ export function unstored(batch: EventBatch, lastEvent: number): EventBatch {
 /** Adds events and files to a run, given its locked row, and trims its head to the limits. */
 export async function addEvents(tx: Transaction, row: SqlRow, batch: EventBatch, limits: EventLimits): Promise<void> {
   const run = Number(row.seq);
-  let oldest = Number(row.oldest_event);
-  let last = Number(row.last_event);
+  let oldest = Number(row.oldest_event_id);
+  let last = Number(row.last_event_id);
   let bytes = Number(row.event_bytes);
   if (batch.skip > 0) {
     await tx.query("DELETE FROM lk.events WHERE run = $1", run);
     last += batch.skip;
     [oldest, bytes] = [last + 1, 0];
   }
-  const files = Number(row.files) + (await addFiles(tx, run, batch.files, Number(row.files)));
+  const files = Number(row.file_count) + (await addFiles(tx, run, batch.files, Number(row.file_count)));
   const sizes = batch.events.map(({ data }) => Buffer.byteLength(data));
   const before = last;
   last += sizes.length;
@@ -88,7 +90,7 @@ export async function addEvents(tx: Transaction, row: SqlRow, batch: EventBatch,
        INSERT INTO lk.events SELECT $1::bigint, $2::bigint + row.n, row.event, row.data, row.bytes
        FROM unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS row (event, data, bytes, n)
      )
-     UPDATE lk.runs SET oldest_event = $6, last_event = $7, event_bytes = $8, files = $9,
+     UPDATE lk.runs SET oldest_event_id = $6, last_event_id = $7, event_bytes = $8, file_count = $9,
        progress = coalesce($10, progress) WHERE seq = $1::bigint`,
     run,
     before,
@@ -143,7 +145,7 @@ async function trim(
   }
   if (first > oldest) {
     const sql = `WITH trimmed AS (DELETE FROM lk.events WHERE run = $1 AND id < $2)
-      UPDATE lk.runs SET oldest_event = $2, event_bytes = $3 WHERE seq = $1`;
+      UPDATE lk.runs SET oldest_event_id = $2, event_bytes = $3 WHERE seq = $1`;
     await tx.query(sql, run, first, left);
   }
 }
@@ -158,11 +160,11 @@ export async function readEvents(
 ): Promise<EventSlice | null> {
   const rows = await db.query(
     `WITH run AS (
-       SELECT seq, oldest_event, last_event, ended_mark IS NOT NULL AS ended,
-         least(greatest($2::bigint, 0), last_event) AS cursor
+       SELECT seq, oldest_event_id, last_event_id, ended_mark IS NOT NULL AS ended,
+         least(greatest($2::bigint, 0), last_event_id) AS cursor
        FROM lk.runs WHERE id = $1
      )
-     SELECT run.oldest_event, run.last_event, run.ended, run.cursor, page.id, page.event, page.data
+     SELECT run.oldest_event_id, run.last_event_id, run.ended, run.cursor, page.id, page.event, page.data
      FROM run LEFT JOIN LATERAL (
        SELECT id, event, data, row_number() OVER front AS n, sum(bytes) OVER front AS total
        FROM (
@@ -179,8 +181,8 @@ export async function readEvents(
   const [run] = rows;
   if (run === undefined) return null;
   const ids = {
-    oldestEventId: Number(run.oldest_event),
-    lastEventId: Number(run.last_event),
+    oldestEventId: Number(run.oldest_event_id),
+    lastEventId: Number(run.last_event_id),
     hasEnded: run.ended === true,
   };
   const events = rows.filter((row) => row.id !== null).map(toEvent);
@@ -189,7 +191,7 @@ export async function readEvents(
 
 export async function terminalEvent(db: Connection, id: string): Promise<StoredEvent | null> {
   const sql = `SELECT events.id, events.event, events.data FROM lk.runs JOIN lk.events ON events.run = runs.seq
-    AND events.id = runs.last_event WHERE runs.id = $1 AND runs.ended_mark IS NOT NULL`;
+    AND events.id = runs.last_event_id WHERE runs.id = $1 AND runs.ended_mark IS NOT NULL`;
   const [row] = await db.query(sql, toStored(id));
   return row === undefined ? null : toEvent(row);
 }
@@ -208,7 +210,7 @@ export async function removeFile(db: Connection, id: string, name: string): Prom
       WHERE runs.seq = files.run AND runs.id = $1 AND files.name = $2 AND runs.ended_mark IS NOT NULL
       RETURNING files.run
     )
-    UPDATE lk.runs SET files = files - 1 FROM removed WHERE runs.seq = removed.run RETURNING runs.seq`;
+    UPDATE lk.runs SET file_count = file_count - 1 FROM removed WHERE runs.seq = removed.run RETURNING runs.seq`;
   return (await db.query(sql, toStored(id), toStored(name))).length > 0;
 }
 

@@ -158,7 +158,7 @@ async function insertRuns(
      ), added AS (
        INSERT INTO lk.run_groups (id, size) VALUES ($12, $13) RETURNING seq
      )
-     INSERT INTO lk.group_runs (run, run_group, item)
+     INSERT INTO lk.group_runs (run, run_group, run_index)
      SELECT own.run, added.seq, own.n - 1 FROM added, unnest($1::bigint[]) WITH ORDINALITY AS own (run, n)`,
     seqs,
     columnOf(({ message }) => toStored(message)),
@@ -196,7 +196,7 @@ export async function readGroup(db: Connection, id: string, after: number, most:
      SELECT own.size, own.ended, page.*,
        (SELECT min(position) FROM lk.group_runs WHERE group_runs.run_group = own.seq) AS oldest
      FROM own LEFT JOIN LATERAL (
-       SELECT group_runs.position, group_runs.item, runs.id, runs.ended_mark
+       SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
        FROM lk.group_runs JOIN lk.runs ON runs.seq = group_runs.run
        WHERE group_runs.run_group = own.seq AND group_runs.position > $2 ORDER BY group_runs.position LIMIT $3
      ) AS page ON true ORDER BY page.position`,
@@ -211,7 +211,7 @@ export async function readGroup(db: Connection, id: string, after: number, most:
       .filter((row) => row.position !== null)
       .map((row) => ({
         position: Number(row.position),
-        index: Number(row.item),
+        index: Number(row.run_index),
         runId: fromStored(row.id),
         endedMark: Number(row.ended_mark),
       })),

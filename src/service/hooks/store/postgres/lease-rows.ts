@@ -1,14 +1,12 @@
 import type { Claim, HeldRun, LostRunPolicy, LostRuns } from "../leases.js";
 import type { Connection, Transaction } from "./connection.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";
+import { NOW_MARK } from "./server-clock.js";
 import { fromStored } from "./text.js";
 
 const NOTHING = { skip: 0, events: [], files: [] };
 
 // decisions 234, 236
-// an index is searched for a time that the statement does not change, of the column's type
-const NOW_MARK = "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
-
 /** Lets runs whose delay is over be claimed, from the next claim on. */
 const PROMOTE = `promoted AS (
   UPDATE lk.runs SET delayed = false WHERE seq IN (

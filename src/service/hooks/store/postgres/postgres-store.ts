@@ -36,8 +36,9 @@ export interface PostgresStoreOptions {
 /** A store in a PostgreSQL database, which one process has for itself or several share. */
 export interface PostgresStore extends SharedStore {
   /**
-   * Connects and migrates the tables; every other method does so where it has not been done. Rejects with config.invalid
-   * where the server cannot be reached or is older than 15, or the schema belongs to another program or a newer version.
+   * Connects, and creates the tables where there are none; every other method does so where it has not been done.
+   * Rejects with config.invalid where the server cannot be reached or is older than 15, or the schema belongs to another
+   * program or another version.
    */
   open(): Promise<void>;
 }

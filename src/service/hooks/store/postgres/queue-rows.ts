@@ -66,7 +66,7 @@ export async function pastDeadline(
 
 export async function revisions(db: Connection, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();
-  const sql = `SELECT id, last_event || state AS revision FROM lk.runs WHERE id = ANY($1)
+  const sql = `SELECT id, last_event_id || state AS revision FROM lk.runs WHERE id = ANY($1)
     UNION ALL SELECT id, ended::text FROM lk.run_groups WHERE id = ANY($1)`;
   const rows = await db.query(sql, ids.map(toStored));
   return new Map(rows.map(({ id, revision }) => [fromStored(id), String(revision)]));

@@ -10,8 +10,8 @@ import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
-  runs.error, runs.error_code`;
+  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempt, runs.timeout_seconds, runs.created_at,
+  runs.started_at, runs.finished_at, runs.oldest_event_id, runs.last_event_id, runs.error, runs.error_code`;
 const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
 
 export async function getRun(db: Connection, id: string): Promise<RunRow | null> {
@@ -29,14 +29,14 @@ export async function getSummary(db: Pick<Connection, "query">, id: string): Pro
 /** One statement: run, files and terminal event are of the same moment. */
 export async function getStatus(db: Connection, id: string, maxFiles: number): Promise<StoredStatus | null> {
   const [row] = await db.query(
-    `SELECT ${SUMMARY}, runs.progress, runs.files AS file_count,
+    `SELECT ${SUMMARY}, runs.progress, runs.file_count,
        events.id AS event_id, events.event, events.data, (
          SELECT json_agg(first) FROM (
            SELECT name, path, content_type FROM lk.files WHERE run = runs.seq ORDER BY place, name LIMIT $2
          ) AS first
        )::text AS first_files
      FROM lk.runs ${JOIN_SESSIONS}
-     LEFT JOIN lk.events ON events.run = runs.seq AND events.id = runs.last_event AND runs.ended_mark IS NOT NULL
+     LEFT JOIN lk.events ON events.run = runs.seq AND events.id = runs.last_event_id AND runs.ended_mark IS NOT NULL
      WHERE runs.id = $1`,
     toStored(id),
     maxFiles,
@@ -117,10 +117,10 @@ export async function startRuns(
            SELECT finished_at FROM lk.runs AS earlier WHERE earlier.session = runs.session AND earlier.seq < runs.seq
            ORDER BY seq DESC LIMIT 1)),
          worker = $3, lease_until = clock_timestamp() + $4 * interval '1 ms',
-         last_event = last_event + 1, event_bytes = event_bytes + $7::bigint
+         last_event_id = last_event_id + 1, event_bytes = event_bytes + $7::bigint
        FROM chosen WHERE runs.seq = chosen.seq AND runs.state = 'queued' RETURNING runs.*
      ), added AS (
-       INSERT INTO lk.events SELECT seq, last_event, $5, $6, $7::bigint FROM started
+       INSERT INTO lk.events SELECT seq, last_event_id, $5, $6, $7::bigint FROM started
      )
      SELECT ${SUMMARY}, runs.token, messages.message, ${GRAPH}
      FROM started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS}
@@ -170,7 +170,7 @@ export async function retryRun(
   token?: number,
 ): Promise<boolean> {
   const [row] = await tx.query(
-    `UPDATE lk.runs SET ${QUEUED}, files = 0, due_mark = $3, delayed = true, attempts = attempts + 1
+    `UPDATE lk.runs SET ${QUEUED}, file_count = 0, due_mark = $3, delayed = true, attempt = attempt + 1
      WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING ${EVENT_COLUMNS}`,
     toStored(id),
     token ?? null,
@@ -178,7 +178,7 @@ export async function retryRun(
   );
   if (row === undefined) return false;
   await tx.query("DELETE FROM lk.files WHERE run = $1", row.seq!);
-  const rest = unstored(batch, Number(row.last_event));
+  const rest = unstored(batch, Number(row.last_event_id));
   await addEvents(tx, row, { ...rest, files: [], progress: undefined, events: [...rest.events, event] }, limits);
   return true;
 }
@@ -218,7 +218,7 @@ export async function endRun(
     token ?? null,
   );
   if (row === undefined) return null;
-  const rest = unstored(batch, Number(row.last_event));
+  const rest = unstored(batch, Number(row.last_event_id));
   await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
@@ -258,13 +258,13 @@ function toSummary(row: SqlRow): RunSummary {
     dueMark: orNull(row.due_mark),
     deadlineMark: orNull(row.deadline_mark),
     tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
-    attempt: Number(row.attempts) + 1,
+    attempt: Number(row.attempt),
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),
     finishedAt: orNull(row.finished_at),
-    oldestEventId: Number(row.oldest_event),
-    lastEventId: Number(row.last_event),
+    oldestEventId: Number(row.oldest_event_id),
+    lastEventId: Number(row.last_event_id),
     error: row.error === null ? null : { error: fromStored(row.error), code: String(row.error_code) },
   };
 }

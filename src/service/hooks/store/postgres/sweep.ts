@@ -28,7 +28,7 @@ export async function sweep(tx: Transaction, request: SweepRequest, schema: stri
       const isOld = Number(row.ended_mark) <= request.endedBefore;
       if (budget <= 0 || !(isOld || ended - removedRuns > request.maxEndedRuns)) break;
       // its own row, its message, its events and its files
-      budget -= 2 + Number(row.events) + Number(row.files);
+      budget -= 2 + Number(row.events) + Number(row.file_count);
       removedRuns += 1;
       due.push(row);
     }
@@ -53,7 +53,7 @@ export async function removeEnded(tx: Transaction, ids: readonly string[]): Prom
 
 const oldest = (tx: Transaction): Promise<SqlRow[]> =>
   tx.query(
-    `SELECT seq, session, ended_mark, files, last_event - oldest_event + 1 AS events FROM lk.runs
+    `SELECT seq, session, ended_mark, file_count, last_event_id - oldest_event_id + 1 AS events FROM lk.runs
      WHERE ended_mark IS NOT NULL ORDER BY ended_mark, seq LIMIT $1`,
     BATCH,
   );

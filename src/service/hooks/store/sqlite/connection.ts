@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { LatentkitError } from "../../../../base/errors.js";
 import { HookError } from "../../hook-error.js";
 import type { SqliteDatabase, SqliteDriver, SqliteStatement, SqlRow, SqlValue } from "./driver.js";
-import { identify, migrate } from "./schema.js";
+import { createTables, isEmpty } from "./schema.js";
 
 /** A power loss may take `trailing` commits, never `durable` ones; a killed process takes neither. */
 type Durability = "durable" | "trailing";
@@ -165,11 +165,11 @@ function openClaimed(path: string, driver: SqliteDriver): SqliteDatabase {
     database = driver.open(path);
     // the kernel holds the lock: it ends with the process, however that ends
     database.exec("PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE");
-    const version = identify(database, resolve(path));
+    const isNew = isEmpty(database, resolve(path));
     database.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
     // a commit writes some seven pages: SQLite's own 1,000 would sync the whole file every 140 runs
     database.exec("PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY");
-    migrate(database, version);
+    if (isNew) createTables(database);
     return database;
   } catch (error) {
     database?.close();

@@ -12,17 +12,17 @@ export function append(db: Connection, id: string, batch: EventBatch, limits: Ev
 
 /** Adds events and files to a run that exists, and trims its head to the limits. */
 export function addEvents(db: Connection, id: string, batch: EventBatch, limits?: EventLimits): void {
-  const row = db.get("SELECT seq, oldest_event, last_event, event_bytes, files FROM runs WHERE id = ?", id)!;
+  const row = db.get("SELECT seq, oldest_event_id, last_event_id, event_bytes, file_count FROM runs WHERE id = ?", id)!;
   const run = Number(row.seq);
-  let oldest = Number(row.oldest_event);
-  let last = Number(row.last_event);
+  let oldest = Number(row.oldest_event_id);
+  let last = Number(row.last_event_id);
   let bytes = Number(row.event_bytes);
   if (batch.skip > 0) {
     db.run("DELETE FROM events WHERE run = ?", run);
     last += batch.skip;
     [oldest, bytes] = [last + 1, 0];
   }
-  let files = Number(row.files);
+  let files = Number(row.file_count);
   for (const file of batch.files) files += addFile(db, run, file, files);
   for (const { event, data } of batch.events) {
     last += 1;
@@ -32,8 +32,8 @@ export function addEvents(db: Connection, id: string, batch: EventBatch, limits?
   }
   if (limits !== undefined) [oldest, bytes] = trim(db, run, { oldest, last, bytes }, limits);
   db.run(
-    `UPDATE runs SET oldest_event = ?, last_event = ?, event_bytes = ?, files = ?, progress = ifnull(?, progress)
-     WHERE seq = ?`,
+    `UPDATE runs SET oldest_event_id = ?, last_event_id = ?, event_bytes = ?, file_count = ?,
+       progress = ifnull(?, progress) WHERE seq = ?`,
     oldest,
     last,
     bytes,
@@ -89,10 +89,10 @@ export function readEvents(
   maxEvents: number,
   maxBytes: number,
 ): EventSlice | null {
-  const sql = "SELECT seq, oldest_event, last_event, ended_mark IS NOT NULL AS ended FROM runs WHERE id = ?";
+  const sql = "SELECT seq, oldest_event_id, last_event_id, ended_mark IS NOT NULL AS ended FROM runs WHERE id = ?";
   const row = db.get(sql, id);
   if (row === undefined) return null;
-  const [run, oldestEventId, lastEventId] = [Number(row.seq), Number(row.oldest_event), Number(row.last_event)];
+  const [run, oldestEventId, lastEventId] = [Number(row.seq), Number(row.oldest_event_id), Number(row.last_event_id)];
   const ids = { oldestEventId, lastEventId, hasEnded: row.ended === 1 };
   const cursor = cursorOf(after, ids);
   if (cursor === lastEventId) return sliceOf([], cursor, ids);
@@ -122,7 +122,7 @@ function lastToRead(db: Connection, run: number, cursor: number, maxEvents: numb
 export function terminalEvent(db: Connection, id: string): StoredEvent | null {
   const row = db.get(
     `SELECT events.id, events.event, events.data FROM runs JOIN events ON events.run = runs.seq
-     AND events.id = runs.last_event WHERE runs.id = ? AND runs.ended_mark IS NOT NULL`,
+     AND events.id = runs.last_event_id WHERE runs.id = ? AND runs.ended_mark IS NOT NULL`,
     id,
   );
   return row === undefined ? null : toEvent(row);
@@ -145,7 +145,7 @@ export function removeFile(db: Connection, id: string, name: string): boolean {
   const row = db.get(sql, id, name);
   if (row === undefined) return false;
   db.run("DELETE FROM files WHERE run = ? AND name = ?", row.run!, name);
-  db.run("UPDATE runs SET files = files - 1 WHERE seq = ?", row.run!);
+  db.run("UPDATE runs SET file_count = file_count - 1 WHERE seq = ?", row.run!);
   return true;
 }
 

@@ -10,7 +10,7 @@ export function createGroup(db: Connection, group: NewGroup, key?: NewKey): Crea
   const runs = group.runs.map((run, index) => {
     const created = createRun(db, run);
     if (created.kind !== "created") throw new Error("a run of a group has no message");
-    db.run("INSERT INTO group_runs (run_group, item, run) VALUES (?, ?, ?)", lastId, index, created.run.seq);
+    db.run("INSERT INTO group_runs (run_group, run_index, run) VALUES (?, ?, ?)", lastId, index, created.run.seq);
     return created.run;
   });
   if (key) saveReply(db, key, groupReplyOf(group));
@@ -35,7 +35,7 @@ export function readGroup(db: Connection, id: string, after: number, most: numbe
   if (group === undefined) return null;
   const oldest = db.get("SELECT min(position) AS oldest FROM group_runs WHERE run_group = ?", group.seq!)!.oldest;
   const ends = db.all(
-    `SELECT group_runs.position, group_runs.item, runs.id, runs.ended_mark
+    `SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
      FROM group_runs CROSS JOIN runs ON runs.seq = group_runs.run
      WHERE run_group = ? AND position > ? ORDER BY position LIMIT ?`,
     ...[group.seq!, after, most],
@@ -46,7 +46,7 @@ export function readGroup(db: Connection, id: string, after: number, most: numbe
     oldest: Number(oldest ?? Number(group.ended) + 1),
     ends: ends.map((row) => ({
       position: Number(row.position),
-      index: Number(row.item),
+      index: Number(row.run_index),
       runId: String(row.id),
       endedMark: Number(row.ended_mark),
     })),

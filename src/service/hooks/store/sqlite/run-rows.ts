@@ -8,8 +8,8 @@ import { GRAPH, JOIN_GRAPHS, toGraph } from "./graph-rows.js";
 import { countEnd } from "./group-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
-  runs.error, runs.error_code`;
+  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempt, runs.timeout_seconds, runs.created_at,
+  runs.started_at, runs.finished_at, runs.oldest_event_id, runs.last_event_id, runs.error, runs.error_code`;
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
 export function getRun(db: Connection, id: string): RunRow | null {
@@ -27,13 +27,13 @@ export function getSummary(db: Connection, id: string): RunSummary | null {
 }
 
 export function getStatus(db: Connection, id: string, maxFiles: number): StoredStatus | null {
-  const row = db.get(`SELECT ${SUMMARY}, runs.progress, runs.files ${FROM_RUNS} WHERE runs.id = ?`, id);
+  const row = db.get(`SELECT ${SUMMARY}, runs.progress, runs.file_count ${FROM_RUNS} WHERE runs.id = ?`, id);
   if (row === undefined) return null;
   return {
     ...toSummary(row),
     progress: row.progress === null ? null : (JSON.parse(String(row.progress)) as RunProgress),
     files: listFiles(db, Number(row.seq), maxFiles),
-    fileCount: Number(row.files),
+    fileCount: Number(row.file_count),
     terminal: terminalEvent(db, id),
   };
 }
@@ -109,8 +109,8 @@ export function retryRun(
   const seq = Number(run.seq);
   db.run("DELETE FROM files WHERE run = ?", seq);
   db.run(
-    `UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL, files = 0, due_mark = ?, attempts = attempts + 1
-     WHERE seq = ?`,
+    `UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL, file_count = 0, due_mark = ?,
+       attempt = attempt + 1 WHERE seq = ?`,
     dueMark,
     seq,
   );
@@ -150,13 +150,13 @@ function toSummary(row: SqlRow): RunSummary {
     dueMark: orNull(row.due_mark),
     deadlineMark: orNull(row.deadline_mark),
     tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
-    attempt: Number(row.attempts) + 1,
+    attempt: Number(row.attempt),
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),
     finishedAt: orNull(row.finished_at),
-    oldestEventId: Number(row.oldest_event),
-    lastEventId: Number(row.last_event),
+    oldestEventId: Number(row.oldest_event_id),
+    lastEventId: Number(row.last_event_id),
     error: row.error === null ? null : { error: String(row.error), code: String(row.error_code) },
   };
 }

@@ -22,7 +22,7 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
   }
   if (budget > 0) budget -= sweepDeliveries(db, request.endedBefore, request.maxEndedDeliveries, budget);
   const expired = db.run(
-    "DELETE FROM answers WHERE scope IN (SELECT scope FROM answers WHERE expires_mark <= ? LIMIT ?)",
+    "DELETE FROM replies WHERE scope IN (SELECT scope FROM replies WHERE expires_mark <= ? LIMIT ?)",
     request.nowMark,
     Math.max(budget, 1),
   ).changes;
@@ -33,11 +33,9 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
   rows += removeMessage(db, seq) + leaveGroup(db, seq);
-  for (const table of ["events", "files", "wakes", "tags"])
-    rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
+  for (const table of ["events", "files", "tags"]) rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);
-  const isUnused = `NOT EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)
-    AND NOT EXISTS (SELECT 1 FROM wakes WHERE session = sessions.id AND run IS NULL)`;
-  rows += db.run(`DELETE FROM sessions WHERE id = ? AND ${isUnused}`, session).changes;
+  const hasRun = "EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)";
+  rows += db.run(`DELETE FROM sessions WHERE id = ? AND wakes = 0 AND NOT ${hasRun}`, session).changes;
   return rows;
 }

@@ -14,6 +14,7 @@ import {
 import type { Ending } from "../../store.js";
 import type { Connection, Transaction } from "../connection.js";
 import type { SqlRow, SqlValue } from "../driver.js";
+import { NOW_MARK } from "../server-clock.js";
 import { fromStored, toStored } from "../text.js";
 
 /** Adds the deliveries of a run that has ended. Those for an endpoint that is gone are dead at once. */
@@ -25,11 +26,11 @@ export async function addDeliveries(
   const told = receiversOf(run, receivers);
   if (told.length === 0) return;
   await tx.query(
-    `INSERT INTO lk.deliveries (endpoint, target, run_id, session_key, run_state, finished_at, ended_mark, state, due,
-       since, settled)
+    `INSERT INTO lk.deliveries (endpoint, target, run_id, session_key, run_state, finished_at, ended_mark, state,
+       due_mark, since_mark, settled_mark)
      SELECT receiver.endpoint, receiver.target, $3, $4, $5, $6, $7,
-       CASE WHEN gone.endpoint IS NULL THEN 'pending' ELSE 'dead' END, clock_timestamp(), clock_timestamp(),
-       CASE WHEN gone.endpoint IS NULL THEN NULL ELSE clock_timestamp() END
+       CASE WHEN gone.endpoint IS NULL THEN 'pending' ELSE 'dead' END, ${NOW_MARK}, ${NOW_MARK},
+       CASE WHEN gone.endpoint IS NULL THEN NULL ELSE ${NOW_MARK} END
      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS receiver (endpoint, target, n)
      LEFT JOIN lk.gone ON gone.endpoint = receiver.endpoint AND gone.target = receiver.target ORDER BY receiver.n`,
     told.map(({ endpoint }) => endpoint),
@@ -52,17 +53,17 @@ export async function claimDeliveries(
        SELECT due.id FROM unnest($1::text[], $2::integer[]) AS wanted (endpoint, count)
        CROSS JOIN LATERAL (
          SELECT id FROM lk.deliveries
-         WHERE deliveries.endpoint = wanted.endpoint AND state = 'pending' AND due <= clock_timestamp()
-         ORDER BY due, id LIMIT wanted.count FOR UPDATE SKIP LOCKED
+         WHERE deliveries.endpoint = wanted.endpoint AND state = 'pending' AND due_mark <= ${NOW_MARK}
+         ORDER BY due_mark, id LIMIT wanted.count FOR UPDATE SKIP LOCKED
        ) AS due
      ), before AS MATERIALIZED (
-       SELECT deliveries.id, due FROM lk.deliveries JOIN chosen ON chosen.id = deliveries.id
+       SELECT deliveries.id, due_mark FROM lk.deliveries JOIN chosen ON chosen.id = deliveries.id
      ), held AS (
-       UPDATE lk.deliveries SET token = token + 1, due = clock_timestamp() + $3 * interval '1 ms'
+       UPDATE lk.deliveries SET token = token + 1, due_mark = ${NOW_MARK} + $3::bigint
        FROM chosen WHERE deliveries.id = chosen.id RETURNING deliveries.*
      )
-     SELECT held.*, extract(epoch FROM clock_timestamp() - since) * 1000 AS age
-     FROM held JOIN before ON before.id = held.id ORDER BY held.endpoint, before.due, held.id`,
+     SELECT held.*, ${NOW_MARK} - since_mark AS age
+     FROM held JOIN before ON before.id = held.id ORDER BY held.endpoint, before.due_mark, held.id`,
     endpoints.map(({ endpoint }) => endpoint),
     endpoints.map(({ count }) => count),
     leaseMs,
@@ -81,19 +82,19 @@ export async function settleDelivery(
   if (row === undefined) return false;
   const { attempts, endpoint, target } = toDelivery(row);
   await tx.query(
-    `UPDATE lk.deliveries SET state = $2, attempts = $3, due = clock_timestamp() + $4 * interval '1 ms',
-       settled = CASE WHEN $2 = 'pending' THEN NULL ELSE clock_timestamp() END WHERE id = $1`,
+    `UPDATE lk.deliveries SET state = $2, attempts = $3, due_mark = ${NOW_MARK} + $4::bigint,
+       settled_mark = CASE WHEN $2 = 'pending' THEN NULL ELSE ${NOW_MARK} END WHERE id = $1`,
     id,
     state,
     JSON.stringify(withAttempt(attempts, attempt)),
-    retryMs,
+    Math.ceil(retryMs),
   );
   if (state === "delivered")
     await tx.query("DELETE FROM lk.gone WHERE endpoint = $1 AND target = $2", endpoint, target);
   if (!isGone) return true;
   await tx.query("INSERT INTO lk.gone VALUES ($1, $2) ON CONFLICT DO NOTHING", endpoint, target);
   await tx.query(
-    `UPDATE lk.deliveries SET state = 'dead', settled = clock_timestamp() WHERE id IN (
+    `UPDATE lk.deliveries SET state = 'dead', settled_mark = ${NOW_MARK} WHERE id IN (
        SELECT id FROM lk.deliveries WHERE endpoint = $1 AND target = $2 AND state = 'pending' ORDER BY id FOR UPDATE)`,
     endpoint,
     target,
@@ -133,7 +134,7 @@ export async function countPendingDeliveries(db: Connection, most: number): Prom
 
 export async function redeliver(db: Pick<Connection, "query">, id: number): Promise<Delivery | null> {
   const [row] = await db.query(
-    `UPDATE lk.deliveries SET state = 'pending', settled = NULL, due = clock_timestamp(), since = clock_timestamp()
+    `UPDATE lk.deliveries SET state = 'pending', settled_mark = NULL, due_mark = ${NOW_MARK}, since_mark = ${NOW_MARK}
      WHERE id = $1 RETURNING *`,
     id,
   );
@@ -155,12 +156,12 @@ export async function sweepDeliveries(
     const sql = `DELETE FROM lk.deliveries WHERE id IN (${due}) RETURNING 1`;
     return (await tx.query(sql, value, Math.max(count, 0))).length;
   };
-  const ago = "clock_timestamp() - $1 * interval '1 ms'";
-  const inOrder = "SELECT settled FROM lk.deliveries WHERE settled IS NOT NULL ORDER BY settled DESC";
-  let removed = await remove(`settled <= ${ago}`, retentionMs, budget);
-  removed += await remove(`settled <= (${inOrder} LIMIT 1 OFFSET $1)`, most, budget - removed);
+  const ago = `${NOW_MARK} - $1::bigint`;
+  const inOrder = "SELECT settled_mark FROM lk.deliveries WHERE settled_mark IS NOT NULL ORDER BY settled_mark DESC";
+  let removed = await remove(`settled_mark <= ${ago}`, retentionMs, budget);
+  removed += await remove(`settled_mark <= (${inOrder} LIMIT 1 OFFSET $1)`, most, budget - removed);
   return (
-    removed + (await remove(`state = 'pending' AND since <= ${ago}`, retentionMs + FORGOTTEN_MS, budget - removed))
+    removed + (await remove(`state = 'pending' AND since_mark <= ${ago}`, retentionMs + FORGOTTEN_MS, budget - removed))
   );
 }
 

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import { migrate } from "#src/service/hooks/store/postgres/schema.js";
 import type { EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
@@ -78,70 +77,6 @@ describe("createPostgresStore", () => {
       throw new Error("Cannot find module 'pg'");
     };
     await refuses(async () => createPool({}, load), "config.invalid", /needs the package pg: run "npm install pg@8"/);
-  });
-
-  it("migrates once, however many processes start together, and again changes nothing", async () => {
-    const schema = newSchema();
-    const stores = times(6, () => create(schema));
-    await Promise.all(stores.map((store) => store.open()));
-    await stores[0]!.createRun(newRun("r1"));
-    await create(schema).open();
-    assert.equal((await stores[1]!.getRun("r1"))?.seq, 1);
-    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 6 }]);
-  });
-
-  it("migrates the second schema with its runs, which workers claim by priority", async () => {
-    const schema = newSchema();
-    const pool = createPool({ connectionString: url });
-    const client = await pool.connect();
-    await migrate(client, schema, 2);
-    client.release();
-    await pool.end();
-    await sql(`INSERT INTO ${schema}.sessions (key) VALUES ('hook:a'), ('hook:b')`);
-    await sql(`INSERT INTO ${schema}.runs (id, session, origin, state, timeout_seconds, created_at, priority, active)
-      VALUES ('r1', 1, 'agent', 'queued', 600, 1, 0, true), ('r2', 2, 'agent', 'queued', 600, 1, 5, true)`);
-    await sql(`INSERT INTO ${schema}.messages SELECT seq, 'hello' FROM ${schema}.runs`);
-    const store = create(schema);
-    const event = { event: "status", data: "{}" };
-    const held = await store.claim({ worker: "w", count: 9, leaseMs: 1000, startedAt: 1, event });
-    assert.deepEqual(
-      held.map(({ run }) => [run.id, run.priority, run.dueMark, run.deadlineMark, run.tags]),
-      [
-        ["r2", 5, null, null, []],
-        ["r1", 0, null, null, []],
-      ],
-    );
-    await sql(`SELECT tag FROM ${schema}.tags`);
-    await create(schema).open();
-  });
-
-  it("migrates the first schema with its runs", async () => {
-    const schema = newSchema();
-    const pool = createPool({ connectionString: url });
-    const client = await pool.connect();
-    await migrate(client, schema, 1);
-    client.release();
-    await pool.end();
-    await sql(`INSERT INTO ${schema}.sessions (key) VALUES ('hook:a')`);
-    await sql(`INSERT INTO ${schema}.runs (id, session, origin, state, timeout_seconds, created_at)
-      VALUES ('r1', 1, 'agent', 'queued', 600, 1)`);
-    const store = create(schema);
-    const terminal = { event: "done", data: "{}" };
-    const ending = { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark: 1, error: null, terminal } as const;
-    const receivers = [{ endpoint: "shop", target: "t", sessionPrefix: "" }];
-    await store.endRun("r1", { ...ending, receivers }, NOTHING, KEEP);
-    assert.equal((await store.listDeliveries(null, 9))[0]?.runId, "r1");
-  });
-
-  it("refuses a newer schema and one of another program", async () => {
-    const newer = newSchema();
-    await create(newer).open();
-    await sql(`UPDATE ${newer}.latentkit_version SET version = 99`);
-    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 6/);
-    await refusesHook(create(newer).getRun("r1"), "store_unavailable");
-    const foreign = newSchema();
-    await sql(`CREATE SCHEMA ${foreign}; CREATE TABLE ${foreign}.people (id int)`);
-    await refuses(create(foreign).open(), "config.invalid", /holds tables of another program/);
   });
 
   it("takes any text in ids, names and sessions", async () => {

@@ -7,7 +7,6 @@ import { fileURLToPath } from "node:url";
 import { LatentkitError } from "latentkit";
 import { HookError } from "#src/service/hooks/hook-error.js";
 import { loadSqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
-import { migrate } from "#src/service/hooks/store/sqlite/schema.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { NewRun } from "#src/service/hooks/store/store.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
@@ -120,72 +119,24 @@ describe("sqlite store file", () => {
     assert.deepEqual(readFileSync(other), bytes);
   });
 
-  it("of a newer version is refused", async () => {
+  it("of another version is refused and left unchanged", async () => {
     await createSqliteStore(file()).close();
-    const database = loadSqliteDriver().open(file());
-    database.exec("PRAGMA user_version = 99");
-    database.close();
-    assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /schema 99/));
+    for (const version of [0, 99]) {
+      const database = loadSqliteDriver().open(file());
+      database.exec(`PRAGMA user_version = ${version}`);
+      database.close();
+      const bytes = readFileSync(file());
+      const sentence = new RegExp(
+        `store\\.db has version ${version}, but this latentkit expects version 1: use another file`,
+      );
+      assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", sentence));
+      assert.deepEqual(readFileSync(file()), bytes);
+    }
   });
 
   it("in a missing folder is refused", () => {
     const missing = join(folder(), "missing", "store.db");
     assert.throws(() => createSqliteStore(missing), isRefusal("file.read-failed", /Cannot open the store file/));
-  });
-});
-
-describe("sqlite store file of an older version", () => {
-  const folder = temporaryFolder();
-
-  it("is migrated with its runs, messages and pending wakes", async () => {
-    const path = join(folder(), "store.db");
-    const old = loadSqliteDriver().open(path);
-    migrate(old, 0, 2);
-    old.exec(`
-      INSERT INTO sessions (key) VALUES ('hook:a'), ('hook:b');
-      INSERT INTO runs (id, session, origin, name, message, state, timeout_seconds, created_at)
-        VALUES ('r1', 1, 'agent', NULL, '"from before"', 'queued', 600, 1000);
-      INSERT INTO wakes (session, text, run) VALUES (1, '"taken"', 1), (1, '"ü"', NULL), (2, '"two"', NULL), (1, '"3"', NULL);
-    `);
-    old.close();
-    const store = createSqliteStore(path);
-    assert.equal((await store.getRun("r1"))?.message, "from before");
-    assert.deepEqual(await store.pendingSessions(), ["hook:a", "hook:b"]);
-    // ü and its quotes are four bytes, 3 three, two five: twelve, and five of the new one
-    const add = (bytes: number, all: number) =>
-      store.addWake({ sessionKey: "hook:a", text: "new", limits: wakeLimits(9, { bytes, all: { bytes: all } }) });
-    assert.deepEqual(await add(11, 17), { kind: "full", scope: "session" });
-    assert.deepEqual(await add(12, 16), { kind: "full", scope: "service" });
-    assert.equal((await add(12, 17)).kind, "queued");
-    await store.createRun({ ...newRun("r2"), compose: (pending) => pending.join("|") });
-    assert.equal((await store.getRun("r2"))?.message, "ü|3|new");
-    await store.close();
-  });
-});
-
-describe("sqlite store file of the version before priorities", () => {
-  const folder = temporaryFolder();
-
-  it("is migrated once, with its runs", async () => {
-    const path = join(folder(), "store.db");
-    const old = loadSqliteDriver().open(path);
-    migrate(old, 0, 4);
-    old.exec(`
-      INSERT INTO sessions (key) VALUES ('hook:a');
-      INSERT INTO runs (id, session, origin, state, timeout_seconds, created_at)
-        VALUES ('r1', 1, 'agent', 'queued', 600, 1000);
-      INSERT INTO messages VALUES (1, '"from before"');
-    `);
-    old.close();
-    for (let start = 0; start < 2; start++) {
-      const store = createSqliteStore(path);
-      const run = await store.getRun("r1");
-      assert.equal(run?.message, "from before");
-      assert.deepEqual([run.priority, run.dueMark, run.deadlineMark, run.tags], [0, null, null, []]);
-      await store.createRun({ ...newRun(`new${start}`), tags: ["a"], priority: 5 });
-      assert.equal((await store.listRuns(null, 9, { tag: "a" })).length, start + 1);
-      await store.close();
-    }
   });
 });
 
@@ -396,7 +347,7 @@ describe("ping of a SQLite store", () => {
     for (const [pattern, work] of [
       [/SELECT id, event, data FROM events/, () => store.readEvents("r1", 0, 9, 999)],
       [
-        /DELETE FROM answers/,
+        /DELETE FROM replies/,
         () => store.sweep({ endedBefore: 0, maxEndedRuns: 9, maxEndedDeliveries: 9, nowMark: 0, budget: 9 }),
       ],
       [/^COMMIT/, () => store.requeueRun("r1")],
