@@ -81,7 +81,7 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/ reproducible/", "commands/", "main"],
   service: [
-    "agent asset-references prompt-facts token-headers",
+    "agent asset-references token-headers",
     "agent-graphs log message run-reporter traced-agent",
     "asked-run fill-workflow",
     "graph-agent",

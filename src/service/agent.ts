@@ -10,6 +10,20 @@ export interface RunGraph {
   readonly text: string;
 }
 
+/** Facts of a prompt of ComfyUI's classic API, beside its graph. */
+export interface PromptFacts {
+  /** "" for a prompt of no client. */
+  readonly clientId: string;
+  /** Whether it goes before the prompts that wait. */
+  readonly isFront: boolean;
+  /** Ids of the nodes whose outputs are wanted; null: of all. */
+  readonly targets: readonly string[] | null;
+  /** Ids of the output nodes that the run computes. */
+  readonly outputs: readonly string[];
+  /** Texts of its pictures, beside the graph. */
+  readonly extraPnginfo: Readonly<Record<string, unknown>>;
+}
+
 /** The run as its agent sees it. */
 export interface AgentRun {
   readonly id: string;
@@ -19,6 +33,8 @@ export interface AgentRun {
   readonly name: string | null;
   /** The graph that the run was accepted with; absent where the agent has no graphs. */
   readonly graph?: RunGraph;
+  /** Facts of a prompt of ComfyUI's classic API: client, wanted nodes and texts, as JSON. Absent for every other run. */
+  readonly promptFacts?: string;
   /** Number of the run's start, from 2 where an attempt failed or a worker was lost: earlier starts' files are not read. */
   readonly attempt?: number;
   /** Trace context of the request, as its header `traceparent` had it (W3C Trace Context). */

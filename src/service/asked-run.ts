@@ -2,15 +2,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { unwrapGraph } from "../graph/unwrap-graph.js";
 import { parseJson, printJsonUnicode } from "../io/json/lossless.js";
 import type { Job } from "../render/job.js";
+import type { AgentRun, PromptFacts, RunGraph } from "./agent.js";
 import type { AgentGraph } from "./agent-graphs.js";
 import { mayReferToAssets, readAssets } from "./asset-references.js";
 import { fillsOf, unusedEvents } from "./message.js";
-import { readPromptFacts } from "./prompt-facts.js";
 
 /** A graph as its run renders it. */
 export interface AskedRun {
   readonly text: string;
-  /** Its nodes: their classes are looked up, the thread that renders reads their values. */
+  /** Its nodes, whose classes are looked up; the thread that renders reads the text. */
   readonly prompt: Readonly<Record<string, unknown>>;
   /** Whether a client of ComfyUI's classic API asks. */
   readonly isForComfy: boolean;
@@ -35,27 +35,26 @@ export function namedRun({ run, prompt, notes, parameters }: AgentGraph, message
   return { text: run.text, prompt, isForComfy: false, warnings, job };
 }
 
-/** A graph that came with its request; the message holds facts beside it, or nothing. */
+/** A graph that came with its request, and what a client of the classic API said of it. Fails with file.not-found. */
 export async function postedRun(
-  graph: string,
-  message: string,
+  { text }: RunGraph,
+  { promptFacts }: Pick<AgentRun, "promptFacts">,
   { assetsDir, extraPnginfo }: { assetsDir: string } & Pick<Job, "extraPnginfo">,
 ): Promise<AskedRun> {
   // its store has just read it: other requests have their turn before a long one is parsed
   await nextTurn();
-  let text = graph;
   // the nodes that are wanted, and the files at hand, are those of the agent's graphs
   const job: Job = { targets: undefined, files: undefined };
-  if (mayReferToAssets(graph)) {
-    const read = await assetsOf(parseJson(graph) as object, assetsDir);
-    text = printJsonUnicode(read.graph);
-    job.files = read.files;
-  }
-  const facts = readPromptFacts(message);
-  if (facts !== undefined) {
+  if (promptFacts !== undefined) {
+    const facts = parseJson(promptFacts) as PromptFacts;
     job.partial = true;
     job.partialExecutionTargets = facts.targets;
     job.extraPnginfo = { ...extraPnginfo, ...facts.extraPnginfo };
   }
-  return { text, prompt: unwrapGraph(JSON.parse(text)), isForComfy: facts !== undefined, warnings: [], job };
+  const own = { isForComfy: promptFacts !== undefined, warnings: [], job };
+  // only classes are looked up: these digits do not matter
+  if (!mayReferToAssets(text)) return { ...own, text, prompt: unwrapGraph(JSON.parse(text)) };
+  const { graph, files } = await assetsOf(parseJson(text) as object, assetsDir);
+  job.files = files;
+  return { ...own, text: printJsonUnicode(graph), prompt: unwrapGraph(graph) };
 }

@@ -17,22 +17,28 @@ export function blobPath(assetsDir: string, hash: unknown): string | undefined {
   return hex === undefined ? undefined : join(assetsDir, "blobs", hex);
 }
 
-/** A copy of a graph with each reference at an input replaced. `replace` gets undefined for one without `info`. */
+/**
+ * A copy of a graph with each reference at an input replaced, or the graph itself where it has none. `replace` gets
+ * undefined for one without `info`.
+ */
 export async function replaceReferences(
   prompt: Readonly<Record<string, unknown>>,
   replace: (info: ReferenceInfo | undefined) => unknown,
 ): Promise<Record<string, unknown>> {
-  const copy = cloneJson(prompt);
-  for (const id of keysInOrder(copy)) {
-    const node = copy[id];
-    const inputs = isPlainObject(node) ? node.inputs : undefined;
-    if (!isPlainObject(inputs)) continue;
-    for (const [name, value] of Object.entries(inputs)) {
+  let copy: Record<string, unknown> | undefined;
+  for (const id of keysInOrder(prompt)) {
+    for (const [name, value] of Object.entries(inputsOf(prompt, id))) {
       if (!isPlainObject(value) || value.__type !== ASSET) continue;
-      inputs[name] = await replace(isPlainObject(value.info) ? value.info : undefined);
+      copy ??= cloneJson(prompt);
+      inputsOf(copy, id)[name] = await replace(isPlainObject(value.info) ? value.info : undefined);
     }
   }
-  return copy;
+  return copy ?? prompt;
+}
+
+function inputsOf(prompt: Readonly<Record<string, unknown>>, id: string): Record<string, unknown> {
+  const node = prompt[id];
+  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
 }
 
 /** Whether a text may hold references. */

@@ -107,10 +107,10 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
   const renderer = createRenderer(job, options, models);
 
   const assetsDir = join(outputDir, "assets");
-  const askedOf = ({ graph, message }: AgentRun): AskedRun | Promise<AskedRun> =>
-    graph?.name === null
-      ? postedRun(graph.text, message, { assetsDir, extraPnginfo: job.extraPnginfo })
-      : namedRun(named.of(graph), message);
+  const askedOf = (run: AgentRun): AskedRun | Promise<AskedRun> =>
+    run.graph?.name === null
+      ? postedRun(run.graph, run, { assetsDir, extraPnginfo: job.extraPnginfo })
+      : namedRun(named.of(run.graph), run.message);
 
   const agent: Agent = async (run, context) => {
     // a worker that was lost may still write: the next one never shares its folder

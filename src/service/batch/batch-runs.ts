@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LatentkitError } from "../../base/errors.js";
 import { steadyWall, systemClock } from "../hooks/clock.js";
-import type { RunFile, TerminalState } from "../hooks/run.js";
+import { PLAIN_TERMS, type RunFile, type RunTerms, type TerminalState } from "../hooks/run.js";
 import { cancelled } from "../hooks/runs/outcome.js";
 import { joinStore } from "../hooks/shared/store-time.js";
 import type { SharedStore } from "../hooks/store/leases.js";
@@ -15,10 +15,8 @@ const RETRY_MS = 250;
 const REMOVED_AT_ONCE = 100;
 /** Time for which the store may fail before the batch ends. */
 const PATIENCE_MS = 30_000;
-/** A batch has no time limit; this one ends a run whose node never does. */
-const RUN_SECONDS = 7 * 24 * 3600;
-/** Below all runs of hooks, for which somebody waits. */
-const PRIORITY = -1;
+/** Below all runs of hooks, for which somebody waits. The time ends a run whose node never does: a batch has no limit. */
+const TERMS: RunTerms = { ...PLAIN_TERMS, priority: -1, timeoutSeconds: 7 * 24 * 3600 };
 
 const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
 const LIMITS = { events: 100, bytes: 2 ** 24 };
@@ -128,7 +126,7 @@ export class BatchRuns {
     if (!this.#followed.has(id) || (this.#failingSince !== undefined && (await this.#store.getSummary(id)))) return;
     const now = this.#now();
     await this.#store.createRun({
-      ...{ id, sessionKey, origin: "batch", name: null, timeoutSeconds: RUN_SECONDS, priority: PRIORITY },
+      ...{ id, sessionKey, start: { origin: "batch" }, terms: TERMS },
       ...{ createdAt: now, createdMark: now, maxWakeBytes: 0, compose: () => message },
     });
     if (!this.#followed.has(id)) await this.#end(id, ["queued", "running"]);

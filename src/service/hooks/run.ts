@@ -16,8 +16,36 @@ export type TerminalState = Exclude<RunState, "queued" | "running">;
 export const RUN_ORIGINS = ["agent", "wake", "heartbeat", "comfy", "batch"] as const;
 export type RunOrigin = (typeof RUN_ORIGINS)[number];
 
+/** Fields of a start that its run keeps as they are. */
+export interface StartFields {
+  readonly origin: RunOrigin;
+  readonly name?: string | null;
+  /** Default: the agent's default graph, if it has graphs. */
+  readonly graph?: RunGraph | null;
+  /** Trace context of the request, 55 characters: the agent's run has it. */
+  readonly traceparent?: string | null;
+  /** Facts of a prompt of ComfyUI's classic API, as JSON: the agent's run has them. */
+  readonly promptFacts?: string | null;
+}
+
+/** Terms of a run (runs/terms.ts), with the defaults filled in and times as marks. */
+export interface RunTerms {
+  readonly timeoutSeconds: number;
+  /** -100 to 100: higher ones start first, across sessions. */
+  readonly priority: number;
+  /** Steady ms (clock.ts) before which it does not start; null: at once. */
+  readonly dueMark: number | null;
+  /** Steady ms by which it ends; null: none. */
+  readonly deadlineMark: number | null;
+  /** Different texts without control characters. */
+  readonly tags: readonly string[];
+}
+
+/** Terms of a run that asks for none, but for its time. */
+export const PLAIN_TERMS = { priority: 0, dueMark: null, deadlineMark: null, tags: [] } as const;
+
 /** One run without its message. Times are wall clock ms. */
-export interface RunSummary {
+export interface RunSummary extends RunTerms {
   readonly id: string;
   /** Order of creation; the cursor of lists. */
   readonly seq: number;
@@ -27,16 +55,8 @@ export interface RunSummary {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly state: RunState;
-  /** -100 to 100: higher ones start first. */
-  readonly priority: number;
-  /** Steady ms (clock.ts) before which it does not start; null: at once. */
-  readonly dueMark: number | null;
-  /** Steady ms by which it ends; null: none. */
-  readonly deadlineMark: number | null;
-  readonly tags: readonly string[];
   /** Number of the attempt that runs, ran last or comes next, from 1. */
   readonly attempt: number;
-  readonly timeoutSeconds: number;
   readonly createdAt: number;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
@@ -53,6 +73,8 @@ export interface RunRow extends RunSummary {
   readonly graph: RunGraph | null;
   /** Trace context of its request. */
   readonly traceparent: string | null;
+  /** Facts of a prompt of ComfyUI's classic API, as JSON; null for every other run. */
+  readonly promptFacts: string | null;
 }
 
 /** The newest progress of a run. */

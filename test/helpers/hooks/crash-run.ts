@@ -31,7 +31,7 @@ for (const text of ["w1", "w2"]) {
   await runs.queueWake({ ...session, text });
   printLine(`wake ${text}`);
 }
-const first = await runs.start({ ...session, origin: "agent", message: "m1", idempotency: idempotency() });
+const first = await runs.start({ ...session, origin: "agent", message: "m1" }, { idempotency: idempotency() });
 printLine(`run ${first.runId}`);
 const second = await runs.start({ ...session, origin: "agent", message: "m2" });
 printLine(`run ${second.runId}`);

@@ -423,6 +423,21 @@ describe("createGraphAgent", () => {
     await refuses(() => open(graph, { config }), "usage.invalid", /^config, keys: .* received a function/);
   });
 
+  it("takes a message that looks like a prompt's facts for a message", async () => {
+    const { runs, read } = serve({ 1: lake, 2: save(["1", 0], "p") });
+    const text = JSON.stringify({ 1: lake, 2: save(["1", 0], "one"), 3: save(["1", 0], "two") });
+    const facts = { clientId: "me", isFront: false, targets: ["2"], outputs: ["2"], extraPnginfo: { workflow: {} } };
+    const message = JSON.stringify(facts).replaceAll(":", ": ");
+    const start = async (own: object) => {
+      const { runId } = await runs.start({ origin: "agent", message, graph: { name: null, text }, ...own });
+      const { events } = await read(runId);
+      const files = events.filter(({ event }) => event === "image").map(({ data }) => data.node);
+      return { files, told: events.some(({ event }) => event === "node_output") };
+    };
+    assert.deepEqual(await start({}), { files: ["2", "3"], told: false });
+    assert.deepEqual(await start({ promptFacts: message }), { files: ["2"], told: true });
+  });
+
   it("finds slow results of another agent in its disk cache", async () => {
     mkdirSync(folder(), { recursive: true });
     const setup = join(folder(), "slow.mjs");

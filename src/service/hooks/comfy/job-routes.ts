@@ -68,8 +68,8 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[]
     if (context.rendersHere) await validate(parts.graphs, completed, graph.text);
     await nextTurn();
     const sessionKey = `${webhookUrl === undefined ? "comfy:" : prefixOf(webhookUrl)}${context.newId()}`;
-    const started = await runs.start({
-      ...{ origin: "comfy", message: "", sessionKey, graph, tags, traceparent: traceparentOf(req) },
+    const start = { origin: "comfy", message: "", sessionKey, graph, tags, traceparent: traceparentOf(req) } as const;
+    const started = await runs.start(start, {
       // any repetition is refused, whatever it holds
       idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "v2/jobs", payloadHash: "" },
       admit: () => context.startRates.count(tokenId, [sessionKey]),

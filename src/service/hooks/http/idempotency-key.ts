@@ -23,5 +23,5 @@ export function checkIdempotencyKey(key: unknown): string {
 }
 
 /** Digest of a request's payload; spelling, order and unknown fields of the body do not count. */
-export const hashPayload = (payload: readonly (string | number | undefined)[]): string =>
+export const hashPayload = (payload: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(payload)).digest("hex");

@@ -17,13 +17,14 @@ import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
 import { type GroupPage, RunReader } from "./run-reader.js";
 import {
-  type GroupRequest,
+  type GroupItem,
   type HeartbeatResult,
   type QueuedWake,
   RunStarter,
   type Started,
   type StartedGroup,
   type StarterOptions,
+  type StartGuard,
   type StartRequest,
   type WakeRequest,
 } from "./run-starter.js";
@@ -45,9 +46,9 @@ export interface Runs {
   /** Recovers the runs of an earlier process. Every other call waits for it; the next call retries a failure. */
   open(): Promise<void>;
   /** Fails: idempotency_mismatch, queue_full, shutting_down, store_unavailable. Committed when it resolves. */
-  start(request: StartRequest): Promise<Started>;
+  start(request: StartRequest, guard?: StartGuard): Promise<Started>;
   /** Creates all runs of a group, or none. Fails as start does; what is wrong with an item names its index. */
-  startGroup(request: GroupRequest): Promise<StartedGroup>;
+  startGroup(items: readonly GroupItem[], guard?: StartGuard): Promise<StartedGroup>;
   /** Queues a system event for the session's next run. Fails as start does. */
   queueWake(request: WakeRequest): Promise<QueuedWake>;
   /** Starts one run per session with pending events, or of the one session. */
@@ -189,8 +190,8 @@ export function createRuns(options: RunsOptions): Runs {
   const reader = new RunReader(context, open, (id) => queue.positionOf(id));
   const runs: Runs = {
     open,
-    start: (request) => whileOpen(() => starter.start(request)),
-    startGroup: (request) => whileOpen(() => starter.startGroup(request)),
+    start: (request, guard) => whileOpen(() => starter.start(request, guard)),
+    startGroup: (items, guard) => whileOpen(() => starter.startGroup(items, guard)),
     queueWake: (request) => whileOpen(() => starter.queueWake(request)),
     heartbeat: (which) => whileOpen(() => starter.heartbeat(which)),
     get: (id) => reader.get(id),

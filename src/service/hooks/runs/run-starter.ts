@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { RunGraph } from "../../agent.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { RunOrigin, RunSummary } from "../run.js";
+import type { StartFields } from "../run.js";
 import { groupReplyOf, type NewKey, type NewRun, type Reply, replyOf, type StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
 import { full, type Queue, type Reservation } from "./queue/queue.js";
@@ -10,31 +9,25 @@ import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
 import { type Terms, termsOf } from "./terms.js";
 
-export interface StartRequest extends Terms {
-  readonly idempotency?: Idempotency;
-  /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
-  readonly admit?: () => void;
+/** A run that is asked for. */
+export interface StartRequest extends StartFields, Terms {
+  readonly origin: "agent" | "wake" | "comfy";
   /** UUID of the run, which no other run has. Default: a random one. */
   readonly id?: string;
-  readonly origin: "agent" | "wake" | "comfy";
   readonly message: string;
-  readonly name?: string;
   /** Default: a session of its own. */
   readonly sessionKey?: string | undefined;
-  /** Default: the agent's default graph, if it has graphs. */
-  readonly graph?: RunGraph;
-  /** Trace context of the request: the agent's run has it. */
-  readonly traceparent?: string;
+}
+
+/** Conditions of a start. */
+export interface StartGuard {
+  readonly idempotency?: Idempotency | undefined;
+  /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
+  readonly admit?: () => void | Promise<void>;
 }
 
 /** One run of a group. */
-export type GroupItem = Terms & Pick<StartRequest, "message" | "name" | "graph" | "sessionKey">;
-
-export interface GroupRequest extends Pick<StartRequest, "idempotency" | "traceparent"> {
-  /** As that of a start. */
-  readonly admit?: () => Promise<void>;
-  readonly items: readonly GroupItem[];
-}
+export type GroupItem = Omit<StartRequest, "id">;
 
 /** Facts of a group's response; a replay returns the first one's. */
 export interface StartedGroup {
@@ -83,18 +76,12 @@ export interface HeartbeatResult {
   readonly skipped: readonly string[];
 }
 
-interface Creation {
-  readonly id?: string | undefined;
-  readonly origin: RunOrigin;
-  readonly sessionKey: string;
-  readonly name: string | null;
-  readonly terms: ReturnType<typeof termsOf>;
-  readonly createdMark: number;
-  readonly graph?: RunGraph;
-  readonly traceparent?: string;
-  /** null: only where wakes are pending. */
+/** A run before it has a place; a message of null: only where wakes are pending. */
+type Creation = Pick<NewRun, "id" | "sessionKey" | "start" | "terms" | "createdMark"> & {
   readonly message: string | null;
-}
+};
+
+const HEARTBEAT: StartFields = { origin: "heartbeat" };
 
 export interface StarterOptions {
   readonly limits: Limits;
@@ -118,30 +105,26 @@ export class RunStarter {
     this.#replies = new Replies(context.store, context.mark, limits.idempotency_hours);
   }
 
-  async start(request: StartRequest): Promise<Started> {
-    const { origin, message, name = null, graph, traceparent, idempotency } = request;
+  async start(request: StartRequest, { idempotency, admit }: StartGuard = {}): Promise<Started> {
     const createdMark = this.#context.mark();
     const terms = termsOf(request, this.#limits, createdMark);
     return this.#replies.once(idempotency, replayedRun, async (key) => {
-      request.admit?.();
-      const { id = this.#newId(), sessionKey = `hook:${id}` } = request;
-      const creation = { id, origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
-      const created = await this.#create(creation, key);
+      await admit?.();
+      const { id = this.#newId(), sessionKey = `hook:${id}`, message } = request;
+      const created = await this.#create({ id, sessionKey, start: request, terms, message, createdMark }, key);
       if (created === null) throw new HookError("internal");
       return created.started;
     });
   }
 
   // decision 296
-  async startGroup({ items, idempotency, traceparent, admit }: GroupRequest): Promise<StartedGroup> {
+  async startGroup(items: readonly GroupItem[], { idempotency, admit }: StartGuard = {}): Promise<StartedGroup> {
     const createdMark = this.#context.mark();
     const groupId = this.#newId();
-    const creations = items.map(({ message, name = null, graph, sessionKey, ...terms }, index): Creation => {
-      const own = { origin: "agent", message, name, graph, traceparent, createdMark } as const;
-      return {
-        ...{ ...own, sessionKey: sessionKey ?? `group:${groupId}:${index}` },
-        terms: ofItem(index, () => termsOf(terms, this.#limits, createdMark)),
-      };
+    const creations = items.map((item, index): Creation => {
+      const { message, sessionKey = `group:${groupId}:${index}` } = item;
+      const terms = ofItem(index, () => termsOf(item, this.#limits, createdMark));
+      return { id: this.#newId(), sessionKey, start: item, terms, message, createdMark };
     });
     return this.#replies.once(idempotency, replayedGroup, async (key) => {
       await admit?.();
@@ -167,10 +150,10 @@ export class RunStarter {
     const sessions = sessionKey === undefined ? await this.#context.store.pendingSessions() : [sessionKey];
     const createdMark = this.#context.mark();
     const terms = termsOf({}, this.#limits, createdMark);
-    const common = { origin: "heartbeat", name: null, message: null, terms, createdMark } as const;
+    const common = { start: HEARTBEAT, message: null, terms, createdMark };
     for (const session of sessions) {
       try {
-        const created = await this.#create({ ...common, sessionKey: session });
+        const created = await this.#create({ ...common, id: this.#newId(), sessionKey: session });
         if (created !== null) {
           runs.push({ runId: created.started.runId, sessionKey: session, events: created.wakes });
         }
@@ -192,7 +175,7 @@ export class RunStarter {
       if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
       reservation.release();
-      this.#enqueue(result.run);
+      this.#enqueue(run, result.seq);
       return { started: startedOf(replyOf(run), false), wakes: result.wakes };
     } finally {
       reservation.release();
@@ -213,42 +196,35 @@ export class RunStarter {
       if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return replayedGroup(checkPayload(result.stored, key!));
       release();
-      for (const run of result.runs) this.#enqueue(run);
+      for (const [index, run] of group.runs.entries()) this.#enqueue(run, result.seqs[index]!);
       return startedGroupOf(groupReplyOf(group), false);
     } finally {
       release();
     }
   }
 
-  #newRun(creation: Creation): NewRun {
-    const { message, terms } = creation;
-    const compose = (pending: readonly string[]) => composeMessage(pending, message);
-    // a run stores its message until it is swept: no more than a request may bring
-    const maxWakeBytes = this.#limits.body_bytes;
+  #newRun({ id, sessionKey, start, terms, createdMark, message }: Creation): NewRun {
+    const { agent, clock } = this.#context;
     // no spread: every start pays for it
     return {
-      id: creation.id ?? this.#newId(),
-      sessionKey: creation.sessionKey,
-      origin: creation.origin,
-      name: creation.name,
-      timeoutSeconds: terms.timeoutSeconds,
-      graph: creation.graph ?? this.#context.agent.graphs?.default,
-      traceparent: creation.traceparent,
-      priority: terms.priority,
-      dueMark: terms.dueMark,
-      deadlineMark: terms.deadlineMark,
-      tags: terms.tags,
+      id,
+      sessionKey,
+      start,
+      terms,
+      graph: start.graph ?? agent.graphs?.default,
       mostQueued: this.#queue.mostQueued,
-      createdAt: this.#context.clock.now(),
-      createdMark: creation.createdMark,
-      maxWakeBytes,
-      compose,
+      createdAt: clock.now(),
+      createdMark,
+      // a run stores its message until it is swept: no more than a request may bring
+      maxWakeBytes: this.#limits.body_bytes,
+      compose: (pending) => composeMessage(pending, message),
     };
   }
 
-  #enqueue({ id, seq, sessionKey, origin, priority, dueMark, deadlineMark }: RunSummary): void {
+  #enqueue({ id, sessionKey, start: { origin }, terms }: NewRun, seq: number): void {
     const { clock, observer } = this.#context;
     observer.created?.({ id, origin });
+    const { priority, dueMark, deadlineMark } = terms;
     this.#queue.enqueue({ id, seq, sessionKey, priority, dueMark, deadlineMark, since: clock.monotonic() });
   }
 }

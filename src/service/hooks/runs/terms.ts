@@ -1,7 +1,7 @@
 import { isTag, PRIORITY, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { NewRun } from "../store/store.js";
+import type { RunTerms } from "../run.js";
 
 /** Longest run time a request may ask for, unless `run_seconds` allows more. */
 const LONGEST_RUN_SECONDS = 3600;
@@ -27,7 +27,7 @@ export function termsOf(
   { timeoutSeconds, priority = 0, delaySeconds = 0, deadlineSeconds, tags = [] }: Terms,
   limits: Limits,
   createdMark: number,
-): Required<Pick<NewRun, "timeoutSeconds" | "priority" | "dueMark" | "deadlineMark" | "tags">> {
+): RunTerms {
   const mostSeconds = maxRunSeconds(limits);
   const seconds = timeoutSeconds ?? limits.run_seconds;
   if (timeoutSeconds !== undefined && !(seconds > 0 && seconds <= mostSeconds)) {
@@ -57,5 +57,11 @@ export function termsOf(
     tags: different,
   };
 }
+
+/** Terms as texts and numbers: equal ones for equal requests. */
+export const termsPayload = (terms: Terms): unknown[] => {
+  const { timeoutSeconds = null, priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = terms;
+  return [timeoutSeconds, priority, delaySeconds, deadlineSeconds, ...tags];
+};
 
 const refusal = (sentence: string) => new HookError("invalid_request", sentence);

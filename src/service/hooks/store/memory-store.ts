@@ -4,7 +4,6 @@ import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
 import { MemoryGroups } from "./memory-groups.js";
 import {
-  createdSummary,
   groupReplyOf,
   type LeftOver,
   type NewKey,
@@ -73,13 +72,13 @@ export function createMemoryStore(): Store {
     createGroup: async (group, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);
       if (stored) return { kind: "replayed", stored };
-      const created = group.runs.map((run) => createRun(state, run)!.run);
+      const seqs = group.runs.map((run) => createRun(state, run)!.seq);
       groups.add(
         group.id,
-        created.map(({ id }) => runs.get(id)!),
+        group.runs.map(({ id }) => runs.get(id)!),
       );
       saveReply(state, key, groupReplyOf(group));
-      return { kind: "created", runs: created };
+      return { kind: "created", seqs };
     },
     addWake: async (wake, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);
@@ -179,7 +178,7 @@ export function createMemoryStore(): Store {
 }
 
 /** Null where there is nothing to run. */
-function createRun(state: State, run: NewRun): { run: RunSummary; wakes: number } | null {
+function createRun(state: State, run: NewRun): { seq: number; wakes: number } | null {
   const waiting = state.sessions.get(run.sessionKey)?.wakes ?? [];
   const sizes = waiting.map(({ bytes }) => bytes);
   const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
@@ -189,10 +188,40 @@ function createRun(state: State, run: NewRun): { run: RunSummary; wakes: number 
   takeWakes(state, session, pending.length);
   session.runs += 1;
   state.lastIds.run += 1;
-  const { id, graph = null, traceparent = null } = run;
-  const row: RunRow = { ...createdSummary(run, state.lastIds.run, session.id), message, graph, traceparent };
-  state.runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
-  return { run: summary(row), wakes: pending.length };
+  const row = newRow(run, state.lastIds.run, session.id, message);
+  state.runs.set(run.id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
+  return { seq: row.seq, wakes: pending.length };
+}
+
+/** Row of a run that has just been created. `chatId`: id of its session. */
+function newRow(run: NewRun, seq: number, chatId: number, message: string): RunRow {
+  const { id, sessionKey, start, terms, graph = null, createdAt } = run;
+  // no spread: every start pays for it
+  return {
+    id,
+    seq,
+    sessionKey,
+    chatId,
+    origin: start.origin,
+    name: start.name ?? null,
+    graph,
+    traceparent: start.traceparent ?? null,
+    promptFacts: start.promptFacts ?? null,
+    message,
+    timeoutSeconds: terms.timeoutSeconds,
+    priority: terms.priority,
+    dueMark: terms.dueMark,
+    deadlineMark: terms.deadlineMark,
+    tags: terms.tags,
+    state: "queued",
+    attempt: 1,
+    createdAt,
+    startedAt: null,
+    finishedAt: null,
+    oldestEventId: 1,
+    lastEventId: 0,
+    error: null,
+  };
 }
 
 function inState({ runs }: State, state: RunState): LeftOver[] {
@@ -276,6 +305,6 @@ function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
 }
 
 function summary(row: RunRow): RunSummary {
-  const { message: _, graph: __, traceparent: ___, ...rest } = row;
+  const { message: _, graph: __, traceparent: ___, promptFacts: ____, ...rest } = row;
   return rest;
 }

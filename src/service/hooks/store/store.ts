@@ -4,11 +4,12 @@ import type {
   GroupSlice,
   RunFile,
   RunFilter,
-  RunOrigin,
   RunProgress,
   RunRow,
   RunState,
   RunSummary,
+  RunTerms,
+  StartFields,
   StoredEvent,
   StoredStatus,
   TerminalState,
@@ -19,21 +20,11 @@ import type { Outbox, Receiver } from "./deliveries.js";
 export interface NewRun {
   readonly id: string;
   readonly sessionKey: string;
-  readonly origin: RunOrigin;
-  readonly name: string | null;
-  readonly timeoutSeconds: number;
-  /** Graph of the run, of which a store keeps each text once. Default: null. */
+  /** Fields that the row has as they are, but for the graph. */
+  readonly start: StartFields;
+  /** Graph of the start, or else the agent's; a store keeps each text once. Default: null. */
   readonly graph?: RunGraph | null;
-  /** Trace context of its request, 55 characters. Default: null. */
-  readonly traceparent?: string | null;
-  /** Runs of a higher priority start first, across sessions; whole numbers of 32 bits. Default: 0. */
-  readonly priority?: number;
-  /** Steady ms (clock.ts) before which the run does not start. Default: null, at once. */
-  readonly dueMark?: number | null;
-  /** Steady ms by which the run ends. Default: null, none. */
-  readonly deadlineMark?: number | null;
-  /** Different texts without control characters. Default: none. */
-  readonly tags?: readonly string[];
+  readonly terms: RunTerms;
   /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
   readonly mostQueued?: number;
   /** Wall clock ms. */
@@ -91,41 +82,15 @@ export type Reply =
       };
     };
 
-/** Summary of a run that has just been stored. `chatId`: row id of its session. */
-export function createdSummary(run: NewRun, seq: number, chatId: number): RunSummary {
-  // no spread: every start pays for it
-  return {
-    id: run.id,
-    seq,
-    sessionKey: run.sessionKey,
-    chatId,
-    origin: run.origin,
-    name: run.name,
-    state: "queued",
-    priority: run.priority ?? 0,
-    dueMark: run.dueMark ?? null,
-    deadlineMark: run.deadlineMark ?? null,
-    tags: run.tags ?? [],
-    attempt: 1,
-    timeoutSeconds: run.timeoutSeconds,
-    createdAt: run.createdAt,
-    startedAt: null,
-    finishedAt: null,
-    oldestEventId: 1,
-    lastEventId: 0,
-    error: null,
-  };
-}
-
 /** The reply that a new run's key is stored with. */
-export function replyOf({ id: runId, sessionKey, createdAt, createdMark, dueMark }: NewRun): Reply {
-  return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark != null && { dueMark }) } };
+export function replyOf({ id: runId, sessionKey, createdAt, createdMark, terms: { dueMark } }: NewRun): Reply {
+  return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark !== null && { dueMark }) } };
 }
 
 /** The reply that a new group's key is stored with. */
 export function groupReplyOf({ id: groupId, runs }: NewGroup): Reply {
   const { createdAt, createdMark } = runs[0]!;
-  const dueMark = Math.max(...runs.map((run) => run.dueMark ?? 0));
+  const dueMark = Math.max(...runs.map(({ terms }) => terms.dueMark ?? 0));
   const runIds = runs.map(({ id }) => id);
   return { group: { groupId, runIds, createdAt, createdMark, ...(dueMark > 0 && { dueMark }) } };
 }
@@ -144,14 +109,16 @@ export interface NewKey {
 }
 
 export type CreateRunResult =
-  | { readonly kind: "created"; readonly run: RunSummary; readonly wakes: number }
+  /** `seq`: the run's place in the order of creation. */
+  | { readonly kind: "created"; readonly seq: number; readonly wakes: number }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
   | { readonly kind: "empty" }
   /** As many runs of the session wait as `mostQueued` allows. */
   | { readonly kind: "full" };
 
 export type CreateGroupResult =
-  | { readonly kind: "created"; readonly runs: readonly RunSummary[] }
+  /** In the order of the runs. */
+  | { readonly kind: "created"; readonly seqs: readonly number[] }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
   /** More runs of a session would wait than `mostQueued` allows. */
   | { readonly kind: "full" };

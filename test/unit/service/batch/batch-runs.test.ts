@@ -4,6 +4,7 @@ import type { SharedStore } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { refuses } from "../../../helpers/errors.js";
 import { until } from "../../../helpers/hooks/hook-runs.js";
+import { newRun } from "../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../helpers/postgres/cluster.js";
 import { startProxy } from "../../../helpers/postgres/proxy.js";
 
@@ -38,8 +39,8 @@ describe("runs of a batch", () => {
     const runs = await start(storeOf(schema));
     const end = runs.queue("batch-a-0", "the message");
     await queued(store, "batch-a-0");
-    const common = { name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1, maxWakeBytes: 0 };
-    await store.createRun({ id: "hook", sessionKey: "s", origin: "agent", ...common, compose: () => "m" });
+    const common = { createdAt: 1, createdMark: 1 };
+    await store.createRun(newRun("hook", { sessionKey: "s", ...common }));
     const [first, second] = await claim(store);
     assert.deepEqual([first?.run.id, second?.run.message], ["hook", "the message"]);
     assert.deepEqual(
@@ -77,8 +78,8 @@ describe("runs of a batch", () => {
     assert.equal((await second).state, "cancelled");
     await runs.cancel(["queued", "running"]);
     assert.equal((await first).state, "cancelled");
-    const common = { name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1, maxWakeBytes: 0 };
-    await store.createRun({ id: "old", sessionKey: "batch-b-0", origin: "batch", ...common, compose: () => "m" });
+    const common = { createdAt: 1, createdMark: 1 };
+    await store.createRun(newRun("old", { sessionKey: "batch-b-0", origin: "batch", ...common }));
     assert.equal(await runs.clear("batch-b-0"), null);
     assert.equal((await store.getSummary("old"))?.state, "cancelled");
   });

@@ -12,6 +12,7 @@ import { promptRoutes } from "./prompt-routes.js";
 import { Prompts } from "./prompts.js";
 import { Publisher } from "./publisher.js";
 import { Sockets } from "./sockets.js";
+import { submitRoute } from "./submit-prompt.js";
 import { uploadRoutes } from "./upload-routes.js";
 import { viewRoute } from "./view-route.js";
 
@@ -54,7 +55,8 @@ export function createClassicApi(
   };
   return {
     routes: [
-      ...promptRoutes(context, parts, { prompts, publisher, names }),
+      submitRoute(context, parts.graphs, { prompts, publisher, names }),
+      ...promptRoutes(context, prompts),
       viewRoute(context, parts, files),
       ...uploadRoutes(context, parts, files),
       ...infoRoutes(parts, features),

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
-import { cloneJson, isPlainObject, keysInOrder } from "../../../../io/json/lossless.js";
+import { isPlainObject, keysInOrder } from "../../../../io/json/lossless.js";
 import { reference } from "../../../asset-references.js";
 import { HookError } from "../../hook-error.js";
 import type { RunFile } from "../../run.js";
@@ -61,12 +61,11 @@ export class InputNames {
     return this.#parts.assets.add({ ...own, keepMs: this.#keepMs });
   }
 
-  /** The graph with references to uploads and outputs in the place of their names. Other names are left to the input folder. */
-  async resolve(graph: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>> {
-    const copy = cloneJson(graph) as Record<string, unknown>;
+  /** Puts references to uploads and outputs into a graph, in the place of their names. Other names are left to the input folder. */
+  async resolve(graph: Readonly<Record<string, unknown>>): Promise<void> {
     const known = new Map<string, object | undefined>();
-    for (const id of keysInOrder(copy)) {
-      const node = copy[id];
+    for (const id of keysInOrder(graph)) {
+      const node = graph[id];
       if (!isPlainObject(node) || !isPlainObject(node.inputs) || typeof node.class_type !== "string") continue;
       const { inputs } = node;
       for (const name of this.#fileInputs(node.class_type)) {
@@ -81,7 +80,6 @@ export class InputNames {
         inputs[name] = known.get(value) ?? value;
       }
     }
-    return copy;
   }
 
   #fileInputs(classType: string): readonly string[] {

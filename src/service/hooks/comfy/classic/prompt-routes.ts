@@ -1,8 +1,5 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { LatentkitError } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy-packages.js";
-import type { Validation } from "../../../../graph/validate.js";
-import { isPlainObject, printJson, printJsonUnicode } from "../../../../io/json/lossless.js";
+import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { arrivalLimits } from "../../http/arrival.js";
 import { decodeJson, readBodyBytes } from "../../http/body.js";
@@ -10,80 +7,16 @@ import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
 import { hasBody } from "../../http/linger.js";
 import { sendBytes, sendJson } from "../../http/responses.js";
-import { startBodyLimits } from "../../http/routes/start.js";
-import { traceparentOf } from "../../http/traceparent.js";
-import type { ComfyParts } from "../comfy-parts.js";
 import type { ClassicRoute } from "./classic-route.js";
-import type { InputNames } from "./input-names.js";
-import { errorJson, nodeErrorsJson, type PromptRequest, readPromptRequest } from "./prompt-request.js";
 import { MOST_HISTORY, type Prompts } from "./prompts.js";
-import type { Publisher } from "./publisher.js";
 
 /** Most ids of one request. */
 const MOST_IDS = 10_000;
 
-/** The routes of prompts, the queue and the history. */
-export function promptRoutes(
-  context: HookContext,
-  { graphs }: Pick<ComfyParts, "graphs">,
-  { prompts, publisher, names }: { prompts: Prompts; publisher: Publisher; names: InputNames },
-): ClassicRoute[] {
+/** The routes of the queue and the history. */
+export function promptRoutes(context: HookContext, prompts: Prompts): ClassicRoute[] {
   const sendText = ({ req, res }: Call, text: string) => sendBytes(req, res, { status: 200, bytes: Buffer.from(text) });
   const done = ({ req, res }: Call) => sendJson(req, res, { status: 200, body: {} });
-
-  const submit = async (call: Call) => {
-    const { req, res, tokenId } = call;
-    const maxBytes = context.config.limits.comfy_body_bytes;
-    const limits = { ...startBodyLimits(context), maxBytes, takesAnyType: true };
-    const text = decodeJson(await readBodyBytes(req, res, limits));
-    const { graph, promptId, ...request } = readPromptRequest(text, graphs);
-    // a large graph takes a tenth of a second at each step: other requests have their turn in between
-    await nextTurn();
-    const resolved = await names.resolve(graph);
-    await nextTurn();
-    const { outputs, nodeErrors } = await check(resolved, request);
-    await nextTurn();
-    const id = promptId ?? context.newId();
-    const graphText = printJsonUnicode(resolved);
-    await nextTurn();
-    const own = { id, isOwnId: promptId !== undefined, graphText, outputs, tokenId, traceparent: traceparentOf(req) };
-    const { number } = await prompts.start({ ...request, ...own });
-    void publisher.follow(id, request.clientId, res);
-    sendText(call, printJson({ prompt_id: id, number, node_errors: nodeErrors }));
-  };
-
-  const check = async (
-    graph: Record<string, unknown>,
-    { targets }: Pick<PromptRequest, "targets">,
-  ): Promise<{ outputs: readonly string[]; nodeErrors: Record<string, unknown> }> => {
-    // a front end has no models, and cannot tell which of their names are right
-    if (!context.rendersHere) return { outputs: targets ?? outputsOf(graph), nodeErrors: {} };
-    const validation = await validated(graph, targets);
-    const nodeErrors = nodeErrorsJson(validation.nodeErrors);
-    // nodes of a setup module are known in its threads alone
-    if (validation.ok)
-      return { outputs: validation.outputs.length > 0 ? validation.outputs : outputsOf(graph), nodeErrors };
-    const { type, message, ...facts } = errorJson(validation.error);
-    throw new HookError("invalid_prompt", message, { code: type, details: { ...facts, node_errors: nodeErrors } });
-  };
-  const outputsOf = (graph: Record<string, unknown>) =>
-    Object.entries(graph).flatMap(([id, node]) => (isPlainObject(node) && isOutput(node.class_type) ? [id] : []));
-  /** Whether classes are outputs, of those that exist. */
-  const known = new Map<unknown, boolean>();
-  const isOutput = (classType: unknown): boolean => {
-    const isNew = typeof classType === "string" && !known.has(classType);
-    const description = isNew ? graphs.describe(classType) : undefined;
-    if (description !== undefined) known.set(classType, description.output_node);
-    return known.get(classType) ?? false;
-  };
-  const validated = async (graph: object, targets: readonly string[] | null): Promise<Validation> => {
-    try {
-      return await graphs.validate(graph, targets ?? undefined);
-    } catch (error) {
-      if (!(error instanceof LatentkitError)) throw error;
-      throw new HookError("invalid_prompt", error.message);
-    }
-  };
 
   /** Reads the body of a request that may have none. */
   const readFields = async ({ req, res }: Call): Promise<Record<string, unknown>> => {
@@ -151,26 +84,6 @@ export function promptRoutes(
       summary: "Count the prompts that run and wait",
       ...answers,
       handle: queueLength,
-    },
-    {
-      name: "prompt",
-      operation: "comfy_submit",
-      path: "/prompt",
-      method: "POST",
-      summary: "Start a prompt: a graph in API format or as the editor saves it; `prompt_id` is a UUID in lower case",
-      body: {
-        schema: z.object({
-          prompt: any,
-          prompt_id: z.uuid().optional(),
-          client_id: z.string().optional(),
-          front: z.boolean().optional(),
-          partial_execution_targets: ids,
-          extra_data: any.optional().meta({ description: "extra_pnginfo has texts for pictures." }),
-        }),
-      },
-      responses: { 200: { json: z.object({ prompt_id: z.uuid(), number: z.number(), node_errors: any }) } },
-      refusals: ["invalid_prompt", "no_prompt", "invalid_prompt_id", "rate_limited", "queue_full"],
-      handle: submit,
     },
     {
       name: "queue",

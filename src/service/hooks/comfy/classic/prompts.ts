@@ -1,16 +1,13 @@
-import { createHash } from "node:crypto";
-import { printJsonUnicode } from "../../../../io/json/lossless.js";
+import { parseJson, printJsonUnicode } from "../../../../io/json/lossless.js";
+import type { PromptFacts } from "../../../agent.js";
 import { nameAssets } from "../../../asset-references.js";
-import { printPromptFacts, readPromptFacts } from "../../../prompt-facts.js";
 import { HookError } from "../../hook-error.js";
 import type { HookContext } from "../../http/context.js";
 import type { RunFile, RunStatus, RunSummary } from "../../run.js";
-import type { StartRequest } from "../../runs/run-starter.js";
-import type { PromptRequest } from "./prompt-request.js";
 import { PromptView, statusJson } from "./prompt-view.js";
 
 /** Tag of the runs of prompts. */
-const TAG = "comfyui";
+export const TAG = "comfyui";
 /** Most prompts of one response, and most bytes of their graphs; those beyond have an empty graph. */
 const MOST_LISTED = 1000;
 const MOST_GRAPH_BYTES = 8 * 1024 * 1024;
@@ -22,15 +19,6 @@ const MOST_HIDDEN = 10_000;
 const PAGE = 500;
 /** Ended prompts whose events are remembered, folded. */
 const MOST_VIEWS = 100;
-
-export type NewPrompt = Omit<PromptRequest, "graph" | "promptId"> & {
-  readonly id: string;
-  readonly isOwnId: boolean;
-  /** The graph as its run gets it. */
-  readonly graphText: string;
-  readonly outputs: readonly string[];
-  readonly tokenId: string;
-} & Pick<StartRequest, "traceparent">;
 
 // decision 313
 /** Prompts of ComfyUI's classic API: runs, and what their clients may know of them. */
@@ -47,26 +35,11 @@ export class Prompts {
     this.#context = context;
   }
 
-  /** Starts a prompt, which is unpublished until `publish`. Fails as a start, and with invalid_prompt_id. */
-  async start({ id, isOwnId, tokenId, graphText, traceparent, ...facts }: NewPrompt): Promise<{ number: number }> {
-    const { runs, startRates } = this.#context;
-    if (this.#unpublished.has(id)) throw usedId();
+  /** Shows clients that a prompt runs, whatever becomes of it, until `publish`; false where it does already. */
+  withhold(id: string): boolean {
+    if (this.#unpublished.has(id)) return false;
     this.#unpublished.add(id);
-    try {
-      const sessionKey = `comfy:${facts.clientId === "" ? id : digest(facts.clientId)}`;
-      const started = await runs.start({
-        ...{ id, origin: "comfy", message: printPromptFacts(facts), sessionKey, traceparent, tags: [TAG] },
-        graph: { name: null, text: graphText },
-        priority: facts.isFront ? 1 : 0,
-        idempotency: isOwnId ? { key: id, tokenId, endpoint: "prompt", payloadHash: "" } : undefined,
-        admit: () => startRates.count(tokenId, [sessionKey]),
-      });
-      if (started.replayed) throw usedId();
-      return { number: numberOf(await runs.status(id), facts.isFront) };
-    } catch (error) {
-      this.#unpublished.delete(id);
-      throw error;
-    }
+    return true;
   }
 
   /** Lets clients see the end of a prompt. */
@@ -225,9 +198,9 @@ export class Prompts {
       if (error instanceof HookError && error.kind === "run_not_found") return undefined;
       throw error;
     });
-    const facts = run && readPromptFacts(run.message);
-    if (run === undefined || facts === undefined) return undefined;
-    budget.left -= (run.graph?.text.length ?? 0) + run.message.length;
+    if (run === undefined || run.promptFacts === null) return undefined;
+    const facts = parseJson(run.promptFacts) as PromptFacts;
+    budget.left -= (run.graph?.text.length ?? 0) + run.promptFacts.length;
     const isShown = budget.left >= 0;
     const graph = isShown ? await nameAssets(run.graph?.text ?? "{}") : "{}";
     const texts = isShown ? printJsonUnicode(facts.extraPnginfo) : "{}";
@@ -239,8 +212,5 @@ export class Prompts {
 
 const isPrompt = ({ origin, tags }: RunSummary): boolean => origin === "comfy" && tags.includes(TAG);
 
-const numberOf = ({ seq }: RunSummary, isFront: boolean): number => (isFront ? -seq : seq);
-
-const usedId = () => new HookError("invalid_prompt_id", "prompt_id: a prompt has had this id");
-
-const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
+/** Position of a prompt as clients have it: below 0 for one that goes in front. */
+export const numberOf = ({ seq }: RunSummary, isFront: boolean): number => (isFront ? -seq : seq);

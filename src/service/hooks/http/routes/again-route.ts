@@ -1,4 +1,5 @@
 import { HookError } from "../../hook-error.js";
+import type { StartRequest } from "../../runs/run-starter.js";
 import { maxRunSeconds } from "../../runs/terms.js";
 import { readJsonBody } from "../body.js";
 import { type Call, type Route, requireRunId } from "../call.js";
@@ -7,7 +8,8 @@ import { readIdempotencyKey } from "../idempotency-key.js";
 import { hasBody } from "../linger.js";
 import { parseBody, termsFrom } from "../schemas.js";
 import { requestedSessionKey } from "../session-key.js";
-import { respondToStart, startAnswers, startBodyLimits } from "./start.js";
+import { traceparentOf } from "../traceparent.js";
+import { namedGraph, respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 // decision 249
 /** A new run with what an earlier one had, as far as the body does not change it. */
@@ -27,20 +29,23 @@ export function againRoute(context: HookContext): Route {
     }
     // another default time now is no reason to refuse the run's own
     const timeoutSeconds = body.timeoutSeconds ?? Math.min(earlier.timeoutSeconds, maxRunSeconds(config.limits));
-    await respondToStart(context, call, {
+    const start: StartRequest = {
       origin: body.message == null && earlier.origin !== "agent" ? "wake" : "agent",
-      // events of a heartbeat, or facts of a prompt
-      isUnchecked: body.message == null && body.graph == null && earlier.origin !== "agent",
       message,
       name: (body.name ?? earlier.name)?.trim() || undefined,
       sessionKey: requestedSessionKey(config.sessions, body) ?? earlier.sessionKey,
+      graph: body.graph == null ? earlier.graph : namedGraph(context, body.graph),
+      promptFacts: body.graph == null ? earlier.promptFacts : undefined,
+      traceparent: traceparentOf(req),
       // a delay and a deadline were those of the earlier request
       ...termsFrom(body),
       timeoutSeconds,
       priority: body.priority ?? earlier.priority,
-      graphName: body.graph ?? undefined,
-      graph: body.graph == null ? (earlier.graph ?? undefined) : undefined,
       tags: body.tags ?? earlier.tags,
+    };
+    await respondToStart(context, call, start, {
+      // events of a heartbeat, or a graph that came with its request
+      isUnchecked: body.message == null && body.graph == null && earlier.origin !== "agent",
       tokenId,
       endpoint: `again/${earlier.id}`,
       idempotencyKey: readIdempotencyKey(req, body.idempotencyKey),

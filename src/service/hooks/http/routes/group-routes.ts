@@ -1,5 +1,6 @@
 import type { GroupItem } from "../../runs/run-starter.js";
 import { ofItem } from "../../runs/run-starter.js";
+import { type Terms, termsPayload } from "../../runs/terms.js";
 import { readJsonBody } from "../body.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
@@ -33,15 +34,14 @@ export function groupRoutes(context: HookContext): Route[] {
     const limits = startBodyLimits(context, config.limits.group_body_bytes);
     const body = parseBody(schemas.group, await readJsonBody(req, res, limits));
     const key = readIdempotencyKey(req, body.idempotencyKey);
+    const traceparent = traceparentOf(req);
     const read: ReadItem[] = [];
     await inTurns(body.items, (value, index) => {
-      read.push(ofItem(index, () => readItem(context, value, body.defaults ?? {})));
+      read.push(ofItem(index, () => readItem(context, value, { defaults: body.defaults ?? {}, traceparent })));
     });
     const items = read.map(({ item }) => item);
-    const payloadHash = hashPayload([JSON.stringify(read.map(({ payload }) => payload))]);
-    const group = await runs.startGroup({
-      items,
-      traceparent: traceparentOf(req),
+    const payloadHash = hashPayload(read.map(({ payload }) => payload));
+    const group = await runs.startGroup(items, {
       idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "group", payloadHash },
       async admit() {
         await inTurns(items, ({ message, graph }, index) =>
@@ -104,25 +104,28 @@ export function groupRoutes(context: HookContext): Route[] {
   ];
 }
 
-function readItem(context: HookContext, value: unknown, defaults: Defaults): ReadItem {
+function readItem(
+  context: HookContext,
+  value: unknown,
+  { defaults, traceparent }: { defaults: Defaults; traceparent: string | undefined },
+): ReadItem {
   const own = parseBody(context.schemas.groupItem, value);
   const namesSession = own.sessionKey != null || own.session_key != null;
   const sessionKey = requestedSessionKey(context.config.sessions, namesSession ? own : defaults);
   const name = (own.name ?? defaults.name)?.trim() || undefined;
-  const graphName = own.graph ?? defaults.graph ?? undefined;
-  const terms = termsFrom({
-    timeoutSeconds: own.timeoutSeconds ?? defaults.timeoutSeconds,
-    priority: own.priority ?? defaults.priority,
-    delaySeconds: own.delaySeconds ?? defaults.delaySeconds,
-    deadlineSeconds: own.deadlineSeconds ?? defaults.deadlineSeconds,
-    tags: own.tags ?? defaults.tags,
-  });
+  const graphName = own.graph ?? defaults.graph;
+  const terms = { ...termsFrom(defaults), ...given(termsFrom(own)) };
   const { message } = own;
+  const graph = namedGraph(context, graphName);
   return {
-    item: { message, name, sessionKey, graph: namedGraph(context, graphName), ...terms },
-    payload: [message, name, sessionKey, graphName, terms],
+    item: { origin: "agent", message, name, sessionKey, graph, traceparent, ...terms },
+    payload: [message, name, sessionKey, graphName, termsPayload(terms)],
   };
 }
+
+/** The terms that are not absent. */
+const given = (terms: Terms): Terms =>
+  Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined));
 
 /** Does work for each item, and lets the event loop turn in between. */
 async function inTurns<T>(items: readonly T[], work: (item: T, index: number) => void): Promise<void> {

@@ -1,3 +1,4 @@
+import type { StartRequest } from "../../runs/run-starter.js";
 import { readJsonBody } from "../body.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
@@ -5,8 +6,9 @@ import { hashPayload, readIdempotencyKey } from "../idempotency-key.js";
 import { sendJson } from "../responses.js";
 import { parseBody, termsFrom } from "../schemas.js";
 import { requestedSessionKey } from "../session-key.js";
+import { traceparentOf } from "../traceparent.js";
 import { queueMetadata } from "./payloads.js";
-import { replayHeader, respondToStart, startAnswers, startBodyLimits } from "./start.js";
+import { namedGraph, replayHeader, respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 /** Starts of runs, and events that wait for one. */
 export function hookRoutes(context: HookContext): Route[] {
@@ -14,17 +16,17 @@ export function hookRoutes(context: HookContext): Route[] {
 
   const agent = async (call: Call) => {
     const body = parseBody(schemas.agent, await readJsonBody(call.req, call.res, startBodyLimits(context)));
-    await respondToStart(context, call, {
+    const start: StartRequest = {
       origin: "agent",
       message: body.message,
       name: body.name?.trim() || undefined,
       sessionKey: requestedSessionKey(config.sessions, body) ?? config.sessions.defaultKey,
+      graph: namedGraph(context, body.graph),
+      traceparent: traceparentOf(call.req),
       ...termsFrom(body),
-      graphName: body.graph ?? undefined,
-      tokenId: call.tokenId,
-      endpoint: "agent",
-      idempotencyKey: readIdempotencyKey(call.req, body.idempotencyKey),
-    });
+    };
+    const idempotencyKey = readIdempotencyKey(call.req, body.idempotencyKey);
+    await respondToStart(context, call, start, { tokenId: call.tokenId, endpoint: "agent", idempotencyKey });
   };
 
   const wake = async (call: Call) => {
@@ -32,14 +34,14 @@ export function hookRoutes(context: HookContext): Route[] {
     const { req, res, tokenId } = call;
     const { text } = body;
     const sessionKey = requestedSessionKey(config.sessions, body) ?? config.sessions.wakeKey;
-    const timeoutSeconds = body.timeoutSeconds ?? undefined;
     const key = readIdempotencyKey(req, body.idempotencyKey);
     const scope = { tokenId, endpoint: "wake" } as const;
     if (body.mode !== "next-heartbeat") {
-      const request = { origin: "wake", message: text, sessionKey, timeoutSeconds } as const;
-      return respondToStart(context, call, { ...request, ...scope, idempotencyKey: key });
+      const terms = termsFrom(body);
+      const start = { origin: "wake", message: text, sessionKey, traceparent: traceparentOf(req), ...terms } as const;
+      return respondToStart(context, call, start, { ...scope, idempotencyKey: key });
     }
-    const payloadHash = hashPayload([text, sessionKey, timeoutSeconds, body.mode]);
+    const payloadHash = hashPayload([body.mode, text, sessionKey, body.timeoutSeconds]);
     // not a start: its limit is the number of pending events
     const queued = await runs.queueWake({
       text,

@@ -4,6 +4,7 @@ import { parseJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { createSender, type SenderConfig } from "../../incoming/sender.js";
 import { SignatureFault } from "../../incoming/signatures.js";
+import type { StartRequest } from "../../runs/run-starter.js";
 import { decodeBody, decodeJson, isForm, readBodyBytes } from "../body.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
@@ -12,6 +13,7 @@ import { checkIdempotencyKey } from "../idempotency-key.js";
 import { sendJson } from "../responses.js";
 import { parseBody } from "../schemas.js";
 import { mappedSessionKey } from "../session-key.js";
+import { traceparentOf } from "../traceparent.js";
 import { respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 // decisions 244, 245, 247
@@ -52,17 +54,17 @@ function incomingHandler(context: HookContext, name: string, senderConfig: Sende
     const mapped = sender.map(request, config.limits.message_chars);
     const body = parseBody(schemas.agent, { message: mapped.message, name: mapped.name });
     const { idempotencyKey: key } = mapped;
-    await respondToStart(context, call, {
+    const start: StartRequest = {
       origin: "agent",
       message: body.message,
       name: body.name?.trim() || undefined,
       sessionKey: mappedSessionKey(config.sessions, mapped.sessionKey) ?? config.sessions.defaultKey,
+      traceparent: traceparentOf(req),
       priority: senderConfig.priority,
       tags: senderConfig.tags,
-      tokenId: `in/${name}`,
-      endpoint: `in/${name}`,
-      idempotencyKey: key === undefined ? undefined : checkIdempotencyKey(key),
-    });
+    };
+    const idempotencyKey = key === undefined ? undefined : checkIdempotencyKey(key);
+    await respondToStart(context, call, start, { tokenId: `in/${name}`, endpoint: `in/${name}`, idempotencyKey });
   };
 }
 

@@ -5,6 +5,7 @@ import type { RunGraph } from "../../../agent.js";
 import { HookError, type HookErrorKind } from "../../hook-error.js";
 import type { Idempotency } from "../../runs/replies.js";
 import type { Started, StartRequest } from "../../runs/run-starter.js";
+import { termsPayload } from "../../runs/terms.js";
 import { arrivalLimits } from "../arrival.js";
 import type { BodyLimits } from "../body.js";
 import type { Call, Route } from "../call.js";
@@ -12,20 +13,18 @@ import type { HookContext } from "../context.js";
 import { hashPayload } from "../idempotency-key.js";
 import { waitSeconds } from "../negotiation/prefer.js";
 import { sendJson } from "../responses.js";
-import { traceparentOf } from "../traceparent.js";
 import { runPayload, statusUrl } from "./payloads.js";
 import { sendEnded, waitForEnd } from "./waited.js";
 
-/** A start as a route asks for it. `tokenId`: the token or sender that the rates count. */
-export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
+/** Sender of a start, and what a repetition of its request gets. */
+export interface StartedBy {
+  /** The token or sender that the rates count. */
   readonly tokenId: string;
   readonly endpoint: Idempotency["endpoint"];
   readonly idempotencyKey: string | undefined;
-  /** Name of the graph that the request chose. */
-  readonly graphName?: string | undefined;
   /** Whether message and graph are those of an earlier run, which no request brought for the agent to check. */
   readonly isUnchecked?: boolean;
-};
+}
 
 /** Refusals of a start. */
 export const OF_START = [
@@ -59,26 +58,17 @@ export function startBodyLimits({ runs, config, clock }: HookContext, maxBytes =
 }
 
 /** Starts a run, or finds the one of the same key, and responds with it. */
-export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
-  const { tokenId, endpoint, idempotencyKey: key, origin, message, sessionKey } = start;
-  const graph = start.graph ?? namedGraph(context, start.graphName);
-  // no spread: every start pays for it
-  const started = await context.runs.start({
-    id: start.id,
-    origin,
-    message,
-    name: start.name,
-    sessionKey,
-    graph,
-    timeoutSeconds: start.timeoutSeconds,
-    priority: start.priority,
-    delaySeconds: start.delaySeconds,
-    deadlineSeconds: start.deadlineSeconds,
-    tags: start.tags,
-    traceparent: traceparentOf(call.req),
+export async function respondToStart(
+  context: HookContext,
+  call: Call,
+  start: StartRequest,
+  { tokenId, endpoint, idempotencyKey: key, isUnchecked = false }: StartedBy,
+): Promise<void> {
+  const { message, graph, sessionKey } = start;
+  const started = await context.runs.start(start, {
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payloadOf(start)) },
     admit() {
-      if (!start.isUnchecked) refuseMessage(context, message, graph);
+      if (!isUnchecked) refuseMessage(context, message, graph);
       context.startRates.count(tokenId, sessionKey === undefined ? [] : [sessionKey]);
     },
   });
@@ -86,16 +76,14 @@ export async function respondToStart(context: HookContext, call: Call, start: St
 }
 
 /** Parts of a request that a repetition under the same key must have the same. */
-function payloadOf(start: Start): (string | number | undefined)[] {
-  const { origin, message, name, sessionKey, timeoutSeconds, graphName } = start;
-  const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = start;
-  const terms = JSON.stringify([priority, delaySeconds, deadlineSeconds, ...tags]);
-  return [origin, message, name, sessionKey, timeoutSeconds, graphName, terms];
-}
+const payloadOf = (start: StartRequest): unknown[] => {
+  const { origin, message, name, sessionKey, graph } = start;
+  return [origin, message, name, sessionKey, graph?.name, termsPayload(start)];
+};
 
 /** Throws invalid_request for a name that is none of the agent's graphs. */
-export function namedGraph({ agent }: HookContext, name: string | undefined): RunGraph | undefined {
-  if (name === undefined) return undefined;
+export function namedGraph({ agent }: HookContext, name: string | null | undefined): RunGraph | undefined {
+  if (name == null) return undefined;
   const graph = agent.graphs?.find(name);
   if (graph !== undefined) return graph;
   const names = agent.graphs?.names ?? [];
@@ -105,9 +93,9 @@ export function namedGraph({ agent }: HookContext, name: string | undefined): Ru
 }
 
 /** Throws invalid_request where the agent refuses the message. */
-export function refuseMessage({ agent }: HookContext, message: string, graph: RunGraph | undefined): void {
+export function refuseMessage({ agent }: HookContext, message: string, graph: RunGraph | null | undefined): void {
   try {
-    agent.check?.(message, graph);
+    agent.check?.(message, graph ?? undefined);
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     throw new HookError("invalid_request", error.message, { cause: error });

@@ -154,7 +154,7 @@ export class RunTask {
   }
 
   async #callAgent(row: RunRow): Promise<void> {
-    const { id, sessionKey, message, name, graph, traceparent, origin } = row;
+    const { id, sessionKey, message, name, graph, traceparent, promptFacts, origin } = row;
     try {
       const { current, eventLimits, batchAgent } = this.#context;
       // decision 269
@@ -163,7 +163,11 @@ export class RunTask {
       const context = this.#output.context(this.#abort.signal);
       const attempt = this.#attemptOf(row);
       const again = attempt > 1 ? { attempt } : {};
-      const own = { ...(graph !== null && { graph }), ...(traceparent !== null && { traceparent }) };
+      const own = {
+        ...(graph !== null && { graph }),
+        ...(traceparent !== null && { traceparent }),
+        ...(promptFacts !== null && { promptFacts }),
+      };
       const run = { id, sessionKey, message, name, ...own, ...again };
       const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));

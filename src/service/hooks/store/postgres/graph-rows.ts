@@ -4,8 +4,8 @@ import type { Transaction } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 import { fromStored, fromStoredOrNull, toStored } from "./text.js";
 
-/** Columns of a run's graph and trace, and the join that has them. */
-export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent";
+/** Columns of a run's graph, trace and facts, and the join that has them. */
+export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent, messages.prompt_facts";
 export const JOIN_GRAPHS = "LEFT JOIN lk.graphs ON graphs.hash = messages.graph";
 
 /** Tries to lock a graph's row, which a sweep may delete meanwhile. */

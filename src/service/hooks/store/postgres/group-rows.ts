@@ -1,12 +1,5 @@
-import type { GroupSlice, RunSummary } from "../../run.js";
-import {
-  type CreateGroupResult,
-  createdSummary,
-  groupReplyOf,
-  type NewGroup,
-  type NewKey,
-  type NewRun,
-} from "../store.js";
+import type { GroupSlice } from "../../run.js";
+import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey, type NewRun } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { lockGraph } from "./graph-rows.js";
@@ -34,7 +27,7 @@ export async function createGroup(tx: Transaction, group: NewGroup, key?: NewKey
   }
   const earlier = key && (await saveReply(tx, key, groupReplyOf(group)));
   if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
-  return { kind: "created", runs: await insertRuns(tx, group.id, runs, taken, graphs) };
+  return { kind: "created", seqs: await insertRuns(tx, group.id, runs, taken, graphs) };
 }
 
 interface LockedSession {
@@ -119,7 +112,7 @@ async function insertRuns(
   composed: readonly ComposedRun[],
   sessions: readonly LockedSession[],
   graphs: ReadonlyMap<string, string>,
-): Promise<RunSummary[]> {
+): Promise<number[]> {
   const columnOf = <T extends SqlValue>(read: (composed: ComposedRun) => T) => composed.map(read);
   const rows = await tx.query(
     `INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, due_mark,
@@ -132,22 +125,29 @@ async function insertRuns(
      ORDER BY n RETURNING seq`,
     columnOf(({ run }) => toStored(run.id)),
     columnOf(({ session }) => session),
-    columnOf(({ run }) => run.origin),
-    columnOf(({ run }) => toStoredOrNull(run.name)),
-    columnOf(({ run }) => run.timeoutSeconds),
+    columnOf(({ run }) => run.start.origin),
+    columnOf(({ run }) => toStoredOrNull(run.start.name ?? null)),
+    columnOf(({ run }) => run.terms.timeoutSeconds),
     columnOf(({ run }) => run.createdAt),
-    columnOf(({ run }) => run.priority ?? 0),
-    columnOf(({ run }) => run.dueMark ?? null),
-    columnOf(({ run }) => run.deadlineMark ?? null),
-    columnOf(({ run: { tags = [] } }) => (tags.length === 0 ? null : JSON.stringify(tags))),
+    columnOf(({ run }) => run.terms.priority),
+    columnOf(({ run }) => run.terms.dueMark),
+    columnOf(({ run }) => run.terms.deadlineMark),
+    columnOf(
+      ({
+        run: {
+          terms: { tags },
+        },
+      }) => (tags.length === 0 ? null : JSON.stringify(tags)),
+    ),
     columnOf(({ isActive }) => isActive),
   );
   // numbered in the order of the rows
   const seqs = rows.map(({ seq }) => Number(seq)).sort((a, b) => a - b);
-  const tags = composed.flatMap(({ run }, index) => (run.tags ?? []).map((tag) => ({ tag, seq: seqs[index]! })));
+  const tags = composed.flatMap(({ run }, index) => run.terms.tags.map((tag) => ({ tag, seq: seqs[index]! })));
   await tx.query(
     `WITH message AS (
-       INSERT INTO lk.messages SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
+       INSERT INTO lk.messages 
+         SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $14::text[])
      ), tagged AS (
        INSERT INTO lk.tags SELECT * FROM unnest($6::text[], $7::bigint[])
      ), counted AS (
@@ -164,7 +164,7 @@ async function insertRuns(
     columnOf(({ message }) => toStored(message)),
     columnOf(({ run: { graph } }) => (graph ? graphs.get(graph.text)! : null)),
     columnOf(({ run }) => toStoredOrNull(run.graph?.name ?? null)),
-    columnOf(({ run }) => run.traceparent ?? null),
+    columnOf(({ run }) => run.start.traceparent ?? null),
     tags.map(({ tag }) => tag),
     tags.map(({ seq }) => seq),
     sessions.map(({ id }) => id),
@@ -172,8 +172,9 @@ async function insertRuns(
     sessions.map(({ takenWakes }) => takenWakes),
     sessions.map(({ takenBytes }) => takenBytes),
     ...[toStored(groupId), composed.length],
+    columnOf(({ run }) => run.start.promptFacts ?? null),
   );
-  return composed.map(({ run, session }, index) => createdSummary(run, seqs[index]!, session));
+  return seqs;
 }
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

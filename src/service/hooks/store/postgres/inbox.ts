@@ -2,7 +2,6 @@ import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog
 import {
   type AddWakeResult,
   type CreateRunResult,
-  createdSummary,
   type NewKey,
   type NewRun,
   type NewWake,
@@ -43,8 +42,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
   }
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
-  const { id, origin, name, timeoutSeconds, createdAt, graph = null } = run;
-  const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
+  const { start, terms, graph = null } = run;
   const hash = graph && (await lockGraph(tx, graph));
   const earlier = key && (await saveReply(tx, key, replyOf(run)));
   if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
@@ -56,29 +54,29 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
          NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
        RETURNING seq
      ), tagged AS (INSERT INTO lk.tags SELECT tag, seq FROM run, unnest($14::text[]) AS tag),
-     message AS (INSERT INTO lk.messages SELECT seq, $7, $15, $16, $17 FROM run),
+     message AS (INSERT INTO lk.messages SELECT seq, $7, $15, $16, $17, $18 FROM run),
      counted AS (UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2)
      SELECT seq FROM run`,
-    toStored(id),
+    toStored(run.id),
     session.id,
-    origin,
-    toStoredOrNull(name),
-    timeoutSeconds,
-    createdAt,
+    start.origin,
+    toStoredOrNull(start.name ?? null),
+    terms.timeoutSeconds,
+    run.createdAt,
     toStored(message),
     wakes.texts.length,
     wakes.bytes,
-    priority,
-    dueMark,
-    deadlineMark,
-    tags.length === 0 ? null : JSON.stringify(tags),
-    tags,
+    terms.priority,
+    terms.dueMark,
+    terms.deadlineMark,
+    terms.tags.length === 0 ? null : JSON.stringify(terms.tags),
+    terms.tags,
     hash,
     toStoredOrNull(graph?.name ?? null),
-    run.traceparent ?? null,
+    start.traceparent ?? null,
+    start.promptFacts ?? null,
   );
-  const created = createdSummary(run, Number(row!.seq), session.id);
-  return { kind: "created", run: created, wakes: wakes.texts.length };
+  return { kind: "created", seq: Number(row!.seq), wakes: wakes.texts.length };
 }
 
 export async function addWake(tx: Transaction, wake: NewWake, key?: NewKey): Promise<AddWakeResult> {

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { PLAIN_TERMS } from "../../run.js";
 import type { Connection } from "./connection.js";
 import { createRun } from "./inbox.js";
 import { endRun, startRun } from "./run-rows.js";
@@ -11,7 +12,13 @@ export async function ping(db: Connection): Promise<void> {
   await db.transaction(async (tx) => {
     const id = randomUUID();
     const message = "trial";
-    const common = { id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 0 } as const;
+    const common = {
+      id,
+      sessionKey: id,
+      start: { origin: "agent" },
+      terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
+      createdAt: 0,
+    } as const;
     const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
     await createRun(tx, { ...common, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
     const event = { event: "status", data: message };

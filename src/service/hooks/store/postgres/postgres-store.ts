@@ -107,7 +107,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return sessions.runAll(keys, async () => {
         owner.check();
         const result = await db.transaction((tx) => groups.createGroup(tx, group, key));
-        if (result.kind === "created") for (const { id } of result.runs) tell(id);
+        if (result.kind === "created") for (const { id } of group.runs) tell(id);
         return result;
       });
     },

@@ -243,6 +243,7 @@ const toRun = (row: SqlRow): RunRow => ({
   message: fromStored(row.message),
   graph: toGraph(row),
   traceparent: row.traceparent as string | null,
+  promptFacts: row.prompt_facts as string | null,
 });
 
 function toSummary(row: SqlRow): RunSummary {

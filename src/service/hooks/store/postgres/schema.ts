@@ -75,7 +75,8 @@ const TABLES = `
     message text NOT NULL,
     graph text,                                -- its hash
     graph_name text,
-    traceparent text
+    traceparent text,
+    prompt_facts text                          -- JSON
   );
   CREATE INDEX messages_graph ON lk.messages (graph) WHERE graph IS NOT NULL;
   CREATE TABLE lk.graphs (                     -- each text once

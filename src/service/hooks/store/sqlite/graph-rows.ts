@@ -4,21 +4,22 @@ import type { NewRun } from "../store.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 
-/** Columns of a run's graph and trace, and the join that has them. */
-export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent";
+/** Columns of a run's graph, trace and facts, and the join that has them. */
+export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent, messages.prompt_facts";
 export const JOIN_GRAPHS = "LEFT JOIN graphs ON graphs.hash = messages.graph";
 
-/** Stores the message and trace of a run, and its graph where no other run has it. */
+/** Stores the message, trace and facts of a run, and its graph where no other run has it. */
 export function saveMessage(
   db: Connection,
   run: number,
   message: string,
-  { graph = null, traceparent = null }: Pick<NewRun, "graph" | "traceparent">,
+  { graph = null, start: { traceparent = null, promptFacts = null } }: NewRun,
 ): void {
   const hash = graph && graphHash(graph.text);
   if (graph !== null) db.run("INSERT OR IGNORE INTO graphs VALUES (?, ?)", hash, JSON.stringify(graph.text));
   const name = graph === null || graph.name === null ? null : JSON.stringify(graph.name);
-  db.run("INSERT INTO messages VALUES (?, ?, ?, ?, ?)", run, JSON.stringify(message), hash, name, traceparent);
+  const values = [run, JSON.stringify(message), hash, name, traceparent, promptFacts];
+  db.run("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?)", ...values);
 }
 
 export function toGraph({ graph_name: name, graph_text: text }: SqlRow): RunGraph | null {

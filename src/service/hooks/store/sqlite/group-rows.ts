@@ -7,14 +7,14 @@ export function createGroup(db: Connection, group: NewGroup, key?: NewKey): Crea
   const stored = key && findReply(db, key.scope, key.nowMark);
   if (stored) return { kind: "replayed", stored };
   const { lastId } = db.run("INSERT INTO run_groups (id, size) VALUES (?, ?)", group.id, group.runs.length);
-  const runs = group.runs.map((run, index) => {
+  const seqs = group.runs.map((run, index) => {
     const created = createRun(db, run);
     if (created.kind !== "created") throw new Error("a run of a group has no message");
-    db.run("INSERT INTO group_runs (run_group, run_index, run) VALUES (?, ?, ?)", lastId, index, created.run.seq);
-    return created.run;
+    db.run("INSERT INTO group_runs (run_group, run_index, run) VALUES (?, ?, ?)", lastId, index, created.seq);
+    return created.seq;
   });
   if (key) saveReply(db, key, groupReplyOf(group));
-  return { kind: "created", runs };
+  return { kind: "created", seqs };
 }
 
 // decision 293

@@ -2,7 +2,6 @@ import { type Backlog, countFitting, exceededScope } from "../backlog.js";
 import {
   type AddWakeResult,
   type CreateRunResult,
-  createdSummary,
   type NewKey,
   type NewRun,
   type NewWake,
@@ -28,26 +27,26 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
   const message = run.compose(wakes.texts);
   if (message === null) return { kind: "empty" };
   const session = known?.id ?? addSession(db, run.sessionKey);
-  const { tags = [] } = run;
+  const { start, terms } = run;
   const { lastId: seq } = db.run(
     `INSERT INTO runs (id, session, origin, name, state, priority, due_mark, deadline_mark, tags, timeout_seconds, created_at)
      VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)`,
     run.id,
     session,
-    run.origin,
-    run.name === null ? null : JSON.stringify(run.name),
-    run.priority ?? 0,
-    run.dueMark ?? null,
-    run.deadlineMark ?? null,
-    tags.length === 0 ? null : JSON.stringify(tags),
-    run.timeoutSeconds,
+    start.origin,
+    start.name == null ? null : JSON.stringify(start.name),
+    terms.priority,
+    terms.dueMark,
+    terms.deadlineMark,
+    terms.tags.length === 0 ? null : JSON.stringify(terms.tags),
+    terms.timeoutSeconds,
     run.createdAt,
   );
   saveMessage(db, seq, message, run);
   takeWakes(db, session, wakes);
-  for (const tag of tags) db.run("INSERT INTO tags VALUES (?, ?)", tag, seq);
+  for (const tag of terms.tags) db.run("INSERT INTO tags VALUES (?, ?)", tag, seq);
   if (key) saveReply(db, key, replyOf(run));
-  return { kind: "created", run: createdSummary(run, seq, session), wakes: wakes.texts.length };
+  return { kind: "created", seq, wakes: wakes.texts.length };
 }
 
 export function addWake(db: Connection, wake: NewWake, key?: NewKey): AddWakeResult {

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { PLAIN_TERMS } from "../../run.js";
 import type { Connection } from "./connection.js";
 import { createRun } from "./inbox.js";
 import { endRun, startRun } from "./run-rows.js";
@@ -27,7 +28,13 @@ export function ping(db: Connection): void {
 function createAndEndRun(db: Connection): void {
   const id = randomUUID();
   const message = "trial";
-  const common = { id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 0 } as const;
+  const common = {
+    id,
+    sessionKey: id,
+    start: { origin: "agent" },
+    terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
+    createdAt: 0,
+  } as const;
   const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
   const graph = { name: null, text: id };
   createRun(db, { ...common, graph, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);

@@ -18,7 +18,9 @@ export function getRun(db: Connection, id: string): RunRow | null {
   const row = db.get(sql, id);
   if (row === undefined) return null;
   const message = JSON.parse(String(row.message)) as string;
-  return { ...toSummary(row), message, graph: toGraph(row), traceparent: row.traceparent as string | null };
+  const traceparent = row.traceparent as string | null;
+  const promptFacts = row.prompt_facts as string | null;
+  return { ...toSummary(row), message, graph: toGraph(row), traceparent, promptFacts };
 }
 
 export function getSummary(db: Connection, id: string): RunSummary | null {

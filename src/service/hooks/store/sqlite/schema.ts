@@ -58,7 +58,8 @@ const TABLES = `
     message TEXT NOT NULL,                     -- JSON
     graph TEXT,                                -- its hash
     graph_name TEXT,                           -- JSON
-    traceparent TEXT
+    traceparent TEXT,
+    prompt_facts TEXT                          -- JSON
   );
   CREATE INDEX messages_graph ON messages (graph) WHERE graph IS NOT NULL;
   CREATE TABLE graphs (                        -- each text once

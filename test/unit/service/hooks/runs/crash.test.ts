@@ -50,7 +50,7 @@ async function checkAfterCrash(path: string, told: { wakes: string[]; runs: stri
   const kind = { name: "after the crash", create: () => store, reopen: async () => store };
   const { runs } = engine(kind, { agent: async ({ message }) => ({ response: message }) });
   // the client that heard nothing tries again
-  const again = await runs.start(request({ message: "m1", idempotency: idempotency() }));
+  const again = await runs.start(request({ message: "m1" }), { idempotency: idempotency() });
   if (told.runs[0] !== undefined) assert.deepEqual([again.runId, again.replayed], [told.runs[0], true], at);
   await runs.heartbeat();
   await until(() => runs.stats().queued + runs.stats().running === 0, "the end of all runs");

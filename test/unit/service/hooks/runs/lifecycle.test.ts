@@ -26,7 +26,7 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
       let admitted = 0;
       const admit = () => void admitted++;
       const all = await Promise.all(
-        Array.from({ length: 100 }, () => runs.start(request({ idempotency: idempotency(), admit }))),
+        Array.from({ length: 100 }, () => runs.start(request(), { idempotency: idempotency(), admit })),
       );
       assert.equal(admitted, 1);
       assert.equal(new Set(all.map(({ runId }) => runId)).size, 1);
@@ -38,14 +38,14 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
 
     it("refuses another payload; scopes are per token and endpoint", async () => {
       const { runs } = engine(kind, { agent: echo });
-      const first = await runs.start(request({ idempotency: idempotency() }));
+      const first = await runs.start(request(), { idempotency: idempotency() });
       const mismatch = await refusesHook(
-        runs.start(request({ idempotency: idempotency({ payloadHash: "other" }) })),
+        runs.start(request(), { idempotency: idempotency({ payloadHash: "other" }) }),
         "idempotency_mismatch",
       );
       assert.equal(mismatch.status, 422);
       for (const other of [{ tokenId: "t2" }, { endpoint: "wake" as const }, { key: "k2" }]) {
-        const { runId, replayed } = await runs.start(request({ idempotency: idempotency(other) }));
+        const { runId, replayed } = await runs.start(request(), { idempotency: idempotency(other) });
         assert.notEqual(runId, first.runId);
         assert.equal(replayed, false);
       }
@@ -56,13 +56,13 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
       const { runs, clock } = engine(kind, { agent: never, limits: { queued_per_session: 0 } });
       let admitted = 0;
       const admit = () => void admitted++;
-      const first = await runs.start(request({ idempotency: idempotency(), admit }));
-      await refusesHook(runs.start(request({ idempotency: idempotency({ key: "k2" }), admit })), "queue_full");
-      const again = await runs.start(request({ idempotency: idempotency(), admit }));
+      const first = await runs.start(request(), { idempotency: idempotency(), admit });
+      await refusesHook(runs.start(request(), { idempotency: idempotency({ key: "k2" }), admit }), "queue_full");
+      const again = await runs.start(request(), { idempotency: idempotency(), admit });
       assert.deepEqual(again, { ...first, replayed: true });
       assert.equal(admitted, 2);
-      const other = request({ sessionKey: "hook:b", idempotency: idempotency({ key: "k2" }), admit });
-      assert.equal((await runs.start(other)).replayed, false);
+      const guard = { idempotency: idempotency({ key: "k2" }), admit };
+      assert.equal((await runs.start(request({ sessionKey: "hook:b" }), guard)).replayed, false);
       await closeNow(runs, clock);
     });
 
@@ -72,7 +72,7 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
       const admit = () => {
         throw refusal;
       };
-      await assert.rejects(runs.start(request({ idempotency: idempotency(), admit })), refusal);
+      await assert.rejects(runs.start(request(), { idempotency: idempotency(), admit }), refusal);
       assert.deepEqual((await runs.list({ limit: 10 })).runs, []);
       await runs.close();
     });
@@ -80,19 +80,19 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
     it("survives a restart, expires after 24 hours of steady time", async () => {
       const clock = new FakeClock();
       const first = engine(kind, { agent: echo, clock });
-      const { runId } = await first.runs.start(request({ idempotency: idempotency() }));
+      const { runId } = await first.runs.start(request(), { idempotency: idempotency() });
       await first.runs.close();
       const store = await kind.reopen(first.store);
       const { runs } = engine(kind, { agent: echo, clock, store });
       await clock.advance(23 * HOUR);
       clock.jumpWall(1000 * HOUR);
       await clock.advance(HOUR - 1);
-      assert.deepEqual(await runs.start(request({ idempotency: idempotency() })).then((s) => [s.runId, s.replayed]), [
+      assert.deepEqual(await runs.start(request(), { idempotency: idempotency() }).then((s) => [s.runId, s.replayed]), [
         runId,
         true,
       ]);
       await clock.advance(1);
-      const again = await runs.start(request({ idempotency: idempotency({ payloadHash: "other" }) }));
+      const again = await runs.start(request(), { idempotency: idempotency({ payloadHash: "other" }) });
       assert.equal(again.replayed, false);
       await runs.close();
     });

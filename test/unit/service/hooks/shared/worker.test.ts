@@ -8,6 +8,7 @@ import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { refusesHook, until } from "../../../../helpers/hooks/hook-runs.js";
+import { newRun } from "../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../helpers/postgres/cluster.js";
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
@@ -73,8 +74,7 @@ describe("front ends and workers of one store", () => {
     });
     const store = createPostgresStore({ url, schema, connections: 1 });
     open.push(store);
-    const common = { name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1, maxWakeBytes: 0 };
-    await store.createRun({ id: "b", sessionKey: "batch-a-0", origin: "batch", ...common, compose: () => "{}" });
+    await store.createRun(newRun("b", { sessionKey: "batch-a-0", origin: "batch", createdAt: 1, createdMark: 1 }));
     const last = (await eventsOf(runs, "b")).at(-1);
     assert.match(last!.data, /it renders no batches.*config\.invalid/);
     assert.equal(calls, 0);

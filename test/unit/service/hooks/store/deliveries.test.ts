@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Attempt, DeliveryClaim, Receiver } from "#src/service/hooks/store/deliveries.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
+import { newRun } from "../../../../helpers/hooks/new-run.js";
 
 const KEEP = { events: 1000, bytes: 1_000_000 };
 const NOTHING = { skip: 0, events: [], files: [] };
@@ -24,8 +25,7 @@ const attempt = (extra: Partial<Attempt> = {}): Attempt => ({
 });
 
 async function endedRun(store: Store, id: string, receivers: Receiver[], sessionKey = "hook:a"): Promise<void> {
-  const times = { timeoutSeconds: 600, createdAt: 1000, createdMark: 900, maxWakeBytes: 1 };
-  await store.createRun({ id, sessionKey, origin: "agent", name: null, ...times, compose: () => "hello" });
+  await store.createRun(newRun(id, { sessionKey }));
   await store.startRun(id, 2000, { event: "status", data: "{}" });
   const ending = { from: ["running"], to: "succeeded", finishedAt: 3000, endedMark: 1000, error: null } as const;
   await store.endRun(id, { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NOTHING, KEEP);

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import type { NewRun, Store } from "#src/service/hooks/store/store.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
+import { newRun as runOf } from "../../../../helpers/hooks/new-run.js";
 
-const newRun = (id: string, graph: NewRun["graph"]): NewRun => ({
-  ...{ id, sessionKey: `s${id}`, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 1, createdMark: 1, graph },
-  ...{ maxWakeBytes: 0, compose: () => "m" },
-});
+const newRun = (id: string, graph: NewRun["graph"], extra: Parameters<typeof runOf>[1] = {}): NewRun =>
+  runOf(id, { sessionKey: `s${id}`, createdAt: 1, createdMark: 1, graph, ...extra });
 const kept = { events: 10, bytes: 1000 };
 const nothing = { skip: 0, events: [], files: [] };
 const end = (store: Store, id: string, endedMark: number) =>
@@ -35,7 +34,7 @@ describeStores({ title: "graphs of runs" }, (kind) => {
   it("a run keeps the trace of its request", async () => {
     const store = kind.create();
     const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
-    await store.createRun({ ...newRun("a", null), traceparent });
+    await store.createRun(newRun("a", null, { traceparent }));
     await store.createRun(newRun("b", null));
     assert.equal((await store.startRun("a", 2, { event: "status", data: "1" }))?.traceparent, traceparent);
     const again = await kind.reopen(store);
@@ -43,6 +42,18 @@ describeStores({ title: "graphs of runs" }, (kind) => {
       [(await again.getRun("a"))?.traceparent, (await again.getRun("b"))?.traceparent],
       [traceparent, null],
     );
+  });
+
+  it("a run keeps the facts of its prompt, in a group too", async () => {
+    const store = kind.create();
+    const promptFacts = '{"clientId": "é \\u0000", "seed": 18446744073709551615}';
+    await store.createRun(newRun("a", null, { promptFacts }));
+    await store.createRun(newRun("b", null));
+    await store.createGroup({ id: "g", runs: [newRun("c", null), newRun("d", null, { promptFacts })] });
+    assert.equal((await store.startRun("a", 2, { event: "status", data: "1" }))?.promptFacts, promptFacts);
+    const again = await kind.reopen(store);
+    const kept = await Promise.all(["a", "b", "c", "d"].map(async (id) => (await again.getRun(id))?.promptFacts));
+    assert.deepEqual(kept, [promptFacts, null, null, promptFacts]);
   });
 
   it("a graph stays as long as one of its runs", async () => {

@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import type { NewGroup, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
 import { wakeLimits } from "../../../../helpers/hooks/backlog.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
+import { newRun as runOf } from "../../../../helpers/hooks/new-run.js";
 
-const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
-  ...{ id, sessionKey: `s${id}`, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 1, createdMark: 1 },
-  ...{ maxWakeBytes: 1000, compose: (pending) => [...pending, `message of ${id}`].join("|") },
-  ...extra,
-});
+const newRun = (id: string, extra: Parameters<typeof runOf>[1] = {}): NewRun =>
+  runOf(id, { sessionKey: `s${id}`, timeoutSeconds: 1, createdAt: 1, createdMark: 1, maxWakeBytes: 1000, ...extra });
 const newGroup = (id: string, ...runs: (string | NewRun)[]): NewGroup => ({
   id,
   runs: runs.map((run) => (typeof run === "string" ? newRun(run) : run)),
@@ -31,11 +29,9 @@ describeStores({ title: "groups of runs" }, (kind) => {
     const c = newRun("c", { sessionKey: "s", graph: { name: "g", text: "{}" } });
     const created = await store.createGroup(newGroup("g", "a", b, c), key);
     assert.ok(created.kind === "created");
-    assert.deepEqual(
-      created.runs.map(({ id, seq, state }) => [id, seq, state]),
-      ["a", "b", "c"].map((id, index) => [id, index + 1, "queued"]),
-    );
-    assert.deepEqual(await store.getSummary("b"), created.runs[1]);
+    assert.deepEqual(created.seqs, [1, 2, 3]);
+    const { seq, state, priority, dueMark, tags } = (await store.getSummary("b"))!;
+    assert.deepEqual([seq, state, priority, dueMark, tags], [2, "queued", 3, 70, ["t"]]);
     assert.equal((await store.getRun("b"))?.message, "up|message of b");
     assert.equal((await store.getRun("c"))?.message, "message of c");
     assert.equal((await store.getRun("c"))?.graph?.text, "{}");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { serviceStarter } from "../../../../../helpers/hooks/hook-service.js";
+import { newRun } from "../../../../../helpers/hooks/new-run.js";
 
 const startService = serviceStarter();
 
@@ -93,8 +94,7 @@ describe("POST /api/runs/{id}/again", () => {
     const { post, hooks } = await startService({ store });
     await hooks.runs.open();
     const id = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff";
-    const common = { name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1, maxWakeBytes: 0 };
-    await store.createRun({ id, sessionKey: "batch-a-0", origin: "batch", ...common, compose: () => "{}" });
+    await store.createRun(newRun(id, { sessionKey: "batch-a-0", origin: "batch", createdAt: 1, createdMark: 1 }));
     const response = await post(`/api/runs/${id}/again`, {});
     assert.equal(response.status, 400);
     assert.match(await response.text(), /a run of a batch is started by `latentkit render --store` alone/);

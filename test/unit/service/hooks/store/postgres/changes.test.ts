@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { until } from "../../../../../helpers/hooks/hook-runs.js";
+import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 import { startProxy } from "../../../../../helpers/postgres/proxy.js";
 
@@ -18,10 +19,7 @@ describe("listen of the PostgreSQL store", () => {
     return store;
   };
   const add = (store: PostgresStore, id: string) =>
-    store.createRun({
-      ...{ id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1 },
-      ...{ maxWakeBytes: 0, compose: () => "x" },
-    });
+    store.createRun(newRun(id, { sessionKey: id, createdAt: 1, createdMark: 1 }));
   /** Hints that a listener has received; begins when it listens. */
   async function heard(store: PostgresStore): Promise<{ ids: (string | null)[]; end(): void }> {
     const ids: (string | null)[] = [];

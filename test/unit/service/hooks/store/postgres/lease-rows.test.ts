@@ -5,7 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import type { Ending, EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
+import type { Ending, EventBatch, EventLimits } from "#src/service/hooks/store/store.js";
+import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 
 const WORKER = fileURLToPath(new URL("../../../../../helpers/postgres/worker.js", import.meta.url));
@@ -40,12 +41,8 @@ describe("leases of the PostgreSQL store", () => {
     open.push(store);
     return store;
   };
-  const add = (store: PostgresStore, id: string, sessionKey: string, extra: Partial<NewRun> = {}) =>
-    store.createRun({
-      ...{ id, sessionKey, origin: "agent", name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1 },
-      ...{ maxWakeBytes: 0, compose: () => `message of ${id}` },
-      ...extra,
-    });
+  const add = (store: PostgresStore, id: string, sessionKey: string, extra: Parameters<typeof newRun>[1] = {}) =>
+    store.createRun(newRun(id, { sessionKey, timeoutSeconds: 60, createdAt: 1, createdMark: 1, ...extra }));
   const events = async (store: PostgresStore, id: string) =>
     (await store.readEvents(id, 0, 1000, 1e9))!.events.map(({ id, event }) => `${id} ${event}`);
   beforeEach(() => {

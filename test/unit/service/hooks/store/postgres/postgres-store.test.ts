@@ -6,17 +6,15 @@ import type { EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/s
 import { refuses } from "../../../../../helpers/errors.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
 import { refusesHook } from "../../../../../helpers/hooks/hook-runs.js";
+import { newRun as runOf } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 import { startProxy } from "../../../../../helpers/postgres/proxy.js";
 
 const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
 const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 const started = { event: "status", data: "{}" };
-const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
-  ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1, createdMark: 1 },
-  ...{ maxWakeBytes: 1000, compose: (pending) => [...pending, id].join("|") },
-  ...extra,
-});
+const newRun = (id: string, extra: Parameters<typeof runOf>[1] = {}): NewRun =>
+  runOf(id, { createdAt: 1, createdMark: 1, compose: (pending) => [...pending, id].join("|"), ...extra });
 const key = (scope: string, marks = { nowMark: 0, expiresMark: 100 }) => ({ scope, payloadHash: "h", ...marks });
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 

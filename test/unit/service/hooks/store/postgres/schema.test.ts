@@ -3,15 +3,10 @@ import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { loadSqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
 import { createTables } from "#src/service/hooks/store/sqlite/schema.js";
-import type { NewRun } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { refusesHook } from "../../../../../helpers/hooks/hook-runs.js";
+import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
-
-const newRun = (id: string): NewRun => ({
-  ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1, createdMark: 1 },
-  ...{ maxWakeBytes: 1000, compose: () => "message" },
-});
 
 describe("schema of a PostgreSQL store", () => {
   const url = postgres();

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 import { seededInts } from "../../../../../helpers/seeded.js";
 
@@ -37,10 +38,7 @@ describe("workers of the PostgreSQL store", () => {
       const ids = Array.from({ length: RUNS }, (_, i) => `r${i}`);
       const sessionOf = (i: number) => `s${i % SESSIONS}`;
       for (const [i, id] of ids.entries()) {
-        await store.createRun({
-          ...{ id, sessionKey: sessionOf(i), origin: "agent", name: null, timeoutSeconds: 60 },
-          ...{ createdAt: 1, createdMark: 1, maxWakeBytes: 0, compose: () => "x" },
-        });
+        await store.createRun(newRun(id, { sessionKey: sessionOf(i), createdAt: 1, createdMark: 1 }));
       }
       const end = Date.now() + DEADLINE_MS;
       const unfinished = async () => (await store.listRuns(null, RUNS)).filter(({ state }) => state !== "succeeded");

@@ -12,14 +12,12 @@ import type { NewRun } from "#src/service/hooks/store/store.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
 import { faultyDriver } from "../../../../../helpers/hooks/faulty-driver.js";
+import { newRun as runOf } from "../../../../../helpers/hooks/new-run.js";
 
 const HOLDER = fileURLToPath(new URL("../../../../../helpers/hooks/hold-store.js", import.meta.url));
 
-const newRun = (id: string): NewRun => ({
-  ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },
-  ...{ createdMark: 1000, maxWakeBytes: 1e6 },
-  compose: () => "message",
-});
+const newRun = (id: string, extra: Parameters<typeof runOf>[1] = {}): NewRun =>
+  runOf(id, { createdMark: 1000, compose: () => "message", ...extra });
 const isUnavailable = (error: unknown) =>
   error instanceof HookError && error.status === 503 && error.code === "internal" && error.cause !== undefined;
 const isRefusal = (code: string, pattern: RegExp) => (error: unknown) =>

@@ -9,6 +9,7 @@ import { createPostgresStore, type PostgresStore } from "#src/service/hooks/stor
 import { Deliverer } from "#src/service/hooks/webhooks/deliverer.js";
 import { createEndpoints, receiversOfEnd } from "#src/service/hooks/webhooks/endpoints.js";
 import { until } from "../../../../../../helpers/hooks/hook-runs.js";
+import { newRun } from "../../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../../helpers/postgres/cluster.js";
 
 const NOTHING = { skip: 0, events: [], files: [] };
@@ -65,10 +66,10 @@ describe("deliveries of the PostgreSQL store", () => {
       });
     });
     const store = create();
-    const common = { timeoutSeconds: 9, createdAt: 1, createdMark: 1, maxWakeBytes: 1, compose: () => "hello" };
+    const common = { createdAt: 1, createdMark: 1 };
     for (let n = 0; n < RUNS; n++) {
       const id = `r${n}`;
-      await store.createRun({ id, sessionKey: `s${n % 7}`, origin: "agent", name: null, ...common });
+      await store.createRun(newRun(id, { sessionKey: `s${n % 7}`, ...common }));
       const terminal = { event: "done", data: "{}" };
       const receivers = receiversOfEnd(endpoints, "cancelled");
       const ending = { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark: 1, error: null } as const;
@@ -126,8 +127,8 @@ describe("deliveries of the PostgreSQL store", () => {
   it("of a process that was lost in the middle are due again when its lease ends", async () => {
     const store = createPostgresStore({ url, schema: newSchema() });
     open.push(store);
-    const common = { timeoutSeconds: 9, createdAt: 1, createdMark: 1, maxWakeBytes: 1, compose: () => "hello" };
-    await store.createRun({ id: "r1", sessionKey: "s", origin: "agent", name: null, ...common });
+    const common = { createdAt: 1, createdMark: 1 };
+    await store.createRun(newRun("r1", { sessionKey: "s", ...common }));
     const ending = { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark: 1, error: null } as const;
     const receivers = [{ endpoint: "shop", target: "t", sessionPrefix: "" }];
     await store.endRun("r1", { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NOTHING, KEEP);
