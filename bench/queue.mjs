@@ -48,7 +48,9 @@ try {
   let queued = 0;
   for (const most of [FEW, Number(values.queued)]) {
     for (; queued < most; queued += GROUP) {
-      await service.runs.startGroup({ items: Array.from({ length: GROUP }, () => ({ message: "a quiet lake" })) });
+      await service.runs.startGroup(
+        Array.from({ length: GROUP }, () => ({ origin: "agent", message: "a quiet lake" })),
+      );
     }
     const line = { queued, start: percentiles(await timesOfStarts()), ...(values.store && { claim: await claims() }) };
     console.log(JSON.stringify(line));
@@ -77,18 +79,26 @@ async function timesOfStarts() {
 /** Claims and gives back one run after the other, as workers do. */
 async function claims() {
   const store = /** @type {ReturnType<typeof createPostgresStore>} */ (newStore());
-  await store.join();
   const event = { event: "status", data: "{}" };
   const times = [];
   for (let i = 0; i < CLAIMS; i++) {
     const since = performance.now();
-    const held = await store.claim({ worker: "bench", count: 1, leaseMs: 60_000, startedAt: Date.now(), event });
+    const held = await store.claim({
+      ...clock(),
+      worker: "bench",
+      count: 1,
+      takesBatches: true,
+      leaseMs: 60_000,
+      event,
+    });
     times.push(performance.now() - since);
     for (const { run, token } of held) await store.release(run.id, token);
   }
   await store.close();
   return percentiles(times);
 }
+
+const clock = () => ({ startedAt: Date.now(), nowMark: Date.now() });
 
 /** @param {number[]} times */
 function percentiles(times) {

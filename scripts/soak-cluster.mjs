@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// Kills, pauses and drains front ends and workers, and stops their database, while clients start, read and cancel runs.
+// Kills, pauses and drains services, front ends and workers, and stops their database, while clients start, read and
+// cancel runs.
 // Checks that nothing that was acknowledged is lost, that no run ends twice, that a session's runs follow each other,
 // that streams of runs and groups have no gap and no repeat, that no file of a lost worker is served, and that every end
 // reaches a webhook:
-//   node scripts/soak-cluster.mjs [--times 200] [--fronts 3] [--workers 4] [--clients 4] [--database 4] [--seed 1]
+//   node scripts/soak-cluster.mjs [--times 200] [--serves 2] [--fronts 1] [--workers 3] [--clients 4] [--database 4] [--seed 1]
 // Needs Debian's PostgreSQL 15 or newer; the database is a cluster of its own in a temporary folder.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -41,8 +42,9 @@ export default async ({ id, message, attempt = 1 }, { emit, addFile, signal }) =
 const { values: options } = parseArgs({
   options: {
     times: { type: "string", default: "200" },
-    fronts: { type: "string", default: "3" },
-    workers: { type: "string", default: "4" },
+    serves: { type: "string", default: "2" },
+    fronts: { type: "string", default: "1" },
+    workers: { type: "string", default: "3" },
     clients: { type: "string", default: "4" },
     database: { type: "string", default: "4" },
     seed: { type: "string", default: "1" },
@@ -58,7 +60,8 @@ if (!database.isInstalled) {
   process.exit(process.env.CI ? 1 : 0);
 }
 const parts = (kind, count) => Array.from({ length: Number(count) }, () => new Part(kind, configFile));
-const [fronts, workers] = [parts("front", options.fronts), parts("worker", options.workers)];
+const fronts = [...parts("serve", options.serves), ...parts("front", options.fronts)];
+const workers = parts("worker", options.workers);
 const clients = new Clients({ fronts, token: TOKEN, seed });
 const receiver = new Receiver({ secret: SECRET, seed });
 process.env.SOAK_OUT = join(folder, "out");

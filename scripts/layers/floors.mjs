@@ -107,7 +107,7 @@ export const FLOORS = {
     "webhooks/",
     "runs/",
     "metrics/",
-    "shared/ incoming/",
+    "incoming/ worker",
     "http/",
     "comfy/",
     "hook-service",

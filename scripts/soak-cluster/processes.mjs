@@ -15,7 +15,13 @@ const LONGEST_QUIET_MS = 2500;
 /** A process that has not started by then never will. */
 const PATIENCE_MS = 120_000;
 
-/** A front end or a worker, started again whenever it ends. */
+const ARGUMENTS = {
+  serve: ["serve", "--port", "0"],
+  front: ["serve", "--no-render", "--port", "0"],
+  worker: ["worker", "--concurrency", "4"],
+};
+
+/** A process of the service, started again whenever it ends. */
 export class Part {
   /** @type {string | null} */
   url = null;
@@ -28,13 +34,12 @@ export class Part {
   #ended;
 
   /**
-   * @param {"front" | "worker"} kind
+   * @param {keyof typeof ARGUMENTS} kind
    * @param {string} configFile
    */
   constructor(kind, configFile) {
     this.kind = kind;
-    const args = kind === "front" ? ["serve", "--no-render", "--port", "0"] : ["worker", "--concurrency", "4"];
-    this.#args = [PROGRAM, ...args, "--config", configFile, "--json", "--quiet"];
+    this.#args = [PROGRAM, ...ARGUMENTS[kind], "--config", configFile, "--json", "--quiet"];
   }
 
   /** Starts it until it stays: one that meets a stopped database ends with exit code 3. */

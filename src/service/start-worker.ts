@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, isKeyed } from "../base/options.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { HookLog } from "./hooks/hook-log.js";
-import { type RunningWorker, startWorker } from "./hooks/shared/worker.js";
+import { type RunningWorker, startWorker } from "./hooks/worker.js";
 import { createWorkerRouter } from "./hooks/worker-router.js";
 import { createLogger } from "./log.js";
 import {

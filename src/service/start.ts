@@ -7,7 +7,16 @@ import { createTokens } from "./hooks/http/access/token.js";
 import { takesText, warnOfMessages } from "./hooks/message-warnings.js";
 import { createServiceWithRoutes } from "./hooks/service-with-routes.js";
 import { createLogger } from "./log.js";
-import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
+import {
+  factsOf,
+  isPostgres,
+  openAgent,
+  openBatchAgent,
+  openFiles,
+  openModels,
+  openStore,
+  refusingStore,
+} from "./parts.js";
 import { createServer } from "./server.js";
 import { webRoutes } from "./web/routes.js";
 
@@ -83,7 +92,10 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const files = openFiles(config);
     const store = await openStore(config.store);
     const workers = !config.render;
-    const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
+    const batchAgent = config.render && isPostgres(config.store) ? openBatchAgent(config, models) : undefined;
+    if (batchAgent !== undefined) closers.push(() => batchAgent.close());
+    const own = { agent: agent.run, batchAgent, store, files, workers };
+    const options = { ...own, config: { ...web, limits: config.limits }, logger };
     const host = models?.listing ?? (config.render ? defaultHost : undefined);
     const library = { host, models: config.models };
     const deletesIn = config.page_delete ? config.output_dir : undefined;

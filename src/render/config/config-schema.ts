@@ -112,11 +112,11 @@ export const configSchema = lazy(() => {
     on_restart: z
       .enum(["interrupt", "requeue"])
       .default("interrupt")
-      .describe("Fate of runs that a restart cut: they end as interrupted, or start again."),
+      .describe("Fate of runs that a restart cut, in a store of one process: they end as interrupted, or start again."),
     on_loss: z
       .enum(["requeue", "interrupt"])
       .default("requeue")
-      .describe("Fate of runs whose worker was lost: they start again, once, or end as interrupted."),
+      .describe("Fate of runs whose worker was lost, in PostgreSQL: they start again, once, or end as interrupted."),
     trust_proxy: flag(
       false,
       "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",

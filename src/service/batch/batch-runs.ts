@@ -4,8 +4,8 @@ import { LatentkitError } from "../../base/errors.js";
 import { steadyWall, systemClock } from "../hooks/clock.js";
 import { PLAIN_TERMS, type RunFile, type RunTerms, type TerminalState } from "../hooks/run.js";
 import { cancelled } from "../hooks/runs/outcome.js";
-import { joinStore } from "../hooks/shared/store-time.js";
-import type { SharedStore } from "../hooks/store/leases.js";
+import { storeTime } from "../hooks/runs/queue/store-time.js";
+import type { SharedStore } from "../hooks/store/shared-store.js";
 import type { EventBatch } from "../hooks/store/store.js";
 import { PACK_NAME } from "./batch-message.js";
 
@@ -70,9 +70,9 @@ export class BatchRuns {
     this.#patienceMs = patienceMs;
   }
 
-  /** Rejects with store_unavailable where another process has the store for itself. */
+  /** Rejects with store_unavailable. */
   async open(): Promise<void> {
-    await joinStore(this.#store, systemClock, this.#now);
+    this.#now.set(await storeTime(this.#store, systemClock));
     this.#endListening = this.#store.listen((id) => {
       if (id === null || this.#followed.has(id)) this.#lookSoon();
     });

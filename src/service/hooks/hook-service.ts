@@ -14,6 +14,8 @@ import type { Store } from "./store/store.js";
 export interface HookServiceOptions {
   /** The work of a run. */
   readonly agent: Agent;
+  /** @internal Agent of runs that `latentkit render --store` queues; without it, other processes render them. */
+  readonly batchAgent?: Agent;
   /** Keeper of runs and events. Default: in memory, gone with the process. */
   readonly store?: Store;
   /** Keeper of the files that runs report, as `createS3Files` makes one. Default: they stay where the agent wrote them. */

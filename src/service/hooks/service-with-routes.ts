@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
+import { CHECKED_LATER, checkOptions, FLAG, FUNCTION, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
 import { createLogger } from "../log.js";
 import { systemClock, withWall } from "./clock.js";
 import { createComfyApis } from "./comfy/comfy-routes.js";
 import { FILE_STORE } from "./files/file-store.js";
 import { localFiles } from "./files/local-files.js";
-import { type Limits, readHookConfig } from "./hook-config.js";
+import { readHookConfig } from "./hook-config.js";
 import { LOGGER } from "./hook-log.js";
 import type { HookRouter, HookService, HookServiceOptions } from "./hook-service.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
@@ -37,11 +37,9 @@ import { Turns } from "./http/stream/turns.js";
 import { warnOfMessages } from "./message-warnings.js";
 import { observeRuns } from "./metrics/observe-runs.js";
 import { createRetryPolicy } from "./retry-policy.js";
-import { createRuns, type RunsOptions } from "./runs/create-runs.js";
-import { SharedQueue } from "./shared/shared-queue.js";
-import type { SharedStore } from "./store/leases.js";
+import { createRuns } from "./runs/create-runs.js";
 import { createMemoryStore } from "./store/memory-store.js";
-import type { Store } from "./store/store.js";
+import { isShared } from "./store/shared-store.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { createEndpoints, receiversOfEnd } from "./webhooks/endpoints.js";
 
@@ -52,6 +50,7 @@ const WEBHOOK_FILES = 100;
 /** The messages about agent, store and config quote no text, which may be a token; so they are checked elsewhere. */
 const HOOK_RULES: OptionRules<HookServiceOptions> = {
   agent: CHECKED_LATER,
+  batchAgent: FUNCTION,
   store: CHECKED_LATER,
   files: FILE_STORE,
   config: CHECKED_LATER,
@@ -85,10 +84,12 @@ export function createServiceWithRoutes(
   const observer = observeRuns(metrics.observer, log);
   const runs = createRuns({
     agent,
+    batchAgent: options.batchAgent,
     store,
     files,
     limits,
     onRestart: web.on_restart,
+    onLoss: web.on_loss,
     retries: createRetryPolicy(web.retries),
     clock,
     heartbeatSeconds: web.hooks_heartbeat_seconds,
@@ -102,12 +103,12 @@ export function createServiceWithRoutes(
     },
     receiversOf: (state) => receiversOfEnd(endpoints, state),
     beforeClose: () => deliverer.stop(),
-    createQueue: options.workers ? sharedQueueOf(options.store, limits) : undefined,
+    hasWorker: !options.workers,
   });
   const deliverer = new Deliverer({
     ...{ endpoints, store, limits, log },
     // receivers refuse a message of a clock that is wrong
-    clock: options.workers ? withWall(clock, runs.now) : clock,
+    clock: isShared(store) ? withWall(clock, runs.now) : clock,
     mark: runs.now,
     opened: () => runs.open(),
     bodyOf: async (delivery) => {
@@ -192,23 +193,10 @@ function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
   };
   const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
   check(isObject(options), "", "an object of options", options);
-  const { agent, config, store } = options!;
+  const { agent, config, store, workers } = options!;
   check(typeof agent === "function", '"agent": ', "a function (run, { signal, emit })", agent);
   check(isObject(config), '"config": ', "an object", config);
   check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
+  const isForWorkers = workers !== true || (store !== undefined && isShared(store));
+  check(isForWorkers, '"workers": ', "a shared store, as createPostgresStore makes one, with it", store);
 }
-
-function sharedQueueOf(store: Store | undefined, limits: Limits): RunsOptions["createQueue"] {
-  if (!isShared(store)) {
-    const sentence =
-      'createHookService: "workers": expected a shared store, as createPostgresStore makes one, with it.';
-    throw new LatentkitError("config.invalid", sentence);
-  }
-  if (limits.running_per_session > 1) {
-    const sentence = `createHookService: "limits.running_per_session": expected 1 with "workers", received ${limits.running_per_session}.`;
-    throw new LatentkitError("config.invalid", sentence);
-  }
-  return (context, now) => new SharedQueue(context, store, limits, now);
-}
-
-const isShared = (store: Store | undefined): store is SharedStore => hasMethods(store, "claim", "join", "listen");

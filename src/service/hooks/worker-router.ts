@@ -8,7 +8,7 @@ import { createTokens } from "./http/access/token.js";
 import { createRouter } from "./http/router.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import type { HookRouter } from "./service.js";
-import type { RunningWorker } from "./shared/worker.js";
+import type { RunningWorker } from "./worker.js";
 
 /** Creates an Express router of a worker's /health, /ready and /metrics, with the accesses of its front ends'. */
 export function createWorkerRouter(worker: RunningWorker, configuration: HookConfigInput, log: HookLog): HookRouter {

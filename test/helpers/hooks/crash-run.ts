@@ -22,7 +22,15 @@ const agent: Agent = async ({ message }, { emit }) => {
   }
   return { response: message };
 };
-const runs = createRuns({ agent, store, limits: defaultLimits(), onRestart: "interrupt", retries: retryPolicy() });
+const runs = createRuns({
+  agent,
+  store,
+  limits: defaultLimits(),
+  onRestart: "interrupt",
+  onLoss: "interrupt",
+  hasWorker: true,
+  retries: retryPolicy(),
+});
 const printLine = (line: string) => writeSync(1, `${line}\n`);
 const ended = (id: string) => until(async () => (await runs.get(id)).finishedAt !== null, "the end");
 

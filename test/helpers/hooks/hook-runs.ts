@@ -32,6 +32,8 @@ export function engine(kind: StoreKind, overrides: Overrides = {}) {
   const faults: unknown[] = [];
   const options: RunsOptions = {
     onRestart: "interrupt",
+    onLoss: overrides.onRestart ?? "interrupt",
+    hasWorker: true,
     retries: retryPolicy(),
     agent: script.agent,
     observer: { fault: (_what, error) => faults.push(error) },

@@ -18,11 +18,11 @@ export interface StoreKind {
 }
 
 /**
- * Runs the same tests on every store. Call at the top of a test file. `network` is added to the title of a store on a
- * network: @long where the tests take long there.
+ * Runs the same tests on every store. Call at the top of a test file. `isLocal`: on those that one process has for itself
+ * alone, since the others go by their server's time.
  */
 export function describeStores(
-  { title, network = "" }: { title: string; network?: string },
+  { title, isLocal = false }: { title: string; isLocal?: boolean },
   tests: (kind: StoreKind) => void,
 ): void {
   describe(`${title}, memory store`, () => {
@@ -45,12 +45,13 @@ export function describeStores(
         create,
         reopen: async (store) => {
           await store.close();
-          return create();
+          return opened(create());
         },
       });
     });
   }
-  describe(`${title}, PostgreSQL store ${network}`, () => {
+  if (isLocal) return;
+  describe(`${title}, PostgreSQL store`, () => {
     const url = postgres();
     const open: Store[] = [];
     let schema = "";
@@ -70,10 +71,15 @@ export function describeStores(
       create,
       reopen: async (store) => {
         await store.close();
-        return create();
+        return opened(create());
       },
     });
   });
+}
+
+async function opened(store: Store): Promise<Store> {
+  await store.openQueue(1);
+  return store;
 }
 
 /** Every SQLite that this Node can load. */

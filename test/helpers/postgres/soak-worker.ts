@@ -1,8 +1,8 @@
 // A process of its own that runs what it can claim until it is killed: some events with a pause between them, then the
 // end. The first event of a start and the last one hold the time.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HeldRun } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import type { HeldRun } from "#src/service/hooks/store/queue-store.js";
 
 const LEASE_MS = 800;
 
@@ -34,6 +34,14 @@ async function everySoOften(ms: number, task: () => Promise<unknown>): Promise<n
 void everySoOften(LEASE_MS / 4, () => store.renew(worker, LEASE_MS));
 void everySoOften(5, async () => {
   const event = { event: "status", data: stamp() };
-  const held = await store.claim({ worker, count: 3, leaseMs: LEASE_MS, startedAt: 1, event });
+  const held = await store.claim({
+    worker,
+    count: 3,
+    leaseMs: LEASE_MS,
+    startedAt: 1,
+    takesBatches: true,
+    nowMark: Date.now(),
+    event,
+  });
   await Promise.all(held.map((run) => work(run)));
 });

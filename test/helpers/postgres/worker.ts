@@ -5,7 +5,15 @@ const [url, schema, leaseText] = process.argv.slice(2) as [string, string, strin
 const store = createPostgresStore({ url, schema });
 const limits = { events: 1000, bytes: 1_000_000 };
 const event = { event: "status", data: "{}" };
-const held = await store.claim({ worker: "child", count: 100, leaseMs: Number(leaseText), startedAt: 1, event });
+const held = await store.claim({
+  worker: "child",
+  count: 100,
+  leaseMs: Number(leaseText),
+  startedAt: 1,
+  takesBatches: true,
+  nowMark: Date.now(),
+  event,
+});
 console.log(`claimed ${held.map(({ run }) => run.id).join(" ")}`);
 process.stdin.once("data", async () => {
   const [{ run, token }] = held as [(typeof held)[0]];

@@ -201,7 +201,10 @@ const CASES: Cases = {
   },
   createHookService: {
     call: (options) => hooks.createHookService({ agent, config: {}, ...(options as object) }),
-    options: { agent: true, store: true, files: true, config: true, logger: true, clock: true, workers: true },
+    options: {
+      ...{ agent: true, batchAgent: true, store: true, files: true, config: true, logger: true, clock: true },
+      workers: true,
+    },
   },
   createS3Files: {
     call: (options) => {

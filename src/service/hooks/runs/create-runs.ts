@@ -1,20 +1,21 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
-import { type Clock, type SteadyWall, steadyWall, systemClock, withWall } from "../clock.js";
+import { type Clock, steadyWall, systemClock, withWall } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import { localFiles } from "../files/local-files.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { RetryPolicy } from "../retry-policy.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
+import type { LostRuns } from "../store/queue-store.js";
+import { isShared } from "../store/shared-store.js";
 import type { Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
 import { createHeartbeat } from "./heartbeat.js";
-import { cancelled, interrupted } from "./outcome.js";
-import type { Queue } from "./queue/queue.js";
-import { RunQueue } from "./queue/run-queue.js";
+import { cancelled } from "./outcome.js";
+import { Queue } from "./queue/queue.js";
 import { Retention } from "./retention.js";
-import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
+import type { RunContext, RunObserver } from "./run-context.js";
 import { type GroupPage, RunReader } from "./run-reader.js";
 import {
   type GroupItem,
@@ -108,11 +109,18 @@ export interface Runs {
 
 export interface RunsOptions extends StarterOptions {
   readonly agent: Agent;
+  /** Agent of the runs of batches. Default: they are left to other processes. */
+  readonly batchAgent?: Agent;
   readonly store: Store;
+  /** Whether this process runs the runs; else workers that share the store do. */
+  readonly hasWorker: boolean;
   /** Default: files stay where the agent wrote them. */
   readonly files?: FileStore;
   readonly limits: Limits;
+  /** Fate of the runs of an earlier process, in a store of one process. */
   readonly onRestart: "interrupt" | "requeue";
+  /** Fate of runs whose worker was lost, in a shared store. */
+  readonly onLoss: "interrupt" | "requeue";
   readonly retries: RetryPolicy;
   readonly clock?: Clock;
   /** Seconds between heartbeats of all sessions; 0 or absent: none. */
@@ -121,16 +129,14 @@ export interface RunsOptions extends StarterOptions {
   readonly receiversOf?: RunContext["receiversOf"];
   /** Called before the store is closed. */
   readonly beforeClose?: () => Promise<void>;
-  /** Creates the queue of a store that is shared: its `open` sets `now` by the store's clock. Default: this process's. */
-  readonly createQueue?: (context: RunContext, now: SteadyWall) => Queue & { open(): Promise<void> };
 }
 
 /** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
 export function createRuns(options: RunsOptions): Runs {
-  const { agent, store, files = localFiles, limits, observer = {}, createQueue, clock: own = systemClock } = options;
+  const { agent, batchAgent, store, files = localFiles, limits, observer = {}, clock: own = systemClock } = options;
   const now = steadyWall(own);
   // processes that share a store share its time too
-  const clock = createQueue === undefined ? own : withWall(own, now);
+  const clock = isShared(store) ? withWall(own, now) : own;
   const bus = new EventBus();
   const current = new AsyncLocalStorage<string>();
   const finished: RunObserver["finished"] = (run) => {
@@ -138,15 +144,21 @@ export function createRuns(options: RunsOptions): Runs {
     retention.countEnded();
   };
   const context: RunContext = {
-    ...{ agent, store, files, clock, mark: now, bus, current },
+    ...{ agent, batchAgent, store, files, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     retries: options.retries,
     observer: { ...observer, finished },
     receiversOf: options.receiversOf,
   };
-  const sharedQueue = createQueue?.(context, now);
-  const ownQueue = new RunQueue(context, limits);
-  const queue: Queue = sharedQueue ?? ownQueue;
+  const worker = {
+    concurrency: limits.running,
+    leaseMs: limits.lease_seconds * 1000,
+    onLoss: isShared(store) ? options.onLoss : options.onRestart,
+    recovered: ({ ended }: LostRuns) => {
+      for (const id of ended) context.observer.finished?.({ id, state: "interrupted", ranMs: null });
+    },
+  };
+  const queue = new Queue(context, { limits, ...(options.hasWorker && { worker }) }, now);
   const retention = new Retention(context, limits);
   const starter = new RunStarter(context, queue, options);
   const heartbeat = createHeartbeat(clock, options.heartbeatSeconds ?? 0, () =>
@@ -162,8 +174,7 @@ export function createRuns(options: RunsOptions): Runs {
     return opening;
   };
   async function recover(): Promise<void> {
-    if (sharedQueue !== undefined) await sharedQueue.open();
-    else await requeueLeftOver(context, ownQueue, now.notBefore, options.onRestart);
+    await queue.open();
     retention.start();
     heartbeat.start();
   }
@@ -210,7 +221,7 @@ export function createRuns(options: RunsOptions): Runs {
       await queue.cancel(id, cancelled(null));
       return reader.get(id);
     },
-    isPaused: () => whileOpen(async () => queue.isPaused()),
+    isPaused: () => whileOpen(() => queue.isPaused()),
     setPaused: (isPaused) => whileOpen(() => queue.setPaused(isPaused)),
     fail: (id, thrown) => queue.fail(id, thrown),
     now,
@@ -232,35 +243,6 @@ export function createRuns(options: RunsOptions): Runs {
   };
   open().catch((error: unknown) => observer.fault?.("recovery", error));
   return runs;
-}
-
-/** Queues the runs of an earlier process again; those that were running only with `requeue`, else they are interrupted. */
-async function requeueLeftOver(
-  context: RunContext,
-  queue: RunQueue,
-  notBefore: (mark: number) => void,
-  onRestart: RunsOptions["onRestart"],
-): Promise<void> {
-  const { store, clock, observer } = context;
-  const { queued, running, lastMark } = await store.leftOver();
-  // the wall clock may have been set back since: a run that ends now must not look older than one that ended before
-  notBefore(lastMark);
-  await queue.recover();
-  for (const { id } of running) {
-    if (onRestart === "requeue") {
-      await store.requeueRun(id);
-      continue;
-    }
-    const outcome = interrupted();
-    const isStored = await storeEnding(context, id, ["running"], outcome);
-    if (isStored) observer.finished?.({ id, state: outcome.state, ranMs: null });
-  }
-  const [now, monotonic] = [clock.now(), clock.monotonic()];
-  for (const run of queued) {
-    // the monotonic clock of the earlier process is gone: the wall clock tells how long the run has waited
-    queue.enqueue({ ...run, since: monotonic - Math.max(0, now - run.createdAt) });
-  }
-  if (onRestart === "requeue") for (const run of running) queue.enqueue({ ...run, since: monotonic });
 }
 
 /** Lets readers that are behind read the last events. */

@@ -58,10 +58,11 @@ export async function storeEnding(
   from: readonly RunState[],
   { state: to, terminal, error }: Outcome,
   lastEvents: EventBatch = NO_EVENTS,
+  token?: number,
 ): Promise<boolean> {
   const times = { finishedAt: clock.now(), endedMark: mark() };
   const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
-  const isEnded = await store.endRun(id, ending, lastEvents, eventLimits);
+  const isEnded = await store.endRun(id, ending, lastEvents, eventLimits, token);
   bus.wake(id);
   if (isEnded && bus.groups.size > 0) await wakeGroup(store, bus, id);
   return isEnded;

@@ -35,13 +35,9 @@ export class RunReader {
   readonly #store: Store;
   readonly #bus: EventBus;
   readonly #open: () => Promise<void>;
-  readonly #positionOf: (runId: string) => number | Promise<number>;
+  readonly #positionOf: (runId: string) => Promise<number>;
 
-  constructor(
-    { store, bus }: RunContext,
-    open: () => Promise<void>,
-    positionOf: (runId: string) => number | Promise<number>,
-  ) {
+  constructor({ store, bus }: RunContext, open: () => Promise<void>, positionOf: (runId: string) => Promise<number>) {
     this.#store = store;
     this.#bus = bus;
     this.#open = open;

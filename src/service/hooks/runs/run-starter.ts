@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { StartFields } from "../run.js";
+import type { Room } from "../store/admission.js";
 import { groupReplyOf, type NewKey, type NewRun, type Reply, replyOf, type StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
-import { full, type Queue, type Reservation } from "./queue/queue.js";
+import type { Queue } from "./queue/queue.js";
 import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
 import { type Terms, termsOf } from "./terms.js";
@@ -167,43 +168,29 @@ export class RunStarter {
 
   /** Null where there was nothing to run. */
   async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
-    const reservation = this.#queue.reserve(creation.sessionKey, creation.terms.dueMark !== null);
-    try {
-      const run = this.#newRun(creation);
+    return this.#queue.admit(1, async (room) => {
+      const run = this.#newRun(creation, room);
       const result = await this.#context.store.createRun(run, key);
       if (result.kind === "empty") return null;
-      if (result.kind === "full") throw new HookError("queue_full", full("session"));
+      if (result.kind === "full") throw new HookError("queue_full", full(result.scope));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
-      reservation.release();
       this.#enqueue(run, result.seq);
       return { started: startedOf(replyOf(run), false), wakes: result.wakes };
-    } finally {
-      reservation.release();
-    }
+    });
   }
 
   async #createGroup(id: string, creations: readonly Creation[], key?: NewKey): Promise<StartedGroup> {
-    const reservations: Reservation[] = [];
-    const release = () => {
-      for (const reservation of reservations) reservation.release();
-    };
-    try {
-      for (const { sessionKey, terms } of creations) {
-        reservations.push(this.#queue.reserve(sessionKey, terms.dueMark !== null));
-      }
-      const group = { id, runs: creations.map((creation) => this.#newRun(creation)) };
+    return this.#queue.admit(creations.length, async (room) => {
+      const group = { id, runs: creations.map((creation) => this.#newRun(creation, room)) };
       const result = await this.#context.store.createGroup(group, key);
-      if (result.kind === "full") throw new HookError("queue_full", full("session"));
+      if (result.kind === "full") throw new HookError("queue_full", full(result.scope));
       if (result.kind === "replayed") return replayedGroup(checkPayload(result.stored, key!));
-      release();
       for (const [index, run] of group.runs.entries()) this.#enqueue(run, result.seqs[index]!);
       return startedGroupOf(groupReplyOf(group), false);
-    } finally {
-      release();
-    }
+    });
   }
 
-  #newRun({ id, sessionKey, start, terms, createdMark, message }: Creation): NewRun {
+  #newRun({ id, sessionKey, start, terms, createdMark, message }: Creation, room: Room): NewRun {
     const { agent, clock } = this.#context;
     // no spread: every start pays for it
     return {
@@ -212,7 +199,7 @@ export class RunStarter {
       start,
       terms,
       graph: start.graph ?? agent.graphs?.default,
-      mostQueued: this.#queue.mostQueued,
+      room,
       createdAt: clock.now(),
       createdMark,
       // a run stores its message until it is swept: no more than a request may bring
@@ -221,13 +208,13 @@ export class RunStarter {
     };
   }
 
-  #enqueue({ id, sessionKey, start: { origin }, terms }: NewRun, seq: number): void {
-    const { clock, observer } = this.#context;
-    observer.created?.({ id, origin });
-    const { priority, dueMark, deadlineMark } = terms;
-    this.#queue.enqueue({ id, seq, sessionKey, priority, dueMark, deadlineMark, since: clock.monotonic() });
+  #enqueue(run: NewRun, seq: number): void {
+    this.#context.observer.created?.({ id: run.id, origin: run.start.origin });
+    this.#queue.created(run, seq);
   }
 }
+
+const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
 
 /** Names the item in what is wrong with it. */
 export function ofItem<T>(index: number, work: () => T): T {

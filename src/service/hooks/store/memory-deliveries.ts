@@ -9,7 +9,7 @@ import {
   receiversOf,
   withAttempt,
 } from "./deliveries.js";
-import type { Mutable } from "./memory-events.js";
+import type { Mutable } from "./memory-runs.js";
 
 interface Row {
   readonly delivery: Mutable<Delivery>;

@@ -1,5 +1,5 @@
 import type { GroupSlice } from "../run.js";
-import type { MemoryRun } from "./memory-events.js";
+import type { MemoryRun } from "./memory-runs.js";
 
 interface Member {
   readonly index: number;

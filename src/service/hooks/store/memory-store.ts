@@ -1,11 +1,12 @@
-import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../run.js";
+import type { RunFilter, RunRow, RunSummary, StoredStatus } from "../run.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
+import { LocalQueue, queuedRun } from "./local-queue.js";
 import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
-import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
 import { MemoryGroups } from "./memory-groups.js";
+import { addEvents, type MemoryRun, type Mutable, newRow, readEvents, terminalEvent } from "./memory-runs.js";
 import {
+  type EventBatch,
   groupReplyOf,
-  type LeftOver,
   type NewKey,
   type NewRun,
   type Reply,
@@ -31,9 +32,11 @@ interface State {
   readonly pending: Mutable<Backlog>;
   readonly outbox: MemoryOutbox;
   readonly groups: MemoryGroups;
+  readonly queue: LocalQueue;
 }
 
 const NOTHING: Backlog = { wakes: 0, bytes: 0 };
+const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
 
 /** Creates a store in the memory of this process: for tests and embedding. It never fails. */
 export function createMemoryStore(): Store {
@@ -45,25 +48,63 @@ export function createMemoryStore(): Store {
     pending: { ...NOTHING },
     outbox: createMemoryOutbox(),
     groups: new MemoryGroups(),
+    queue: new LocalQueue(),
   };
-  const { runs, sessions, groups } = state;
-  let paused = false;
+  const { runs, sessions, groups, queue } = state;
+  const heldRun = (id: string, token: number | undefined) => {
+    const run = runs.get(id);
+    return run?.row.state === "running" && (token === undefined || queue.isHeld(id, token)) ? run : undefined;
+  };
+  const requeue = (run: MemoryRun) => {
+    Object.assign(run.row, { state: "queued", startedAt: null });
+    run.progress = null;
+    queue.putBack(run.row.id);
+  };
   const { add: addDeliveries, sweep: _, ...outbox } = state.outbox;
-  return {
+  const store: Store = {
     ...outbox,
-    leftOver: async () => ({
-      queued: inState(state, "queued"),
-      running: inState(state, "running"),
-      lastMark: lastMark(state),
-    }),
-    isPaused: async () => paused,
+    openQueue: async (perSession) => {
+      // a process that is gone left its runs here: another service of this process takes them over
+      queue.open(perSession, [], []);
+      return [...runs.values()].reduce((newest, { endedMark }) => Math.max(newest, endedMark ?? 0), 0);
+    },
+    claim: async (claim) =>
+      queue.take(claim).map((taken) => {
+        const run = runs.get(taken.id)!;
+        taken.hasStarted = true;
+        Object.assign(run.row, { state: "running", startedAt: claim.startedAt });
+        addEvents(run, { skip: 0, events: [claim.event], files: [] });
+        return { run: { ...run.row }, token: taken.token, readyMark: taken.readyMark };
+      }),
+    release: async (id, token) => {
+      const run = heldRun(id, token);
+      if (run !== undefined) requeue(run);
+      return run !== undefined;
+    },
+    recoverLost: async ({ worker, requeues, ending, limits, count }) => {
+      const lost = queue.lostTo(worker, count).map(({ id }) => id);
+      if (requeues > 0) {
+        for (const id of lost) requeue(runs.get(id)!);
+        return { requeued: lost, ended: [] };
+      }
+      for (const id of lost) await store.endRun(id, { ...ending, from: ["running"] }, NO_EVENTS, limits);
+      return { requeued: [], ended: lost };
+    },
+    countRuns: async (most) => queue.counts(most),
+    positionOf: async (id, most) => queue.positionOf(id, most),
+    nextMarks: async (afterMark) => queue.nextMarks(afterMark),
+    overdue: async (readyBefore, count) => queue.overdue(readyBefore, count),
+    pastDeadline: async (nowMark, count) => queue.pastDeadline(nowMark, count),
+    isPaused: async () => queue.isPaused,
     setPaused: async (isPaused) => {
-      paused = isPaused;
+      queue.isPaused = isPaused;
     },
     findReply: async (scope, nowMark) => findReply(state, scope, nowMark),
     createRun: async (run, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);
       if (stored) return { kind: "replayed", stored };
+      const full = queue.refusal([run]);
+      if (full !== null) return full;
       const created = createRun(state, run);
       if (created === null) return { kind: "empty" };
       saveReply(state, key, replyOf(run));
@@ -72,6 +113,8 @@ export function createMemoryStore(): Store {
     createGroup: async (group, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);
       if (stored) return { kind: "replayed", stored };
+      const full = queue.refusal(group.runs);
+      if (full !== null) return full;
       const seqs = group.runs.map((run) => createRun(state, run)!.seq);
       groups.add(
         group.id,
@@ -116,44 +159,32 @@ export function createMemoryStore(): Store {
       return run === undefined ? null : statusOf(run, maxFiles);
     },
     listRuns: async (before, limit, filter) => listRuns(state, before, limit, filter),
-    startRun: async (id, startedAt, event) => {
-      const run = runs.get(id);
-      if (run?.row.state !== "queued") return null;
-      Object.assign(run.row, { state: "running", startedAt });
-      addEvents(run, { skip: 0, events: [event], files: [] });
-      return { ...run.row };
-    },
-    requeueRun: async (id) => {
-      const run = runs.get(id);
-      if (run?.row.state !== "running") return false;
-      Object.assign(run.row, { state: "queued", startedAt: null });
-      run.progress = null;
-      return true;
-    },
-    retryRun: async (id, { dueMark, event }, batch, limits) => {
-      const run = runs.get(id);
-      if (run?.row.state !== "running") return false;
+    retryRun: async (id, { dueMark, event }, batch, limits, token) => {
+      const run = heldRun(id, token);
+      if (run === undefined) return false;
       const attempt = run.row.attempt + 1;
       Object.assign(run.row, { state: "queued", startedAt: null, dueMark, attempt });
       addEvents(run, { ...batch, events: [...batch.events, event] }, limits);
       run.progress = null;
       run.files.clear();
+      queue.putBack(id, dueMark);
       return true;
     },
-    append: async (id, batch, limits) => {
-      const run = runs.get(id);
-      if (run?.row.state !== "running") return false;
+    append: async (id, batch, limits, token) => {
+      const run = heldRun(id, token);
+      if (run === undefined) return false;
       addEvents(run, batch, limits);
       return true;
     },
-    endRun: async (id, ending, batch, limits) => {
-      const run = runs.get(id);
+    endRun: async (id, ending, batch, limits, token) => {
+      const run = token === undefined ? runs.get(id) : heldRun(id, token);
       if (run === undefined || !ending.from.includes(run.row.state)) return false;
       Object.assign(run.row, { state: ending.to, finishedAt: ending.finishedAt, error: ending.error });
       run.endedMark = ending.endedMark;
       addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, limits);
       addDeliveries(run.row, ending.endedMark, ending.receivers);
       groups.countEnd(id);
+      queue.end(id);
       return true;
     },
     readEvents: async (id, after, maxEvents, maxBytes) => {
@@ -175,6 +206,7 @@ export function createMemoryStore(): Store {
     ping: async () => undefined,
     close: async () => undefined,
   };
+  return store;
 }
 
 /** Null where there is nothing to run. */
@@ -190,50 +222,9 @@ function createRun(state: State, run: NewRun): { seq: number; wakes: number } | 
   state.lastIds.run += 1;
   const row = newRow(run, state.lastIds.run, session.id, message);
   state.runs.set(run.id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
+  state.queue.add(queuedRun(run, row.seq));
   return { seq: row.seq, wakes: pending.length };
 }
-
-/** Row of a run that has just been created. `chatId`: id of its session. */
-function newRow(run: NewRun, seq: number, chatId: number, message: string): RunRow {
-  const { id, sessionKey, start, terms, graph = null, createdAt } = run;
-  // no spread: every start pays for it
-  return {
-    id,
-    seq,
-    sessionKey,
-    chatId,
-    origin: start.origin,
-    name: start.name ?? null,
-    graph,
-    traceparent: start.traceparent ?? null,
-    promptFacts: start.promptFacts ?? null,
-    message,
-    timeoutSeconds: terms.timeoutSeconds,
-    priority: terms.priority,
-    dueMark: terms.dueMark,
-    deadlineMark: terms.deadlineMark,
-    tags: terms.tags,
-    state: "queued",
-    attempt: 1,
-    createdAt,
-    startedAt: null,
-    finishedAt: null,
-    oldestEventId: 1,
-    lastEventId: 0,
-    error: null,
-  };
-}
-
-function inState({ runs }: State, state: RunState): LeftOver[] {
-  return [...runs.values()]
-    .filter(({ row }) => row.state === state)
-    .map(({ row: { id, seq, sessionKey, priority, dueMark, deadlineMark, createdAt } }) => ({
-      ...{ id, seq, sessionKey, priority, dueMark, deadlineMark, createdAt },
-    }));
-}
-
-const lastMark = ({ runs }: State): number =>
-  [...runs.values()].reduce((newest, { endedMark }) => Math.max(newest, endedMark ?? 0), 0);
 
 function findReply({ replies }: State, scope: string, nowMark: number): StoredReply | null {
   const stored = replies.get(scope);

@@ -4,18 +4,20 @@ import type {
   GroupSlice,
   RunFile,
   RunFilter,
-  RunProgress,
   RunRow,
-  RunState,
   RunSummary,
   RunTerms,
   StartFields,
   StoredEvent,
   StoredStatus,
-  TerminalState,
 } from "../run.js";
+import type { Room } from "./admission.js";
 import type { BacklogLimits } from "./backlog.js";
-import type { Outbox, Receiver } from "./deliveries.js";
+import type { Outbox } from "./deliveries.js";
+import type { QueueStore } from "./queue-store.js";
+import type { Ending, EventBatch, EventLimits, NextAttempt } from "./writes.js";
+
+export type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt } from "./writes.js";
 
 export interface NewRun {
   readonly id: string;
@@ -25,8 +27,8 @@ export interface NewRun {
   /** Graph of the start, or else the agent's; a store keeps each text once. Default: null. */
   readonly graph?: RunGraph | null;
   readonly terms: RunTerms;
-  /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
-  readonly mostQueued?: number;
+  /** Default: the run is admitted. The runs of a group have the same one. */
+  readonly room?: Room;
   /** Wall clock ms. */
   readonly createdAt: number;
   /** Steady ms (clock.ts), for expiry. */
@@ -108,77 +110,29 @@ export interface NewKey {
   readonly expiresMark: number;
 }
 
+/** The queue of the run's session or of the service has no room for it. */
+export interface Full {
+  readonly kind: "full";
+  readonly scope: "session" | "service";
+}
+
 export type CreateRunResult =
   /** `seq`: the run's place in the order of creation. */
   | { readonly kind: "created"; readonly seq: number; readonly wakes: number }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
   | { readonly kind: "empty" }
-  /** As many runs of the session wait as `mostQueued` allows. */
-  | { readonly kind: "full" };
+  | Full;
 
 export type CreateGroupResult =
   /** In the order of the runs. */
   | { readonly kind: "created"; readonly seqs: readonly number[] }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
-  /** More runs of a session would wait than `mostQueued` allows. */
-  | { readonly kind: "full" };
+  | Full;
 
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
   | { readonly kind: "full"; readonly scope: keyof BacklogLimits };
-
-export interface NewEvent {
-  readonly event: string;
-  /** One line of JSON. */
-  readonly data: string;
-}
-
-/** Events to add to a run, in order. */
-export interface EventBatch {
-  /**
-   * Id of the event before the batch, where the writer knows it: what a shared store (leases.ts) holds of the batch
-   * already, from a call whose answer was lost, it does not add again.
-   */
-  readonly after?: number;
-  /** Number of ids before `events` whose events were dropped: everything stored before them is trimmed as well. */
-  readonly skip: number;
-  readonly events: readonly NewEvent[];
-  readonly files: readonly RunFile[];
-  /** The newest progress, if any. */
-  readonly progress?: RunProgress;
-}
-
-/** Limits of a run's stored events; the head is trimmed beyond them, the newest event never. */
-export interface EventLimits {
-  readonly events: number;
-  /** Total of `data` in UTF-8. */
-  readonly bytes: number;
-}
-
-/** The attempt that follows one that has failed. */
-export interface NextAttempt {
-  /** Steady ms before which it does not start. */
-  readonly dueMark: number;
-  /** Last event of the failed one. */
-  readonly event: NewEvent;
-}
-
-export interface Ending {
-  readonly from: readonly RunState[];
-  readonly to: TerminalState;
-  readonly finishedAt: number;
-  readonly endedMark: number;
-  readonly error: { readonly error: string; readonly code: string } | null;
-  readonly terminal: NewEvent;
-  /** Endpoints that are told of the end, as far as the run's session is theirs. */
-  readonly receivers?: readonly Receiver[];
-}
-
-export type LeftOver = Pick<
-  RunSummary,
-  "id" | "seq" | "sessionKey" | "priority" | "dueMark" | "deadlineMark" | "createdAt"
->;
 
 export interface SweepRequest {
   /** Removes runs that ended at or before this mark, and deliveries to webhooks that did. */
@@ -203,11 +157,9 @@ export interface SweepResult {
  * The persistent state of a service. Every method is one transaction: complete when the promise resolves, undone when it
  * rejects, always with HookError store_unavailable. Work is done in the order of the calls. Whatever a client learns of
  * (create, wake, end) is on the disk when the promise resolves; a power loss may take the last events, a killed process
- * takes none.
+ * takes none. `token`, where it is given, must be that of the run's last start.
  */
-export interface Store extends Outbox {
-  /** Unfinished runs of an earlier process, in order of creation; the newest mark of an ended run, else 0. */
-  leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
+export interface Store extends Outbox, QueueStore {
   /** Whether no run is to start; false in a new store. */
   isPaused(): Promise<boolean>;
   setPaused(isPaused: boolean): Promise<void>;
@@ -227,19 +179,15 @@ export interface Store extends Outbox {
   getStatus(id: string, maxFiles: number): Promise<StoredStatus | null>;
   /** Newest first; below the sequence number `before`, unless it is null. */
   listRuns(before: number | null, limit: number, filter?: RunFilter): Promise<RunSummary[]>;
-  /** Moves a run from queued to running, with an event; null where it is not queued any more. */
-  startRun(id: string, startedAt: number, event: NewEvent): Promise<RunRow | null>;
-  /** Moves a run from running to queued; false where it is not running. */
-  requeueRun(id: string): Promise<boolean>;
   /**
    * Moves a run from running to queued for another attempt: with its last events and that of the retry, without its
    * progress and files. Returns false where it is not running.
    */
-  retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits): Promise<boolean>;
+  retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   /** Adds events to a running run; false where it is not running. */
-  append(id: string, batch: EventBatch, limits: EventLimits): Promise<boolean>;
+  append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   /** Moves a run from a state in `from` to a terminal one, with its last events; false where it is in no such state. */
-  endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits): Promise<boolean>;
+  endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
 
   /** Events after an id, at least one where there is one; an id above the newest counts as the newest. */
   readEvents(id: string, after: number, maxEvents: number, maxBytes: number): Promise<EventSlice | null>;

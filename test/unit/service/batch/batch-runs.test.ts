@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { BatchRuns } from "#src/service/batch/batch-runs.js";
-import type { SharedStore } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import type { SharedStore } from "#src/service/hooks/store/shared-store.js";
 import { refuses } from "../../../helpers/errors.js";
+import { claimOf } from "../../../helpers/hooks/claims.js";
 import { until } from "../../../helpers/hooks/hook-runs.js";
 import { newRun } from "../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../helpers/postgres/cluster.js";
@@ -28,8 +29,7 @@ describe("runs of a batch", () => {
     open.push(runs);
     return runs;
   };
-  const claim = (store: SharedStore) =>
-    store.claim({ worker: "w", count: 9, leaseMs: 60_000, startedAt: 1, event: { event: "status", data: "{}" } });
+  const claim = (store: SharedStore) => store.claim(claimOf());
   const queued = async (store: SharedStore, sessionKey: string) =>
     until(async () => (await store.listRuns(null, 9, { sessionKey, state: "queued" })).length > 0, "the run");
 

@@ -5,7 +5,7 @@ import type { AgentContext } from "../../../agent.js";
 import { fileUrl } from "../../file-url.js";
 import { TERMINAL_EVENTS } from "../outcome.js";
 import { toJsonLine } from "../safe-json.js";
-import type { EventBuffer } from "./event-buffer.js";
+import type { EventWriter } from "./event-writer.js";
 
 /** Events that only the service writes. */
 const RESERVED: readonly string[] = ["replay_meta", ...TERMINAL_EVENTS];
@@ -28,27 +28,19 @@ export interface OutputListeners {
 /** The events, files and text of one agent call. */
 export class AgentOutput {
   readonly #runId: string;
-  readonly #buffer: EventBuffer;
+  readonly #writer: EventWriter;
   readonly #mostFiles: number;
-  readonly #onOutput: () => void;
   readonly #listeners: OutputListeners;
   readonly #paths = new Map<string, string>();
   #text = "";
   #warnings = 0;
   #isClosed = false;
 
-  constructor(
-    runId: string,
-    buffer: EventBuffer,
-    mostFiles: number,
-    onOutput: () => void,
-    listeners: OutputListeners = {},
-  ) {
+  constructor(runId: string, writer: EventWriter, mostFiles: number, listeners: OutputListeners = {}) {
     this.#runId = runId;
-    this.#listeners = listeners;
-    this.#buffer = buffer;
+    this.#writer = writer;
     this.#mostFiles = mostFiles;
-    this.#onOutput = onOutput;
+    this.#listeners = listeners;
   }
 
   /** The deltas so far, joined; null before the first. */
@@ -81,10 +73,9 @@ export class AgentOutput {
     const line = toJsonLine(data);
     // the agent's data may have getters, which run its code: the run may have ended meanwhile
     if (this.#isClosed) return;
-    this.#buffer.add(event, line);
+    this.#writer.add(event, line);
     if (event === "delta") this.#collect(line);
     if (event === "warning") this.#warn(line);
-    this.#onOutput();
   }
 
   #warn(line: string): void {
@@ -111,8 +102,7 @@ export class AgentOutput {
       if (this.#paths.size >= this.#mostFiles)
         throw new RangeError(`addFile: a run has at most ${this.#mostFiles} files.`);
       this.#paths.set(name, path);
-      this.#buffer.addFile({ name, path, contentType: file.contentType ?? null });
-      this.#onOutput();
+      this.#writer.addFile({ name, path, contentType: file.contentType ?? null });
     }
     return { name, url: fileUrl(this.#runId, name) };
   }

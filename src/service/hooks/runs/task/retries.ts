@@ -29,8 +29,9 @@ export async function storeRetry(
   id: string,
   next: NextAttempt,
   lastEvents: EventBatch,
+  token: number,
 ): Promise<boolean> {
-  const isStored = await store.retryRun(id, next, lastEvents, eventLimits);
+  const isStored = await store.retryRun(id, next, lastEvents, eventLimits, token);
   bus.wake(id);
   return isStored;
 }

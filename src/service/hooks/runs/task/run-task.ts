@@ -1,87 +1,75 @@
-import { LatentkitError } from "../../../../base/errors.js";
-import type { Agent } from "../../../agent.js";
+import type { AgentRun } from "../../../agent.js";
 import type { Timer } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { RunRow, TerminalState } from "../../run.js";
+import type { HeldRun } from "../../store/queue-store.js";
 import type { EventBatch, NextAttempt } from "../../store/store.js";
 import { cancelled, failed, interrupted, type Outcome, pastDeadline, returned, timedOut } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
-import { toJsonLine } from "../safe-json.js";
 import { AgentOutput } from "./agent-output.js";
-import { EventBuffer } from "./event-buffer.js";
+import { EventWriter } from "./event-writer.js";
 import { nextAttempt, storeRetry } from "./retries.js";
 import { RunFiles } from "./run-files.js";
+import { TaskEnd } from "./task-end.js";
 
 /** Time for which the agent of an ended run keeps its slot when it does not return. */
 const ABORT_GRACE_MS = 1000;
 const RETRY_MS = 1000;
-/** One attempt of a run, from its slot to its terminal event or the next attempt: exactly one, whatever the agent does. */
+
+/**
+ * One attempt of a run that a worker holds, until its terminal event or the next attempt: exactly one, whatever the agent
+ * does. Its steps, one after the other: the agent works, the end is stored, and the agent leaves. What comes from
+ * outside meanwhile is decided by the table of `TaskEnd`.
+ */
 export class RunTask {
   readonly #id: string;
+  readonly #held: HeldRun;
   readonly #waitedMs: number;
   readonly #context: RunContext;
-  readonly #buffer: EventBuffer;
-  readonly #output: AgentOutput;
-  readonly #startNumber: number;
-  readonly #abort = new AbortController();
-  readonly #outcome = deferred<Outcome>();
-  #attempt = deferred<HookError | null>();
-  #hasEnded = false;
-  #hasGivenUp = false;
+  readonly #isReleased: () => boolean;
+  readonly #end: TaskEnd;
   readonly #files: RunFiles;
+  readonly #writer: EventWriter;
+  readonly #output: AgentOutput;
   /** Error that the agent failed with. */
   #failure: { readonly error: unknown } | undefined;
-  /** Outcome of a run that was cut off after its agent, and counts where that left a file out. */
-  #late: Outcome | undefined;
+  #storing = deferred<HookError | null>();
   #isRetried = false;
-  #flushing: Promise<void> | undefined;
-  #isFlushDue = false;
-  #pause: Timer | undefined;
+  #hasGivenUp = false;
   #endPause: (() => void) | undefined;
 
-  /** `attempt`: number of the run's start. */
-  constructor(id: string, waitedMs: number, context: RunContext, attempt = 1) {
+  /** While `isReleased` holds, an interrupted run does not end: it is queued again. */
+  constructor(held: HeldRun, waitedMs: number, context: RunContext, isReleased = () => false) {
+    const { id } = held.run;
     this.#id = id;
+    this.#held = held;
     this.#waitedMs = waitedMs;
     this.#context = context;
-    this.#startNumber = attempt;
+    this.#isReleased = isReleased;
     const { eventLimits, observer } = context;
-    this.#buffer = new EventBuffer(eventLimits);
-    this.#files = new RunFiles(id, context, this.#abort.signal, (error) => {
-      this.#end(failed(error));
-      this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
+    this.#end = new TaskEnd(() => {
+      this.#output.close();
+      this.#writer.close();
     });
-    const flush = () => this.#flushSoon();
-    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, flush, {
+    this.#files = new RunFiles(id, context, this.#end.signal, (error) => this.#end.take("fileLost", failed(error)));
+    // `endRun` will return null
+    this.#writer = new EventWriter(held, context, this.#files, () => this.#end.take("endedElsewhere", interrupted()));
+    this.#output = new AgentOutput(id, this.#writer, eventLimits.events, {
       onPreview: (png, node) => observer.previewed?.(id, png, node),
       onWarning: (message) => observer.warned?.(id, message),
     });
   }
 
-  /**
-   * Resolves when the slot is free again, to the next attempt if one follows; rejects where the run could not be started
-   * and is still queued.
-   */
+  /** Resolves when the slot is free again, to the next attempt if one follows. */
   async work(): Promise<NextAttempt | undefined> {
-    const { store, clock, bus, observer } = this.#context;
-    const status = { event: "status", data: toJsonLine({ message: "The run has started.", state: "running" }) };
-    const row = await this.#start(() => store.startRun(this.#id, clock.now(), status));
-    if (row === null) {
-      this.#attempt.resolve(null);
-      return undefined;
-    }
-    const startedAt = clock.monotonic();
+    const row = this.#held.run;
+    const { clock, bus, observer } = this.#context;
     bus.wake(this.#id);
     observer.started?.({ id: this.#id, waitedMs: this.#waitedMs });
-    const { timeoutSeconds, deadlineMark } = row;
-    const timeoutMs = timeoutSeconds * 1000;
-    const deadlineMs = deadlineMark === null ? Number.POSITIVE_INFINITY : deadlineMark - this.#context.mark();
-    const timer = clock.setTimer(Math.min(timeoutMs, deadlineMs), () =>
-      this.#end(deadlineMs < timeoutMs ? pastDeadline("timed_out", deadlineMark!) : timedOut(timeoutSeconds)),
-    );
-    if (deadlineMs <= 0) this.#end(pastDeadline("expired", deadlineMark!));
-    const settled = this.#hasEnded ? Promise.resolve() : this.#callAgent(row);
-    const outcome = await this.#outcome.promise;
+    const startedAt = clock.monotonic();
+    const timer = this.#limitTime(row);
+    const settled = this.#end.isSettled ? Promise.resolve() : this.#callAgent(row);
+    const outcome = await this.#end.outcome;
     timer.cancel();
     const end = await this.#storeEnding(outcome, row);
     if (typeof end === "string") {
@@ -94,7 +82,15 @@ export class RunTask {
   }
 
   cancel(): void {
-    this.#cut(cancelled(this.#output.partialText));
+    this.#end.take("cut", cancelled(this.#output.partialText));
+  }
+
+  interrupt(): void {
+    this.#end.take("cut", interrupted());
+  }
+
+  fail(thrown: unknown): void {
+    this.#end.take("thrown", failed(thrown));
   }
 
   /** Whether the run is queued for another attempt. */
@@ -102,17 +98,9 @@ export class RunTask {
     return this.#isRetried;
   }
 
-  fail(thrown: unknown): void {
-    this.#end(failed(thrown));
-  }
-
-  interrupt(): void {
-    this.#cut(interrupted());
-  }
-
   /** Resolves to null when the terminal event is stored (here or elsewhere), to the error when the next attempt fails. */
   whenStored(): Promise<HookError | null> {
-    return this.#attempt.promise;
+    return this.#storing.promise;
   }
 
   /** Stops the attempts to store the ending: the next start of the service will. */
@@ -121,59 +109,35 @@ export class RunTask {
     this.#endPause?.();
   }
 
-  /** Ends the run from outside: its agent, or the storing of its last files. */
-  #cut(outcome: Outcome): void {
-    if (this.#hasEnded) {
-      this.#late ??= outcome;
-      this.#abort.abort(new DOMException(`The run was ended (${outcome.state}).`, "AbortError"));
-    } else this.#end(outcome);
-  }
-
-  /** Settles the outcome: the first one wins. Aborts the agent unless it ended itself. */
-  #end(outcome: Outcome): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    this.#output.close();
-    this.#outcome.resolve(outcome);
-    const isOwn = outcome.state === "succeeded" || outcome.state === "failed";
-    if (!isOwn) this.#abort.abort(new DOMException(`The run was ended (${outcome.state}).`, "AbortError"));
-  }
-
-  async #start(start: () => Promise<RunRow | null>): Promise<RunRow | null> {
-    try {
-      return await start();
-    } catch (error) {
-      this.#failAttempt(error);
-      throw error;
-    }
+  /** Ends the run when its time is up; at once where its deadline has passed. */
+  #limitTime({ timeoutSeconds, deadlineMark }: RunRow): Timer {
+    const { clock, mark } = this.#context;
+    const timeoutMs = timeoutSeconds * 1000;
+    const deadlineMs = deadlineMark === null ? Number.POSITIVE_INFINITY : deadlineMark - mark();
+    if (deadlineMs <= 0) this.#end.take("timeUp", pastDeadline("expired", deadlineMark!));
+    return clock.setTimer(Math.min(timeoutMs, deadlineMs), () => {
+      const isPast = deadlineMs < timeoutMs;
+      this.#end.take("timeUp", isPast ? pastDeadline("timed_out", deadlineMark!) : timedOut(timeoutSeconds));
+    });
   }
 
   /** Number of this start: a worker counts those that were lost too. */
   #attemptOf({ attempt }: RunRow): number {
-    return Math.max(this.#startNumber, attempt);
+    return Math.max(this.#held.token, attempt);
   }
 
   async #callAgent(row: RunRow): Promise<void> {
-    const { id, sessionKey, message, name, graph, traceparent, promptFacts, origin } = row;
     try {
       const { current, eventLimits, batchAgent } = this.#context;
       // decision 269
       // never the other one's: it would take a batch for a prompt
-      const agent = origin === "batch" ? (batchAgent ?? refuseBatch) : this.#context.agent;
-      const context = this.#output.context(this.#abort.signal);
-      const attempt = this.#attemptOf(row);
-      const again = attempt > 1 ? { attempt } : {};
-      const own = {
-        ...(graph !== null && { graph }),
-        ...(traceparent !== null && { traceparent }),
-        ...(promptFacts !== null && { promptFacts }),
-      };
-      const run = { id, sessionKey, message, name, ...own, ...again };
-      const result = await current.run(id, () => agent(run, context));
-      this.#end(returned(result, eventLimits.bytes));
+      const agent = row.origin === "batch" ? batchAgent! : this.#context.agent;
+      const context = this.#output.context(this.#end.signal);
+      const run = agentRun(row, this.#attemptOf(row));
+      const result = await current.run(row.id, () => agent(run, context));
+      this.#end.take("returned", returned(result, eventLimits.bytes));
     } catch (error) {
-      if (!this.#hasEnded) this.#failure = { error };
-      this.#end(failed(error));
+      if (this.#end.take("thrown", failed(error))) this.#failure = { error };
     }
   }
 
@@ -182,42 +146,49 @@ export class RunTask {
     for (;;) {
       let lastEvents: EventBatch | undefined;
       try {
-        if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
-        lastEvents = this.#buffer.take();
-        lastEvents = await this.#files.store(lastEvents);
-        const outcome = settled.state === "succeeded" ? this.#withFiles(settled) : settled;
-        const isCancelled = this.#late?.state === "cancelled";
-        const retry = isCancelled
-          ? undefined
-          : nextAttempt(this.#context, run, outcome, this.#files.loss ?? this.#failure);
-        if (retry !== undefined) {
-          this.#isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents);
-          this.#attempt.resolve(null);
-          return this.#isRetried ? retry : null;
-        }
-        const isStored = await storeEnding(this.#context, this.#id, ["running"], outcome, lastEvents);
-        this.#attempt.resolve(null);
-        return isStored ? outcome.state : null;
+        lastEvents = await this.#writer.takeLast();
+        const end = await this.#storeOnce(settled, run, lastEvents);
+        this.#storing.resolve(null);
+        return end;
       } catch (error) {
-        if (lastEvents !== undefined) this.#buffer.restore(lastEvents);
-        this.#failAttempt(error);
+        if (lastEvents !== undefined) this.#writer.restore(lastEvents);
+        this.#reportFailure(error);
         if (this.#hasGivenUp) return null;
         await this.#waitForRetry();
       }
     }
   }
 
+  async #storeOnce(settled: Outcome, run: RunRow, lastEvents: EventBatch): Promise<TerminalState | NextAttempt | null> {
+    const outcome = settled.state === "succeeded" ? this.#withFiles(settled) : settled;
+    const retry = nextAttempt(this.#context, run, outcome, this.#files.loss ?? this.#failure);
+    const { late } = this.#end;
+    if (retry !== undefined && late?.state !== "cancelled") {
+      this.#isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents, this.#held.token);
+      return this.#isRetried ? retry : null;
+    }
+    // decision 376
+    const end = retry === undefined ? outcome : late!;
+    const { token } = this.#held;
+    if (end.state === "interrupted" && this.#isReleased()) {
+      await this.#context.store.release(this.#id, token);
+      return null;
+    }
+    const isStored = await storeEnding(this.#context, this.#id, ["running"], end, lastEvents, token);
+    return isStored ? end.state : null;
+  }
+
   /** Outcome of a run whose agent succeeded: without all of its files the run has not. */
   #withFiles(outcome: Outcome): Outcome {
     const { loss, hasLeftOut } = this.#files;
     if (loss !== undefined) return failed(loss.error);
-    return hasLeftOut ? (this.#late ?? interrupted()) : outcome;
+    return hasLeftOut ? (this.#end.late ?? interrupted()) : outcome;
   }
 
-  #failAttempt(error: unknown): void {
+  #reportFailure(error: unknown): void {
     this.#context.observer.fault?.("store", error);
-    const { resolve } = this.#attempt;
-    this.#attempt = deferred();
+    const { resolve } = this.#storing;
+    this.#storing = deferred();
     resolve(error instanceof HookError ? error : new HookError("store_unavailable", undefined, { cause: error }));
   }
 
@@ -240,57 +211,18 @@ export class RunTask {
     await Promise.race([settled, grace]);
     timer?.cancel();
   }
-
-  /** Flushes at the end of this turn of the event loop: all its events go in one transaction. */
-  #flushSoon(): void {
-    if (this.#isFlushDue || this.#flushing !== undefined || this.#pause !== undefined) return;
-    this.#isFlushDue = true;
-    setImmediate(() => {
-      this.#isFlushDue = false;
-      if (!this.#hasEnded) this.#flush().catch((error: unknown) => this.#flushLater(error));
-    });
-  }
-
-  #flushLater(error: unknown): void {
-    this.#context.observer.fault?.("store", error);
-    this.#pause = this.#context.clock.setTimer(RETRY_MS, () => {
-      this.#pause = undefined;
-      this.#flushSoon();
-    });
-  }
-
-  #flush(): Promise<void> {
-    if (this.#flushing === undefined && this.#buffer.isEmpty) return Promise.resolve();
-    this.#flushing ??= this.#pump();
-    return this.#flushing;
-  }
-
-  async #pump(): Promise<void> {
-    const { store, eventLimits, bus } = this.#context;
-    try {
-      while (!this.#buffer.isEmpty) {
-        const batch = await this.#files.store(this.#buffer.take());
-        try {
-          // not running any more in the store: it was ended elsewhere, and `endRun` will return null
-          if (!(await store.append(this.#id, batch, eventLimits))) return this.#end(interrupted());
-        } catch (error) {
-          this.#buffer.restore(batch);
-          throw error;
-        }
-        bus.wake(this.#id);
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    } finally {
-      // in the same step as the last check of the buffer, or an event in between would wait for the next one
-      this.#flushing = undefined;
-    }
-  }
 }
 
-const refuseBatch: Agent = () => {
-  const sentence = "A worker that is not `latentkit worker` has claimed the batch's run: it renders no batches.";
-  throw new LatentkitError("config.invalid", sentence);
-};
+/** A run as its agent sees it: a field that it lacks is absent. */
+function agentRun(row: RunRow, attempt: number): AgentRun {
+  const { id, sessionKey, message, name, graph, traceparent, promptFacts } = row;
+  const run: { -readonly [Field in keyof AgentRun]: AgentRun[Field] } = { id, sessionKey, message, name };
+  if (graph !== null) run.graph = graph;
+  if (traceparent !== null) run.traceparent = traceparent;
+  if (promptFacts !== null) run.promptFacts = promptFacts;
+  if (attempt > 1) run.attempt = attempt;
+  return run;
+}
 
 interface Deferred<T> {
   readonly promise: Promise<T>;

@@ -1,20 +1,22 @@
 import type { GroupSlice } from "../../run.js";
+import { Admission } from "../admission.js";
 import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey, type NewRun } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { lockGraph } from "./graph-rows.js";
-import { findReply, grow, LOCK_ATTEMPTS, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
+import { findReply, grow, LOAD, LOCK_ATTEMPTS, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
 // decision 297
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */
 export async function createGroup(tx: Transaction, group: NewGroup, key?: NewKey): Promise<CreateGroupResult> {
   const sessions = await lockSessions(tx, group.runs);
-  const runs = await composeRuns(tx, sessions, group.runs);
-  if (runs === null) {
+  const scope = fullScope(sessions, group.runs);
+  if (scope !== null) {
     const stored = key && (await findReply(tx, key.scope, key.nowMark));
-    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full" });
+    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full", scope });
   }
+  const runs = await composeRuns(tx, sessions, group.runs);
   const taken = [...sessions.values()];
   const [wakes, bytes] = [
     sum(taken.map((session) => session.takenWakes)),
@@ -38,9 +40,10 @@ interface LockedSession {
   takenBytes: number;
   /** Runs of the group. */
   runs: number;
-  hasActive: boolean;
-  /** Runs that wait behind the active one. */
-  waiting: number;
+  /** Number of active runs more that it may have. */
+  freeActive: number;
+  queued: number;
+  readonly running: number;
 }
 
 /** Locks the sessions of runs, in one order, so that no two groups wait for each other; creates those that are absent. */
@@ -55,18 +58,22 @@ async function lockSessions(tx: Transaction, runs: readonly NewRun[]): Promise<M
     const rows = await tx.query(lock, keys);
     // one that was there may have been deleted before it was locked
     if (rows.length < keys.length) continue;
-    const active = "SELECT 1 FROM lk.runs WHERE runs.session = own.id AND active";
-    const waiting = "SELECT count(*) FROM lk.runs WHERE runs.session = own.id AND state = 'queued' AND NOT active";
-    const counts = await tx.query(
-      `SELECT EXISTS (${active}) AS has_active, (${waiting}) AS waiting
+    const { room } = runs[0]!;
+    const most = room === undefined ? 0 : new Admission(room).mostCounted;
+    const loads = await tx.query(
+      `SELECT (SELECT per_session FROM lk.queue)
+           - (SELECT count(*) FROM lk.runs WHERE runs.session = own.id AND active) AS free_active,
+         ${LOAD("own.id", "$2")}
        FROM unnest($1::bigint[]) WITH ORDINALITY AS own (id, n) ORDER BY n`,
       rows.map(({ id }) => id!),
+      most,
     );
     return new Map(
       rows.map((row, index) => {
-        const { has_active: hasActive, waiting } = counts[index]!;
+        const { free_active: freeActive, queued, running } = loads[index]!;
         const own = { id: Number(row.id), pending: Number(row.wakes), takenWakes: 0, takenBytes: 0, runs: 0 };
-        return [fromStored(row.key), { ...own, hasActive: hasActive === true, waiting: Number(waiting) }];
+        const load = { freeActive: Number(freeActive), queued: Number(queued), running: Number(running) };
+        return [fromStored(row.key), { ...own, ...load }];
       }),
     );
   }
@@ -81,19 +88,31 @@ interface ComposedRun {
   readonly isActive: boolean;
 }
 
-/** Composes the messages, with the pending wakes of their sessions; null where more would wait than `mostQueued` allows. */
+/** The queue that has no room for one of the runs; null: all are admitted. */
+function fullScope(sessions: ReadonlyMap<string, LockedSession>, runs: readonly NewRun[]) {
+  const { room } = runs[0]!;
+  if (room === undefined) return null;
+  const admission = new Admission(room);
+  for (const { sessionKey, terms } of runs) {
+    const session = sessions.get(sessionKey)!;
+    const scope = admission.refusal(session, terms.dueMark !== null);
+    if (scope !== null) return scope;
+    session.queued += 1;
+  }
+  return null;
+}
+
+/** Composes the messages, with the pending wakes of their sessions. */
 async function composeRuns(
   tx: Transaction,
   sessions: ReadonlyMap<string, LockedSession>,
   runs: readonly NewRun[],
-): Promise<ComposedRun[] | null> {
+): Promise<ComposedRun[]> {
   const composed: ComposedRun[] = [];
   for (const run of runs) {
     const session = sessions.get(run.sessionKey)!;
-    if (run.mostQueued !== undefined && session.waiting >= run.mostQueued) return null;
-    const isActive = !session.hasActive;
-    session.hasActive = true;
-    if (!isActive) session.waiting += 1;
+    const isActive = session.freeActive > 0;
+    session.freeActive -= 1;
     session.runs += 1;
     const wakes = session.pending > 0 ? await takeWakes(tx, session.id, run.maxWakeBytes) : NO_WAKES;
     session.pending -= wakes.texts.length;

@@ -1,3 +1,4 @@
+import { Admission, type Room } from "../admission.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog.js";
 import {
   type AddWakeResult,
@@ -31,9 +32,10 @@ export async function findReply(
 
 export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Promise<CreateRunResult> {
   const session = await lockSession(tx, run.sessionKey);
-  if (run.mostQueued !== undefined && (await isFull(tx, session.id, run.mostQueued))) {
+  const scope = run.room === undefined ? null : await fullScope(tx, session.id, run, run.room);
+  if (scope !== null) {
     const stored = key && (await findReply(tx, key.scope, key.nowMark));
-    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full" });
+    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full", scope });
   }
   const wakes = session.wakes > 0 ? await takeWakes(tx, session.id, run.maxWakeBytes) : NO_WAKES;
   const message = run.compose(wakes.texts);
@@ -51,7 +53,8 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
        INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, due_mark,
          deadline_mark, delayed, tags, active)
        VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10, $11::bigint, $12, $11::bigint IS NOT NULL, $13,
-         NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
+         (SELECT count(*) FROM lk.runs AS others WHERE others.session = $2 AND others.active)
+           < (SELECT per_session FROM lk.queue))
        RETURNING seq
      ), tagged AS (INSERT INTO lk.tags SELECT tag, seq FROM run, unnest($14::text[]) AS tag),
      message AS (INSERT INTO lk.messages SELECT seq, $7, $15, $16, $17, $18 FROM run),
@@ -125,12 +128,17 @@ async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedS
   throw new Error("a session's row could not be locked");
 }
 
-/** Whether more than `most` runs would wait behind the session's active one. */
-async function isFull(tx: Transaction, session: number, most: number): Promise<boolean> {
-  const waiting = "SELECT 1 FROM lk.runs WHERE session = $1 AND state = 'queued' AND NOT active LIMIT $2";
-  const [row] = await tx.query(`SELECT count(*) AS n FROM (${waiting}) AS waiting`, session, most);
-  return Number(row!.n) >= most;
+/** The queue that has no room for a run; null: it is admitted. */
+async function fullScope(tx: Transaction, session: number, { terms }: NewRun, room: Room) {
+  const admission = new Admission(room);
+  const [load] = await tx.query(`SELECT ${LOAD("$1", "$2")}`, session, admission.mostCounted);
+  return admission.refusal({ queued: Number(load!.queued), running: Number(load!.running) }, terms.dueMark !== null);
 }
+
+/** Columns of the load of a session: queued runs, at most `most`, and running ones. */
+export const LOAD = (session: string, most: string) => `
+  (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE runs.session = ${session} AND state = 'queued' LIMIT ${most}) AS first) AS queued,
+  (SELECT count(*) FROM lk.runs WHERE runs.session = ${session} AND active AND state = 'running') AS running`;
 
 /** Wakes at the front of a session's queue. */
 interface Front {

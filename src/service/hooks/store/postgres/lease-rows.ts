@@ -1,27 +1,30 @@
-import type { Claim, HeldRun, LostRunPolicy, LostRuns } from "../leases.js";
+import type { Claim, HeldRun, LostRunPolicy, LostRuns } from "../queue-store.js";
 import type { Connection, Transaction } from "./connection.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";
-import { NOW_MARK } from "./server-clock.js";
 import { fromStored } from "./text.js";
 
 const NOTHING = { skip: 0, events: [], files: [] };
 
 // decisions 234, 236
-/** Lets runs whose delay is over be claimed, from the next claim on. */
+/** Lets runs whose delay is over be claimed, from the next statement on. */
 const PROMOTE = `promoted AS (
   UPDATE lk.runs SET delayed = false WHERE seq IN (
-    SELECT seq FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark <= ${NOW_MARK}
+    SELECT seq FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark <= $8::bigint
     ORDER BY due_mark LIMIT 1000 FOR UPDATE SKIP LOCKED
-  )
+  ) RETURNING 1
 ),`;
 
-/** One statement. Runs that another worker claims at this moment are left to it. */
-export const claim = (db: Connection, { count, ...start }: Claim): Promise<HeldRun[]> => {
+/** Runs that another worker claims at this moment are left to it. */
+export async function claim(db: Connection, { count, nowMark, takesBatches, ...start }: Claim): Promise<HeldRun[]> {
   const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued' AND NOT delayed
-    AND NOT (SELECT paused FROM lk.queue)
+    AND NOT (SELECT paused FROM lk.queue) AND (deadline_mark IS NULL OR deadline_mark > $8::bigint)
+    AND ($9::boolean OR origin <> 'batch') AND NOT EXISTS (SELECT 1 FROM lk.runs AS earlier
+      WHERE earlier.session = runs.session AND earlier.state = 'queued' AND earlier.seq < runs.seq)
     ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
-  return startRuns(db, { ...start, which, alongside: PROMOTE, value: count });
-};
+  const statement = { ...start, which, alongside: PROMOTE, values: [nowMark, takesBatches] };
+  const { held, promoted } = await startRuns(db, statement, count);
+  return held.length === 0 && promoted > 0 ? (await startRuns(db, statement, count)).held : held;
+}
 
 /** A lease that has ended is extended too where nobody has taken the run: the worker still holds it. */
 export async function renew(

@@ -1,8 +1,7 @@
-import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, type OptionRules, type Rule } from "../../../../base/options.js";
 import { placeOf } from "../../../../render/config/shown-address.js";
-import type { SharedStore } from "../leases.js";
+import type { SharedStore } from "../shared-store.js";
 import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
 import * as events from "./event-rows.js";
@@ -11,7 +10,6 @@ import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
 import * as leases from "./lease-rows.js";
 import * as deliveries from "./outbox/delivery-rows.js";
-import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
 import * as queue from "./queue-rows.js";
 import * as runs from "./run-rows.js";
@@ -33,7 +31,7 @@ export interface PostgresStoreOptions {
   readonly listenUrl?: string;
 }
 
-/** A store in a PostgreSQL database, which one process has for itself or several share. */
+/** A store in a PostgreSQL database, which processes of several machines share. */
 export interface PostgresStore extends SharedStore {
   /**
    * Connects, and creates the tables where there are none; every other method does so where it has not been done.
@@ -71,33 +69,20 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const db = new Connection({ url, schema, connections });
   const sessions = new InOrder();
   const single = new InOrder();
-  // on connections of their own, two runs of a session that may run at once could change places
-  const starts = new InOrder();
-  const worker = randomUUID();
-  const owner = new Owner(db, worker);
-  /** Tokens of the runs that were started by their id: a later start by another process ends this one's right to write. */
-  const tokens = new Map<string, number>();
   const changes = new Changes(db, options.listenUrl ?? url, schema);
-  /** The owner of a schema has nobody to tell. */
-  const tell = (id: string) => {
-    if (!owner.isHeld) changes.tell(toStored(id));
-  };
+  const tell = (id: string) => changes.tell(toStored(id));
   const tellIf = <T>(result: T, id: string): T => {
     if (result !== null && result !== false) tell(id);
     return result;
   };
   return {
     open: () => db.open().catch((cause: unknown) => Promise.reject(openError(cause, url))),
-    async leftOver() {
-      await owner.take();
-      return runs.leftOver(db);
-    },
+    openQueue: (perSession) => db.transaction((tx) => queue.openQueue(tx, perSession)),
     isPaused: () => queue.isPaused(db),
     setPaused: (isPaused) => queue.setPaused(db, isPaused),
     findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
     createRun: (run, key) =>
       sessions.run(run.sessionKey, async () => {
-        owner.check();
         const result = await db.transaction((tx) => inbox.createRun(tx, run, key));
         if (result.kind === "created") tell(run.id);
         return result;
@@ -105,7 +90,6 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     createGroup: (group, key) => {
       const keys = [...new Set(group.runs.map(({ sessionKey }) => sessionKey))];
       return sessions.runAll(keys, async () => {
-        owner.check();
         const result = await db.transaction((tx) => groups.createGroup(tx, group, key));
         if (result.kind === "created") for (const { id } of group.runs) tell(id);
         return result;
@@ -117,54 +101,42 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     getSummary: (id) => runs.getSummary(db, id),
     getStatus: (id, maxFiles) => runs.getStatus(db, id, maxFiles),
     listRuns: (before, limit, filter) => runs.listRuns(db, before, limit, filter),
-    startRun: (id, startedAt, event) =>
-      starts.run("", async () => {
-        owner.check();
-        const held = await runs.startRun(db, id, { worker, leaseMs: null, startedAt, event });
-        if (held === null) return null;
-        tokens.set(id, held.token);
-        tell(id);
-        return held.run;
-      }),
-    requeueRun: (id) => single.run(id, async () => tellIf(await runs.requeueRun(db, id), id)),
-    retryRun: (id, retry, batch, limits, token = tokens.get(id)) =>
+    retryRun: (id, retry, batch, limits, token) =>
       single.run(id, async () =>
         tellIf(await db.transaction((tx) => runs.retryRun(tx, id, retry, batch, limits, token)), id),
       ),
-    append: (id, batch, limits, token = tokens.get(id)) =>
+    append: (id, batch, limits, token) =>
       single.run(id, async () => {
         const isAdded =
           (await events.appendWithinLimits(db, id, batch, limits, token)) ||
           (await db.transaction((tx) => events.append(tx, id, batch, limits, token)));
         return tellIf(isAdded, id);
       }),
-    endRun: (id, ending, batch, limits, token = tokens.get(id)) =>
+    endRun: (id, ending, batch, limits, token) =>
       single.run(id, async () => {
         const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));
-        tokens.delete(id);
         if (ended !== null && ended.groupId !== null) tell(ended.groupId);
         return tellIf(ended !== null, id);
       }),
     async claim(claim) {
-      owner.check();
       const held = await leases.claim(db, claim);
       for (const { run } of held) tell(run.id);
       return held;
     },
     renew: (holder, leaseMs) => leases.renew(db, holder, leaseMs),
-    release: async (id, token) => tellIf(await runs.requeueRun(db, id, token), id),
+    release: async (id, token) => tellIf(await runs.releaseRun(db, id, token), id),
     async recoverLost(policy) {
       const lost = await leases.recoverLost(db, policy);
       for (const id of [...lost.requeued, ...lost.ended]) tell(id);
       return lost;
     },
     listen: (listener) => changes.listen((stored) => listener(stored === null ? null : fromStored(stored))),
-    join: () => owner.join(),
     removeRuns: (ids) => db.transaction((tx) => removeEnded(tx, ids)),
     now: () => queue.now(db),
     countRuns: (most) => queue.countRuns(db, most),
     positionOf: (id, most) => queue.positionOf(db, id, most),
-    overdue: (dueBefore, count) => queue.overdue(db, dueBefore, count),
+    nextMarks: (afterMark) => queue.nextMarks(db, afterMark),
+    overdue: (readyBefore, count) => queue.overdue(db, readyBefore, count),
     pastDeadline: (nowMark, count) => queue.pastDeadline(db, nowMark, count),
     revisions: (ids) => queue.revisions(db, ids),
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
@@ -183,7 +155,6 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
     async close() {
-      await owner.release();
       await changes.close();
       await db.close();
     },

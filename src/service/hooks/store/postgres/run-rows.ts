@@ -1,6 +1,6 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
-import type { Claim, HeldRun } from "../leases.js";
-import type { Ending, EventBatch, EventLimits, LeftOver, NextAttempt } from "../store.js";
+import type { Claim, HeldRun } from "../queue-store.js";
+import type { Ending, EventBatch, EventLimits, NextAttempt } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
@@ -77,29 +77,6 @@ export async function listRuns(
   return (await db.query(sql, ...values)).map(toSummary);
 }
 
-/** One statement: a run that starts meanwhile is in one of the lists. */
-export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }> {
-  const rows = await db.query(
-    `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.priority, runs.due_mark, runs.deadline_mark,
-       runs.created_at, runs.state,
-       (SELECT max(ended_mark) FROM lk.runs WHERE ended_mark IS NOT NULL) AS last_mark
-     FROM (SELECT 1) AS one LEFT JOIN (lk.runs ${JOIN_SESSIONS}) ON runs.ended_mark IS NULL ORDER BY runs.seq`,
-  );
-  const inState = (state: RunState): LeftOver[] =>
-    rows
-      .filter((row) => row.state === state)
-      .map((row) => ({
-        id: fromStored(row.id),
-        seq: Number(row.seq),
-        sessionKey: fromStored(row.session_key),
-        priority: Number(row.priority),
-        dueMark: orNull(row.due_mark),
-        deadlineMark: orNull(row.deadline_mark),
-        createdAt: Number(row.created_at),
-      }));
-  return { queued: inState("queued"), running: inState("running"), lastMark: Number(rows[0]?.last_mark ?? 0) };
-}
-
 /**
  * Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again.
  * A caller reads its clock before the statement, and processes differ in their clocks: the stored time is at least that
@@ -107,8 +84,9 @@ export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; ru
  */
 export async function startRuns(
   db: Pick<Connection, "query">,
-  { which, alongside = "", value, worker, leaseMs, startedAt, event }: Start,
-): Promise<HeldRun[]> {
+  { which, alongside = NONE_PROMOTED, values = [], worker, leaseMs, startedAt, event }: Start,
+  value: SqlValue,
+): Promise<{ readonly held: HeldRun[]; readonly promoted: number }> {
   const rows = await db.query(
     `WITH ${alongside} chosen AS MATERIALIZED (${which}),
      started AS (
@@ -122,9 +100,10 @@ export async function startRuns(
      ), added AS (
        INSERT INTO lk.events SELECT seq, last_event_id, $5, $6, $7::bigint FROM started
      )
-     SELECT ${SUMMARY}, runs.token, messages.message, ${GRAPH}
-     FROM started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS}
-     ORDER BY runs.priority DESC, runs.seq`,
+     SELECT (SELECT count(*) FROM promoted) AS promoted, ${SUMMARY}, runs.token, messages.message, ${GRAPH}
+     FROM (SELECT 1) AS one LEFT JOIN (
+       started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS}
+     ) ON true ORDER BY runs.priority DESC, runs.seq`,
     value,
     startedAt,
     worker,
@@ -132,33 +111,32 @@ export async function startRuns(
     event.event,
     event.data,
     Buffer.byteLength(event.data),
+    ...values,
   );
-  return rows.map((row) => ({ run: toRun(row), token: Number(row.token) }));
+  const started = rows.filter(({ seq }) => seq !== null);
+  const held = started.map((row) => {
+    const run = toRun(row);
+    return { run, token: Number(row.token), readyMark: Math.max(run.createdAt, run.dueMark ?? 0) };
+  });
+  return { held, promoted: Number(rows[0]!.promoted) };
 }
 
-interface Start extends StartById {
+const NONE_PROMOTED = "promoted AS (SELECT 1 WHERE false),";
+
+interface Start extends Pick<Claim, "worker" | "startedAt" | "event"> {
   /** A statement that returns column `seq` for the value $1. */
   readonly which: string;
-  /** Further parts of the WITH clause, each with a comma behind it. */
+  /** Part `promoted` of the WITH clause, of runs that the next statement may start, with a comma behind it. */
   readonly alongside?: string;
-  readonly value: SqlValue;
-}
-
-interface StartById extends Omit<Claim, "count" | "leaseMs"> {
+  /** Values of both from $8 on. */
+  readonly values?: readonly SqlValue[];
   /** null: the lease has no end. */
   readonly leaseMs: number | null;
 }
 
-export async function startRun(db: Pick<Connection, "query">, id: string, start: StartById): Promise<HeldRun | null> {
-  const which = "SELECT seq FROM lk.runs WHERE id = $1 AND state = 'queued' FOR UPDATE";
-  const [started] = await startRuns(db, { ...start, which, value: toStored(id) });
-  return started ?? null;
-}
-
-export async function requeueRun(db: Pick<Connection, "query">, id: string, token?: number): Promise<boolean> {
-  const sql = `UPDATE lk.runs SET ${QUEUED}
-    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING seq`;
-  return (await db.query(sql, toStored(id), token ?? null)).length > 0;
+export async function releaseRun(db: Connection, id: string, token: number): Promise<boolean> {
+  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' AND token = $2 RETURNING seq`;
+  return (await db.query(sql, toStored(id), token)).length > 0;
 }
 
 export async function retryRun(
@@ -222,8 +200,9 @@ export async function endRun(
   await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
-     WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
-     AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
+     WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued' AND NOT active)
+     AND (SELECT count(*) FROM lk.runs AS others WHERE others.session = $1 AND others.active)
+       < (SELECT per_session FROM lk.queue)`,
     row.session!,
   );
   await addDeliveries(tx, toSummary(row), ending);

@@ -46,7 +46,7 @@ const TABLES = `
     tags text,                                 -- JSON; null: none
     error text,
     progress text,                             -- JSON
-    active boolean NOT NULL DEFAULT false,     -- the oldest unfinished run of its session: workers claim these
+    active boolean NOT NULL DEFAULT false,     -- among the oldest unfinished runs of its session: workers claim these
     delayed boolean NOT NULL DEFAULT false,    -- due_mark is not known to be past
     token bigint NOT NULL DEFAULT 0,           -- number of starts
     losses integer NOT NULL DEFAULT 0,         -- number of workers that were lost with it
@@ -58,7 +58,7 @@ const TABLES = `
   CREATE INDEX runs_waiting ON lk.runs (session, seq) WHERE state = 'queued';
   CREATE INDEX runs_live ON lk.runs (seq) WHERE ended_mark IS NULL;
   CREATE INDEX runs_ended ON lk.runs (ended_mark, seq) WHERE ended_mark IS NOT NULL;
-  CREATE UNIQUE INDEX runs_active ON lk.runs (session) WHERE active;
+  CREATE INDEX runs_active ON lk.runs (session) WHERE active;
   CREATE INDEX runs_claim ON lk.runs (priority DESC, seq) WHERE active AND state = 'queued' AND NOT delayed;
   CREATE INDEX runs_leased ON lk.runs (worker) WHERE state = 'running';
   CREATE INDEX runs_delayed ON lk.runs (due_mark) WHERE delayed AND state = 'queued';
@@ -159,15 +159,10 @@ const TABLES = `
   );
   CREATE TABLE lk.queue (                      -- one row
     id integer PRIMARY KEY CHECK (id = 1),
-    paused boolean NOT NULL                    -- no run starts
+    paused boolean NOT NULL,                   -- no run starts
+    per_session integer NOT NULL               -- most runs of a session at the same time
   );
-  INSERT INTO lk.queue VALUES (1, false);
-  CREATE TABLE lk.owner (                      -- one row: the process whose queue orders the runs
-    id integer PRIMARY KEY CHECK (id = 1),
-    process text NOT NULL,
-    until timestamptz
-  );
-  INSERT INTO lk.owner VALUES (1, '', NULL);
+  INSERT INTO lk.queue VALUES (1, false, 1);
   CREATE TABLE lk.pings (id integer PRIMARY KEY CHECK (id = 1), at timestamptz NOT NULL);
   INSERT INTO lk.pings VALUES (1, now());
   CREATE TABLE lk.latentkit_version (version integer NOT NULL);

@@ -1,11 +1,18 @@
 import type { GroupSlice } from "../../run.js";
-import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey } from "../store.js";
+import { type CreateGroupResult, type Full, groupReplyOf, type NewGroup, type NewKey } from "../store.js";
 import type { Connection } from "./connection.js";
 import { createRun, findReply, saveReply } from "./inbox.js";
 
-export function createGroup(db: Connection, group: NewGroup, key?: NewKey): CreateGroupResult {
+export function createGroup(
+  db: Connection,
+  group: NewGroup,
+  refusal: () => Full | null,
+  key?: NewKey,
+): CreateGroupResult {
   const stored = key && findReply(db, key.scope, key.nowMark);
   if (stored) return { kind: "replayed", stored };
+  const full = refusal();
+  if (full !== null) return full;
   const { lastId } = db.run("INSERT INTO run_groups (id, size) VALUES (?, ?)", group.id, group.runs.length);
   const seqs = group.runs.map((run, index) => {
     const created = createRun(db, run);

@@ -2,6 +2,7 @@ import { type Backlog, countFitting, exceededScope } from "../backlog.js";
 import {
   type AddWakeResult,
   type CreateRunResult,
+  type Full,
   type NewKey,
   type NewRun,
   type NewWake,
@@ -19,9 +20,16 @@ export function findReply(db: Connection, scope: string, nowMark: number): Store
   return { payloadHash: String(row.payload_hash), reply: JSON.parse(String(row.reply)) as Reply };
 }
 
-export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunResult {
+export function createRun(
+  db: Connection,
+  run: NewRun,
+  refusal: () => Full | null = () => null,
+  key?: NewKey,
+): CreateRunResult {
   const stored = key && findReply(db, key.scope, key.nowMark);
   if (stored) return { kind: "replayed", stored };
+  const full = refusal();
+  if (full !== null) return full;
   const known = findSession(db, run.sessionKey);
   const wakes = known === undefined || known.wakes === 0 ? NO_WAKES : readWakes(db, known.id, run.maxWakeBytes);
   const message = run.compose(wakes.texts);

@@ -37,7 +37,7 @@ function createAndEndRun(db: Connection): void {
   } as const;
   const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
   const graph = { name: null, text: id };
-  createRun(db, { ...common, graph, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
+  createRun(db, { ...common, graph, createdMark: 0, maxWakeBytes: 0, compose: () => message }, undefined, key);
   startRun(db, id, 0, { event: "status", data: message });
   const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
   const terminal = { event: "done", data: message };

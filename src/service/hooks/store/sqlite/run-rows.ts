@@ -1,5 +1,5 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
-import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent, NextAttempt } from "../store.js";
+import type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt } from "../store.js";
 import type { Connection } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import type { SqlRow, SqlValue } from "./driver.js";
@@ -10,7 +10,7 @@ import { countEnd } from "./group-rows.js";
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
   runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempt, runs.timeout_seconds, runs.created_at,
   runs.started_at, runs.finished_at, runs.oldest_event_id, runs.last_event_id, runs.error, runs.error_code`;
-const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
+export const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
 export function getRun(db: Connection, id: string): RunRow | null {
   const sql = `SELECT ${SUMMARY}, messages.message, ${GRAPH} ${FROM_RUNS}
@@ -63,34 +63,11 @@ export function listRuns(
   return db.all(sql, ...used.map(([, value]) => value), limit).map(toSummary);
 }
 
-export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[]; lastMark: number } {
-  const inState = (state: RunState) =>
-    db
-      .all(
-        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.priority, runs.due_mark, runs.deadline_mark,
-       runs.created_at ${FROM_RUNS}
-         WHERE runs.state = ? AND runs.ended_mark IS NULL ORDER BY runs.seq`,
-        state,
-      )
-      .map((row) => ({
-        id: String(row.id),
-        seq: Number(row.seq),
-        sessionKey: String(row.session_key),
-        priority: Number(row.priority),
-        dueMark: orNull(row.due_mark),
-        deadlineMark: orNull(row.deadline_mark),
-        createdAt: Number(row.created_at),
-      }));
-  const newest = db.get("SELECT max(ended_mark) AS mark FROM runs WHERE ended_mark IS NOT NULL");
-  return { queued: inState("queued"), running: inState("running"), lastMark: Number(newest?.mark ?? 0) };
-}
-
-export function startRun(db: Connection, id: string, startedAt: number, event: NewEvent): RunRow | null {
-  const sql = "UPDATE runs SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'";
-  if (db.run(sql, startedAt, id).changes === 0) return null;
+export function startRun(db: Connection, id: string, startedAt: number, event: NewEvent): RunRow {
+  db.run("UPDATE runs SET state = 'running', started_at = ? WHERE id = ?", startedAt, id);
   // the first event of a run trims nothing, unless it runs again
   addEvents(db, id, { skip: 0, events: [event], files: [] });
-  return getRun(db, id);
+  return getRun(db, id)!;
 }
 
 export function requeueRun(db: Connection, id: string): boolean {
@@ -163,4 +140,4 @@ function toSummary(row: SqlRow): RunSummary {
   };
 }
 
-const orNull = (value: unknown) => (value === null ? null : Number(value));
+export const orNull = (value: unknown) => (value === null ? null : Number(value));

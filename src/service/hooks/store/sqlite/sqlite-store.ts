@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../base/options.js";
+import { LocalQueue, queuedRun } from "../local-queue.js";
 import type { Store } from "../store.js";
 import { Connection } from "./connection.js";
 import * as deliveries from "./delivery-rows.js";
@@ -8,6 +9,7 @@ import * as events from "./event-rows.js";
 import * as groups from "./group-rows.js";
 import * as inbox from "./inbox.js";
 import { ping } from "./ping.js";
+import { openQueue, recoverLost, startTaken } from "./queue-rows.js";
 import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
 
@@ -32,28 +34,61 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     throw new LatentkitError("config.invalid", `createSqliteStore: expected ${FILE[0]}, received ${describe(path)}.`);
   }
   const db = new Connection(path, options.driver ?? loadSqliteDriver());
+  const queue = new LocalQueue();
   // async turns a throw into a rejection; the work itself is done before the call returns
   return {
-    leftOver: async () => db.read(() => runs.leftOver(db)),
+    openQueue: async (perSession) => db.read(() => openQueue(db, queue, perSession)),
+    claim: async (claim) => startTaken(db, queue, claim),
+    async release(id, token) {
+      const isReleased = queue.isHeld(id, token) && db.write("durable", () => runs.requeueRun(db, id));
+      if (isReleased) queue.putBack(id);
+      return isReleased;
+    },
+    recoverLost: async (policy) => recoverLost(db, queue, policy),
+    countRuns: async (most) => queue.counts(most),
+    positionOf: async (id, most) => queue.positionOf(id, most),
+    nextMarks: async (afterMark) => queue.nextMarks(afterMark),
+    overdue: async (readyBefore, count) => queue.overdue(readyBefore, count),
+    pastDeadline: async (nowMark, count) => queue.pastDeadline(nowMark, count),
     isPaused: async () => db.read(() => db.get("SELECT paused FROM queue")?.paused === 1),
     setPaused: async (isPaused) => {
       db.write("durable", () => db.run("UPDATE queue SET paused = ?", isPaused ? 1 : 0));
+      queue.isPaused = isPaused;
     },
     findReply: async (scope, nowMark) => db.read(() => inbox.findReply(db, scope, nowMark)),
-    createRun: async (run, key) => db.write("durable", () => inbox.createRun(db, run, key)),
-    createGroup: async (group, key) => db.write("durable", () => groups.createGroup(db, group, key)),
+    async createRun(run, key) {
+      const result = db.write("durable", () => inbox.createRun(db, run, () => queue.refusal([run]), key));
+      if (result.kind === "created") queue.add(queuedRun(run, result.seq));
+      return result;
+    },
+    async createGroup(group, key) {
+      const refusal = () => queue.refusal(group.runs);
+      const result = db.write("durable", () => groups.createGroup(db, group, refusal, key));
+      if (result.kind !== "created") return result;
+      for (const [index, run] of group.runs.entries()) queue.add(queuedRun(run, result.seqs[index]!));
+      return result;
+    },
     addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),
     pendingSessions: async () => db.read(() => inbox.pendingSessions(db)),
     getRun: async (id) => db.read(() => runs.getRun(db, id)),
     getSummary: async (id) => db.read(() => runs.getSummary(db, id)),
     getStatus: async (id, maxFiles) => db.read(() => runs.getStatus(db, id, maxFiles)),
     listRuns: async (before, limit, filter) => db.read(() => runs.listRuns(db, before, limit, filter)),
-    startRun: async (id, startedAt, event) => db.write("trailing", () => runs.startRun(db, id, startedAt, event)),
-    requeueRun: async (id) => db.write("durable", () => runs.requeueRun(db, id)),
-    retryRun: async (id, retry, batch, limits) =>
-      db.write("durable", () => runs.retryRun(db, id, retry, batch, limits)),
-    append: async (id, batch, limits) => db.write("trailing", () => events.append(db, id, batch, limits)),
-    endRun: async (id, ending, batch, limits) => db.write("durable", () => runs.endRun(db, id, ending, batch, limits)),
+    async retryRun(id, retry, batch, limits, token) {
+      if (token !== undefined && !queue.isHeld(id, token)) return false;
+      const isQueued = db.write("durable", () => runs.retryRun(db, id, retry, batch, limits));
+      if (isQueued) queue.putBack(id, retry.dueMark);
+      return isQueued;
+    },
+    append: async (id, batch, limits, token) =>
+      (token === undefined || queue.isHeld(id, token)) &&
+      db.write("trailing", () => events.append(db, id, batch, limits)),
+    async endRun(id, ending, batch, limits, token) {
+      if (token !== undefined && !queue.isHeld(id, token)) return false;
+      const isEnded = db.write("durable", () => runs.endRun(db, id, ending, batch, limits));
+      if (isEnded) queue.end(id);
+      return isEnded;
+    },
     readEvents: async (id, after, maxEvents, maxBytes) =>
       db.read(() => events.readEvents(db, id, after, maxEvents, maxBytes)),
     readGroup: async (id, after, most) => db.read(() => groups.readGroup(db, id, after, most)),

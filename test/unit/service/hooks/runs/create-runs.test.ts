@@ -28,7 +28,7 @@ const hostileProxy = (): object => {
   return new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap, ownKeys: trap });
 };
 
-describeStores({ title: "run engine", network: "@long" }, (kind) => {
+describeStores({ title: "run engine", isLocal: true }, (kind) => {
   describe("a run", () => {
     it("is stored before start resolves, and runs later", async () => {
       const { runs, script, store, clock } = engine(kind);

@@ -19,7 +19,7 @@ import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 const HOUR = 3600_000;
 const never: Agent = () => new Promise<never>(() => undefined);
 const echo: Agent = async ({ message }) => ({ response: message });
-describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
+describeStores({ title: "run engine over time", isLocal: true }, (kind) => {
   describe("idempotency", () => {
     it("100 parallel starts with one key: one run", async () => {
       const { runs } = engine(kind, { agent: echo });
@@ -297,9 +297,12 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
     it("keeps the wakes in a run that had not started", async () => {
       const clock = new FakeClock();
       const before = engine(kind, { clock, agent: never });
-      await startRun(before.runs);
+      const first = await startRun(before.runs);
+      await until(async () => (await before.runs.get(first)).state === "running", "the first run to start");
       await before.runs.queueWake({ sessionKey: "hook:a", text: "x" });
       const beat = await before.runs.heartbeat();
+      // the service that is gone claims nothing more
+      await turns();
       const store = await kind.reopen(before.store);
       const { runs, script } = engine(kind, { clock, store });
       const { run, succeed } = await script.call(beat.runs[0]!.runId);
@@ -311,7 +314,8 @@ describeStores({ title: "run engine over time", network: "@long" }, (kind) => {
     it("waits for a store that is not available yet", async () => {
       const store = kind.create();
       let isDown = true;
-      const down = { ...store, leftOver: () => (isDown ? Promise.reject(new Error("down")) : store.leftOver()) };
+      const openQueue = (most: number) => (isDown ? Promise.reject(new Error("down")) : store.openQueue(most));
+      const down = { ...store, openQueue };
       const { runs, faults } = engine(kind, { store: down, agent: echo });
       await assert.rejects(runs.start(request()), /down/);
       isDown = false;

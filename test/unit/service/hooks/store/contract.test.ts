@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { RunFilter } from "#src/service/hooks/run.js";
+import type { Room } from "#src/service/hooks/store/admission.js";
 import type { Ending, EventBatch, EventLimits, NewKey, Store } from "#src/service/hooks/store/store.js";
 import { wakeLimits } from "../../../../helpers/hooks/backlog.js";
+import { claimOf, idsOf, lostRuns, startNext } from "../../../../helpers/hooks/claims.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 import { newRun } from "../../../../helpers/hooks/new-run.js";
 
@@ -22,11 +25,10 @@ const ending = (extra: Partial<Ending> = {}): Ending => ({
   ...extra,
 });
 const next = { dueMark: 7000, event: { event: "retry", data: '{"attempt":2}' } };
-const started = { event: "status", data: '{"state":"running"}' };
 
 async function running(store: Store, id: string): Promise<void> {
   await store.createRun(newRun(id));
-  assert.ok(await store.startRun(id, 2000, started));
+  assert.ok(await startNext(store, id));
 }
 const eventIds = async (store: Store, id: string, after = 0) =>
   (await store.readEvents(id, after, 1000, 1e9))!.events.map((event) => event.id);
@@ -59,7 +61,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.deepEqual(await store.getSummary("r1"), summary);
     const nothing = { progress: null, files: [], fileCount: 0, terminal: null };
     assert.deepEqual(await store.getStatus("r1", 9), { ...summary, ...nothing });
-    const row = await store.startRun("r1", 2000, started);
+    const row = await startNext(store, "r1");
     assert.equal(row?.state, "running");
     assert.equal(row?.startedAt, 2000);
     assert.equal(await store.terminalEvent("r1"), null);
@@ -91,20 +93,18 @@ describeStores({ title: "store contract" }, (kind) => {
       ["high", 100],
       ["none", undefined],
     ] as const) {
-      await store.createRun(newRun(id, { priority }));
+      await store.createRun(newRun(id, { priority, sessionKey: id }));
     }
     const after = await kind.reopen(store);
-    const { queued } = await after.leftOver();
-    assert.deepEqual(
-      queued.map(({ id, priority }) => [id, priority]),
-      [
-        ["low", -100],
-        ["high", 100],
-        ["none", 0],
-      ],
-    );
-    assert.equal((await after.getSummary("high"))?.priority, 100);
-    assert.equal((await after.startRun("low", 2000, started))?.priority, -100);
+    const priorities = (await after.listRuns(null, 9)).map(({ id, priority }) => [id, priority]);
+    assert.deepEqual(Object.fromEntries(priorities), { low: -100, high: 100, none: 0 });
+    for (const [id, priority] of [
+      ["high", 100],
+      ["none", 0],
+      ["low", -100],
+    ] as const) {
+      assert.equal((await startNext(after, id))?.priority, priority);
+    }
   });
 
   it("stores a run's delay, deadline and tags, which outlive the process", async () => {
@@ -116,9 +116,10 @@ describeStores({ title: "store contract" }, (kind) => {
     const summary = await after.getSummary("r1");
     assert.equal(created.seq, summary?.seq);
     assert.deepEqual([summary?.dueMark, summary?.deadlineMark, summary?.tags], [5000, 2 ** 41, tags]);
-    const [left] = (await after.leftOver()).queued;
-    assert.deepEqual([left?.dueMark, left?.deadlineMark], [5000, 2 ** 41]);
-    assert.deepEqual((await after.startRun("r1", 2000, started))?.tags, tags);
+    assert.deepEqual(await after.nextMarks(4999), { due: 5000, deadline: 2 ** 41, ready: 5000 });
+    assert.deepEqual(await after.claim(claimOf({ nowMark: 4999 })), []);
+    const [held] = await after.claim(claimOf({ nowMark: 5000 }));
+    assert.deepEqual([held?.run.tags, held?.readyMark], [tags, 5000]);
   });
 
   it("replies to a repeated key with the delay of the first run", async () => {
@@ -141,7 +142,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.deepEqual(await ids(4, 3, { tag: "a" }), ["r2", "r1"]);
     assert.deepEqual(await ids(null, 9, { tag: "a", sessionKey: "hook:odd" }), ["r5", "r1"]);
     assert.deepEqual(await ids(null, 9, { tag: "A" }), []);
-    await store.startRun("r1", 1, started);
+    await startNext(store, "r1", 1);
     assert.deepEqual(await ids(null, 9, { tag: "b", state: "running" }), ["r1"]);
     await store.endRun("r1", ending({ endedMark: 50 }), NOTHING, KEEP);
     await store.sweep({ endedBefore: 50, maxEndedRuns: 99, maxEndedDeliveries: 1000, nowMark: 50, budget: 100 });
@@ -157,10 +158,9 @@ describeStores({ title: "store contract" }, (kind) => {
       assert.equal(await store.readEvents(id, 0, 10, 10), null);
       assert.equal(await store.terminalEvent(id), null);
       assert.equal(await store.getFile(id, "a.png"), null);
-      assert.equal(await store.startRun(id, 0, started), null);
       assert.equal(await store.endRun(id, ending(), NOTHING, KEEP), false);
       assert.equal(await store.append(id, deltas("a"), KEEP), false);
-      assert.equal(await store.requeueRun(id), false);
+      assert.equal(await store.release(id, 1), false);
       assert.equal(await store.retryRun(id, next, NOTHING, KEEP), false);
     }
   });
@@ -181,8 +181,8 @@ describeStores({ title: "store contract" }, (kind) => {
       ["queued", null, 7000, 2, null, [], 0],
     );
     assert.equal(await after.getFile("r1", "a.png"), null);
-    assert.equal((await after.leftOver()).queued[0]?.dueMark, 7000);
-    assert.equal((await after.startRun("r1", 8000, started))?.attempt, 2);
+    assert.deepEqual(await after.claim(claimOf({ nowMark: 6999 })), []);
+    assert.equal((await startNext(after, "r1", 8000))?.attempt, 2);
     await after.append("r1", { ...NOTHING, files: [{ ...file, path: "/out/2/a.png" }] }, KEEP);
     assert.equal((await after.getStatus("r1", 9))?.fileCount, 1);
     await after.endRun("r1", ending(), NOTHING, KEEP);
@@ -195,14 +195,14 @@ describeStores({ title: "store contract" }, (kind) => {
   it("changes a state only from an expected one: one terminal event", async () => {
     const store = kind.create();
     await running(store, "r1");
-    assert.equal(await store.startRun("r1", 9, started), null);
+    assert.equal(await startNext(store, "r1"), null);
     assert.equal(await store.endRun("r1", ending({ from: ["queued"], to: "expired" }), NOTHING, KEEP), false);
     assert.ok(await store.endRun("r1", ending(), NOTHING, KEEP));
     const before = await store.getRun("r1");
     assert.equal(await store.endRun("r1", ending({ to: "cancelled" }), deltas("late"), KEEP), false);
     assert.equal(await store.append("r1", deltas("late"), KEEP), false);
-    assert.equal(await store.requeueRun("r1"), false);
-    assert.equal(await store.startRun("r1", 9, started), null);
+    assert.equal(await store.release("r1", 1), false);
+    assert.equal(await startNext(store, "r1"), null);
     assert.deepEqual(await store.getRun("r1"), before);
     assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
   });
@@ -370,20 +370,21 @@ describeStores({ title: "store contract" }, (kind) => {
 
   it("filters lists by state, session or both, in pages", async () => {
     const store = kind.create();
+    await store.openQueue(12);
     for (let i = 1; i <= 12; i++) await store.createRun(newRun(`r${i}`, { sessionKey: i % 3 === 0 ? "s3" : "s" }));
-    for (const i of [2, 3, 4, 6, 9]) await store.startRun(`r${i}`, 2000, started);
-    for (const i of [4, 6]) await store.endRun(`r${i}`, ending(), NOTHING, KEEP);
+    for (const i of [1, 2, 3, 4, 5]) await startNext(store, `r${i}`);
+    for (const i of [2, 4]) await store.endRun(`r${i}`, ending(), NOTHING, KEEP);
     const ids = async (before: number | null, limit: number, filter: RunFilter) =>
       (await store.listRuns(before, limit, filter)).map((run) => run.id).join(" ");
-    assert.equal(await ids(null, 9, { state: "running" }), "r9 r3 r2");
-    assert.equal(await ids(9, 9, { state: "running" }), "r3 r2");
+    assert.equal(await ids(null, 9, { state: "running" }), "r5 r3 r1");
+    assert.equal(await ids(5, 9, { state: "running" }), "r3 r1");
     assert.equal(await ids(null, 2, { state: "queued" }), "r12 r11");
-    assert.equal(await ids(11, 2, { state: "queued" }), "r10 r8");
+    assert.equal(await ids(11, 2, { state: "queued" }), "r10 r9");
     assert.equal(await ids(null, 9, { sessionKey: "s3" }), "r12 r9 r6 r3");
     assert.equal(await ids(9, 1, { sessionKey: "s3" }), "r6");
-    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "running" }), "r9 r3");
-    assert.equal(await ids(9, 9, { sessionKey: "s3", state: "running" }), "r3");
-    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "succeeded" }), "r6");
+    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "running" }), "r3");
+    assert.equal(await ids(3, 9, { sessionKey: "s3", state: "running" }), "");
+    assert.equal(await ids(null, 9, { sessionKey: "s", state: "succeeded" }), "r4 r2");
     assert.equal(await ids(null, 9, { sessionKey: "none" }), "");
     assert.equal(await ids(null, 9, { state: "expired" }), "");
   });
@@ -411,7 +412,7 @@ describeStores({ title: "store contract" }, (kind) => {
     const store = kind.create();
     await running(store, "r1");
     await store.append("r1", { ...NOTHING, progress: { value: 1, max: 2, node: null } }, KEEP);
-    await store.requeueRun("r1");
+    assert.equal(await store.release("r1", 1), true);
     assert.equal((await store.getStatus("r1", 9))?.progress, null);
   });
 
@@ -523,24 +524,90 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.deepEqual([status?.files, status?.fileCount], [[files[1]], 1]);
   });
 
-  it("returns unfinished runs after a restart, in order", async () => {
+  it("starts the runs that a lost process had again, before those behind them", async () => {
     let store = kind.create();
-    for (const id of ["r1", "r2", "r3", "r4"]) await store.createRun(newRun(id));
-    await store.startRun("r3", 2000, started);
-    await store.startRun("r1", 2000, started);
+    for (const id of ["r1", "r2", "r3"]) await store.createRun(newRun(id));
+    await startNext(store, "r1");
     await store.endRun("r1", ending(), NOTHING, KEEP);
+    await store.claim(claimOf({ leaseMs: 1 }));
     store = await kind.reopen(store);
-    const left = await store.leftOver();
-    const shown = (runs: { id: string }[]) => runs.map(({ id }) => id);
-    assert.deepEqual([shown(left.queued), shown(left.running)], [["r2", "r4"], ["r3"]]);
-    assert.equal(left.lastMark, 50);
-    const terms = { priority: 0, dueMark: null, deadlineMark: null };
-    assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", ...terms, createdAt: 1000 });
-    assert.equal(await store.requeueRun("r3"), true);
-    assert.deepEqual(shown((await store.leftOver()).queued), ["r2", "r3", "r4"]);
-    const again = await store.startRun("r3", 5000, started);
-    assert.equal(again?.startedAt, 5000);
-    assert.deepEqual(await eventIds(store, "r3"), [1, 2]);
+    assert.equal(await store.openQueue(1), 50);
+    await sleep(20);
+    assert.deepEqual(await store.recoverLost(lostRuns(1)), { requeued: ["r2"], ended: [] });
+    assert.deepEqual(await store.recoverLost(lostRuns(1)), { requeued: [], ended: [] });
+    assert.equal((await startNext(store, "r2", 5000))?.startedAt, 5000);
+    assert.deepEqual(await eventIds(store, "r2"), [1, 2]);
+    assert.equal(await startNext(store, "r3"), null);
+  });
+
+  it("ends the runs that a lost process had where none is to start again", async () => {
+    let store = kind.create();
+    for (const id of ["r1", "r2"]) await store.createRun(newRun(id));
+    await store.claim(claimOf({ leaseMs: 1 }));
+    store = await kind.reopen(store);
+    await sleep(20);
+    assert.deepEqual(await store.recoverLost(lostRuns(0)), { requeued: [], ended: ["r1"] });
+    assert.equal((await store.getSummary("r1"))?.state, "interrupted");
+    assert.ok(await startNext(store, "r2"));
+  });
+
+  it("refuses what the holder of an earlier start writes", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    assert.equal(await store.release("r1", 1), true);
+    assert.equal(await store.release("r1", 1), false);
+    await startNext(store, "r1");
+    assert.equal(await store.append("r1", deltas("late"), KEEP, 1), false);
+    assert.equal(await store.retryRun("r1", next, NOTHING, KEEP, 1), false);
+    assert.equal(await store.endRun("r1", ending(), NOTHING, KEEP, 1), false);
+    assert.equal(await store.endRun("r1", ending(), NOTHING, KEEP, 2), true);
+  });
+
+  it("starts as many runs of a session at once as it is told, in order, also once that has changed", async () => {
+    let store = kind.create();
+    await store.openQueue(2);
+    for (const id of ["a1", "a2", "a3", "a4"]) await store.createRun(newRun(id, { priority: Number(id[1]) }));
+    await store.createRun(newRun("b1", { sessionKey: "hook:b", priority: 9, deadlineMark: 1500 }));
+    const claimAll = async () => {
+      const ids: string[] = [];
+      for (;;) {
+        const held = await store.claim(claimOf({ nowMark: 1500 }));
+        if (held.length === 0) return ids;
+        ids.push(...idsOf(held));
+      }
+    };
+    assert.deepEqual(await claimAll(), ["a1", "a2"]);
+    await store.endRun("a2", ending(), NOTHING, KEEP);
+    assert.deepEqual(await claimAll(), ["a3"]);
+    store = await kind.reopen(store);
+    await store.openQueue(3);
+    assert.deepEqual(await claimAll(), ["a4"]);
+    assert.deepEqual(await store.pastDeadline(1499, 9), []);
+    assert.deepEqual(await store.pastDeadline(1500, 9), [{ id: "b1", deadlineMark: 1500 }]);
+    assert.equal((await store.countRuns(9)).queued, 1);
+  });
+
+  it("takes in no more runs than there is room for, of a session and in all", async () => {
+    const room = { perSession: 1, queuedPerSession: 1, queued: 2, freeSlots: 1, unclaimed: 0, isShared: false };
+    const store = kind.create();
+    const add = async (id: string, sessionKey: string, extra: Partial<Room> = {}) => {
+      const result = await store.createRun(newRun(id, { sessionKey, room: { ...room, ...extra } }));
+      return result.kind === "full" ? result.scope : result.kind;
+    };
+    assert.equal(await add("a1", "a"), "created");
+    assert.equal(await add("a2", "a", { unclaimed: 1 }), "created");
+    assert.equal(await add("a3", "a", { unclaimed: 1 }), "session");
+    assert.equal(await add("b1", "b", { freeSlots: 0, unclaimed: 1, queued: 1 }), "service");
+    assert.equal(await add("b1", "b", { queued: 0 }), "created");
+    const group = (...sessions: string[]) => ({
+      id: sessions.join(),
+      runs: sessions.map((sessionKey, n) => newRun(`${sessions.join()}-${n}`, { sessionKey, room })),
+    });
+    const full = await store.createGroup(group("c", "c", "c"));
+    assert.deepEqual(full, { kind: "full", scope: "session" });
+    assert.deepEqual(await store.createGroup(group("c", "d", "e", "f")), { kind: "full", scope: "service" });
+    assert.equal((await store.listRuns(null, 9)).length, 3);
+    assert.equal((await store.createGroup(group("c", "d", "e"))).kind, "created");
   });
 
   it("replies, wakes, events and files survive a restart", async () => {
@@ -562,7 +629,7 @@ describeStores({ title: "store contract" }, (kind) => {
     const request = { endedBefore: -1, maxEndedRuns: 1000, maxEndedDeliveries: 1000, nowMark: 0, budget: 1000 };
     const endedRun = async (store: Store, id: string, endedMark: number, sessionKey = "hook:a") => {
       await store.createRun(newRun(id, { sessionKey }));
-      await store.startRun(id, 1, started);
+      await startNext(store, id, 1);
       await store.endRun(id, ending({ endedMark }), NOTHING, KEEP);
     };
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Attempt, DeliveryClaim, Receiver } from "#src/service/hooks/store/deliveries.js";
 import type { Store } from "#src/service/hooks/store/store.js";
+import { startNext } from "../../../../helpers/hooks/claims.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 import { newRun } from "../../../../helpers/hooks/new-run.js";
 
@@ -26,7 +27,7 @@ const attempt = (extra: Partial<Attempt> = {}): Attempt => ({
 
 async function endedRun(store: Store, id: string, receivers: Receiver[], sessionKey = "hook:a"): Promise<void> {
   await store.createRun(newRun(id, { sessionKey }));
-  await store.startRun(id, 2000, { event: "status", data: "{}" });
+  await startNext(store, id);
   const ending = { from: ["running"], to: "succeeded", finishedAt: 3000, endedMark: 1000, error: null } as const;
   await store.endRun(id, { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NOTHING, KEEP);
 }

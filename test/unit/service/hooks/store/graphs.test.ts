@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { NewRun, Store } from "#src/service/hooks/store/store.js";
+import { startNext } from "../../../../helpers/hooks/claims.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 import { newRun as runOf } from "../../../../helpers/hooks/new-run.js";
 
@@ -24,7 +25,7 @@ describeStores({ title: "graphs of runs" }, (kind) => {
     await store.createRun(newRun("a", { name: "portrait", text }));
     await store.createRun(newRun("b", { name: null, text }));
     await store.createRun(newRun("c", null));
-    assert.deepEqual((await store.startRun("a", 2, { event: "status", data: "1" }))?.graph, { name: "portrait", text });
+    assert.deepEqual((await startNext(store, "a"))?.graph, { name: "portrait", text });
     const again = await kind.reopen(store);
     assert.deepEqual((await again.getRun("a"))?.graph, { name: "portrait", text });
     assert.deepEqual((await again.getRun("b"))?.graph, { name: null, text });
@@ -36,7 +37,7 @@ describeStores({ title: "graphs of runs" }, (kind) => {
     const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
     await store.createRun(newRun("a", null, { traceparent }));
     await store.createRun(newRun("b", null));
-    assert.equal((await store.startRun("a", 2, { event: "status", data: "1" }))?.traceparent, traceparent);
+    assert.equal((await startNext(store, "a"))?.traceparent, traceparent);
     const again = await kind.reopen(store);
     assert.deepEqual(
       [(await again.getRun("a"))?.traceparent, (await again.getRun("b"))?.traceparent],
@@ -50,7 +51,7 @@ describeStores({ title: "graphs of runs" }, (kind) => {
     await store.createRun(newRun("a", null, { promptFacts }));
     await store.createRun(newRun("b", null));
     await store.createGroup({ id: "g", runs: [newRun("c", null), newRun("d", null, { promptFacts })] });
-    assert.equal((await store.startRun("a", 2, { event: "status", data: "1" }))?.promptFacts, promptFacts);
+    assert.equal((await startNext(store, "a"))?.promptFacts, promptFacts);
     const again = await kind.reopen(store);
     const kept = await Promise.all(["a", "b", "c", "d"].map(async (id) => (await again.getRun(id))?.promptFacts));
     assert.deepEqual(kept, [promptFacts, null, null, promptFacts]);

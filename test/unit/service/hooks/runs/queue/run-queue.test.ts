@@ -12,7 +12,7 @@ import { describeStores } from "../../../../../helpers/hooks/hook-stores.js";
 
 const MINUTE = 60_000;
 
-describeStores({ title: "run queue", network: "@long" }, (kind) => {
+describeStores({ title: "run queue", isLocal: true }, (kind) => {
   describe("priority", () => {
     it("starts runs of a higher one first, and keeps a session's order", async () => {
       const { runs, script, store, options } = engine(kind, { limits: { running: 1 } });

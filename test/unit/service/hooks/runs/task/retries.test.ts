@@ -14,7 +14,7 @@ import { describeStores } from "../../../../../helpers/hooks/hook-stores.js";
 
 const transient = (message = "busy") => Object.assign(new Error(message), { retryable: true });
 
-describeStores({ title: "retries", network: "@long" }, (kind) => {
+describeStores({ title: "retries", isLocal: true }, (kind) => {
   it("run a transient failure again after a delay, in one stream with one end", async () => {
     const retried: unknown[] = [];
     const finished: unknown[] = [];

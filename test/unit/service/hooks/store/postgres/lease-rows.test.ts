@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/queue-store.js";
 import type { Ending, EventBatch, EventLimits } from "#src/service/hooks/store/store.js";
 import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
@@ -23,10 +23,11 @@ const ending = (extra: Partial<Ending> = {}): Ending => ({
 const error = { error: "the worker was lost", code: "interrupted" };
 const policy = (requeues: number): LostRunPolicy => {
   const { from: _, ...lost } = ending({ to: "interrupted", error, terminal: { event: "error", data: "{}" } });
-  return { requeues, ending: lost, limits: KEEP, count: 100 };
+  return { worker: "w", requeues, ending: lost, limits: KEEP, count: 100 };
 };
 const claim = (worker: string, extra: Partial<Claim> = {}): Claim => ({
-  ...{ worker, count: 100, leaseMs: LONG_MS, startedAt: 1, event: { event: "status", data: "{}" } },
+  ...{ worker, count: 100, takesBatches: true, leaseMs: LONG_MS, startedAt: 1, nowMark: Date.now() },
+  event: { event: "status", data: "{}" },
   ...extra,
 });
 const delta = (text: string): EventBatch => ({ ...NOTHING, events: [{ event: "delta", data: JSON.stringify(text) }] });
@@ -117,12 +118,12 @@ describe("leases of the PostgreSQL store", () => {
     await add(store, "new", "d", { createdAt: 400, deadlineMark: 450 });
     assert.deepEqual(await store.overdue(350, 9), ["started", "old", "delayed"]);
     assert.deepEqual(await store.overdue(299, 9), ["started", "old"]);
-    assert.equal((await store.countRuns(9)).oldestQueuedAt, 50);
-    const [held] = await store.claim(claim("w", { count: 2 }));
+    assert.equal((await store.nextMarks(0)).ready, 50);
+    const [held] = await store.claim(claim("w", { count: 2, nowMark: 299 }));
     assert.equal(held?.run.id, "old");
     await store.release("started", 1);
     assert.deepEqual(await store.overdue(350, 9), ["delayed"]);
-    assert.equal((await store.countRuns(9)).oldestQueuedAt, 300);
+    assert.equal((await store.nextMarks(0)).ready, 300);
     assert.deepEqual(
       [await store.pastDeadline(449, 9), await store.pastDeadline(500, 9)],
       [
@@ -231,18 +232,6 @@ describe("leases of the PostgreSQL store", () => {
     assert.equal(await other.getFile("r1", "f.png"), null);
     assert.equal((await other.getStatus("r1", 9))?.progress, null);
     assert.deepEqual(await events(other, "r1"), ["1 status", "2 delta", "3 status", "4 delta", "5 done"]);
-  });
-
-  it("a process that starts runs by their id is fenced as well", async () => {
-    const [paused, other] = [create(), create()];
-    await add(other, "r1", "a");
-    const event = { event: "status", data: "{}" };
-    await paused.startRun("r1", 1, event);
-    assert.equal(await other.requeueRun("r1"), true);
-    await other.startRun("r1", 2, event);
-    assert.equal(await paused.append("r1", delta("late"), KEEP), false);
-    assert.equal(await paused.endRun("r1", ending(), NOTHING, KEEP), false);
-    assert.ok(await other.endRun("r1", ending(), NOTHING, KEEP));
   });
 
   it("a run whose workers are lost too often ends, once, and the next one of its session starts", async () => {

@@ -5,6 +5,7 @@ import { createPostgresStore, type PostgresStore } from "#src/service/hooks/stor
 import type { EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
+import { claimOf, startNext } from "../../../../../helpers/hooks/claims.js";
 import { refusesHook } from "../../../../../helpers/hooks/hook-runs.js";
 import { newRun as runOf } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
@@ -84,7 +85,7 @@ describe("createPostgresStore", () => {
       await store.createRun(newRun(text, { sessionKey: text, name: text }), key(text));
       assert.equal((await store.getRun(text))?.message, text);
       assert.equal((await store.findReply(text, 0))?.payloadHash, "h");
-      await store.startRun(text, 1, started);
+      await startNext(store, text, 1);
       const file = { name: text, path: text, contentType: text };
       await store.append(text, { ...NOTHING, files: [file, file] }, KEEP);
       assert.deepEqual(await store.getFile(text, text), file);
@@ -149,17 +150,18 @@ describe("createPostgresStore", () => {
     const terminal = { event: "done", data: "{}" };
     for (let round = 0; round < 15; round++) {
       const id = `r${round}`;
-      await stores[0]!.createRun(newRun(id));
-      await stores[0]!.startRun(id, 1, started);
+      const sessionKey = `hook:${round}`;
+      await stores[0]!.createRun(newRun(id, { sessionKey }));
+      await stores[0]!.claim(claimOf());
       await stores[0]!.endRun(id, { ...ending, terminal }, NOTHING, KEEP);
       const request = { endedBefore: 1, maxEndedRuns: 0, maxEndedDeliveries: 0, nowMark: 0, budget: 1000 };
       const [swept] = await Promise.all([
         stores[1]!.sweep(request),
         stores[2]!.sweep(request),
-        stores[0]!.createRun(newRun(`next${round}`)),
+        stores[0]!.createRun(newRun(`next${round}`, { sessionKey })),
       ]);
       assert.ok(swept.removedRuns <= 1);
-      assert.equal((await stores[0]!.getRun(`next${round}`))?.sessionKey, "hook:a");
+      assert.equal((await stores[0]!.getRun(`next${round}`))?.sessionKey, sessionKey);
     }
   });
 
@@ -186,7 +188,7 @@ describe("createPostgresStore", () => {
     open.push(proxy);
     const store = create(newSchema(), proxy.url);
     await store.createRun(newRun("r1"));
-    await store.startRun("r1", 1, started);
+    await startNext(store, "r1", 1);
     proxy.freeze(true);
     await Promise.all([
       refusesHook(store.createRun(newRun("r2")), "store_unavailable"),
@@ -221,42 +223,6 @@ describe("createPostgresStore", () => {
       if (result !== undefined) assert.equal(result.kind, "created");
     }
     assert.ok(created > 5, `created at statement ${created}`);
-  });
-
-  it("belongs to one service process: a second one is refused, the next one follows", async () => {
-    const schema = newSchema();
-    const [first, second] = [create(schema), create(schema)];
-    await first.leftOver();
-    await first.leftOver();
-    assert.match((await refusesHook(second.leftOver(), "store_unavailable")).message, /another service process/);
-    // it may read and queue: only the queue of runs belongs to one
-    await second.createRun(newRun("r1"));
-    await first.close();
-    assert.deepEqual(
-      (await second.leftOver()).queued.map(({ id }) => id),
-      ["r1"],
-    );
-  });
-
-  it("follows a killed process when its lease ends; that one starts nothing more if it was only stopped @long", async () => {
-    const schema = newSchema();
-    const proxy = await startProxy(url);
-    open.push(proxy);
-    const [stopped, next] = [create(schema, proxy.url), create(schema)];
-    await stopped.createRun(newRun("r1"));
-    await stopped.createRun(newRun("r2", { sessionKey: "hook:b" }));
-    await stopped.leftOver();
-    await stopped.startRun("r1", 1, started);
-    await proxy.stop();
-    const left = await next.leftOver();
-    assert.deepEqual([left.running.map(({ id }) => id), left.queued.map(({ id }) => id)], [["r1"], ["r2"]]);
-    await next.requeueRun("r1");
-    await next.startRun("r1", 2, started);
-    await proxy.start();
-    assert.equal(await stopped.append("r1", { ...NOTHING, skip: 5 }, KEEP), false);
-    await new Promise((resolve) => setTimeout(resolve, 2000));
-    await refusesHook(stopped.startRun("r2", 1, started), "store_unavailable");
-    assert.equal((await next.getRun("r2"))?.state, "queued");
   });
 
   it("closes twice, and refuses work then", async () => {

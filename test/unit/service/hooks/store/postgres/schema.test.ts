@@ -74,8 +74,7 @@ describe("schema of a PostgreSQL store", () => {
     assert.deepEqual(without(there, here), ["pings.filler"]);
     // for processes that share the schema
     const shared = ["active", "delayed", "lease_until", "losses", "token", "worker"].map((column) => `runs.${column}`);
-    const owner = ["owner.id", "owner.process", "owner.until"];
-    const alone = ["latentkit_version.version", "pings.at", "sessions.runs"];
-    assert.deepEqual(without(here, there), [...shared, ...owner, ...alone].sort());
+    const alone = ["latentkit_version.version", "pings.at", "queue.per_session", "sessions.runs"];
+    assert.deepEqual(without(here, there), [...shared, ...alone].sort());
   });
 });

@@ -55,7 +55,8 @@ describe("workers of the PostgreSQL store", () => {
           setTimeout(() => stopped.kill("SIGCONT"), 1500).unref();
         }
         await sleep(500);
-        requeued += (await store.recoverLost({ requeues: 1000, ending, limits, count: 100 })).requeued.length;
+        requeued += (await store.recoverLost({ worker: "soak", requeues: 1000, ending, limits, count: 100 })).requeued
+          .length;
       }
       assert.ok(requeued > 0, "no run was lost");
       for (let session = 0; session < SESSIONS; session++) {

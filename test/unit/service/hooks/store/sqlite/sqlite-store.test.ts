@@ -11,6 +11,7 @@ import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.
 import type { NewRun } from "#src/service/hooks/store/store.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
+import { startNext } from "../../../../../helpers/hooks/claims.js";
 import { faultyDriver } from "../../../../../helpers/hooks/faulty-driver.js";
 import { newRun as runOf } from "../../../../../helpers/hooks/new-run.js";
 
@@ -275,7 +276,7 @@ describe("sqlite store faults", () => {
     const event = { event: "delta", data: "{}" };
     await store.createRun(newRun("r1"));
     await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) });
-    await store.startRun("r1", 1, event);
+    await startNext(store, "r1", 1);
     await store.append("r1", { ...nothing, events: [event] }, keep);
     const ending = { from: ["running"], to: "succeeded", finishedAt: 1, endedMark: 1, error: null } as const;
     await store.endRun("r1", { ...ending, terminal: { event: "done", data: "{}" } }, nothing, keep);
@@ -338,7 +339,7 @@ describe("ping of a SQLite store", () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     await store.createRun(newRun("r1"));
-    await store.startRun("r1", 1, { event: "status", data: "{}" });
+    await startNext(store, "r1", 1);
     const malformed = (pattern: RegExp) => (sql: string) => {
       if (pattern.test(sql)) throw new Error("database disk image is malformed");
     };
@@ -348,7 +349,7 @@ describe("ping of a SQLite store", () => {
         /DELETE FROM replies/,
         () => store.sweep({ endedBefore: 0, maxEndedRuns: 9, maxEndedDeliveries: 9, nowMark: 0, budget: 9 }),
       ],
-      [/^COMMIT/, () => store.requeueRun("r1")],
+      [/^COMMIT/, () => store.release("r1", 1)],
     ] as const) {
       await store.ping();
       driver.before = malformed(pattern);

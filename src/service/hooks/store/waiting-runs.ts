@@ -1,3 +1,5 @@
+import { insert, remove } from "./sorted.js";
+
 /** A run in the queue. */
 export interface WaitingRun {
   readonly id: string;
@@ -21,6 +23,10 @@ export class WaitingRuns<T extends WaitingRun> {
 
   get size(): number {
     return this.#runs.size;
+  }
+
+  has(id: string): boolean {
+    return this.#runs.has(id);
   }
 
   countOf(sessionKey: string): number {
@@ -68,9 +74,9 @@ export class WaitingRuns<T extends WaitingRun> {
     return run;
   }
 
-  /** Takes out the run that starts next, of a session for which `isFree` holds. */
-  takeNext(isFree: (sessionKey: string) => boolean): T | undefined {
-    const next = this.#heads.find(({ sessionKey }) => isFree(sessionKey));
+  /** Takes out the run that starts next, the first one for which `isFree` holds. */
+  takeNext(isFree: (run: T) => boolean): T | undefined {
+    const next = this.#heads.find(isFree);
     return next && this.take(next.id);
   }
 
@@ -92,26 +98,5 @@ export class WaitingRuns<T extends WaitingRun> {
   }
 }
 
-type Order = (a: WaitingRun, b: WaitingRun) => number;
-
-const bySeq: Order = (a, b) => a.seq - b.seq;
-const byStart: Order = (a, b) => b.priority - a.priority || a.seq - b.seq;
-
-function insert<T extends WaitingRun>(sorted: T[], run: T, order: Order): void {
-  sorted.splice(indexOf(sorted, run, order), 0, run);
-}
-
-function remove<T extends WaitingRun>(sorted: T[], run: T, order: Order): void {
-  sorted.splice(indexOf(sorted, run, order), 1);
-}
-
-/** Index of the first run that is not before `run`. */
-function indexOf(sorted: readonly WaitingRun[], run: WaitingRun, order: Order): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (order(sorted[middle]!, run) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+const bySeq = (a: WaitingRun, b: WaitingRun) => a.seq - b.seq;
+const byStart = (a: WaitingRun, b: WaitingRun) => b.priority - a.priority || a.seq - b.seq;

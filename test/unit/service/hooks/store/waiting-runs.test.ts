@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { type WaitingRun, WaitingRuns } from "#src/service/hooks/runs/queue/waiting-runs.js";
-import { seededInts } from "../../../../../helpers/seeded.js";
+import { type WaitingRun, WaitingRuns } from "#src/service/hooks/store/waiting-runs.js";
+import { seededInts } from "../../../../helpers/seeded.js";
 
 const run = (seq: number, sessionKey: string, priority = 0): WaitingRun => ({
   ...{ id: `r${seq}`, seq, sessionKey, priority },
@@ -29,9 +29,9 @@ describe("waiting runs", () => {
   it("of a session that is not free are passed over", () => {
     const waiting = new WaitingRuns<WaitingRun>();
     for (const entry of [run(1, "a", 9), run(2, "b")]) waiting.add(entry);
-    assert.equal(waiting.takeNext((session) => session !== "a")?.id, "r2");
+    assert.equal(waiting.takeNext(({ sessionKey }) => sessionKey !== "a")?.id, "r2");
     assert.equal(
-      waiting.takeNext((session) => session !== "a"),
+      waiting.takeNext(({ sessionKey }) => sessionKey !== "a"),
       undefined,
     );
     assert.equal(waiting.countOf("a"), 1);

@@ -1,28 +1,21 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import {
-  CHECKED_LATER,
-  checkOptions,
-  FUNCTION,
-  hasMethods,
-  type OptionRules,
-  type Rule,
-} from "../../../base/options.js";
-import { parseConfig } from "../../../render/config/config.js";
-import type { Agent } from "../../agent.js";
-import { createLogger } from "../../log.js";
-import { type Clock, steadyWall, systemClock, withWall } from "../clock.js";
-import { FILE_STORE, type FileStore } from "../files/file-store.js";
-import { localFiles } from "../files/local-files.js";
-import type { HookConfigInput } from "../hook-config.js";
-import { type HookLog, LOGGER } from "../hook-log.js";
-import { observeRuns } from "../metrics/observe-runs.js";
-import { createWorkerMetrics } from "../metrics/worker-metrics.js";
-import { createRetryPolicy } from "../retry-policy.js";
-import { EventBus } from "../runs/event-bus.js";
-import type { RunContext } from "../runs/run-context.js";
-import type { SharedStore } from "../store/leases.js";
-import { createEndpoints, receiversOfEnd } from "../webhooks/endpoints.js";
-import { type ClaimOptions, Claims } from "./claims.js";
+import { CHECKED_LATER, checkOptions, FUNCTION, hasMethods, type OptionRules, type Rule } from "../../base/options.js";
+import { parseConfig } from "../../render/config/config.js";
+import type { Agent } from "../agent.js";
+import { createLogger } from "../log.js";
+import { type Clock, steadyWall, systemClock, withWall } from "./clock.js";
+import { FILE_STORE, type FileStore } from "./files/file-store.js";
+import { localFiles } from "./files/local-files.js";
+import type { HookConfigInput } from "./hook-config.js";
+import { type HookLog, LOGGER } from "./hook-log.js";
+import { observeRuns } from "./metrics/observe-runs.js";
+import { createWorkerMetrics } from "./metrics/worker-metrics.js";
+import { createRetryPolicy } from "./retry-policy.js";
+import { EventBus } from "./runs/event-bus.js";
+import { type ClaimOptions, Claims } from "./runs/queue/claims.js";
+import type { RunContext } from "./runs/run-context.js";
+import type { SharedStore } from "./store/shared-store.js";
+import { createEndpoints, receiversOfEnd } from "./webhooks/endpoints.js";
 
 const LEASE_SECONDS = 15;
 const CONCURRENCY = 4;
@@ -87,7 +80,7 @@ const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as num
 const WORKER_RULES: OptionRules<WorkerOptions> = {
   agent: FUNCTION,
   batchAgent: FUNCTION,
-  store: ["a shared store, as createPostgresStore makes one", (value) => hasMethods(value, "claim", "join", "renew")],
+  store: ["a shared store, as createPostgresStore makes one", (value) => hasMethods(value, "claim", "listen", "renew")],
   files: FILE_STORE,
   concurrency: whole(1),
   leaseSeconds: whole(3),
@@ -105,7 +98,7 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
 /**
  * Starts a worker: it claims the runs that front ends take (`createHookService` with `workers: true`), those of one
  * session one after the other, and holds each by a lease. Rejects with store_unavailable where the store cannot be
- * reached or a service has it for itself.
+ * reached.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   checkOptions("startWorker", options, WORKER_RULES, ["agent", "store"]);
@@ -137,8 +130,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     metrics.countLost({ requeued: requeued.length, ended: ended.length });
     log.warn({ requeued, ended }, "runs of lost workers");
   };
-  const claims = new Claims(context, store, { concurrency, leaseMs: leaseSeconds * 1000, onLoss, recovered }, now);
+  const claims = new Claims(context, { concurrency, leaseMs: leaseSeconds * 1000, onLoss, recovered }, now);
   await claims.open();
+  claims.claimSoon();
   let closing: Promise<void> | undefined;
   const close = async (drainSeconds: number) => {
     await claims.drain(drainSeconds);

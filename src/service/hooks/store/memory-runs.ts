@@ -1,6 +1,6 @@
 import type { EventSlice, RunFile, RunProgress, RunRow, StoredEvent } from "../run.js";
 import { cursorOf, sliceOf } from "./event-slice.js";
-import type { EventBatch, EventLimits } from "./store.js";
+import type { EventBatch, EventLimits, NewRun } from "./store.js";
 
 interface SizedEvent extends StoredEvent {
   readonly bytes: number;
@@ -16,6 +16,37 @@ export interface MemoryRun {
   /** In the order they were reported. */
   readonly files: Map<string, RunFile>;
   progress: RunProgress | null;
+}
+
+/** Row of a run that has just been created. `chatId`: id of its session. */
+export function newRow(run: NewRun, seq: number, chatId: number, message: string): RunRow {
+  const { id, sessionKey, start, terms, graph = null, createdAt } = run;
+  // no spread: every start pays for it
+  return {
+    id,
+    seq,
+    sessionKey,
+    chatId,
+    origin: start.origin,
+    name: start.name ?? null,
+    graph,
+    traceparent: start.traceparent ?? null,
+    promptFacts: start.promptFacts ?? null,
+    message,
+    timeoutSeconds: terms.timeoutSeconds,
+    priority: terms.priority,
+    dueMark: terms.dueMark,
+    deadlineMark: terms.deadlineMark,
+    tags: terms.tags,
+    state: "queued",
+    attempt: 1,
+    createdAt,
+    startedAt: null,
+    finishedAt: null,
+    oldestEventId: 1,
+    lastEventId: 0,
+    error: null,
+  };
 }
 
 /** Adds events and files to a run, and trims its head to the limits. */

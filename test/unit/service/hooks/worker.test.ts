@@ -3,13 +3,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent } from "#src/service/agent.js";
 import { systemClock } from "#src/service/hooks/clock.js";
 import { createHookService, type HookServiceOptions } from "#src/service/hooks/service.js";
-import { type RunningWorker, startWorker, type WorkerOptions } from "#src/service/hooks/shared/worker.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import { refuses } from "../../../../helpers/errors.js";
-import { refusesHook, until } from "../../../../helpers/hooks/hook-runs.js";
-import { newRun } from "../../../../helpers/hooks/new-run.js";
-import { newSchema, postgres } from "../../../../helpers/postgres/cluster.js";
+import { type RunningWorker, startWorker, type WorkerOptions } from "#src/service/hooks/worker.js";
+import { refuses } from "../../../helpers/errors.js";
+import { claimOf } from "../../../helpers/hooks/claims.js";
+import { refusesHook, until } from "../../../helpers/hooks/hook-runs.js";
+import { newRun } from "../../../helpers/hooks/new-run.js";
+import { newSchema, postgres } from "../../../helpers/postgres/cluster.js";
+import { startProxy } from "../../../helpers/postgres/proxy.js";
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const upper: Agent = async ({ message }, { emit }) => {
@@ -64,7 +66,7 @@ describe("front ends and workers of one store", () => {
     assert.deepEqual(await eventsOf(one, id), events);
   });
 
-  it("render no batch, whose run is neither a prompt nor a request to start again", async () => {
+  it("leave a batch, whose run is neither a prompt nor a request to start again, to one that renders batches", async () => {
     const schema = newSchema();
     const runs = front(schema);
     let calls = 0;
@@ -75,9 +77,63 @@ describe("front ends and workers of one store", () => {
     const store = createPostgresStore({ url, schema, connections: 1 });
     open.push(store);
     await store.createRun(newRun("b", { sessionKey: "batch-a-0", origin: "batch", createdAt: 1, createdMark: 1 }));
-    const last = (await eventsOf(runs, "b")).at(-1);
-    assert.match(last!.data, /it renders no batches.*config\.invalid/);
-    assert.equal(calls, 0);
+    assert.equal((await eventsOf(runs, await begin(runs, "a fox"))).at(-1)?.event, "done");
+    assert.equal(await stateOf(runs, "b"), "queued");
+    assert.equal(calls, 1);
+    await work(schema, upper, { batchAgent: async () => ({ response: "a batch" }) });
+    assert.match((await eventsOf(runs, "b")).at(-1)!.data, /a batch/);
+  });
+
+  it("are one process where it is not told otherwise, and several of those share a store", async () => {
+    const schema = newSchema();
+    const ran: string[] = [];
+    const agentOf =
+      (name: string): Agent =>
+      async ({ message }) => {
+        await sleep(20);
+        ran.push(name);
+        return { response: message };
+      };
+    const limits = { running: 1 };
+    const [one, two] = ["one", "two"].map((name) => front(schema, limits, { workers: false, agent: agentOf(name) }));
+    const ids = [];
+    for (let n = 0; n < 20; n++) ids.push(await begin(n % 2 === 0 ? one! : two!, `m${n}`, `hook:${n % 5}`));
+    for (const [n, id] of ids.entries()) {
+      assert.match((await eventsOf(n % 2 === 0 ? two! : one!, id)).at(-1)!.data, new RegExp(`"m${n}"`));
+    }
+    assert.deepEqual([...new Set(ran)].sort(), ["one", "two"]);
+    for (let session = 0; session < 5; session++) {
+      const starts: number[] = await Promise.all(
+        ids.filter((_, n) => n % 5 === session).map(async (id) => (await one!.get(id)).startedAt!),
+      );
+      assert.deepEqual(
+        starts,
+        [...starts].sort((a, b) => a - b),
+      );
+    }
+  });
+
+  it("take the runs of a service that is stuck, which ends nothing any more @long", async () => {
+    const schema = newSchema();
+    const proxy = await startProxy(url);
+    open.push(proxy);
+    const limits = { lease_seconds: 3 };
+    const stuckStore = createPostgresStore({ url: proxy.url, schema, connections: 3 });
+    let release = () => {};
+    const stuckAgent: Agent = () =>
+      new Promise((resolve) => {
+        release = () => resolve({ response: "late" });
+      });
+    const stuck = front(schema, limits, { workers: false, agent: stuckAgent, store: stuckStore });
+    const id = await begin(stuck, "a fox");
+    await until(async () => (await stateOf(stuck, id)) === "running", "the start");
+    await proxy.stop();
+    const next = front(schema, limits, { workers: false });
+    assert.match((await eventsOf(next, id)).at(-1)!.data, /A FOX/);
+    release();
+    await proxy.start();
+    await sleep(1500);
+    assert.match((await eventsOf(next, id)).at(-1)!.data, /A FOX/);
   });
 
   it("run a session's runs one after the other, whoever runs them", async () => {
@@ -170,7 +226,7 @@ describe("front ends and workers of one store", () => {
     const lost = createPostgresStore({ url, schema, connections: 1 });
     open.push(lost);
     const event = { event: "status", data: "{}" };
-    const claim = { worker: "lost", count: 9, leaseMs: 300, startedAt: 0, event };
+    const claim = claimOf({ worker: "lost", leaseMs: 300 });
     const id = await begin(runs, "a fox");
     const [held] = await lost.claim(claim);
     await work(schema, upper, { leaseSeconds: 3 });
@@ -189,7 +245,7 @@ describe("front ends and workers of one store", () => {
     const lost = createPostgresStore({ url, schema, connections: 1 });
     open.push(lost);
     const id = await begin(runs, "a fox");
-    await lost.claim({ worker: "lost", count: 9, leaseMs: 300, startedAt: 0, event: { event: "status", data: "{}" } });
+    await lost.claim(claimOf({ worker: "lost", leaseMs: 300 }));
     await work(schema, upper, { leaseSeconds: 3, onLoss: "interrupt" });
     assert.equal((await eventsOf(runs, id)).at(-1)?.event, "error");
     assert.equal(await stateOf(runs, id), "interrupted");
@@ -337,28 +393,11 @@ describe("front ends and workers of one store", () => {
     assert.equal((await eventsOf(early, id)).at(-1)?.event, "done");
   });
 
-  it("refuse a store that one service has for itself, and it refuses theirs @long", async () => {
-    const schema = newSchema();
-    const own = createPostgresStore({ url, schema });
-    await own.leftOver();
-    await refusesHook(work(schema, upper), "store_unavailable");
-    await refusesHook(begin(front(schema), "a fox"), "store_unavailable");
-    await own.close();
-    await work(schema, upper);
-    const second = createPostgresStore({ url, schema });
-    open.push(second);
-    await refusesHook(second.leftOver(), "store_unavailable");
-  });
-
-  it("need a store that can be shared, and one run of a session at a time", async () => {
-    const store = createPostgresStore({ url, schema: newSchema() });
-    const config = { limits: { running_per_session: 2 } };
+  it("need a store that can be shared", async () => {
     const wrong = (options: object) => () =>
       createHookService({ agent: upper, config: {}, workers: true, logger: silent, ...options });
     await refuses(async () => wrong({ store: createMemoryStore() })(), "config.invalid", /expected a shared store/);
     await refuses(async () => wrong({})(), "config.invalid", /expected a shared store/);
-    await refuses(async () => wrong({ store, config })(), "config.invalid", /running_per_session": expected 1/);
-    await store.close();
     await refuses(
       async () => startWorker({ agent: upper, store: createMemoryStore() as never }),
       "usage.invalid",
