@@ -8,7 +8,7 @@ import { orExplain, root, setup } from "./setup.mjs";
 /** Pages by path: what each is generated from, and the module whose `body` generates it. */
 const SOURCES = {
   "docs/api.md": ["the doc comments of the public entries", "api"],
-  "docs/cli.md": ["the commands of src/cli", "cli"],
+  "docs/cli.md": ["the tables of src/cli/table", "cli"],
   "docs/configuration.md": ["src/render/config.ts", "configuration"],
   "docs/errors.md": ["src/base/errors.ts and src/service/hooks/hook-error.ts", "errors"],
   "docs/nodes.md": ["the registry of src/nodes", "nodes"],

@@ -1,12 +1,11 @@
-// docs/cli.md: the help of every command, as it prints it.
-import { main } from "../../dist/cli/main.js";
+// docs/cli.md: the help of every command.
+import { COMMANDS } from "../../dist/cli/table/commands.js";
+import { helpOf, overviewOf } from "../../dist/cli/table/help.js";
 
-export async function body() {
-  const overview = await help("--help");
-  const commands = [...overview.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, name]) => name);
-  const sections = [];
-  for (const name of commands)
-    sections.push(`## latentkit ${name}\n\n\`\`\`text\n${(await help(name, "--help")).trim()}\n\`\`\``);
+export function body() {
+  const sections = Object.entries(COMMANDS).map(
+    ([name, command]) => `## latentkit ${name}\n\n\`\`\`text\n${helpOf(name, command).trim()}\n\`\`\``,
+  );
   return `
 # Command line
 
@@ -22,18 +21,9 @@ event per line instead. \`NO_COLOR\` is respected; \`LATENTKIT_DEBUG=1\` adds st
 | 130 | interrupted |
 
 \`\`\`text
-${overview.trim()}
+${overviewOf(COMMANDS).trim()}
 \`\`\`
 
 ${sections.join("\n\n")}
 `;
-}
-
-async function help(...args) {
-  let text = "";
-  const print = (chunk) => {
-    text += chunk;
-  };
-  await main(args, { out: print, err: print, isTerminal: false, columns: 80, color: false, env: {} });
-  return text;
 }

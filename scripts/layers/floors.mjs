@@ -15,7 +15,8 @@ export const FLOORS = {
     "nodes/",
     "graph/",
     "render/",
-    "cli/ service/",
+    "service/",
+    "cli/",
     "index testing",
     "testing/",
   ],
@@ -79,7 +80,7 @@ export const FLOORS = {
     "snapshot/",
   ],
   "render/batch": ["names", "journal/", "*"],
-  cli: ["*", "batch/ reproducible/", "commands/", "main"],
+  cli: ["terminal", "table/", "*", "batch/ reproducible/", "commands/", "main"],
   service: [
     "agent asset-references token-headers",
     "agent-graphs log message run-reporter traced-agent",

@@ -15,9 +15,6 @@ export const PROGRAMS = [
   "native/cuda/trial.js",
   "render/threads/thread.js",
   "service/hooks/comfy/classic/pictures/picture-thread.js",
-  "service/start-worker.js",
-  "service/start.js",
-  "service/store-runners.js",
   "service/web/inspect-thread.js",
 ];
 /** The page's own files, which Vite has bundled for browsers. */

@@ -30,8 +30,6 @@ export const MAIN_FILES = [
   "dist/host/checkpoint/runtime/remote/thread.js",
   "dist/native/cuda/trial.js",
   "dist/render/threads/thread.js",
-  "dist/service/start-worker.js",
-  "dist/service/start.js",
   "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
   "dist/host/checkpoint/tokenizer/qwen-vocab/merges.txt.gz",
   ...["pieces.txt", "scores.f32", "characters.bin"].map((name) => `dist/host/checkpoint/tokenizer/t5-vocab/${name}.br`),

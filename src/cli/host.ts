@@ -1,83 +1,42 @@
 import { onAbort } from "../base/abort.js";
-import { LatentkitError } from "../base/errors.js";
 import { gigabytes, type NetworkMemory } from "../base/memory.js";
-import { parseGraph } from "../graph/parse.js";
-import { MOST_MODELS_BYTES, NETWORK_DEVICES, type NetworkDevice } from "../host/checkpoint/runtime/session-options.js";
+import { NETWORK_DEVICES } from "../host/checkpoint/runtime/session-options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/types.js";
 import type { BatchOptions } from "../render/batch/batch-options.js";
-import { defaultRegistry } from "../render/defaults.js";
-import { loadsModels } from "../render/loads-models.js";
-import { readGraph } from "../render/source.js";
-import type { Arguments } from "./command.js";
+import type { Arguments } from "./table/arguments.js";
+import { type ValuesOf, wordOf } from "./table/option.js";
+import type { modelOptions, networkOptions } from "./table/shared-options.js";
 import { harmless, type Terminal } from "./terminal.js";
 
 /** Empties the line that the cursor is on. */
 const EMPTY_LINE = "\r\x1b[2K";
 
-/** Lines of `--help`. */
-export const hostHelp: readonly string[] = [
-  "  --models DIR       ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-];
-
-/** Lines of `--help` of commands that run networks; explanations begin at that column. */
-export function networkHelp(column: number): readonly string[] {
-  const indent = " ".repeat(column);
-  return [
-    "  --models-device DEVICE",
-    `${indent}where networks run: cpu, auto, cuda, dml, coreml or webgpu`,
-    `${indent}(a GPU that doctor or auto has found good, else cpu)`,
-    "  --models-memory BYTES",
-    `${indent}memory for their weights, such as 6GB; on a GPU its own`,
-  ];
-}
-
-/** Options of commands that list models. */
-export const hostOptions = { models: { type: "string", multiple: true } } as const;
-
-/** Options of commands that run networks. */
-export const networkOptions = {
-  ...hostOptions,
-  "models-device": { type: "string" },
-  "models-memory": { type: "string" },
-} as const;
+type ModelArguments = Arguments<ValuesOf<typeof modelOptions>>;
+type NetworkArguments = Arguments<ValuesOf<typeof networkOptions>>;
 
 /** Value of --models; undefined without it. */
-export const modelsOf = (args: Arguments): string[] | undefined =>
-  args.has("models") ? [...args.values("models")] : undefined;
+export const modelsOf = (args: ModelArguments): string[] | undefined =>
+  args.has("models") ? [...args.get("models")] : undefined;
 
 /** Values of --models, --models-device and --models-memory for a configuration; undefined for what is absent. */
-export const modelFlags = (args: Arguments) => ({
+export const modelFlags = (args: NetworkArguments) => ({
   models: modelsOf(args),
-  models_device: deviceNamed("--models-device", args.value("models-device")),
-  models_memory: memoryOf(args.value("models-memory")),
+  models_device: args.get("models-device"),
+  models_memory: args.get("models-memory"),
 });
-
-function deviceNamed(source: string, text: string | undefined): NetworkDevice | undefined {
-  if (text === undefined || NETWORK_DEVICES.includes(text as NetworkDevice)) return text as NetworkDevice | undefined;
-  const expected = NETWORK_DEVICES.join(", ");
-  throw new LatentkitError("usage.invalid", `${source}: expected ${expected}, received ${JSON.stringify(text)}.`);
-}
-
-const UNITS = { "": 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 } as const;
-
-function memoryOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const [, digits, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?) ?([KMG]i?B)?$/i.exec(text) ?? [];
-  const bytes = Math.round(Number(digits) * UNITS[unit.toUpperCase() as keyof typeof UNITS]);
-  if (bytes > 0 && bytes <= MOST_MODELS_BYTES) return bytes;
-  const message = `--models-memory: expected bytes, such as 6GB or 500MiB, received ${JSON.stringify(text)}.`;
-  throw new LatentkitError("usage.invalid", message);
-}
 
 /** Folders of models, and where their networks run. */
 export type Models = Pick<ModelSettings, "device" | "memory"> & { readonly folders: readonly string[] };
 
+const DEVICE_VARIABLE = "LATENTKIT_MODELS_DEVICE";
+
 /** The models that the command line of a command without a configuration names, with the variable for their device. */
-export function modelsNamed(args: Arguments, { env }: Pick<Terminal, "env">): Models {
+export function modelsNamed(args: NetworkArguments, { env }: Pick<Terminal, "env">): Models {
   const { models: folders = [], models_device, models_memory: memory } = modelFlags(args);
-  const variable = "LATENTKIT_MODELS_DEVICE";
-  return { folders, device: models_device ?? deviceNamed(variable, env[variable] || undefined), memory };
+  const named = env[DEVICE_VARIABLE] ?? "";
+  const device = models_device ?? (named === "" ? undefined : wordOf(NETWORK_DEVICES, named, DEVICE_VARIABLE));
+  return { folders, device, memory };
 }
 
 // decision 224
@@ -127,15 +86,6 @@ function modelReports(terminal: Terminal, isQuiet: boolean): ModelReports {
       else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"}, by ${provider}.`);
     },
   };
-}
-
-/** Whether a node of the graph loads a model; false where the graph cannot be read, which others say. */
-export function graphLoadsModels(path: string): boolean {
-  try {
-    return loadsModels(parseGraph(readGraph(path).graph).prompt, defaultRegistry);
-  } catch {
-    return false;
-  }
 }
 
 /** The line that says which host renders. */

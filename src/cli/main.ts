@@ -3,40 +3,30 @@ import { LatentkitError, suggest } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
 import { permissionHint } from "../base/permission.js";
 import { withoutUsers } from "../render/config/shown-address.js";
-import type { CreateStoreRunners } from "./batch/render-batch.js";
-import { type Command, readArguments } from "./command.js";
-import type { StartService } from "./commands/serve.js";
-import type { StartWorker } from "./commands/worker.js";
+import { readArguments } from "./table/arguments.js";
+import type { Command } from "./table/command.js";
+import { COMMANDS, type CommandName, type Run, type ValuesOfCommand } from "./table/commands.js";
+import { helpOf, overviewOf } from "./table/help.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
-
-type Commands = Readonly<Record<string, () => Command>>;
 
 /** Loads a module by `require`, which takes half the time of `import` in Node 20. */
 const load = createRequire(import.meta.url);
 
-// loaded on demand: a command loads only what it needs
-const commandsWith = (
-  startService: StartService,
-  startWorker: StartWorker,
-  storeRunners: CreateStoreRunners,
-): Commands => ({
-  init: () => (load("./commands/init.js") as typeof import("./commands/init.js")).initCommand,
-  render: () => (load("./commands/render.js") as typeof import("./commands/render.js")).renderCommand(storeRunners),
-  serve: () => (load("./commands/serve.js") as typeof import("./commands/serve.js")).serveCommand(startService),
-  worker: () => (load("./commands/worker.js") as typeof import("./commands/worker.js")).workerCommand(startWorker),
-  nodes: () => (load("./commands/nodes.js") as typeof import("./commands/nodes.js")).nodesCommand,
-  models: () => (load("./commands/models.js") as typeof import("./commands/models.js")).modelsCommand,
-  schema: () => (load("./commands/schema.js") as typeof import("./commands/schema.js")).schemaCommand,
-  validate: () => (load("./commands/validate.js") as typeof import("./commands/validate.js")).validateCommand,
-  convert: () => (load("./commands/convert.js") as typeof import("./commands/convert.js")).convertCommand,
-  inspect: () => (load("./commands/inspect.js") as typeof import("./commands/inspect.js")).inspectCommand,
-  verify: () => (load("./commands/verify.js") as typeof import("./commands/verify.js")).verifyCommand,
-  test: () => (load("./commands/test.js") as typeof import("./commands/test.js")).testCommand,
-  doctor: () => (load("./commands/doctor.js") as typeof import("./commands/doctor.js")).doctorCommand,
-});
-
-const noService = () => {
-  throw new LatentkitError("usage.invalid", "This program has no service: use the command latentkit.");
+/** Code of the commands, each loaded when it runs. */
+const MODULES: { readonly [Name in CommandName]: () => { readonly run: Run<Name> } } = {
+  init: () => load("./commands/init.js") as typeof import("./commands/init.js"),
+  render: () => load("./commands/render.js") as typeof import("./commands/render.js"),
+  serve: () => load("./commands/serve.js") as typeof import("./commands/serve.js"),
+  worker: () => load("./commands/worker.js") as typeof import("./commands/worker.js"),
+  nodes: () => load("./commands/nodes.js") as typeof import("./commands/nodes.js"),
+  models: () => load("./commands/models.js") as typeof import("./commands/models.js"),
+  schema: () => load("./commands/schema.js") as typeof import("./commands/schema.js"),
+  validate: () => load("./commands/validate.js") as typeof import("./commands/validate.js"),
+  convert: () => load("./commands/convert.js") as typeof import("./commands/convert.js"),
+  inspect: () => load("./commands/inspect.js") as typeof import("./commands/inspect.js"),
+  verify: () => load("./commands/verify.js") as typeof import("./commands/verify.js"),
+  test: () => load("./commands/test.js") as typeof import("./commands/test.js"),
+  doctor: () => load("./commands/doctor.js") as typeof import("./commands/doctor.js"),
 };
 
 const INTERRUPTED = 130;
@@ -44,18 +34,21 @@ const INTERRUPTED = 130;
 const HANG_UP = "SIGHUP";
 const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 
+/** Surroundings of a command. */
+interface Call {
+  readonly terminal: Terminal;
+  readonly signal: AbortSignal;
+  readonly urgent: () => AbortSignal;
+  /** Called before the command runs. */
+  begin(command: Command): void;
+}
+
 // decision 39
 /**
  * Runs the command line and returns the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
- * 130 interrupted. `serve`, `worker` and `render --store` call what they are handed: the command line itself does not import the service.
+ * 130 interrupted.
  */
-export async function main(
-  argv: readonly string[],
-  terminal: Terminal = ownTerminal(argv),
-  startService: StartService = noService,
-  startWorker: StartWorker = noService,
-  storeRunners: CreateStoreRunners = noService,
-): Promise<number> {
+export async function main(argv: readonly string[], terminal: Terminal = ownTerminal(argv)): Promise<number> {
   const controller = new AbortController();
   let second: AbortController | undefined;
   const urgent = () => {
@@ -63,9 +56,9 @@ export async function main(
     return second.signal;
   };
   let isHungUp = false;
-  let command: Command | undefined;
+  let running: Command | undefined;
   const interrupt = (name: NodeJS.Signals) => {
-    if (name === HANG_UP && command?.reloads && !hasTerminal()) return;
+    if (name === HANG_UP && running?.reloads && !hasTerminal()) return;
     isHungUp ||= name === HANG_UP;
     if (!controller.signal.aborted) controller.abort();
     else if (second?.signal.aborted === false) second.abort();
@@ -74,11 +67,10 @@ export async function main(
   };
   for (const name of STOP_SIGNALS) process.on(name, interrupt);
   try {
-    const commands = commandsWith(startService, startWorker, storeRunners);
-    const begin = (chosen: Command) => {
-      command = chosen;
+    const begin = (command: Command) => {
+      running = command;
     };
-    return await dispatch(argv, terminal, controller.signal, urgent, commands, begin);
+    return await dispatch(argv, { terminal, signal: controller.signal, urgent, begin });
   } catch (error) {
     return report(error, terminal, controller.signal);
   } finally {
@@ -92,38 +84,38 @@ export async function main(
 
 const hasTerminal = () => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
 
-/** A run or check that nobody reads to the end has not succeeded; a listing has. */
-const ownTerminal = (argv: readonly string[]) =>
-  processTerminal(["render", "verify", "test"].includes(argv[0] ?? "") ? 1 : 0);
+function ownTerminal([name = ""]: readonly string[]): Terminal {
+  const command: Command | undefined = isCommand(name) ? COMMANDS[name] : undefined;
+  return processTerminal(command?.isReadToEnd === true ? 1 : 0);
+}
 
-async function dispatch(
-  argv: readonly string[],
-  terminal: Terminal,
-  signal: AbortSignal,
-  urgent: () => AbortSignal,
-  commands: Commands,
-  begin: (command: Command) => void,
-): Promise<number> {
-  const [name, ...rest] = argv;
+async function dispatch([name, ...rest]: readonly string[], call: Call): Promise<number> {
+  const { terminal } = call;
   if (name === "--version" || name === "-v" || rest[0] === "--version") {
     terminal.out(`${packageVersion()}\n`);
     return 0;
   }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
-    const text = overview(commands);
-    if (name !== undefined) terminal.out(text);
-    else terminal.err(text);
+    const print = name === undefined ? terminal.err : terminal.out;
+    print(overviewOf(COMMANDS));
     return name === undefined ? 2 : 0;
   }
-  const command = loadCommand(name, commands);
-  const args = readArguments(command, rest);
-  if (args.flag("help")) {
-    terminal.out([`Usage: latentkit ${command.usage}`, "", command.summary, "", ...command.help, ""].join("\n"));
+  return await run(commandNamed(name), rest, call);
+}
+
+async function run<Name extends CommandName>(
+  name: Name,
+  argv: readonly string[],
+  { terminal, signal, urgent, begin }: Call,
+): Promise<number> {
+  const args = readArguments<ValuesOfCommand<Name>>(name, COMMANDS[name], argv);
+  if (args === undefined) {
+    terminal.out(helpOf(name, COMMANDS[name]));
     return 0;
   }
   await warnOfVariables(terminal);
-  begin(command);
-  return await command.run(args, terminal, signal, urgent);
+  begin(COMMANDS[name]);
+  return await MODULES[name]().run(args, terminal, signal, urgent);
 }
 
 /** Warns of misspelt variables, which set nothing. */
@@ -134,26 +126,14 @@ async function warnOfVariables({ env, err }: Terminal): Promise<void> {
   for (const sentence of unknownVariables(env)) err(`Warning: ${sentence}\n`);
 }
 
-function loadCommand(name: string, commands: Commands): Command {
-  if (Object.hasOwn(commands, name)) return commands[name]!();
-  const names = Object.keys(commands);
+const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
+
+function commandNamed(name: string): CommandName {
+  if (isCommand(name)) return name;
+  const names = Object.keys(COMMANDS);
   const { suggestion, hint } = suggest(name, names);
   const help = hint === "" ? ` Expected one of ${names.join(", ")}.` : hint;
   throw new LatentkitError("usage.invalid", `Unknown command "${name}".${help}`, { suggestion });
-}
-
-function overview(commands: Commands): string {
-  const loaded = Object.values(commands).map((command) => command());
-  const width = Math.max(...loaded.map(({ usage }) => usage.length));
-  const lines = loaded.map(({ usage, summary }) => `  latentkit ${usage.padEnd(width)}  ${summary}`);
-  return [
-    "Runs ComfyUI graphs inside Node.js.",
-    "",
-    ...lines,
-    "",
-    "latentkit COMMAND --help shows a command's options.",
-    "",
-  ].join("\n");
 }
 
 /** Appends the suggestion to a message that lacks it. */

@@ -2,7 +2,6 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import { pictureFiles } from "../render/items/picture-files.js";
-import type { Arguments } from "./command.js";
 
 /** A picture that the command line names, or that lies in a folder that it names. */
 export interface PicturePath {
@@ -11,11 +10,11 @@ export interface PicturePath {
 }
 
 /**
- * Pictures in the order of the arguments; those of a folder, and of the folders below it, in code-unit order. Throws
+ * Pictures in the order of their paths; those of a folder, and of the folders below it, in code-unit order. Throws
  * items.invalid for a folder without any, and as pictureFiles.
  */
-export async function* picturePaths(args: Arguments): AsyncGenerator<PicturePath, void, undefined> {
-  for (const path of args.positionals) {
+export async function* picturePaths(paths: readonly string[]): AsyncGenerator<PicturePath, void, undefined> {
+  for (const path of paths) {
     if (!(await isFolder(path))) {
       yield { path, isInFolder: false };
       continue;
@@ -29,9 +28,9 @@ export async function* picturePaths(args: Arguments): AsyncGenerator<PicturePath
   }
 }
 
-/** Whether the arguments may name several pictures. */
-export const namesMany = async ({ positionals }: Arguments): Promise<boolean> =>
-  positionals.length > 1 || (await isFolder(positionals[0]!));
+/** Whether the paths may name several pictures. */
+export const namesMany = async (paths: readonly string[]): Promise<boolean> =>
+  paths.length > 1 || (await isFolder(paths[0]!));
 
 const isFolder = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => undefined))?.isDirectory() === true;

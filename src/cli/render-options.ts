@@ -1,33 +1,39 @@
 import { relative } from "node:path";
 import { LatentkitError } from "../base/errors.js";
+import { type ClassAliases, parseGraph } from "../graph/parse.js";
 import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import { loadConfig } from "../render/config/load-config.js";
+import { defaultRegistry } from "../render/defaults.js";
 import { createGraphKeys } from "../render/items/graph-keys.js";
 import { isRandom, isRandomSeed, randomSeed } from "../render/items/random-seeds.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
-import { readGraph } from "../render/source.js";
+import { loadsModels } from "../render/loads-models.js";
+import { type GraphSource, readGraph } from "../render/source.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
-import { type Arguments, idList, pair, wholeNumber } from "./command.js";
-import { graphLoadsModels, hostLine, modelFlags, modelsIn, openHost } from "./host.js";
+import { hostLine, modelFlags, modelsIn, openHost } from "./host.js";
+import type { Arguments } from "./table/arguments.js";
+import type { ArgumentsOf } from "./table/commands.js";
+import { wordOf } from "./table/option.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
-/** Options of a run of one graph that the command line holds. */
-export async function renderOptions(args: Arguments, terminal: Terminal, signal: AbortSignal) {
-  const { models, isQuiet, ...options } = commonOptions(args, terminal);
-  const tell = args.flag("quiet") ? () => {} : terminal.err;
-  const set = drawSeeds(args.positionals[0]!, options.set, options.classAliases, tell);
-  return { ...options, set, signal, host: await openHost(models, terminal, { isQuiet, signal }) };
+type RenderArguments = ArgumentsOf<"render">;
+
+/** The graph of a command line, and the options of its one run. */
+export async function renderOptions(args: RenderArguments, terminal: Terminal, signal: AbortSignal) {
+  const { source, models, isQuiet, options } = readOptions(args, terminal);
+  const set = drawSeeds(source, options, args.get("quiet") ? () => {} : terminal.err);
+  const host = await openHost(models, terminal, { isQuiet, signal });
+  return { source, options: { ...options, set, signal, host } };
 }
 
 /** Values of --set with seeds in place of "random", which are told. */
 function drawSeeds(
-  graph: string,
-  set: Readonly<Record<string, string>>,
-  classAliases: Readonly<Record<string, string>>,
+  { graph }: GraphSource,
+  { set, classAliases }: { readonly set: Readonly<Record<string, string>>; readonly classAliases: ClassAliases },
   tell: (text: string) => void,
-): Record<string, string> {
+): Readonly<Record<string, string>> {
   if (!Object.values(set).some(isRandom)) return set;
-  const keys = createGraphKeys(readGraph(graph, { classAliases }).graph, { classAliases });
+  const keys = createGraphKeys(graph, { classAliases });
   const drawn = Object.entries(set).map(([key, value]) => {
     if (!isRandomSeed(keys, key, value)) return [key, value] as const;
     const seed = String(randomSeed());
@@ -37,82 +43,84 @@ function drawSeeds(
   return Object.fromEntries(drawn);
 }
 
-/** Options of a batch that the command line holds, but for its items. */
-export function batchRenderOptions(args: Arguments, terminal: Terminal) {
-  const { models, isQuiet, ...options } = commonOptions(args, terminal);
-  return { ...options, ...modelsIn(models, terminal, isQuiet) };
+/** The graph of a batch, its options but for those of its items, and the configuration that they come from. */
+export function batchRenderOptions(args: RenderArguments, terminal: Terminal) {
+  const { source, config, models, isQuiet, options } = readOptions(args, terminal);
+  return { source, config, options: { ...options, ...modelsIn(models, terminal, isQuiet) } };
 }
 
-function commonOptions(args: Arguments, terminal: Terminal) {
+/** Reads the configuration and the graph, once each, and says which host renders. */
+function readOptions(args: RenderArguments, terminal: Terminal) {
   const config = loadConfig({
-    file: args.value("config"),
+    file: args.get("config"),
     flags: {
-      output_dir: args.value("out"),
+      output_dir: args.get("out"),
+      // without a value, the configuration's own is meant
+      store: args.get("store") || undefined,
       device: deviceOf(args),
       allow_network: networkOf(args),
       ...modelFlags(args),
     },
     env: terminal.env,
   });
-  const isQuiet = args.flag("quiet") || args.flag("json");
-  const isShared = args.has("store");
-  const folders = isShared ? [] : config.models;
-  if (!isQuiet && !isShared && graphLoadsModels(args.positionals[0]!)) terminal.err(hostLine(folders.length > 0));
-  return {
-    models: { folders, device: config.models_device, memory: config.models_memory },
-    isQuiet,
-    set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
-    targets: idList(args.value("targets")),
+  const options = {
+    set: args.get("set"),
+    targets: args.get("targets"),
     outputDir: config.output_dir,
     device: config.device,
-    inputDir: args.value("input"),
-    metadata: policy(args.value("metadata")),
+    inputDir: args.get("input"),
+    metadata: policyOf(args.get("metadata")),
     format: formatOf(args, config.format),
-    parameters: config.parameters || args.flag("parameters"),
-    redact: args.values("redact"),
-    classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
-    partial: args.flag("partial"),
+    parameters: config.parameters || args.get("parameters"),
+    redact: args.get("redact"),
+    classAliases: args.get("alias"),
+    partial: args.get("partial"),
     allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
   };
+  const source = readGraph(args.get("GRAPH"), options);
+  const isQuiet = args.get("quiet") || args.get("json");
+  const isShared = args.has("store");
+  const folders = isShared ? [] : config.models;
+  if (!isQuiet && !isShared && loadsModels(parseGraph(source.graph).prompt, defaultRegistry))
+    terminal.err(hostLine(folders.length > 0));
+  const models = { folders, device: config.models_device, memory: config.models_memory };
+  return { source, config, models, isQuiet, options };
 }
 
 /** Value of --device. */
-export function deviceOf(args: Arguments): DeviceChoice | undefined {
-  const text = args.value("device");
+export function deviceOf(args: Arguments<{ readonly device: string | undefined }>): DeviceChoice | undefined {
+  const text = args.get("device");
   return text === undefined ? undefined : parseDevice(text, "--device");
 }
 
 /** `allow_network` as --offline sets it; undefined without it. */
-export const networkOf = (args: Arguments): false | undefined => (args.flag("offline") ? false : undefined);
+export const networkOf = (args: Arguments<{ readonly offline: boolean }>): false | undefined =>
+  args.get("offline") ? false : undefined;
+
+const policyOf = (text: string | undefined): MetadataPolicy | undefined =>
+  text === undefined ? undefined : wordOf(METADATA_POLICIES, text, "--metadata");
 
 /** The format of --format, --quality, --lossless and --bits: of the configuration where the first one is absent. */
-function formatOf(args: Arguments, configured: PictureFormat | undefined): PictureFormat | undefined {
-  const type = args.value("format");
-  const bits = wholeNumber(args, "bits", 1);
+function formatOf(args: RenderArguments, configured: PictureFormat | undefined): PictureFormat | undefined {
+  const type = args.get("format");
+  const [quality, bits] = [args.get("quality"), args.get("bits")];
   const own = {
     ...(type !== undefined && { type }),
-    ...(args.has("quality") && { quality: wholeNumber(args, "quality", 1) }),
-    ...(args.flag("lossless") && { lossless: true }),
+    ...(quality !== undefined && { quality }),
+    ...(args.get("lossless") && { lossless: true }),
     ...(bits !== undefined && { bitDepth: bits }),
   };
   if (Object.keys(own).length === 0) return configured;
   const format: unknown = type === undefined ? { ...configured, ...own } : own;
   if (FORMAT[1](format)) return format as PictureFormat;
-  const received = ["format", "quality", "lossless", "bits"]
+  const received = (["format", "quality", "lossless", "bits"] as const)
     .filter((name) => args.has(name))
-    .map((name) => `--${name}${name === "lossless" ? "" : ` ${args.value(name)}`}`);
+    .map((name) => `--${name}${name === "lossless" ? "" : ` ${args.get(name)}`}`);
   throw new LatentkitError(
     "usage.invalid",
     `--format: expected png with --bits 8 or 16, webp or avif with --quality 1 to 100 or --lossless, or jpeg with --quality 1 to 100, received ${received.join(" ")}.`,
   );
-}
-
-function policy(text: string | undefined): MetadataPolicy | undefined {
-  if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))
-    return text as MetadataPolicy | undefined;
-  const expected = METADATA_POLICIES.join(", ");
-  throw new LatentkitError("usage.invalid", `--metadata: expected ${expected}, received ${JSON.stringify(text)}.`);
 }
 
 /** The path as one would type it from here, on one line. */

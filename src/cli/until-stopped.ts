@@ -1,13 +1,8 @@
+import type { RunningService } from "../service/start.js";
 import type { Terminal } from "./terminal.js";
 
-/** A process of the service, as far as its command needs it. */
-export interface Stoppable {
-  /** Logs an error that no caller awaited. */
-  fault(what: string, error: unknown): void;
-  /** Logs an error that nobody could catch, and fails its run. */
-  crash(error: unknown): void;
-  close(): Promise<void>;
-}
+/** A service or worker, as far as its command ends it. */
+type Stoppable = Pick<RunningService, "fault" | "crash" | "close">;
 
 const EXIT_DELAY_MS = 500;
 

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fstatSync, readFileSync, readSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
 import { isObject, type Rule } from "../base/options.js";
@@ -29,6 +29,8 @@ export interface GraphSource {
   readonly inputDir: string;
   /** The graph as the editor saves it, where that is what was read or stands beside it in a picture. */
   readonly workflow?: object;
+  /** Name of the file that was read, without its folder. */
+  readonly name?: string;
 }
 
 /**
@@ -79,7 +81,7 @@ export function pathOf(url: URL | string): string {
 function readPath(path: string, options: ConvertOptions): GraphSource {
   const beside = join(dirname(resolve(path)), "input");
   const read = readBytes(readFile(path), path, options);
-  return { ...read, inputDir: mayExist(beside) ? beside : resolve("input") };
+  return { ...read, inputDir: mayExist(beside) ? beside : resolve("input"), name: basename(path) };
 }
 
 /** Whether a path exists; true where node's permission model denies the answer, so that reading it says which flag is missing. */

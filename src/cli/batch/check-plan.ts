@@ -31,7 +31,7 @@ export interface CheckedPlan {
  * that is all that is asked for. `isAll`: also the names of the first files.
  */
 export async function checkPlan(
-  { source, options, shared }: BatchPlan,
+  { items: source, options, shared }: BatchPlan,
   prepared: PreparedBatch,
   isAll: boolean,
   printer: Printer,
@@ -102,7 +102,7 @@ export const checkLine = (checked: CheckedPlan): string =>
   `${printJson({ type: "result", status: "success", ...checked })}\n`;
 
 /** Result of --check for a person. */
-export function checkText({ items = 0, files, names }: CheckedPlan, { source }: BatchPlan): string {
+export function checkText({ items = 0, files, names }: CheckedPlan, { items: source }: BatchPlan): string {
   const from = source.source === undefined ? "" : ` from ${oneLine(source.source)}`;
   const count = `${items} ${items === 1 ? "item" : "items"}${from}: nothing is wrong with ${items === 1 ? "it" : "them"}.`;
   if (files === 0) return `${count}\n`;

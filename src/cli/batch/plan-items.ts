@@ -11,7 +11,7 @@ import { hasWildcard, isPictureName } from "../../render/items/picture-pattern.j
 import { type InputFolders, openPictures, picturesIn } from "../../render/items/pictures.js";
 import { seedAxis } from "../../render/items/seeds.js";
 import { sweepAxis } from "../../render/items/sweep.js";
-import { type Arguments, wholeNumber } from "../command.js";
+import type { ArgumentsOf } from "../table/commands.js";
 import type { Terminal } from "../terminal.js";
 
 /** The items that the command line describes. */
@@ -45,28 +45,28 @@ const STDIN = "-";
 
 /** Opens the items of --items, --sweep and --seeds. Fails with usage.invalid, items.invalid and file.not-found. */
 export async function planItems(
-  args: Arguments,
+  args: ArgumentsOf<"render">,
   keys: GraphKeys,
   set: ItemValues,
   folders: InputFolders,
   terminal: Terminal,
   report: (text: string) => void,
 ): Promise<PlannedItems> {
-  const limit = wholeNumber(args, "limit", 1);
+  const limit = args.get("limit");
   const setKeys = Object.keys(set);
-  const sweeps = args.values("sweep").map((text) => sweepAxis(text, keys));
+  const sweeps = args.get("sweep").map((text) => sweepAxis(text, keys));
   for (const { option, keys } of sweeps) {
     const twice = keys.find((key) => setKeys.includes(key));
     if (twice === undefined) continue;
     throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
   }
-  const path = args.value("items");
+  const path = args.get("items");
   const swept = sweeps.flatMap((axis) => axis.keys);
   const open = await opener(args, keys, [...setKeys, ...swept], folders, terminal);
   const file = await open?.();
   const close = async () => await file?.reader.close();
   try {
-    const seeds = args.value("seeds");
+    const seeds = args.get("seeds");
     const taken = [...setKeys, ...swept, ...(file?.reader.keys ?? [])];
     const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
     const { items, keys: known, total } = combine(file?.reader, axes, limit, createOverrideReport(setKeys, report));
@@ -93,13 +93,13 @@ export async function planItems(
 
 /** Function that opens the source of --items from its beginning; undefined without one. */
 async function opener(
-  args: Arguments,
+  args: ArgumentsOf<"render">,
   keys: GraphKeys,
   taken: readonly string[],
   folders: InputFolders,
   { input }: Terminal,
 ): Promise<(() => Promise<Source>) | undefined> {
-  const path = args.value("items");
+  const path = args.get("items");
   if (path === undefined) return undefined;
   if (path !== STDIN && (await namesPictures(path))) {
     return async () => {
@@ -107,7 +107,7 @@ async function opener(
       return { reader, fields: reader.fields, inputDir: reader.inputDir };
     };
   }
-  const extra = { named: templateKeys(args.value("name")), extraColumns: args.flag("extra-columns") };
+  const extra = { named: templateKeys(args.get("name")), extraColumns: args.get("extra-columns") };
   return async () => {
     const isStream = path === STDIN && input !== undefined;
     const reader = isStream ? await openItemStream(input, "stdin", keys, extra) : await openItems(path, keys, extra);

@@ -7,8 +7,8 @@ import type { BatchStatus } from "../../render/batch/events.js";
 import { type PreparedBatch, prepareBatch } from "../../render/batch/prepare.js";
 import type { CreateRunner } from "../../render/batch/runner.js";
 import type { Config } from "../../render/config/config.js";
-import type { Arguments } from "../command.js";
 import { shortest } from "../render-options.js";
+import type { ArgumentsOf } from "../table/commands.js";
 import { harmless, red, type Terminal } from "../terminal.js";
 import { followWithSheet } from "./batch-contact-sheet.js";
 import { type BatchPlan, makeWay, planBatch } from "./batch-plan.js";
@@ -21,9 +21,6 @@ const INTERRUPTED = 130;
 
 const noProgress: BatchProgress = { show: () => {}, printAbove: (write) => write(), end: () => {} };
 
-/** Makes runners whose items the workers of a store render; bin/latentkit.mjs passes the real one. */
-export type CreateStoreRunners = (config: Config, report: (text: string) => void) => CreateRunner;
-
 /** Signals of Ctrl-C: `drain` at the first, no further item starts; `signal` at the second, all ends at once. */
 interface Stops {
   readonly drain: AbortSignal;
@@ -32,14 +29,13 @@ interface Stops {
 
 /** `latentkit render` with any of the options that make a batch. Returns the exit code. */
 export async function renderBatch(
-  args: Arguments,
+  args: ArgumentsOf<"render">,
   terminal: Terminal,
   drain: AbortSignal,
   urgent: () => AbortSignal,
-  storeRunners: CreateStoreRunners,
 ): Promise<number> {
-  const isJson = args.flag("json");
-  const isQuiet = args.flag("quiet") || isJson;
+  const isJson = args.get("json");
+  const isQuiet = args.get("quiet") || isJson;
   const started = performance.now();
   const summary = createSummary();
   const progress = isQuiet ? noProgress : createBatchProgress(terminal);
@@ -48,15 +44,15 @@ export async function renderBatch(
     if (isJson) terminal.out(batchResultLine(status, summary.read(), { ms: performance.now() - started, ...more }));
   };
   // a pipe that nobody closes would keep the process
-  const endInput = () => (args.value("items") === "-" ? terminal.input?.destroy?.() : undefined);
+  const endInput = () => (args.get("items") === "-" ? terminal.input?.destroy?.() : undefined);
   const leave = onAbort(drain, endInput);
   let plan: BatchPlan | undefined;
   let begun: string | undefined;
   try {
     plan = await planBatch(args, terminal, printer.report);
     const stops = { drain, signal: urgent() };
-    const prepared = prepareBatch(plan.graph, { ...plan.options, ...stops }, plan.source);
-    const isCheck = args.flag("check");
+    const prepared = prepareBatch(plan.source, { ...plan.options, ...stops }, plan.items);
+    const isCheck = args.get("check");
     const checked = await checkPlan(plan, prepared, isCheck, printer, drain);
     if (isCheck) {
       if (isJson) terminal.out(checkLine(checked));
@@ -66,7 +62,7 @@ export async function renderBatch(
     await makeWay(args, plan);
     const { journal } = plan.options;
     begun = journal;
-    const runnerOf = plan.shared && storeRunners(plan.shared, printer.report);
+    const runnerOf = plan.shared && (await storeRunner(plan.shared, printer.report));
     const counted = { ...prepared, run: { ...prepared.run, total: checked.items ?? prepared.run.total } };
     const { status, error, pages, grid } = await follow(plan, counted, runnerOf, stops, printer, progress, summary);
     result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }), ...(error && { error }) });
@@ -92,7 +88,7 @@ export async function renderBatch(
   } finally {
     leave();
     endInput();
-    await plan?.source.close();
+    await plan?.items.close();
     progress.end();
   }
 }
@@ -106,15 +102,15 @@ async function follow(
   progress: BatchProgress,
   summary: Summary,
 ) {
-  const sheet = followWithSheet(plan);
+  const sheet = followWithSheet(plan.sheet, prepared);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
   let error: LatentkitError | undefined;
   let grid: readonly string[] = [];
   try {
-    for await (const event of runPrepared(prepared, plan.source.items, runnerOf)) {
+    for await (const event of runPrepared(prepared, plan.items.items, runnerOf)) {
       summary.add(event);
-      printer.print(event, plan.source.hasLines);
+      printer.print(event, plan.items.hasLines);
       progress.show(event);
       await sheet.add(event);
       if (event.type === "batch-done") ({ status, error, grid = [] } = event);
@@ -124,6 +120,12 @@ async function follow(
     progress.end();
   }
   return { status, error, grid, pages: stops.signal.aborted || error !== undefined ? [] : await sheet.finish() };
+}
+
+/** Makes runners whose items the workers of the configuration's store render. */
+async function storeRunner(config: Config, report: (text: string) => void): Promise<CreateRunner> {
+  const { createStoreRunners } = await import("../../service/store-runners.js");
+  return createStoreRunners(config, report);
 }
 
 const FULL: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT"]);

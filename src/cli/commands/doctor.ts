@@ -10,8 +10,7 @@ import { nativeFile } from "../../native/load.js";
 import { currentDevice } from "../../tensor/device/choice.js";
 import { type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
-import type { Arguments, Command } from "../command.js";
-import { hostHelp, hostOptions } from "../host.js";
+import type { ArgumentsOf, Run } from "../table/commands.js";
 
 interface Finding {
   readonly name: string;
@@ -19,28 +18,16 @@ interface Finding {
   readonly value: string;
 }
 
-export const doctorCommand: Command = {
-  usage: "doctor",
-  summary: "Check this installation: native core, CPU, GPU, noise numbers, ONNX Runtime, output folder.",
-  help: [
-    "  --out DIR          the output folder to check (./out)",
-    ...hostHelp,
-    "  --reproducible     instead: compare what this machine computes with recorded hashes",
-    "  --json             one JSON object",
-  ],
-  options: { json: { type: "boolean" }, out: { type: "string" }, reproducible: { type: "boolean" }, ...hostOptions },
-  positionals: { min: 0, max: 0 },
-  run: async (args, terminal, signal) => {
-    const findings: Finding[] = [];
-    for await (const finding of args.flag("reproducible") ? reproducible() : installation(args, signal)) {
-      findings.push(finding);
-      const { name, ok, value } = finding;
-      if (!args.flag("json")) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
-    }
-    const isHealthy = findings.every(({ ok }) => ok);
-    if (args.flag("json")) terminal.out(`${printJson({ ok: isHealthy, findings })}\n`);
-    return isHealthy ? 0 : 1;
-  },
+export const run: Run<"doctor"> = async (args, terminal, signal) => {
+  const findings: Finding[] = [];
+  for await (const finding of args.get("reproducible") ? reproducible() : installation(args, signal)) {
+    findings.push(finding);
+    const { name, ok, value } = finding;
+    if (!args.get("json")) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
+  }
+  const isHealthy = findings.every(({ ok }) => ok);
+  if (args.get("json")) terminal.out(`${printJson({ ok: isHealthy, findings })}\n`);
+  return isHealthy ? 0 : 1;
 };
 
 function* machine(): Generator<Finding> {
@@ -49,12 +36,12 @@ function* machine(): Generator<Finding> {
   yield { name: "platform", ok: true, value: `${process.platform}-${process.arch}` };
 }
 
-async function* installation(args: Arguments, signal: AbortSignal): AsyncGenerator<Finding> {
+async function* installation(args: ArgumentsOf<"doctor">, signal: AbortSignal): AsyncGenerator<Finding> {
   yield* machine();
   yield* core();
   yield* await onnxRuntime(signal);
-  yield* await modelFolders(args.values("models"));
-  yield await outputFolder(resolve(args.value("out") ?? "out"));
+  yield* await modelFolders(args.get("models"));
+  yield await outputFolder(resolve(args.get("out")));
 }
 
 /** Comparison of what this machine computes, by each of its instruction sets, with what every machine should. */

@@ -2,8 +2,8 @@ import { constants, cpSync, existsSync, readdirSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../../base/errors.js";
-import type { Command } from "../command.js";
 import { shortest } from "../render-options.js";
+import type { Run } from "../table/commands.js";
 
 /** Files for who operates a service; they are no examples of graphs. */
 const OPERATIONS = "operations";
@@ -11,30 +11,23 @@ const OPERATIONS = "operations";
 /** The package's own examples: graphs, a CSV file of items and the pictures that the graphs read. */
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 
-export const initCommand: Command = {
-  usage: "init [FOLDER]",
-  summary: "Copy the example graphs into a folder (examples).",
-  help: ["Refuses to replace a file that exists.", "", "  --quiet   do not say what to do next"],
-  options: { quiet: { type: "boolean" } },
-  positionals: { min: 0, max: 1 },
-  run: async (args, terminal) => {
-    const folder = args.positionals[0] ?? "examples";
-    const names = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8", withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(EXAMPLES.length + 1))
-      .filter((name) => !isOperations(name))
-      .sort();
-    const paths = names.map((name) => join(folder, name));
-    const existing = paths.find((path) => existsSync(path));
-    if (existing !== undefined) {
-      const sentence = `init: ${shortest(existing)} exists already, so nothing was copied; name another folder.`;
-      throw new LatentkitError("usage.invalid", sentence);
-    }
-    copy(folder);
-    for (const path of paths) terminal.out(`${shortest(path)}\n`);
-    if (!args.flag("quiet")) terminal.err(`Next: npx latentkit render ${shortest(join(folder, "first-light.json"))}\n`);
-    return 0;
-  },
+export const run: Run<"init"> = async (args, terminal) => {
+  const folder = args.get("FOLDER");
+  const names = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8", withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(EXAMPLES.length + 1))
+    .filter((name) => !isOperations(name))
+    .sort();
+  const paths = names.map((name) => join(folder, name));
+  const existing = paths.find((path) => existsSync(path));
+  if (existing !== undefined) {
+    const sentence = `init: ${shortest(existing)} exists already, so nothing was copied; name another folder.`;
+    throw new LatentkitError("usage.invalid", sentence);
+  }
+  copy(folder);
+  for (const path of paths) terminal.out(`${shortest(path)}\n`);
+  if (!args.get("quiet")) terminal.err(`Next: npx latentkit render ${shortest(join(folder, "first-light.json"))}\n`);
+  return 0;
 };
 
 const isOperations = (name: string) => name.split(sep)[0] === OPERATIONS;

@@ -9,54 +9,42 @@ import { readReceipt } from "../../render/receipt/read.js";
 import type { Receipt } from "../../render/receipt/receipt.js";
 import type { Settings } from "../../render/receipt/settings.js";
 import { hasPixels } from "../../render/verify/same-pixels.js";
-import type { Arguments, Command } from "../command.js";
 import { namesMany, picturePaths } from "../picture-paths.js";
 import { namingFile, readImage } from "../read-image.js";
+import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, oneLine } from "../terminal.js";
 
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
 
-export const inspectCommand: Command = {
-  usage: "inspect IMAGE…",
-  summary: "Show what pictures were made with: prompt, seed, sampler, steps, model, size; also the graph in them.",
-  help: [
-    "  --graph  also the receipt in full, the graph and all other texts",
-    "  --json   one JSON object a line for each picture, with all of it",
-    "",
-    "Each IMAGE is a picture, or a folder whose pictures are meant, with those of the folders below it.",
-  ],
-  options: { json: { type: "boolean" }, graph: { type: "boolean" } },
-  positionals: { min: 1, max: Number.POSITIVE_INFINITY },
-  run: async (args, terminal, signal) => {
-    if (!(await namesMany(args))) {
-      const [path] = args.positionals as readonly [string];
-      const picture = await readPicture(path).catch((error: unknown) => {
-        throw namingFile(error, path);
-      });
-      terminal.out(printed(picture, args));
-      return 0;
+export const run: Run<"inspect"> = async (args, terminal, signal) => {
+  if (!(await namesMany(args.get("IMAGE")))) {
+    const path = args.get("IMAGE")[0]!;
+    const picture = await readPicture(path).catch((error: unknown) => {
+      throw namingFile(error, path);
+    });
+    terminal.out(printed(picture, args));
+    return 0;
+  }
+  const counts = { shown: 0, unreadable: 0 };
+  for await (const { path } of picturePaths(args.get("IMAGE"))) {
+    signal.throwIfAborted();
+    const picture = await readPicture(path).catch((error: unknown) => {
+      if (error instanceof LatentkitError) return error;
+      throw error;
+    });
+    if (picture instanceof LatentkitError) {
+      counts.unreadable++;
+      const { code, message } = picture;
+      if (args.get("json")) terminal.out(`${printJson({ path, error: { code, message } })}\n`);
+      else terminal.err(`${oneLine(path)}: ${harmless(message)}\n`);
+      continue;
     }
-    const counts = { shown: 0, unreadable: 0 };
-    for await (const { path } of picturePaths(args)) {
-      signal.throwIfAborted();
-      const picture = await readPicture(path).catch((error: unknown) => {
-        if (error instanceof LatentkitError) return error;
-        throw error;
-      });
-      if (picture instanceof LatentkitError) {
-        counts.unreadable++;
-        const { code, message } = picture;
-        if (args.flag("json")) terminal.out(`${printJson({ path, error: { code, message } })}\n`);
-        else terminal.err(`${oneLine(path)}: ${harmless(message)}\n`);
-        continue;
-      }
-      const isNext = counts.shown++ > 0 && !args.flag("json");
-      terminal.out(`${isNext ? "\n" : ""}${printed(picture, args)}`);
-    }
-    if (args.flag("json")) terminal.out(`${printJson({ type: "result", ...counts })}\n`);
-    else terminal.err(`${counts.shown} shown${counts.unreadable > 0 ? `, ${counts.unreadable} unreadable` : ""}\n`);
-    return counts.unreadable > 0 ? 2 : 0;
-  },
+    const isNext = counts.shown++ > 0 && !args.get("json");
+    terminal.out(`${isNext ? "\n" : ""}${printed(picture, args)}`);
+  }
+  if (args.get("json")) terminal.out(`${printJson({ type: "result", ...counts })}\n`);
+  else terminal.err(`${counts.shown} shown${counts.unreadable > 0 ? `, ${counts.unreadable} unreadable` : ""}\n`);
+  return counts.unreadable > 0 ? 2 : 0;
 };
 
 /** A picture's file, and what its texts say of it. */
@@ -83,11 +71,14 @@ async function readPicture(path: string): Promise<Picture> {
   return { path, image, receipt, pixelsMatch, texts, settings };
 }
 
-function printed({ path, image, receipt, pixelsMatch, texts, settings }: Picture, args: Arguments): string {
+function printed(
+  { path, image, receipt, pixelsMatch, texts, settings }: Picture,
+  args: ArgumentsOf<"inspect">,
+): string {
   const { width, height, channels, bitDepth, kind } = image;
   const head = `${oneLine(path)}: ${width} x ${height}, ${describeColour(image)}\n`;
   const match = matchOf(image, pixelsMatch === true);
-  if (args.flag("json")) {
+  if (args.get("json")) {
     const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
     const facts = {
       path,
@@ -101,7 +92,7 @@ function printed({ path, image, receipt, pixelsMatch, texts, settings }: Picture
     return `${printJson({ ...facts, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`;
   }
   const rows = [...settingRows(settings, receipt), ...briefRows(receipt, texts, match)];
-  if (!args.flag("graph")) return head + harmless(rows.map(rowText).join(""));
+  if (!args.get("graph")) return head + harmless(rows.map(rowText).join(""));
   const all = texts.map(([key, value]) => `${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`);
   const told = receipt === undefined ? "" : receiptLines(receipt, match);
   return head + harmless(settingRows(settings, receipt).map(rowText).join("") + told + all.join(""));

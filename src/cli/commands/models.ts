@@ -2,44 +2,25 @@ import { LatentkitError } from "../../base/errors.js";
 import type { ListedModel, ListProgress } from "../../host/checkpoint/reports/list-models.js";
 import { printJson } from "../../io/json/print.js";
 import { loadConfig } from "../../render/config/load-config.js";
-import type { Command } from "../command.js";
-import { hostHelp, hostOptions, modelsOf } from "../host.js";
+import { modelsOf } from "../host.js";
+import type { Run } from "../table/commands.js";
 import { oneLine, type Terminal } from "../terminal.js";
 
-export const modelsCommand: Command = {
-  usage: "models",
-  summary: "List your model files: what each is, its size, types and hash.",
-  help: [
-    ...hostHelp,
-    "  --config FILE      configuration, YAML or JSON",
-    "  --no-hash          do not hash the files; hashes of earlier listings are kept in the user's cache folder",
-    "  --json             print one JSON object",
-    "",
-    "The columns: folder and name, family, size, types of values, number of values, AutoV2 hash as Civitai shows it.",
-  ],
-  options: {
-    ...hostOptions,
-    config: { type: "string" },
-    "no-hash": { type: "boolean" },
-    json: { type: "boolean" },
-  },
-  positionals: { min: 0, max: 0 },
-  run: async (args, terminal, signal) => {
-    const { models } = loadConfig({
-      file: args.value("config"),
-      flags: { models: modelsOf(args) },
-      env: terminal.env,
-    });
-    if (models.length === 0)
-      throw new LatentkitError("usage.invalid", "models: expected --models DIR, or `models` in a configuration.");
-    const { listModels } = await import("../../host/checkpoint/reports/list-models.js");
-    const onProgress = (progress: ListProgress) => showProgress(progress, terminal);
-    const listed = await listModels({ models, hashes: !args.flag("no-hash"), onProgress, signal });
-    if (terminal.isTerminal) terminal.err(CLEAR);
-    if (args.flag("json")) terminal.out(`${printJson({ models: listed })}\n`);
-    else printTable(listed, terminal);
-    return 0;
-  },
+export const run: Run<"models"> = async (args, terminal, signal) => {
+  const { models } = loadConfig({
+    file: args.get("config"),
+    flags: { models: modelsOf(args) },
+    env: terminal.env,
+  });
+  if (models.length === 0)
+    throw new LatentkitError("usage.invalid", "models: expected --models DIR, or `models` in a configuration.");
+  const { listModels } = await import("../../host/checkpoint/reports/list-models.js");
+  const onProgress = (progress: ListProgress) => showProgress(progress, terminal);
+  const listed = await listModels({ models, hashes: !args.get("no-hash"), onProgress, signal });
+  if (terminal.isTerminal) terminal.err(CLEAR);
+  if (args.get("json")) terminal.out(`${printJson({ models: listed })}\n`);
+  else printTable(listed, terminal);
+  return 0;
 };
 
 const CLEAR = "\r\x1b[2K";

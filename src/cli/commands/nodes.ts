@@ -5,27 +5,20 @@ import { describeNode } from "../../nodes/describe.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { choicesOf } from "../../nodes/values.js";
 import { defaultHost, defaultRegistry } from "../../render/defaults.js";
-import type { Command } from "../command.js";
+import type { Run } from "../table/commands.js";
 import type { Terminal } from "../terminal.js";
 
 const MAX_LISTED_CHOICES = 60;
 
-export const nodesCommand: Command = {
-  usage: "nodes [KEY]",
-  summary: "List the nodes, or describe one.",
-  help: ["  --json   in the format of ComfyUI's /object_info"],
-  options: { json: { type: "boolean" } },
-  positionals: { min: 0, max: 1 },
-  run: async (args, terminal) => {
-    const [key] = args.positionals;
-    const nodes = key === undefined ? allNodes() : [findNode(key)];
-    if (args.flag("json")) {
-      const descriptions = nodes.map((node) => [node.key, describeNode(node, { host: defaultHost })] as const);
-      terminal.out(`${printJson(Object.fromEntries(descriptions))}\n`);
-    } else if (key === undefined) table(nodes, terminal);
-    else describeOne(nodes[0]!, terminal);
-    return 0;
-  },
+export const run: Run<"nodes"> = async (args, terminal) => {
+  const key = args.get("KEY");
+  const nodes = key === undefined ? allNodes() : [findNode(key)];
+  if (args.get("json")) {
+    const descriptions = nodes.map((node) => [node.key, describeNode(node, { host: defaultHost })] as const);
+    terminal.out(`${printJson(Object.fromEntries(descriptions))}\n`);
+  } else if (key === undefined) table(nodes, terminal);
+  else describeOne(nodes[0]!, terminal);
+  return 0;
 };
 
 function allNodes(): NodeDefinition[] {

@@ -4,100 +4,52 @@ import { LatentkitError } from "../../base/errors.js";
 import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
-import { type Arguments, type Command, pair } from "../command.js";
-import { modelFlags, networkHelp, networkOptions } from "../host.js";
-import { portOf } from "../port.js";
+import type { RunningService } from "../../service/start.js";
+import { modelFlags } from "../host.js";
 import { deviceOf, networkOf } from "../render-options.js";
+import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, type Terminal } from "../terminal.js";
-import { type Stoppable, untilStopped } from "../until-stopped.js";
-
-/** The function that starts the service, as far as this command needs it; bin/latentkit.mjs passes the real one. */
-export type StartService = (config: Config, options: { log: (line: string) => void }) => Promise<Service>;
-
-/** A service, as far as this command needs it. */
-interface Service extends Stoppable {
-  readonly url: string;
-  readonly hasToken: boolean;
-  readonly takesText: boolean;
-  reload(config: Config): void;
-}
+import { untilStopped } from "../until-stopped.js";
 
 const TOKEN_VARIABLE = "LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN";
 
-export const serveCommand = (startService: StartService): Command => ({
-  usage: "serve",
-  summary: "Serve HTTP: start runs and stream their events.",
-  help: [
-    "  --config FILE    configuration, YAML or JSON",
-    "  --host ADDRESS   address to listen on (127.0.0.1); one that others can reach needs a hook token",
-    "  --port PORT      port to listen on, 0 for any free one (8188)",
-    "  --store URL      where runs are kept: memory:, sqlite:FILE or postgres://… (sqlite:./latentkit.db)",
-    "  --no-render      leave runs to the processes of latentkit worker; needs a PostgreSQL store",
-    "  --graph NAME=FILE  a graph that requests choose by its name; repeatable, the first is the default",
-    "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-    ...networkHelp(19),
-    "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
-    "  --offline        refuse graphs whose nodes use the network or a key",
-    "  --open           open the service's page in a browser, without a token with one for this start",
-    "  --json           print one event a line on stdout: listening, stopped",
-    "  --quiet          print no messages; logs still go to stderr",
-    "",
-    `${TOKEN_VARIABLE} sets the hook token.`,
-    "SIGTERM or Ctrl-C lets running runs end, a second one stops at once. SIGHUP reads the graphs again.",
-  ],
-  options: {
-    config: { type: "string" },
-    host: { type: "string" },
-    port: { type: "string" },
-    store: { type: "string" },
-    "no-render": { type: "boolean" },
-    graph: { type: "string", multiple: true },
-    ...networkOptions,
-    device: { type: "string" },
-    offline: { type: "boolean" },
-    open: { type: "boolean" },
-    json: { type: "boolean" },
-    quiet: { type: "boolean" },
-  },
-  positionals: { min: 0, max: 0 },
-  reloads: true,
-  run: async (args, terminal, signal) => {
-    const load = () => loadServeConfig(args, terminal);
-    const config = load();
-    if (args.flag("open") && !config.page) {
-      throw new LatentkitError("usage.invalid", "--open: expected a configuration with `page`, received page: false.");
-    }
-    const ownToken = args.flag("open") && !hasHookToken(config) ? randomBytes(24).toString("hex") : undefined;
-    const print = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));
-    const emit = (event: object) => (args.flag("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
-    const service = await startService(withToken(config, ownToken), { log: (line) => terminal.err(line) });
-    print(greeting(service, config, terminal, ownToken !== undefined));
-    emit({ type: "listening", url: service.url });
-    if (args.flag("open")) openPage(service.url, ownToken, terminal, print);
-    const reload = () => {
-      if (!signal.aborted) reloadGraphs(service, load, terminal);
-    };
-    process.on("SIGHUP", reload);
-    const code = await untilStopped(service, terminal, signal, () =>
-      print(
-        `Stopping: running runs have up to ${config.limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`,
-      ),
-    );
-    process.off("SIGHUP", reload);
-    emit({ type: "stopped" });
-    return code;
-  },
-});
+export const run: Run<"serve"> = async (args, terminal, signal) => {
+  const read = () => loadServeConfig(args, terminal);
+  const config = read();
+  if (args.get("open") && !config.page) {
+    throw new LatentkitError("usage.invalid", "--open: expected a configuration with `page`, received page: false.");
+  }
+  const ownToken = args.get("open") && !hasHookToken(config) ? randomBytes(24).toString("hex") : undefined;
+  const print = (text: string) => (args.get("quiet") ? undefined : terminal.err(text));
+  const emit = (event: object) => (args.get("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
+  const { startService } = await import("../../service/start.js");
+  const service = await startService(withToken(config, ownToken), { log: (line) => terminal.err(line) });
+  print(greeting(service, config, terminal, ownToken !== undefined));
+  emit({ type: "listening", url: service.url });
+  if (args.get("open")) openPage(service.url, ownToken, terminal, print);
+  const reload = () => {
+    if (!signal.aborted) reloadGraphs(service, read, terminal);
+  };
+  process.on("SIGHUP", reload);
+  const code = await untilStopped(service, terminal, signal, () =>
+    print(
+      `Stopping: running runs have up to ${config.limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`,
+    ),
+  );
+  process.off("SIGHUP", reload);
+  emit({ type: "stopped" });
+  return code;
+};
 
-const loadServeConfig = (args: Arguments, { env }: Terminal): Config =>
+const loadServeConfig = (args: ArgumentsOf<"serve">, { env }: Terminal): Config =>
   loadConfig({
-    file: args.value("config"),
+    file: args.get("config"),
     flags: {
-      host: args.value("host"),
-      port: portOf(args.value("port")),
-      store: args.value("store"),
-      render: args.flag("no-render") ? false : undefined,
-      agent: args.has("graph") ? { graphs: Object.fromEntries(graphsOf(args)) } : undefined,
+      host: args.get("host"),
+      port: args.get("port"),
+      store: args.get("store"),
+      render: args.get("no-render") ? false : undefined,
+      agent: args.has("graph") ? { graphs: args.get("graph") } : undefined,
       device: deviceOf(args),
       allow_network: networkOf(args),
       ...modelFlags(args),
@@ -105,21 +57,10 @@ const loadServeConfig = (args: Arguments, { env }: Terminal): Config =>
     env,
   });
 
-/** Values of --graph. Throws usage.invalid for a name that comes twice. */
-function graphsOf(args: Arguments): Map<string, string> {
-  const graphs = new Map<string, string>();
-  for (const text of args.values("graph")) {
-    const [name, file] = pair("graph", text, "NAME=FILE");
-    if (graphs.has(name)) throw new LatentkitError("usage.invalid", `--graph: expected the name "${name}" once.`);
-    graphs.set(name, file);
-  }
-  return graphs;
-}
-
 /** Puts the graphs of the configuration's files in their place; a wrong one changes nothing. */
-function reloadGraphs(service: Service, load: () => Config, terminal: Terminal): void {
+function reloadGraphs(service: RunningService, read: () => Config, terminal: Terminal): void {
   try {
-    service.reload(load());
+    service.reload(read());
     terminal.err("The graphs were read again.\n");
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
@@ -157,7 +98,7 @@ function withToken(config: Config, token: string | undefined): Config {
 
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
 function greeting(
-  { url, hasToken, takesText }: Service,
+  { url, hasToken, takesText }: RunningService,
   config: Config,
   { env }: Terminal,
   isTokenOfThisStart: boolean,

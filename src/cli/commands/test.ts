@@ -10,16 +10,15 @@ import { checkSnapshot, type SnapshotVerdict } from "../../render/snapshot/check
 import { renderOutputs } from "../../render/snapshot/outputs.js";
 import { removeSnapshot } from "../../render/snapshot/snapshot-files.js";
 import { readGraph } from "../../render/source.js";
-import { type Arguments, type Command, pair, wholeNumber } from "../command.js";
-import { modelsNamed, networkHelp, networkOptions, openHost } from "../host.js";
+import { modelsNamed, openHost } from "../host.js";
 import { deviceOf, shortest } from "../render-options.js";
+import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
 const FAILED = 1;
 const SNAPSHOTS = "__snapshots__";
 /** Pictures of differences. */
 const DIFFERENCES = "__differences__";
-const MAX_TOLERANCE = 255;
 /** Larger files are no graphs, and the render says so. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
@@ -37,58 +36,28 @@ interface Outcome {
 
 const WRONG: ReadonlySet<Status> = new Set(["failed", "different", "missing"]);
 
-export const testCommand: Command = {
-  usage: "test [DIR]",
-  summary: "Render the graphs of a folder and compare their pixels with snapshots.",
-  help: [
-    "  --update         write the snapshots of graphs that differ, and remove those without a graph",
-    "  --set KEY=VALUE  a value for the graphs that have the key; repeatable",
-    "  --tolerance N    accept pixels that are up to N of 255 off (0)",
-    "  --input DIR      folder of the input images (input beside the graph, else ./input)",
-    "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
-    ...networkHelp(19),
-    "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
-    "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
-    "  --json           print one JSON object a graph",
-    "",
-    "DIR (.) is a folder of graphs, or one graph. Snapshots lie in __snapshots__ beside the graphs, pictures of",
-    "differences in __differences__. A missing snapshot is written, but for CI=true in the environment: there it is a",
-    "failure. Exit code 0: all equal or written, 1: a graph differs, fails or has no snapshot, 2: bad usage.",
-  ],
-  options: {
-    update: { type: "boolean" },
-    set: { type: "string", multiple: true },
-    tolerance: { type: "string" },
-    input: { type: "string" },
-    ...networkOptions,
-    device: { type: "string" },
-    alias: { type: "string", multiple: true },
-    json: { type: "boolean" },
-  },
-  positionals: { min: 0, max: 1 },
-  run: async (args, terminal, signal) => {
-    const path = args.positionals[0] ?? ".";
-    const { graphs, folder } = await findGraphs(path);
-    const test = await createTest(args, terminal, graphs, signal);
-    const counts = new Map<Status, number>();
-    for (const graph of graphs) {
-      const outcome = await test(graph);
-      counts.set(outcome.status, (counts.get(outcome.status) ?? 0) + 1);
-      print(outcome, args, terminal);
-    }
-    if (folder !== undefined) await refuseLinks(folder);
-    const obsolete = folder === undefined ? [] : await obsoleteSnapshots(folder, graphs);
-    for (const stem of obsolete) {
-      if (args.flag("update")) await removeSnapshot(stem);
-      const what = args.flag("update") ? "was removed" : "has no graph any more; --update removes it";
-      terminal.err(`The snapshot ${shortest(`${stem}.json`)} ${what}.\n`);
-    }
-    const parts = Array.from(counts, ([status, count]) => `${count} ${status}`);
-    if (!args.flag("json")) {
-      terminal.err(`${graphs.length} ${graphs.length === 1 ? "graph" : "graphs"}: ${parts.join(", ")}.\n`);
-    }
-    return [...counts.keys()].some((status) => WRONG.has(status)) ? FAILED : 0;
-  },
+export const run: Run<"test"> = async (args, terminal, signal) => {
+  const path = args.get("DIR");
+  const { graphs, folder } = await findGraphs(path);
+  const test = await createTest(args, terminal, graphs, signal);
+  const counts = new Map<Status, number>();
+  for (const graph of graphs) {
+    const outcome = await test(graph);
+    counts.set(outcome.status, (counts.get(outcome.status) ?? 0) + 1);
+    print(outcome, args, terminal);
+  }
+  if (folder !== undefined) await refuseLinks(folder);
+  const obsolete = folder === undefined ? [] : await obsoleteSnapshots(folder, graphs);
+  for (const stem of obsolete) {
+    if (args.get("update")) await removeSnapshot(stem);
+    const what = args.get("update") ? "was removed" : "has no graph any more; --update removes it";
+    terminal.err(`The snapshot ${shortest(`${stem}.json`)} ${what}.\n`);
+  }
+  const parts = Array.from(counts, ([status, count]) => `${count} ${status}`);
+  if (!args.get("json")) {
+    terminal.err(`${graphs.length} ${graphs.length === 1 ? "graph" : "graphs"}: ${parts.join(", ")}.\n`);
+  }
+  return [...counts.keys()].some((status) => WRONG.has(status)) ? FAILED : 0;
 };
 
 /** Graphs of a folder by name, or the one graph; `folder` is the folder that was searched. */
@@ -115,17 +84,14 @@ async function isGraph(path: string): Promise<boolean> {
 
 /** Makes the test of one graph. Fails with usage.invalid, before anything renders, for a key that no graph has. */
 async function createTest(
-  args: Arguments,
+  args: ArgumentsOf<"test">,
   terminal: Terminal,
   graphs: readonly string[],
   signal: AbortSignal,
 ): Promise<(graph: string) => Promise<Outcome>> {
-  const values = args.values("set").map((text) => pair("set", text));
-  const classAliases = Object.fromEntries(args.values("alias").map((text) => pair("alias", text)));
-  const tolerance = wholeNumber(args, "tolerance", 0);
-  if (tolerance !== undefined && tolerance > MAX_TOLERANCE) {
-    throw new LatentkitError("usage.invalid", `--tolerance: expected 0 to ${MAX_TOLERANCE}, received ${tolerance}.`);
-  }
+  const values = Object.entries(args.get("set"));
+  const classAliases = args.get("alias");
+  const tolerance = args.get("tolerance");
   const valuesOf = (path: string) => {
     try {
       const keys = createGraphKeys(parseGraph(readGraph(path, { classAliases }).graph).prompt, { classAliases });
@@ -142,10 +108,10 @@ async function createTest(
   }
   const { CI = "" } = terminal.env;
   const isCi = CI !== "" && CI !== "0" && CI !== "false";
-  const write = args.flag("update") ? "all" : isCi ? "none" : "missing";
+  const write = args.get("update") ? "all" : isCi ? "none" : "missing";
   const options = {
-    inputDir: args.value("input"),
-    host: await openHost(modelsNamed(args, terminal), terminal, { isQuiet: args.flag("json"), signal }),
+    inputDir: args.get("input"),
+    host: await openHost(modelsNamed(args, terminal), terminal, { isQuiet: args.get("json"), signal }),
     device: deviceOf(args),
     classAliases,
     signal,
@@ -194,8 +160,8 @@ async function obsoleteSnapshots(folder: string, graphs: readonly string[]): Pro
     .sort();
 }
 
-function print({ graph, status, messages, pictures }: Outcome, args: Arguments, terminal: Terminal): void {
-  if (args.flag("json")) {
+function print({ graph, status, messages, pictures }: Outcome, args: ArgumentsOf<"test">, terminal: Terminal): void {
+  if (args.get("json")) {
     terminal.out(`${JSON.stringify({ graph, status, messages, pictures })}\n`);
     return;
   }

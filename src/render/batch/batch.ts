@@ -15,7 +15,7 @@ import { openPictures, Pictures } from "../items/pictures.js";
 import { keysOf, programItems } from "../items/program-items.js";
 import { jobOf, refuseUnsendable } from "../job.js";
 import { loadsModels } from "../loads-models.js";
-import { readGraph } from "../source.js";
+import { type GraphSource, readGraph } from "../source.js";
 import { BATCH_RULES, type BatchOptions } from "./batch-options.js";
 import { BatchRun } from "./batch-run.js";
 import type { BatchEvent } from "./events.js";
@@ -40,8 +40,9 @@ export function batch(
 ): AsyncGenerator<BatchEvent, void, undefined> {
   checkBatchCall("batch", items, options);
   const opened = async function* () {
-    const { source, more } = await openSource(graph, items, options);
-    yield* runPrepared(prepareBatch(graph, { ...options, ...more }, source), source.items);
+    const read = readGraph(graph, options);
+    const { source, more } = await openSource(read, items, options);
+    yield* runPrepared(prepareBatch(read, { ...options, ...more }, source), source.items);
   };
   return refuseCut(opened(), options);
 }
@@ -83,13 +84,12 @@ export interface BatchSource extends KnownKeys {
 
 /** The items of a program as a batch takes them, and options that follow from them. */
 export async function openSource(
-  graph: string | object,
+  { graph, inputDir }: GraphSource,
   items: Iterable<object> | AsyncIterable<object>,
   options: BatchOptions,
 ): Promise<{ readonly source: BatchSource; readonly more: Pick<BatchOptions, "total" | "inputDir"> }> {
-  const source = readGraph(graph, options);
-  const keys = createGraphKeys(source.graph, options);
-  if (items instanceof Pictures) return openPictureSource(items, keys, source.inputDir, options);
+  const keys = createGraphKeys(graph, options);
+  if (items instanceof Pictures) return openPictureSource(items, keys, inputDir, options);
   const itemKeys = createItemKeys(keys, { named: templateKeys(options.name), extraColumns: options.extraColumns });
   const known = keysOf(items, itemKeys);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);

@@ -1,6 +1,7 @@
 import type { LatentkitError } from "../../base/errors.js";
 import { YieldTimer } from "../../base/yield-timer.js";
 import type { BatchItem } from "../items/item.js";
+import { readGraph } from "../source.js";
 import { checkBatchCall, openSource } from "./batch.js";
 import type { BatchOptions } from "./batch-options.js";
 import { createItemCheck, type ItemCheck } from "./item-check.js";
@@ -39,8 +40,9 @@ export async function checkBatch(
   options: BatchOptions = {},
 ): Promise<BatchCheck> {
   checkBatchCall("checkBatch", items, options);
-  const { source, more } = await openSource(graph, items, options);
-  const prepared = prepareBatch(graph, { ...options, ...more }, source);
+  const read = readGraph(graph, options);
+  const { source, more } = await openSource(read, items, options);
+  const prepared = prepareBatch(read, { ...options, ...more }, source);
   const faults: ItemFault[] = [];
   const { signal } = options;
   const check = createItemCheck(prepared);

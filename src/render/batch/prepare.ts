@@ -1,4 +1,4 @@
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { pickOptions } from "../../base/options.js";
 import { findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
@@ -11,7 +11,7 @@ import type { ItemValues } from "../items/item.js";
 import { createSeedDraw } from "../items/random-seeds.js";
 import { type Job, jobOf } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
-import { readGraph } from "../source.js";
+import type { GraphSource } from "../source.js";
 import { ModelThread } from "../threads/model-thread.js";
 import { type BatchOptions, LIVE_RULES } from "./batch-options.js";
 import type { BatchGraph, BatchRunOptions } from "./batch-run.js";
@@ -40,8 +40,8 @@ export interface PreparedBatch {
 const RETRIES = [0, 100] as const;
 const CONCURRENCY = [1, 256] as const;
 
-/** Refuses all that is wrong for every item. The options are checked for their types. */
-export function prepareBatch(graph: string | object, options: BatchOptions, known: KnownKeys): PreparedBatch {
+/** Refuses all that is wrong for every item of a graph that was read. The options are checked for their types. */
+export function prepareBatch(source: GraphSource, options: BatchOptions, known: KnownKeys): PreparedBatch {
   const { journal, resume, failFast, retry, total, drain, concurrency, signal } = options;
   const run: BatchRunOptions = {
     journal,
@@ -65,8 +65,7 @@ export function prepareBatch(graph: string | object, options: BatchOptions, know
   const models = openModels(options, live);
   const surroundings = withDefaults({ ...live, host: live.host ?? models?.listing });
   const { registry } = surroundings;
-  const { classAliases, clock } = options;
-  const source = readGraph(graph, { registry, classAliases, clock });
+  const { classAliases } = options;
   const { inputDir = source.inputDir, set: given, ...rest } = jobOf(options);
   const parsed = parseGraph(source.graph, rest);
   const { prompt, notes } = parsed;
@@ -97,14 +96,12 @@ export function prepareBatch(graph: string | object, options: BatchOptions, know
     redacted: createItemRedaction(prompt, job.redact),
     seedsOf: draw.seedsOf,
   };
-  const isPath = typeof graph === "string" && !graph.trimStart().startsWith("{");
-  const graphName = isPath ? basename(graph) : "";
   const own = { ...options, grid };
   return {
     options: own,
     run: { ...run, name },
     graph: shared,
-    graphName,
+    graphName: source.name ?? "",
     parsed,
     job,
     settable,

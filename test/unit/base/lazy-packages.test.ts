@@ -1,31 +1,13 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { lazy } from "#src/base/lazy-packages.js";
 import { temporaryFolder } from "../../helpers/folders.js";
+import { loadedFiles } from "../../helpers/process/loaded-files.js";
 
-/** Packages that a program has loaded, CommonJS and ES modules, once it has run. */
+/** Packages that a program has loaded once it has run. */
 function packagesOf(program: string, list: string): string[] {
-  const tell = `appendFileSync(${JSON.stringify(list)}, `;
-  const loader = `
-    import { appendFileSync } from "node:fs";
-    export async function load(url, context, next) { ${tell} url + "\\n"); return next(url, context); }
-  `;
-  const source = `
-    import { appendFileSync } from "node:fs";
-    import { createRequire, register } from "node:module";
-    register("data:text/javascript," + encodeURIComponent(${JSON.stringify(loader)}));
-    await (async () => { ${program} })();
-    for (const file of Object.keys(createRequire(import.meta.url).cache)) ${tell} file + "\\n");
-  `;
-  rmSync(list, { force: true });
-  const ran = spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
-  assert.equal(ran.status, 0, ran.stderr);
-  const names = [...readFileSync(list, "utf8").matchAll(/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(
-    ([, name]) => name!,
-  );
-  return [...new Set(names)];
+  const files = loadedFiles(program, list).join("\n");
+  return [...new Set([...files.matchAll(/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name!))];
 }
 
 describe("packages", () => {

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { latentkit } from "../../helpers/process/cli.js";
+import { loadedFiles } from "../../helpers/process/loaded-files.js";
 import { skip } from "../../helpers/skip.js";
 
 const graphs = join(root, "test/graphs");
@@ -58,6 +60,22 @@ describe("latentkit", () => {
     assert.equal((await run([])).code, 2);
   });
 
+  it("loads no command for help, and no service for what is refused", () => {
+    const loadedBy = (...calls: string[][]) => {
+      const program = `
+        const { main } = await import(${JSON.stringify(pathToFileURL(join(root, "dist/cli/main.js")).href)});
+        const print = () => {};
+        const terminal = { out: print, err: print, isTerminal: false, columns: 80, color: false, env: {} };
+        for (const call of ${JSON.stringify(calls)}) await main(call, terminal);
+      `;
+      const files = loadedFiles(program, join(folder(), "list")).join("\n");
+      const names = [...files.matchAll(/\/dist\/((?:cli\/commands|service)\/[\w-]+)/g)].map(([, name]) => name!);
+      return [...new Set(names)].sort();
+    };
+    assert.deepEqual(loadedBy(["--version"], ["--help"], ["serve", "--help"], ["render"], ["serve", "--prt", "1"]), []);
+    assert.deepEqual(loadedBy(["nodes"], ["serve", "--port", "x"]), ["cli/commands/nodes", "cli/commands/serve"]);
+  });
+
   it("has exactly the commands that the documents show", async () => {
     const commands = [...(await run(["--help"])).out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
     const files = ["README.md", ...readdirSync(join(root, "docs")).map((file) => join("docs", file))];
@@ -72,7 +90,7 @@ describe("latentkit", () => {
     await refused(
       ["render", "a.json", "red", "fox"],
       2,
-      /; "red" "fox" are too much; a value with blanks takes quotes\./,
+      /; 2 arguments too many, "red" "fox"; a value with blanks needs quotes\./,
     );
     await refused(["render", "a.json", "--out"], 2, /^latentkit: --out: expected a value, received none\.\n$/);
     await refused(

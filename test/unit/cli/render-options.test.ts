@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import sharp from "sharp";
-import { batchOptions } from "#src/cli/batch/batch-options.js";
-import { type Arguments, readArguments } from "#src/cli/command.js";
-import { renderCommand } from "#src/cli/commands/render.js";
 import { renderOptions } from "#src/cli/render-options.js";
+import { readArguments } from "#src/cli/table/arguments.js";
+import { type ArgumentsOf, COMMANDS, type ValuesOfCommand } from "#src/cli/table/commands.js";
+import { batchOptions } from "#src/cli/table/render-options.js";
 import { pictureKind } from "#src/io/pictures/kind.js";
 import { pictureTexts } from "#src/io/pictures/texts.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
@@ -18,27 +18,33 @@ const graph = {
 };
 
 describe("renderOptions", () => {
+  const folder = temporaryFolder();
+
   it("reads every option of the command, and those alone", async () => {
-    const command = renderCommand(() => assert.fail("there is no store"));
-    const args = readArguments(command, ["graph.json"]);
+    const path = join(folder(), "graph.json");
+    writeFileSync(path, JSON.stringify(graph));
+    const args = readArguments<ValuesOfCommand<"render">>("render", COMMANDS.render, [path])!;
     const names = new Set<string>();
-    const read =
-      <Value>(of: (name: string) => Value) =>
-      (name: string) => {
+    const spied: ArgumentsOf<"render"> = {
+      has(name) {
         names.add(name);
-        return of(name);
-      };
-    const spied: Arguments = {
-      ...args,
-      has: read(args.has),
-      flag: read(args.flag),
-      value: read(args.value),
-      values: read(args.values),
+        return args.has(name);
+      },
+      get(name) {
+        names.add(name);
+        return args.get(name);
+      },
     };
     const terminal = { out: () => {}, err: () => {}, isTerminal: false, columns: 80, color: false, env: {} };
     await renderOptions(spied, terminal, new AbortController().signal);
-    const own = Object.keys(command.options).filter((name) => !Object.hasOwn(batchOptions, name));
-    assert.deepEqual([...names].filter((name) => !Object.hasOwn(batchOptions, name)).sort(), own.sort());
+    const { GRAPH: _, ...own } = { ...COMMANDS.render.operands, ...COMMANDS.render.options };
+    const isOfBatch = (name: string) => Object.hasOwn(batchOptions, name);
+    assert.deepEqual(
+      [...names].filter((name) => name !== "GRAPH" && !isOfBatch(name)).sort(),
+      Object.keys(own)
+        .filter((name) => !isOfBatch(name))
+        .sort(),
+    );
   });
 });
 

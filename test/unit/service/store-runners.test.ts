@@ -163,6 +163,6 @@ describe("latentkit render --store", () => {
     assert.match(file.stderr, /store: expected postgres:\/\/…, which workers share\./);
     const device = await spread("postgres://localhost/x", [NOISE, "--device", "cpu"]);
     assert.equal(device.code, 2);
-    assert.match(device.stderr, /--store: expected no --device, which each worker has for itself\./);
+    assert.match(device.stderr, /--device cannot be combined with --store: each worker uses its own\./);
   });
 });

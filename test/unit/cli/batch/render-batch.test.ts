@@ -420,6 +420,22 @@ describe("latentkit render, many times", () => {
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
   });
 
+  it("renders the graph that it has read, whatever its file holds by then", async () => {
+    const solid = (height: number) =>
+      JSON.stringify({
+        1: { class_type: "EmptyImage", inputs: { width: 8, height, batch_size: 1, color: 1 } },
+        2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "a" } },
+      });
+    const path = write("solid.json", solid(8));
+    async function* input() {
+      write("solid.json", solid(16));
+      yield Buffer.from("1.color\n2\n");
+    }
+    const { code, paths, err } = await runGraph(path, ["--items", "-"], { input: input() });
+    assert.equal(code, 0, err);
+    assert.equal((await decodePng(readFileSync(paths[0]!))).height, 8);
+  });
+
   it("makes a labelled grid of two or three sweeps, a page for each value of the third", async () => {
     const sweeps = ["--sweep", "2.steps=10,20", "--sweep", "2.scheduler=normal,karras"];
     const two = await run([...sweeps, "--seeds", "3", "--grid", "--contact-sheet", "--json"]);
@@ -433,7 +449,7 @@ describe("latentkit render, many times", () => {
       [["--seeds", "1"], /--grid: expected two or three of --sweep and --seeds, received 1\./],
       [
         ["--seeds", "1", "--items", write("items.csv", "scene\nlake\n")],
-        /--grid: expected sweeps alone, received --items/,
+        /--items cannot be combined with --grid: a grid shows sweeps and seeds alone\./,
       ],
       [[...sweeps, "--grid", "x.jpg"], /grid: expected a name that ends in \.png/],
       [[...sweeps, "--grid", "x.png", "--contact-sheet", "x.png"], /--grid: expected another file than the contact/],

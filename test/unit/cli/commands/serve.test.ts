@@ -7,8 +7,6 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodePng } from "latentkit";
-import { startService } from "latentkit/service";
-import type { StartService } from "#src/cli/commands/serve.js";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
@@ -58,11 +56,6 @@ describe("latentkit serve", () => {
       await once(child, "close");
     }
     running = [];
-  });
-
-  it("startService has the type that serve expects", () => {
-    const given: StartService = startService;
-    assert.equal(typeof given, "function");
   });
 
   it("--graph names graphs, SIGHUP reads them again, and a wrong one changes nothing", async () => {
@@ -254,7 +247,7 @@ describe("latentkit serve", () => {
         color: false,
         env: { LATENTKIT_STORE: "memory:", LATENTKIT_OUTPUT_DIR: folder(), ...more },
       };
-      const ended = await main(["serve", "--port", "0", ...args], terminal, startService);
+      const ended = await main(["serve", "--port", "0", ...args], terminal);
       const lines = printed.err.split("\n").filter((line) => !line.startsWith("{") && line !== "");
       assert.deepEqual([ended, printed.out, lines.length], [code, "", 1], printed.err);
       assert.match(lines[0]!, pattern);

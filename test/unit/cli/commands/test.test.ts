@@ -106,7 +106,7 @@ describe("latentkit test", () => {
       [[join(folder(), "none")], /none does not exist\./],
       [[join(folder(), "empty")], /empty: expected a folder with graphs/],
       [[folder(), "--set", "colour=red"], /--set: no graph has the key "colour"\./],
-      [[folder(), "--tolerance", "256"], /--tolerance: expected 0 to 255, received 256\./],
+      [[folder(), "--tolerance", "256"], /--tolerance: expected 0 to 255, received "256"\./],
     ] as const) {
       const { code, stderr, stdout } = await test([...args]);
       assert.deepEqual([code, stdout], [2, ""]);

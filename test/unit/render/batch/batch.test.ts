@@ -26,6 +26,7 @@ import { packageVersion } from "#src/base/package.js";
 import { runPrepared } from "#src/render/batch/batch.js";
 import { prepareBatch } from "#src/render/batch/prepare.js";
 import type { BatchItem } from "#src/render/items/item.js";
+import { readGraph } from "#src/render/source.js";
 import { eventsUntil, refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { skip } from "../../../helpers/skip.js";
@@ -262,7 +263,7 @@ describe("batch", () => {
     const many = [{ "1.behave": "well" }];
     assert.deepEqual(end(await run(many, { targets: ["2", "3"] }, what)), ["failed", 0, 0, 1]);
     const kept = options({ journal: out("known.jsonl") });
-    await refuses(() => prepareBatch(what, kept, { keys: ["how"] }), "input.missing", /\{\{well\}\}/);
+    await refuses(() => prepareBatch(readGraph(what), kept, { keys: ["how"] }), "input.missing", /\{\{well\}\}/);
     assert.ok(!existsSync(out("known.jsonl")));
   });
 
@@ -928,7 +929,7 @@ describe("batch", () => {
       yield { values: { "1.red": "9" }, origin: { file: "items.csv", line: 9 } };
     }
     const events: BatchEvent[] = [];
-    for await (const event of runPrepared(prepareBatch(graph, options(), {}), items())) events.push(event);
+    for await (const event of runPrepared(prepareBatch(readGraph(graph), options(), {}), items())) events.push(event);
     assert.deepEqual(end(events), ["failed", 1, 0, 2]);
     const first = only(events, "item-failed").find(({ index }) => index === 0);
     assert.match(first!.error.message, /^items\.csv, line 7, column 3: Node 1 \(Flat\), input "red": expected/);

@@ -1,0 +1,117 @@
+import { type ParseArgsConfig, parseArgs } from "node:util";
+import { LatentkitError, suggest } from "../../base/errors.js";
+import type { Command } from "./command.js";
+import { usageOf } from "./help.js";
+import type { Option } from "./option.js";
+
+/** The arguments of a command, by the names in its table. */
+export interface Arguments<Values extends object> {
+  /** Whether the option or operand is there. */
+  has(name: keyof Values & string): boolean;
+  /** Value of an option or operand. Throws usage.invalid where it is wrong, or stands beside one that it excludes. */
+  get<Name extends keyof Values & string>(name: Name): Values[Name];
+}
+
+type Options = Command["options"];
+
+/** Words of an argument, none where it is absent, by its name. */
+type Given = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Reads a command's arguments; undefined where they ask for help. Throws usage.invalid, which names the argument and, for a
+ * typo, the probable option. What is wrong with a value shows when the command asks for it.
+ */
+export function readArguments<Values extends object>(
+  name: string,
+  command: Command,
+  argv: readonly string[],
+): Arguments<Values> | undefined {
+  const { options, operands } = command;
+  const { help, given, words } = parse(argv, options);
+  if (help) return undefined;
+  const all = new Map([...given, ...wordsByOperand(name, command, words)]);
+  // read when asked for: `render --json` tells of a wrong value in its last line
+  return {
+    has: (name) => all.has(name),
+    get<Name extends keyof Values & string>(name: Name) {
+      const option = Object.hasOwn(options, name) ? options[name] : undefined;
+      if (option !== undefined && all.has(name)) refuseExcluded(name, option, all);
+      const { read } = option ?? operands[name]!;
+      return read(all.get(name) ?? [], `--${name}`) as Values[Name];
+    },
+  };
+}
+
+function parse(argv: readonly string[], options: Options) {
+  const known: NonNullable<ParseArgsConfig["options"]> = { help: { type: "boolean", short: "h" } };
+  for (const [name, { form, isRepeatable = false }] of Object.entries(options))
+    known[name] = { type: form === undefined ? "boolean" : "string", multiple: isRepeatable };
+  try {
+    const { values, positionals } = parseArgs({
+      args: withValues(argv, options),
+      options: known,
+      allowPositionals: true,
+    });
+    const { help, ...others } = values;
+    const given: Given = new Map(Object.entries(others).map(([name, value]) => [name, [value].flat().map(String)]));
+    return { help: help === true, given, words: positionals };
+  } catch (error) {
+    throw usageError(error as Error, Object.keys(known));
+  }
+}
+
+/** Arguments with an empty value for each option that stands without the one it may have. */
+function withValues(argv: readonly string[], options: Options): string[] {
+  return argv.map((argument, i) => {
+    const name = argument.startsWith("--") ? argument.slice(2) : "";
+    const bare = Object.hasOwn(options, name) ? options[name]!.bare : undefined;
+    return bare === undefined || bare.test(argv[i + 1] ?? "") ? argument : `${argument}=`;
+  });
+}
+
+function wordsByOperand(name: string, command: Command, words: readonly string[]): Given {
+  const operands = Object.entries(command.operands);
+  const fewest = operands.filter(([, { isOptional }]) => !isOptional).length;
+  const most = operands.some(([, { isMany }]) => isMany) ? words.length : operands.length;
+  if (words.length < fewest || words.length > most) {
+    const surplus = words.slice(most).map((word) => JSON.stringify(word));
+    const fault =
+      words.length < fewest
+        ? `latentkit ${name} --help shows the options`
+        : `${surplus.length} ${surplus.length === 1 ? "argument" : "arguments"} too many, ${surplus.join(" ")}; a value with blanks needs quotes`;
+    throw new LatentkitError("usage.invalid", `Usage: latentkit ${usageOf(name, command)}; ${fault}.`);
+  }
+  const given = operands.map(
+    ([operand, { isMany }], i) => [operand, words.slice(i, isMany ? undefined : i + 1)] as const,
+  );
+  return new Map(given.filter(([, own]) => own.length > 0));
+}
+
+function refuseExcluded(name: string, { excludes }: Option, given: Given): void {
+  const other = excludes?.options.find((other) => given.has(other));
+  if (excludes === undefined || other === undefined) return;
+  const message = `--${other} cannot be combined with --${name}: ${excludes.because}.`;
+  throw new LatentkitError("usage.invalid", message);
+}
+
+function usageError(error: Error, options: readonly string[]): LatentkitError {
+  const unknown = /Unknown option '--?([^']*)'/.exec(error.message)?.[1];
+  if (unknown === undefined)
+    return new LatentkitError("usage.invalid", valueFault(error.message), {}, { cause: error });
+  const { suggestion, hint } = suggest(unknown, options, (near) => `--${near}`);
+  return new LatentkitError("usage.invalid", `Unknown option --${unknown}.${hint}`, { suggestion });
+}
+
+/** Sentence about the value of an option, from Node's message. */
+function valueFault(message: string): string {
+  const option = /^Option '(?:-\w, )?(--[\w-]+)/.exec(message)?.[1];
+  if (option === undefined) return sentence(message);
+  if (message.includes("does not take an argument")) return `${option}: expected no value, received one.`;
+  const dashed = message.includes("ambiguous") ? `; one that begins with a dash is written ${option}=-…` : "";
+  return `${option}: expected a value, received none${dashed}.`;
+}
+
+function sentence(message: string): string {
+  const first = message.split(/\. |\n/)[0]!;
+  return first.endsWith(".") ? first : `${first}.`;
+}
