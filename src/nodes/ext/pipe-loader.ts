@@ -1,8 +1,8 @@
 import { encodePrompt, TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/index.js";
 import type { Checkpoint, LoaderSettings, Pipe } from "../../host/types.js";
-import { loraStrength, withLora } from "../core/adapters/apply-lora.js";
-import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents/empty-latent-image.js";
-import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
+import { loraStrength, withLora } from "../core/adapters.js";
+import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents.js";
+import { checkpointName } from "../core/loaders.js";
 import { defineNode } from "../define.js";
 import { lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
 import { boolean, choice, int, text } from "../inputs.js";
