@@ -5,7 +5,7 @@ import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents.js";
 import { checkpointName } from "../core/loaders.js";
 import { defineNode } from "../define.js";
 import { lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
-import { boolean, choice, int, text } from "../inputs.js";
+import { boolean, choice, clip, conditioning, int, latent, model, pipe, text, vae } from "../inputs.js";
 
 const prompt = () => text({ default: "", multiline: true, strict: true });
 const normalization = () => choice(TOKEN_NORMALIZATIONS, { optional: true, default: "none" });
@@ -113,3 +113,53 @@ async function loaded(
   if (clip.atLayer === undefined) throw lacking(host, "no earlier layers of a clip, which clip_skip asks for");
   return { model, clip: clip.atLayer(clip_skip), vae };
 }
+
+export const pipeOut = defineNode({
+  key: "ext pipeOut",
+  displayName: "Pipe Out",
+  category: "ext/pipe",
+  description: "Takes a pipe apart; what it does not hold is null.",
+  inputs: { pipe: pipe() },
+  outputs: [
+    { name: "pipe", type: "PIPE_LINE" },
+    { name: "model", type: "MODEL", nullable: true },
+    { name: "positive", type: "CONDITIONING", nullable: true },
+    { name: "negative", type: "CONDITIONING", nullable: true },
+    { name: "latent", type: "LATENT", nullable: true },
+    { name: "vae", type: "VAE", nullable: true },
+    { name: "clip", type: "CLIP", nullable: true },
+  ],
+  run: ({ pipe }) => ({
+    pipe,
+    model: pipe.model ?? null,
+    positive: pipe.positive ?? null,
+    negative: pipe.negative ?? null,
+    latent: pipe.samples ?? null,
+    vae: pipe.vae ?? null,
+    clip: pipe.clip ?? null,
+  }),
+});
+
+export const pipeEdit = defineNode({
+  key: "ext pipeEdit",
+  displayName: "Pipe Edit",
+  category: "ext/pipe",
+  description: "A copy of a pipe in which the inputs replace its parts.",
+  inputs: {
+    pipe: pipe(),
+    model: model({ optional: true }),
+    positive: conditioning({ optional: true }),
+    negative: conditioning({ optional: true }),
+    latent: latent({ optional: true }),
+    vae: vae({ optional: true }),
+    clip: clip({ optional: true }),
+  },
+  outputs: { pipe: "PIPE_LINE" },
+  run: ({ pipe, model, positive, negative, latent: samples, vae, clip }) => {
+    const parts = Object.entries({ model, positive, negative, vae, clip, samples }).filter(
+      ([, part]) => part !== undefined && part !== null,
+    );
+    const edited: Pipe = { ...pipe, ...Object.fromEntries(parts) };
+    return { pipe: edited };
+  },
+});

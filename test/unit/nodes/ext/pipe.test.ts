@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, encodePrompt, invokeNode, Tensor } from "latentkit";
-import type { Pipe } from "#src/host/types.js";
+import type { Conditioning, Pipe } from "#src/host/types.js";
 import { refuses } from "../../../helpers/errors.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
@@ -75,5 +75,52 @@ describe("ext pipeLoader", () => {
     }
     const huge = { batch_size: 4096, empty_latent_width: 16384, empty_latent_height: 16384 };
     await refuses(load(huge), "tensor.too-large");
+  });
+});
+
+describe("ext pipeOut", () => {
+  it("takes a pipe apart", async () => {
+    const [pipe] = (await load()).result;
+    const { result } = await invokeNode("ext pipeOut", { pipe });
+    assert.deepEqual(result, [pipe, pipe.model, pipe.positive, pipe.negative, pipe.samples, pipe.vae, pipe.clip]);
+    assert.equal(result[0], pipe);
+  });
+
+  it("gives null for what is not there", async () => {
+    const { result } = await invokeNode("ext pipeOut", { pipe: {} });
+    assert.deepEqual(result, [{}, null, null, null, null, null, null]);
+  });
+
+  it("refuses what is no pipe", async () => {
+    for (const pipe of [undefined, null, "pipe", []]) {
+      await refuses(invokeNode("ext pipeOut", { pipe }), /^input\./, /input "pipe"/);
+    }
+  });
+});
+
+describe("ext pipeEdit", () => {
+  it("changes a copy", async () => {
+    const [pipe] = (await load()).result;
+    const before = { ...pipe };
+    Object.freeze(pipe);
+    const latent = { samples: Tensor.zeros([1, 4, 2, 2]) };
+    const positive: Conditioning = [[Tensor.zeros([1, 77, 8]), {}]];
+    const [edited] = (await invokeNode("ext pipeEdit", { pipe, latent, positive })).result;
+    assert.deepEqual(edited, { ...before, samples: latent, positive });
+    assert.deepEqual(pipe, before);
+    assert.equal(edited.loader_settings, pipe.loader_settings);
+  });
+
+  it("keeps everything where nothing is given", async () => {
+    const [pipe] = (await load()).result;
+    const [edited] = (await invokeNode("ext pipeEdit", { pipe })).result;
+    assert.deepEqual(edited, pipe);
+    assert.notEqual(edited, pipe);
+  });
+
+  it("refuses parts of the wrong type", async () => {
+    for (const name of ["model", "positive", "negative", "latent", "vae", "clip"]) {
+      await refuses(invokeNode("ext pipeEdit", { pipe: {}, [name]: 5 }), "input.wrong-type", new RegExp(`"${name}"`));
+    }
   });
 });
