@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Checks how the sources hang together: who imports whom, which exports are used, how full folders are, and that
-// elementary functions come from the core. The tables are in layers/floors.mjs; docs/decisions.md has the reasons.
-import { dirname, join, posix } from "node:path";
+// Checks how the sources hang together: who imports whom, which exports are used, and that elementary functions
+// come from the core. The tables are in layers/floors.mjs; docs/decisions.md has the reasons.
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as house from "./layers/floors.mjs";
 import { arrowsOf, circlesOf, readSources } from "./layers/imports.mjs";
@@ -9,8 +9,8 @@ import { arrowsOf, circlesOf, readSources } from "./layers/imports.mjs";
 /**
  * @typedef {import("./layers/imports.mjs").Source} Source
  * @typedef {import("./layers/imports.mjs").Arrow} Arrow
- * @typedef {"layer" | "floor" | "type-floor" | "narrow" | "face" | "circle" | "type-circle" | "state" | "folder"
- *   | "comment" | "export" | "elementary" | "native"} Rule
+ * @typedef {"layer" | "floor" | "type-floor" | "narrow" | "face" | "circle" | "type-circle" | "state" | "comment"
+ *   | "export" | "elementary" | "native"} Rule
  * @typedef {{ rule: Rule, text: string }} Finding
  * @typedef {typeof house} House
  */
@@ -40,7 +40,6 @@ export function checkLayers(root, tables = house) {
     ...sources.filter(({ file }) => file !== "native/elementary.ts").flatMap(checkElementary),
     ...checkExports({ sources, arrows, programs, entries: tables.ENTRIES }),
     ...[...prefixed("src", sources), ...programs].flatMap(checkComments),
-    ...checkFolders([...prefixed("src", sources), ...prefixed("native", native), ...programs], tables.MOST_FILES),
     ...native.flatMap(checkNative),
   ];
 }
@@ -220,21 +219,6 @@ function checkComments({ file, text }) {
     rule: "comment",
     text: `${file}: a doc comment starts with a noun phrase or a verb, not with "${words}".`,
   }));
-}
-
-/**
- * @param {readonly Source[]} sources
- * @param {number} most
- * @returns {Finding[]}
- */
-function checkFolders(sources, most) {
-  const folders = new Set(sources.map(({ file }) => posix.dirname(file)));
-  return [...folders].flatMap((folder) => {
-    const count = sources.filter(({ file }) => posix.dirname(file) === folder).length;
-    const hasFolders = [...folders].some((other) => other.startsWith(`${folder}/`));
-    if (count <= most || hasFolders) return [];
-    return [{ rule: "folder", text: `${folder}: ${count} files without sub-folders, ${most} at most.` }];
-  });
 }
 
 /**

@@ -50,11 +50,6 @@ export const FLOORS = {
   "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
-  "nodes/core": [
-    "loaders/ clip-loaders/ adapters/ text/ conditioning/ control/ empty-latents/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
-    "sampling/ schedulers/ sigmas/ samplers/ guiders/ model/ model-sampling/ guidance/ values/",
-    "*",
-  ],
   graph: [
     "*",
     "validation/ workflow/",
@@ -175,5 +170,3 @@ export const ENTRIES = [
   "testing/jest.ts",
   "testing/vitest.ts",
 ];
-
-export const MOST_FILES = 15;

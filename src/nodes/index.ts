@@ -4,18 +4,15 @@ import { imageToMask } from "./ext/image-to-mask.js";
 import { injectNoiseToLatent } from "./ext/inject-noise-to-latent.js";
 import { latentCompositeMaskedWithCond } from "./ext/latent-composite-masked-with-cond.js";
 import { latentNoisy } from "./ext/latent-noisy.js";
-import { pipeEdit } from "./ext/pipe-edit.js";
-import { pipeLoader } from "./ext/pipe-loader.js";
-import { pipeOut } from "./ext/pipe-out.js";
+import { pipeEdit, pipeLoader, pipeOut } from "./ext/pipe.js";
 import { poseEditor } from "./ext/pose-editor.js";
 import { remoteImageApi } from "./ext/remote-image-api.js";
 import { saveImageLazy } from "./ext/save-image-lazy.js";
 import { saveTextLazy } from "./ext/save-text-lazy.js";
-import { showAnythingLazy } from "./ext/show-anything-lazy.js";
-import { showSpentTime } from "./ext/show-spent-time.js";
+import { showAnythingLazy, showSpentTime } from "./ext/show.js";
 import { createRegistry, type Registry } from "./registry.js";
 
-/** Nodes of old workflows: one import and one entry for each. */
+/** Nodes of old workflows: one entry for each. */
 const extNodes = [
   ifNode,
   poseEditor,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { TEMPORARY } from "../nodes/core/files/preview-image.js";
+import { TEMPORARY } from "../nodes/core/save-files.js";
 
 /** A file that a run wrote. */
 export interface RenderedFile {

@@ -1,28 +1,31 @@
-import { adapterNodes } from "./adapters/index.js";
-import { clipLoaderNodes } from "./clip-loaders/index.js";
-import { conditioningNodes } from "./conditioning/index.js";
-import { controlNodes } from "./control/index.js";
-import { emptyLatentNodes } from "./empty-latents/index.js";
-import { fileNodes } from "./files/index.js";
-import { guidanceNodes } from "./guidance/index.js";
-import { guiderNodes } from "./guiders/index.js";
-import { imageNodes } from "./image/index.js";
-import { imageFilterNodes } from "./image-filters/index.js";
-import { latentNodes } from "./latent/index.js";
-import { latentBatchNodes } from "./latent-batch/index.js";
-import { loaderNodes } from "./loaders/index.js";
-import { maskNodes } from "./mask/index.js";
-import { modelNodes } from "./model/index.js";
-import { modelSamplingNodes } from "./model-sampling/index.js";
-import { samplerNodes } from "./samplers/index.js";
-import { samplingNodes } from "./sampling/index.js";
-import { schedulerNodes } from "./schedulers/index.js";
-import { sigmaNodes } from "./sigmas/index.js";
-import { textNodes } from "./text/index.js";
-import { vaeNodes } from "./vae/index.js";
-import { valueNodes } from "./values/index.js";
+import { adapterNodes } from "./adapters.js";
+import { clipLoaderNodes } from "./clip-loaders.js";
+import { conditioningNodes } from "./conditioning.js";
+import { controlNodes } from "./control.js";
+import { emptyLatentNodes } from "./empty-latents.js";
+import { guidanceNodes } from "./guidance.js";
+import { guiderNodes } from "./guiders.js";
+import { imageNodes } from "./image.js";
+import { imageFilterNodes } from "./image-filters.js";
+import { imageScaleNodes } from "./image-scale.js";
+import { latentNodes } from "./latent.js";
+import { latentBatchNodes } from "./latent-batch.js";
+import { latentScaleNodes } from "./latent-scale.js";
+import { fileLoaderNodes } from "./load-files.js";
+import { loaderNodes } from "./loaders.js";
+import { maskNodes } from "./mask.js";
+import { modelNodes } from "./model.js";
+import { modelSamplingNodes } from "./model-sampling.js";
+import { samplerNodes } from "./samplers.js";
+import { samplingNodes } from "./sampling.js";
+import { fileSaverNodes } from "./save-files.js";
+import { schedulerNodes } from "./schedulers.js";
+import { sigmaNodes } from "./sigmas.js";
+import { textNodes } from "./text.js";
+import { vaeNodes } from "./vae.js";
+import { valueNodes } from "./values.js";
 
-/** By the names of the groups: declarations would repeat the types of all inputs otherwise. */
+/** By the names of the lists: declarations would repeat the types of all inputs otherwise. */
 type CoreNodes = readonly [
   ...typeof loaderNodes,
   ...typeof clipLoaderNodes,
@@ -32,11 +35,14 @@ type CoreNodes = readonly [
   ...typeof controlNodes,
   ...typeof emptyLatentNodes,
   ...typeof latentNodes,
+  ...typeof latentScaleNodes,
   ...typeof latentBatchNodes,
   ...typeof maskNodes,
   ...typeof imageNodes,
+  ...typeof imageScaleNodes,
   ...typeof imageFilterNodes,
-  ...typeof fileNodes,
+  ...typeof fileLoaderNodes,
+  ...typeof fileSaverNodes,
   ...typeof vaeNodes,
   ...typeof samplingNodes,
   ...typeof schedulerNodes,
@@ -59,11 +65,14 @@ export const coreNodes: CoreNodes = [
   ...controlNodes,
   ...emptyLatentNodes,
   ...latentNodes,
+  ...latentScaleNodes,
   ...latentBatchNodes,
   ...maskNodes,
   ...imageNodes,
+  ...imageScaleNodes,
   ...imageFilterNodes,
-  ...fileNodes,
+  ...fileLoaderNodes,
+  ...fileSaverNodes,
   ...vaeNodes,
   ...samplingNodes,
   ...schedulerNodes,

@@ -1,5 +1,5 @@
 import { metadataText, saveImages } from "../../io/files/save-images.js";
-import { savingOf } from "../core/files/save-image.js";
+import { savingOf } from "../core/save-files.js";
 import { defineNode } from "../define.js";
 import { boolean, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";

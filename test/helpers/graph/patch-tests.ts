@@ -18,36 +18,38 @@ export function describePatch(
   inputs: Readonly<Record<string, unknown>>,
   neutral?: Readonly<Record<string, unknown>>,
 ): void {
-  const names = Object.keys(registry.get(key)!.inputs);
-  const [first, second] = names.filter((name) => registry.get(key)!.inputs[name]!.type === "MODEL") as [
-    string,
-    string?,
-  ];
-  const sampling = modelSampling("sd15", { zsnr: true });
+  describe(key, () => {
+    const names = Object.keys(registry.get(key)!.inputs);
+    const [first, second] = names.filter((name) => registry.get(key)!.inputs[name]!.type === "MODEL") as [
+      string,
+      string?,
+    ];
+    const sampling = modelSampling("sd15", { zsnr: true });
 
-  it("hands its inputs to the host, whatever was derived from the model", async () => {
-    const [own, other] = [await patchable(), await patchable()];
-    const models = {
-      [first]: derivedModel(own, { sampling }),
-      ...(second && { [second]: derivedModel(other, { sampling }) }),
-    };
-    const { result } = await invokeNode(key, { ...inputs, ...models });
-    const expected = { ...inputs, ...(second && { [second]: other }) };
-    assert.deepEqual(patchesOf(result[0]), [{ node: key, inputs: expected }]);
-    if (second) assert.equal(patchesOf(result[0])[0]!.inputs[second], other);
-    assert.deepEqual(Object.keys(expected).sort(), names.filter((name) => name !== first).sort());
-    assert.equal((result[0] as Model).sampling, sampling);
-    assert.deepEqual(own.patches, []);
-  });
+    it("hands its inputs to the host, whatever was derived from the model", async () => {
+      const [own, other] = [await patchable(), await patchable()];
+      const models = {
+        [first]: derivedModel(own, { sampling }),
+        ...(second && { [second]: derivedModel(other, { sampling }) }),
+      };
+      const { result } = await invokeNode(key, { ...inputs, ...models });
+      const expected = { ...inputs, ...(second && { [second]: other }) };
+      assert.deepEqual(patchesOf(result[0]), [{ node: key, inputs: expected }]);
+      if (second) assert.equal(patchesOf(result[0])[0]!.inputs[second], other);
+      assert.deepEqual(Object.keys(expected).sort(), names.filter((name) => name !== first).sort());
+      assert.equal((result[0] as Model).sampling, sampling);
+      assert.deepEqual(own.patches, []);
+    });
 
-  it("refuses a model that its host cannot change", async () => {
-    const error = await refuses(invokeNode(key, { ...goodInputs(key), ...inputs }), "host.missing");
-    assert.equal(error.message, `${key}, host "preview": it has no models that ${key} can change.`);
-  });
+    it("refuses a model that its host cannot change", async () => {
+      const error = await refuses(invokeNode(key, { ...goodInputs(key), ...inputs }), "host.missing");
+      assert.equal(error.message, `${key}, host "preview": it has no models that ${key} can change.`);
+    });
 
-  if (neutral === undefined) return;
-  it("returns the model itself where nothing would change", async () => {
-    const good = goodInputs(key);
-    assert.equal((await invokeNode(key, { ...good, ...neutral })).result[0], good[first]);
+    if (neutral === undefined) return;
+    it("returns the model itself where nothing would change", async () => {
+      const good = goodInputs(key);
+      assert.equal((await invokeNode(key, { ...good, ...neutral })).result[0], good[first]);
+    });
   });
 }

@@ -17,7 +17,6 @@ const TABLES = {
   FACES: { "graph/running": "run.ts" },
   MAY_HOLD_STATE: ["io/cache.ts"],
   ENTRIES: ["index.ts"],
-  MOST_FILES: 3,
 };
 
 describe("scripts/check-layers", () => {
@@ -156,12 +155,6 @@ describe("scripts/check-layers", () => {
         (use) => `src/io/a.ts: "${use}" differs between engines; native/elementary.ts has the functions for it.`,
       ),
     );
-  });
-
-  it("refuses a full folder that has no folders in it", () => {
-    const full = (prefix: string) => Object.fromEntries([1, 2, 3, 4].map((n) => [`${prefix}/${n}.ts`, ""]));
-    const files = { ...full("src/io"), ...full("src/graph"), "src/graph/running/run.ts": "" };
-    assert.deepEqual(check("folder", files), ["src/io: 4 files without sub-folders, 3 at most."]);
   });
 
   it("keeps the native core free of Node and CUDA, and its inside to itself", () => {

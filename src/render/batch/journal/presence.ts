@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isWholePicture } from "../../../io/pictures/whole.js";
-import { TEMPORARY } from "../../../nodes/core/files/preview-image.js";
+import { TEMPORARY } from "../../../nodes/core/save-files.js";
 
 /** State of a file since it was written; "cut": a picture whose end never reached the disk. */
 export type FileState = "whole" | "cut" | "gone";

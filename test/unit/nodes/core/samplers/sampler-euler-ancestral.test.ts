@@ -1,9 +1,0 @@
-import assert from "node:assert/strict";
-import { invokeNode } from "latentkit";
-
-describe("SamplerEulerAncestral", () => {
-  it("takes its options under the names of the solver", async () => {
-    const [choice] = (await invokeNode("SamplerEulerAncestral", { eta: 0.5, s_noise: 1.25 })).result;
-    assert.deepEqual(choice, { sampler: "euler_ancestral", options: { eta: 0.5, s_noise: 1.25 } });
-  });
-});

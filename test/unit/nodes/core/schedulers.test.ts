@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { invokeNode, Tensor } from "latentkit";
+import { refuses } from "../../../helpers/errors.js";
+import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
+
+describe("KarrasScheduler", () => {
+  for (const [sigma_max, rho, code] of [
+    [14.6, 0, "input.below-minimum"],
+    [14.6, 0.01, "value.out-of-range"],
+    [0.3, 0.01, "value.out-of-range"],
+  ] as const) {
+    it(`refuses a rho of ${rho} from ${sigma_max} on`, () =>
+      refuses(
+        invokeNode("KarrasScheduler", { steps: 3, sigma_max, sigma_min: 0.03, rho }),
+        code,
+        /^KarrasScheduler, input "rho": expected /,
+      ));
+  }
+});
+
+describe("VPScheduler", () => {
+  it("names the input whose value makes sigmas infinite", async () => {
+    const run = (beta_d: number, beta_min: number) =>
+      invokeNode("VPScheduler", { steps: 4, beta_d, beta_min, eps_s: 0.001 });
+    await refuses(run(5000, 0.1), "input.above-maximum", /input "beta_d": .* at most 88.*, received 5000\.$/);
+    await refuses(run(19.9, 5000), "input.above-maximum", /input "beta_min": .* at most 88.*, received 5000\.$/);
+  });
+});
+
+describe("AlignYourStepsScheduler", () => {
+  const SDXL = [
+    14.6146412293, 6.3184485287, 3.7681790315, 2.1811480769, 1.3405244945, 0.8620721141, 0.5550693289, 0.3798540708,
+    0.2332364134, 0.1114188177, 0,
+  ];
+
+  async function run(model_type: string, steps: number, denoise: number): Promise<Tensor> {
+    return (await invokeNode("AlignYourStepsScheduler", { model_type, steps, denoise })).result[0] as Tensor;
+  }
+
+  const near = (actual: Tensor, expected: number[]) =>
+    assertClose(actual, Tensor.from(expected, [expected.length]), (x) => 3e-6 * x);
+
+  it("has the published sigmas of 10 steps, with 0 in place of the last", async () => {
+    near(await run("SDXL", 10, 1), SDXL);
+    near(
+      (await run("SVD", 10, 1)).reshape([11]),
+      [700, 54.5, 15.886, 7.977, 4.248, 1.789, 0.981, 0.403, 0.173, 0.034, 0],
+    );
+  });
+
+  it("interpolates logarithms for other numbers of steps", async () => {
+    const twice = await run("SDXL", 20, 1);
+    assert.equal(twice.size, 21);
+    near(
+      Tensor.from(
+        twice.data.filter((_, i) => i % 2 === 0),
+        [11],
+      ),
+      SDXL,
+    );
+    assert.ok(Math.abs(twice.data[1]! - Math.sqrt(SDXL[0]! * SDXL[1]!)) < 1e-5);
+    near(await run("SD1", 1, 1), [14.6146412293, 0]);
+  });
+
+  it("has the last steps alone where denoise is below 1, rounded half to even", async () => {
+    near(await run("SDXL", 10, 0.35), SDXL.slice(-5));
+    assert.deepEqual((await run("SDXL", 10, 0)).shape, [0]);
+    assert.deepEqual([...(await run("SDXL", 10, 0.01)).data], [0]);
+  });
+});
+
+describe("Flux2Scheduler", () => {
+  // the published formula in PyTorch, on the even spacing of PyTorch 2
+  const SIGMAS = [
+    { steps: 4, width: 512, height: 512, sigmas: [1, 0.9580853, 0.8839819, 0.7174966, 0] },
+    {
+      steps: 20,
+      width: 1024,
+      height: 1024,
+      sigmas: [
+        1, 0.9941907, 0.9878144, 0.98078424, 0.9729939, 0.9643132, 0.95458, 0.9435908, 0.93108565, 0.91672754,
+        0.9000718, 0.88051873, 0.8572405, 0.82906044, 0.79424804, 0.7501495, 0.6924775, 0.61382544, 0.5001994,
+        0.32160255, 0,
+      ],
+    },
+    {
+      steps: 9,
+      width: 1920,
+      height: 1088,
+      sigmas: [1, 0.98049426, 0.95650643, 0.9262906, 0.88705975, 0.8340721, 0.75855297, 0.64225084, 0.43990895, 0],
+    },
+  ];
+
+  for (const { steps, width, height, sigmas } of SIGMAS) {
+    it(`${steps} steps at ${width} x ${height}`, async () => {
+      const { result } = await invokeNode("Flux2Scheduler", { steps, width, height });
+      assertSameBits(result[0], Tensor.from(sigmas, [steps + 1]));
+    });
+  }
+
+  it("ends at 0 where the shift is beyond float32", async () => {
+    const { result } = await invokeNode("Flux2Scheduler", { steps: 3, width: 16384, height: 16384 });
+    assertSameBits(result[0], Tensor.from([1, 1, 1, 0], [4]));
+  });
+});
