@@ -167,7 +167,7 @@ export class RunTask {
       this.#isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents, this.#held.token);
       return this.#isRetried ? retry : null;
     }
-    // decision 376
+    // decision 369
     const end = retry === undefined ? outcome : late!;
     const { token } = this.#held;
     if (end.state === "interrupted" && this.#isReleased()) {

@@ -13,7 +13,7 @@ interface Moves {
   readonly aborts?: true;
 }
 
-// decision 376
+// decision 369
 /** Moves of each event, while the agent works and once the run has an outcome: the first one wins. */
 const TABLE: Record<EndEvent, { readonly working: Moves; readonly ending: Moves }> = {
   returned: { working: { ends: true }, ending: {} },
