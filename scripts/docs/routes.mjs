@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createGraphAgent } from "../../dist/service/graph-agent.js";
+import { createGraphAgent } from "../../dist/service/agent/graph-agent.js";
 import { createServiceWithRoutes } from "../../dist/service/hooks/service-with-routes.js";
 import { root } from "../setup.mjs";
 import { code, table } from "./markdown.mjs";

@@ -1,4 +1,4 @@
-import type { RunningService } from "../service/start.js";
+import type { RunningService } from "../service/server/start.js";
 import type { Terminal } from "./terminal.js";
 
 /** A service or worker, as far as its command ends it. */

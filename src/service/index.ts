@@ -1,7 +1,7 @@
 // The HTTP service as a library: a hardened HTTP server for the hook service.
 import "../base/package.js"; // first: in a bundle it throws the sentence that says what to do
 
+export { tracedAgent } from "./agent/traced-agent.js";
 export { createLogger, type LoggerOptions } from "./log.js";
-export { createServer, type ListeningServer, type ServerOptions } from "./server.js";
-export { type RunningService, type StartOptions, startService } from "./start.js";
-export { tracedAgent } from "./traced-agent.js";
+export { createServer, type ListeningServer, type ServerOptions } from "./server/server.js";
+export { type RunningService, type StartOptions, startService } from "./server/start.js";

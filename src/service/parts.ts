@@ -6,10 +6,12 @@ import { LatentkitError } from "../base/errors.js";
 import type { DeviceReport } from "../host/checkpoint/runtime/runtime.js";
 import type { Config } from "../render/config/config.js";
 import { ModelThread } from "../render/threads/model-thread.js";
-import type { Agent } from "./agent.js";
-import type { GraphSources } from "./agent-graphs.js";
+import type { Agent } from "./agent/agent.js";
+import type { GraphSources } from "./agent/agent-graphs.js";
+import { graphAgentWith } from "./agent/graph-agent.js";
+import { loadAgent } from "./agent/load-agent.js";
+import { tracedAgent } from "./agent/traced-agent.js";
 import { createBatchAgent } from "./batch/batch-agent.js";
-import { graphAgentWith } from "./graph-agent.js";
 import type { FileStore } from "./hooks/files/file-store.js";
 import { createS3Files } from "./hooks/files/s3/s3-files.js";
 import { HookError } from "./hooks/hook-error.js";
@@ -18,8 +20,6 @@ import { createMemoryStore } from "./hooks/store/memory-store.js";
 import { createPostgresStore, type PostgresStore } from "./hooks/store/postgres/postgres-store.js";
 import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
-import { loadAgent } from "./load-agent.js";
-import { tracedAgent } from "./traced-agent.js";
 
 // The parts of a process that a configuration describes, for services and workers.
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { serviceStarter } from "../helpers/hooks/hook-service.js";
 import { upTo } from "../helpers/http/sse-reader.js";
 import { skip } from "../helpers/skip.js";

@@ -4,7 +4,7 @@ import { LatentkitError } from "../../base/errors.js";
 import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/shown-address.js";
-import type { RunningService } from "../../service/start.js";
+import type { RunningService } from "../../service/server/start.js";
 import { modelFlags } from "../host.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
@@ -22,7 +22,7 @@ export const run: Run<"serve"> = async (args, terminal, signal) => {
   const ownToken = args.get("open") && !hasHookToken(config) ? randomBytes(24).toString("hex") : undefined;
   const print = (text: string) => (args.get("quiet") ? undefined : terminal.err(text));
   const emit = (event: object) => (args.get("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
-  const { startService } = await import("../../service/start.js");
+  const { startService } = await import("../../service/server/start.js");
   const service = await startService(withToken(config, ownToken), { log: (line) => terminal.err(line) });
   print(greeting(service, config, terminal, ownToken !== undefined));
   emit({ type: "listening", url: service.url });

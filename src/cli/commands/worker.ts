@@ -22,7 +22,7 @@ export const run: Run<"worker"> = async (args, terminal, signal) => {
   });
   const print = (text: string) => (args.get("quiet") ? undefined : terminal.err(text));
   const emit = (event: object) => (args.get("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
-  const { startWorkerProcess } = await import("../../service/start-worker.js");
+  const { startWorkerProcess } = await import("../../service/worker/start-worker.js");
   const worker = await startWorkerProcess(config, { log: (line) => terminal.err(line) });
   const { limits, output_dir, store } = config;
   print(

@@ -10,7 +10,7 @@ import { plain } from "../../render/plain.js";
 import type { RunOutcome } from "../../render/result.js";
 import type { ModelThread } from "../../render/threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../../render/threads/thread-pool.js";
-import type { Agent } from "../agent.js";
+import type { Agent } from "../agent/agent.js";
 import { type MessageItem, PACK_NAME, printReply, type ReplyItem, readMessage } from "./batch-message.js";
 import { PackWriter } from "./pack.js";
 

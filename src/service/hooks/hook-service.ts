@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Agent } from "../agent.js";
+import type { Agent } from "../agent/agent.js";
 import type { Clock } from "./clock.js";
 import type { FileStore } from "./files/file-store.js";
 import type { HookConfigInput } from "./hook-config.js";

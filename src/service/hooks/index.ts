@@ -1,9 +1,9 @@
 // The hook service as a library: starts agent runs over HTTP and streams their events.
 import "../../base/package.js"; // first: in a bundle it throws the sentence that says what to do
 
-export type { Agent, AgentContext, AgentGraphs, AgentRun, RunGraph } from "../agent.js";
-export type { GraphSources } from "../agent-graphs.js";
-export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
+export type { Agent, AgentContext, AgentGraphs, AgentRun, RunGraph } from "../agent/agent.js";
+export type { GraphSources } from "../agent/agent-graphs.js";
+export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../agent/graph-agent.js";
 export { type Clock, systemClock } from "./clock.js";
 export type { FileStore, OpenedFile } from "./files/file-store.js";
 export { createS3Files, type S3FilesOptions } from "./files/s3/s3-files.js";

@@ -1,5 +1,5 @@
 import type { Config } from "../../render/config/config.js";
-import type { AgentGraphs } from "../agent.js";
+import type { AgentGraphs } from "../agent/agent.js";
 import type { HookLog } from "./hook-log.js";
 
 type Senders = Config["channels"]["web"]["incoming"];

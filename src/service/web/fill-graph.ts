@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { LatentkitError } from "../../base/errors.js";
 import { isPlainObject, parseJson, printJson } from "../../io/json/lossless.js";
 import { defaultRegistry } from "../../render/defaults.js";
-import { fillWorkflow } from "../fill-workflow.js";
+import { fillWorkflow } from "../agent/fill-workflow.js";
 
 // decision 299
 /**

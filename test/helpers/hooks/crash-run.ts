@@ -1,7 +1,7 @@
 // A process of its own that works on a store file and kills itself before its n-th statement. What it acknowledged goes
 // to stdout, a line each: "run ID", "wake TEXT".
 import { writeSync } from "node:fs";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { createRuns } from "#src/service/hooks/runs/create-runs.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { faultyDriver } from "./faulty-driver.js";

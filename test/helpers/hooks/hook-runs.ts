@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseConfig } from "#src/render/config/config.js";
-import type { Agent, AgentContext, AgentRun } from "#src/service/agent.js";
+import type { Agent, AgentContext, AgentRun } from "#src/service/agent/agent.js";
 import type { Limits } from "#src/service/hooks/hook-config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
 import { createRetryPolicy, type RetryPolicy } from "#src/service/hooks/retry-policy.js";

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { createHookService, type HookService } from "latentkit/hooks";
 import { createLogger, createServer, type ListeningServer } from "latentkit/service";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import type { Clock } from "#src/service/hooks/clock.js";
 import type { HookServiceOptions } from "#src/service/hooks/service.js";
 import { FakeClock } from "./fake-clock.js";

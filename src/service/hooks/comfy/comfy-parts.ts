@@ -1,4 +1,4 @@
-import type { AgentGraphs } from "../../agent.js";
+import type { AgentGraphs } from "../../agent/agent.js";
 import { HookError } from "../hook-error.js";
 import type { Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";

@@ -1,4 +1,4 @@
-import type { Agent } from "../../agent.js";
+import type { Agent } from "../../agent/agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import type { HookConfig } from "../hook-config.js";

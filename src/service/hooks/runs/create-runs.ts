@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Agent } from "../../agent.js";
+import type { Agent } from "../../agent/agent.js";
 import { type Clock, steadyWall, systemClock, withWall } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import { localFiles } from "../files/local-files.js";

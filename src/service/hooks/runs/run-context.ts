@@ -1,5 +1,5 @@
 import type { AsyncLocalStorage } from "node:async_hooks";
-import type { Agent } from "../../agent.js";
+import type { Agent } from "../../agent/agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import type { RetryPolicy } from "../retry-policy.js";

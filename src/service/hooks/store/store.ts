@@ -1,4 +1,4 @@
-import type { RunGraph } from "../../agent.js";
+import type { RunGraph } from "../../agent/agent.js";
 import type {
   EventSlice,
   GroupSlice,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import express from "express";
 import { createGraphAgent, createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { fileUrl, mountFileUrls } from "#src/service/hooks/file-url.js";
 import { root, temporaryFolder } from "../../../helpers/folders.js";
 import { growsLinearly } from "../../../helpers/growth.js";

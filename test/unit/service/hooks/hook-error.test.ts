@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createS3Files } from "latentkit/hooks";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import type { HookErrorKind } from "#src/service/hooks/hook-error.js";
 import type { RunFile } from "#src/service/hooks/run.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";

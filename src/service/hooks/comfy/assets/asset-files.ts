@@ -17,7 +17,7 @@ import { join } from "node:path";
 import type { IHasher } from "hash-wasm";
 import { loadHashWasm } from "../../../../base/lazy-packages.js";
 import { syncFile } from "../../../../io/files/write-file.js";
-import { blobPath } from "../../../asset-references.js";
+import { blobPath } from "../../../agent/asset-references.js";
 import { HookError } from "../../hook-error.js";
 import { inStorage } from "./storage.js";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import { isPlainObject, keysInOrder } from "../../../../io/json/lossless.js";
-import { reference } from "../../../asset-references.js";
+import { reference } from "../../../agent/asset-references.js";
 import { HookError } from "../../hook-error.js";
 import type { RunFile } from "../../run.js";
 import type { Asset } from "../assets/asset-files.js";

@@ -1,6 +1,6 @@
 import { parseJson, printJsonUnicode } from "../../../../io/json/lossless.js";
-import type { PromptFacts } from "../../../agent.js";
-import { nameAssets } from "../../../asset-references.js";
+import type { PromptFacts } from "../../../agent/agent.js";
+import { nameAssets } from "../../../agent/asset-references.js";
 import { HookError } from "../../hook-error.js";
 import type { HookContext } from "../../http/context.js";
 import type { RunFile, RunStatus, RunSummary } from "../../run.js";

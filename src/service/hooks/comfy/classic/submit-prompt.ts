@@ -7,7 +7,7 @@ import type { GraphError, NodeErrors } from "../../../../graph/validation/graph-
 import { refuseReservedKeys } from "../../../../io/files/save-images.js";
 import { isPlainObject, parseJson, printJson, printJsonUnicode } from "../../../../io/json/lossless.js";
 import { checkTextKey } from "../../../../io/png/text-chunks.js";
-import type { AgentGraphs, PromptFacts } from "../../../agent.js";
+import type { AgentGraphs, PromptFacts } from "../../../agent/agent.js";
 import { HookError } from "../../hook-error.js";
 import { decodeJson, readBodyBytes } from "../../http/body.js";
 import type { Call } from "../../http/call.js";

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { describe, LatentkitError, suggest } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy-packages.js";
-import type { RunGraph } from "../../../agent.js";
+import type { RunGraph } from "../../../agent/agent.js";
 import { HookError, type HookErrorKind } from "../../hook-error.js";
 import type { Idempotency } from "../../runs/replies.js";
 import type { Started, StartRequest } from "../../runs/run-starter.js";

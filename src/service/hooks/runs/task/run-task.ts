@@ -1,4 +1,4 @@
-import type { AgentRun } from "../../../agent.js";
+import type { AgentRun } from "../../../agent/agent.js";
 import type { Timer } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { RunRow, TerminalState } from "../../run.js";

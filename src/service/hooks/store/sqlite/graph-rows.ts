@@ -1,4 +1,4 @@
-import type { RunGraph } from "../../../agent.js";
+import type { RunGraph } from "../../../agent/agent.js";
 import { graphHash } from "../graph-hash.js";
 import type { NewRun } from "../store.js";
 import type { Connection } from "./connection.js";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Comfy } from "@comfyorg/sdk";
 import { createGraphAgent } from "latentkit/hooks";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import { startWorker } from "#src/service/hooks/worker.js";
+import { startWorker } from "#src/service/worker/worker.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
 import { newSchema, postgres } from "../../../../helpers/postgres/cluster.js";

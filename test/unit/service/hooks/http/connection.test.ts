@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
 import { createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
 import { RawClient, requestText } from "../../../../helpers/http/raw-http.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { rejectsAs } from "../../../../helpers/errors.js";
 import { turns } from "../../../../helpers/hooks/fake-clock.js";
 import {

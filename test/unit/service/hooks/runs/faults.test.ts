@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { turns } from "../../../../helpers/hooks/fake-clock.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { FakeClock, turns } from "../../../../helpers/hooks/fake-clock.js";
 import {
   advanceUntil,

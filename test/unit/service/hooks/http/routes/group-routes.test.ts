@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { HookError } from "#src/service/hooks/hook-error.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
-import { startWorker } from "#src/service/hooks/worker.js";
+import { startWorker } from "#src/service/worker/worker.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { type RunningService, serviceStarter, until } from "../../../../../helpers/hooks/hook-service.js";
 import { ids, names, readEvents, type SseEvent, upTo } from "../../../../../helpers/http/sse-reader.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { serviceStarter, until } from "../../../../../helpers/hooks/hook-service.js";
 import { rawRequest, requestText } from "../../../../../helpers/http/raw-http.js";

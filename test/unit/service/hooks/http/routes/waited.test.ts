@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "latentkit";
-import type { Agent } from "#src/service/agent.js";
+import type { Agent } from "#src/service/agent/agent.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { FakeClock, turns } from "../../../../../helpers/hooks/fake-clock.js";
 import { bearer, serviceStarter, until } from "../../../../../helpers/hooks/hook-service.js";

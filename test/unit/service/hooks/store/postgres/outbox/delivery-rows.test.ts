@@ -7,7 +7,7 @@ import { createHookService } from "#src/service/hooks/service.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { Deliverer } from "#src/service/hooks/webhooks/deliverer.js";
 import { createEndpoints, receiversOfEnd } from "#src/service/hooks/webhooks/endpoints.js";
-import { startWorker } from "#src/service/hooks/worker.js";
+import { startWorker } from "#src/service/worker/worker.js";
 import { until } from "../../../../../../helpers/hooks/hook-runs.js";
 import { newRun } from "../../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../../helpers/postgres/cluster.js";

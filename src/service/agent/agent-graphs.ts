@@ -1,0 +1,133 @@
+import { describe, LatentkitError } from "../../base/errors.js";
+import { findDefinitions, type Graph, parseGraph } from "../../graph/parse.js";
+import type { Surroundings } from "../../graph/surroundings.js";
+import { refuseReservedKeys } from "../../io/files/save-images.js";
+import { printJsonUnicode } from "../../io/json/lossless.js";
+import { defaultRegistry } from "../../render/defaults.js";
+import type { Job } from "../../render/job.js";
+import { refuseTargets } from "../../render/refuse-wrong.js";
+import { schemaOf } from "../../render/schema/graph-schema.js";
+import { type Parameter, parametersOf } from "../../render/schema/parameters.js";
+import { type GraphSource, readGraph } from "../../render/source.js";
+import type { AgentGraphs, RunGraph } from "./agent.js";
+
+/** Name of the graph of runs that name none. */
+const DEFAULT = "default";
+const NAME = /^[A-Za-z][\w.-]{0,63}$/;
+
+/** A graph, ready to be rendered for messages. */
+export interface AgentGraph {
+  readonly run: RunGraph;
+  readonly prompt: Graph["prompt"];
+  /** Sentences about what is not in the graph: warnings of each of its runs. */
+  readonly notes: Graph["notes"];
+  readonly parameters: readonly Parameter[];
+}
+
+/** Sources of an agent's graphs, as `readGraph` reads them. */
+export interface GraphSources {
+  /** Graph of runs that name none, by the name "default"; absent: the first of `graphs`. */
+  readonly graph?: string | object;
+  /** Graphs by the names that requests choose them by. */
+  readonly graphs?: Readonly<Record<string, string | object>>;
+}
+
+/** The options that decide whether a graph is right. */
+export interface GraphContext extends Pick<Job, "classAliases" | "targets" | "extraPnginfo" | "setup" | "partial"> {
+  readonly registry?: Surroundings["registry"];
+}
+
+/** Reads the sources; the first one is the default. Throws usage.invalid for a wrong name, else as `readGraph` does. */
+export function readSources(
+  { graph, graphs = {} }: GraphSources,
+  { registry, classAliases }: Pick<GraphContext, "registry" | "classAliases">,
+): ReadonlyMap<string, GraphSource> {
+  const named = Object.entries(graphs);
+  const wrong = named.find(([name]) => !NAME.test(name) || (name === DEFAULT && graph !== undefined))?.[0];
+  if (wrong !== undefined) {
+    const rule = `1 to 64 of A-Z a-z 0-9 _ . -, the first a letter${graph === undefined ? "" : `, other than "${DEFAULT}"`}`;
+    throw new LatentkitError("usage.invalid", `graphs: expected a name of ${rule}, received ${describe(wrong)}.`);
+  }
+  const all = graph === undefined ? named : [[DEFAULT, graph] as const, ...named];
+  if (all.length === 0)
+    throw new LatentkitError("usage.invalid", "graphs: expected at least one graph, received none.");
+  return new Map(all.map(([name, source]) => [name, readGraph(source, { registry, classAliases })]));
+}
+
+// decision 276
+/** The graphs of an agent by their names. Runs keep the one that they were accepted with. */
+export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "find" | "schemaOf"> {
+  readonly #context: GraphContext;
+  #graphs: ReadonlyMap<string, AgentGraph>;
+
+  /** Throws where a graph is wrong or names an unknown class. */
+  constructor(sources: ReadonlyMap<string, GraphSource>, context: GraphContext) {
+    this.#context = context;
+    refuseReservedKeys(context.extraPnginfo);
+    this.#graphs = this.#prepareAll(sources);
+  }
+
+  /** Puts other graphs in their place: all of them, or none where one is wrong, as the constructor throws. */
+  replace(sources: ReadonlyMap<string, GraphSource>): void {
+    this.#graphs = this.#prepareAll(sources);
+  }
+
+  get default(): RunGraph {
+    return this.#first.run;
+  }
+
+  get names(): readonly string[] {
+    return [...this.#graphs.keys()];
+  }
+
+  find(name: string): RunGraph | undefined {
+    return this.#graphs.get(name)?.run;
+  }
+
+  schemaOf(name: string): object | undefined {
+    const graph = this.#graphs.get(name);
+    return graph && schemaOf(graph.parameters);
+  }
+
+  /** Returns the graph of a run, of which its name may mean another one by now. */
+  of(run: RunGraph | undefined): AgentGraph {
+    if (run === undefined) return this.#first;
+    const name = run.name ?? DEFAULT;
+    const current = this.#graphs.get(name);
+    return current?.run.text === run.text ? current : this.#prepare(name, run.text);
+  }
+
+  get #first(): AgentGraph {
+    return this.#graphs.values().next().value!;
+  }
+
+  #prepareAll(sources: ReadonlyMap<string, GraphSource>): ReadonlyMap<string, AgentGraph> {
+    return new Map([...sources].map(([name, { graph }]) => [name, this.#prepare(name, graph)]));
+  }
+
+  #prepare(name: string, source: string | object): AgentGraph {
+    const { registry, setup, targets } = this.#context;
+    const graph = parseGraph(source, this.#context);
+    refuseTargets(graph, targets);
+    // nodes of a setup module exist in the threads alone
+    if (setup === undefined) findDefinitions(graph, registry ?? defaultRegistry);
+    const parameters = this.#parametersOf(graph);
+    return {
+      run: { name, text: printJsonUnicode(graph.prompt) },
+      prompt: graph.prompt,
+      notes: graph.notes,
+      parameters,
+    };
+  }
+
+  /**
+   * Parameters that a message is checked against. Only scalars count where a setup module may replace nodes of the
+   * package, and where a value that an output cannot be computed from leaves that output out.
+   */
+  #parametersOf(graph: Graph): readonly Parameter[] {
+    const { registry, setup, partial } = this.#context;
+    const parameters = parametersOf(graph, { registry: registry ?? defaultRegistry, named: true });
+    if (setup === undefined && !partial) return parameters;
+    return parameters.map(({ property: { title }, ...rest }) => ({ ...rest, property: { title } }));
+  }
+}

@@ -1,0 +1,104 @@
+import { describe, LatentkitError } from "../../base/errors.js";
+import { checkOptions, isKeyed } from "../../base/options.js";
+import { type Config, type ConfigInput, parseConfig } from "../../render/config/config.js";
+import type { HookLog } from "../hooks/hook-log.js";
+import { createLogger } from "../log.js";
+import {
+  factsOf,
+  isPostgres,
+  openAgent,
+  openBatchAgent,
+  openFiles,
+  openModels,
+  openPostgres,
+  refusingStore,
+} from "../parts.js";
+import { createServer } from "../server/server.js";
+import { START_RULES, type StartOptions } from "../server/start.js";
+import { type RunningWorker, startWorker } from "./worker.js";
+import { createWorkerRouter } from "./worker-router.js";
+
+/** A worker process. */
+export interface RunningWorkerProcess {
+  /** Address of its probes; undefined where it has no port. */
+  readonly url: string | undefined;
+  /** Logs an error that no caller awaited, with the run that it came from. */
+  fault(what: string, error: unknown): void;
+  /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
+  crash(error: unknown): void;
+  /** Claims nothing more, lets running runs end for `drainSeconds` (default: the limit), then gives the others up. */
+  close(drainSeconds?: number): Promise<void>;
+}
+
+/** Starts a worker from a configuration: agent, store and claims. Throws config.invalid, and then leaves nothing open. */
+export async function startWorkerProcess(
+  input: ConfigInput,
+  options: StartOptions = {},
+): Promise<RunningWorkerProcess> {
+  checkOptions("startWorkerProcess", options, START_RULES);
+  if (!isKeyed(input)) {
+    // a text here may be a token
+    const received = typeof input === "string" ? "a text" : describe(input);
+    throw new LatentkitError("config.invalid", `startWorkerProcess: expected a configuration, received ${received}.`);
+  }
+  const config = parseConfig(input, "startWorkerProcess");
+  if (!isPostgres(config.store)) {
+    throw new LatentkitError("config.invalid", "store: expected postgres://…, which workers share.");
+  }
+  const logger = createLogger({ destination: options.log && { write: options.log } });
+  const { limits, channels } = config;
+  const closers: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  try {
+    const models = openModels({ ...config, render: true }, logger);
+    closers.push(async () => models?.close());
+    const agent = await openAgent(config, models);
+    closers.push(agent.close);
+    const batchAgent = openBatchAgent(config, models);
+    closers.push(() => batchAgent.close());
+    const files = openFiles(config);
+    const store = await openPostgres(config.store);
+    closers.push(() => store.close());
+    const worker = await refusingStore(() =>
+      startWorker({
+        agent: agent.run,
+        batchAgent,
+        store,
+        files,
+        concurrency: limits.running,
+        leaseSeconds: limits.lease_seconds,
+        onLoss: channels.web.on_loss,
+        eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
+        webhooks: channels.web.webhooks,
+        retries: channels.web.retries,
+        logger,
+      }),
+    );
+    closers.push(() => worker.close(0));
+    const server = config.worker_port === undefined ? undefined : serverOf(worker, config, logger);
+    const url = (await server?.listen())?.url;
+    return {
+      url,
+      fault: (what, error) => logger.error(factsOf(error, worker.current), what),
+      crash(error) {
+        const { current } = worker;
+        logger.error(factsOf(error, current), "uncaught exception");
+        if (current !== undefined) worker.fail(current, error);
+      },
+      async close(drainSeconds = limits.drain_seconds) {
+        await (server ?? worker).close(drainSeconds);
+        await closeAll();
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+function serverOf(worker: RunningWorker, { host, worker_port: port, channels, limits }: Config, logger: HookLog) {
+  const router = createWorkerRouter(worker, { ...channels.web, limits }, logger);
+  return createServer({ hooks: { router, close: worker.close }, host, port, limits, logger });
+}
