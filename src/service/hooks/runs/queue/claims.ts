@@ -10,8 +10,8 @@ import { storeTime } from "./store-time.js";
 
 /** Interval of renewals, and of looks for runs, since hints may be lost. */
 const BEAT_MS = 1000;
-/** Least time between a claim that found nothing and the next one, and between two renewals. */
-const PAUSE_MS = 25;
+/** Least time between two claims, and between two renewals, after hints of other processes. */
+const HINTED_CLAIM_MS = 25;
 const HINTED_BEAT_MS = 250;
 /** Looks for lost runs within one lease. */
 const LOOKS_PER_LEASE = 3;
@@ -57,6 +57,8 @@ export class Claims {
   #isClaiming = false;
   #isClaimDue = false;
   #hintedBeat: Timer | undefined;
+  #hintedClaim: Timer | undefined;
+  #isHintedAgain = false;
   /** Time after a failure of the store. */
   #rest: Timer | undefined;
   #beat: Timer | undefined;
@@ -122,6 +124,7 @@ export class Claims {
     if (!(await this.#idleWithin(seconds))) await this.#giveUpAll();
     this.#beat?.cancel();
     this.#hintedBeat?.cancel();
+    this.#hintedClaim?.cancel();
     this.#rest?.cancel();
     this.#endListening?.();
     await this.#turn;
@@ -143,7 +146,21 @@ export class Claims {
   /** A change of a held run may be its end by a front end; any other may be a run to claim. */
   #hear(id: string | null): void {
     if (id === null || this.#held.has(id)) this.#renewSoon();
-    if (id === null || !this.#held.has(id)) this.claimSoon();
+    if (id === null || !this.#held.has(id)) this.#claimHinted();
+  }
+
+  #claimHinted(): void {
+    if (this.#hintedClaim !== undefined) {
+      this.#isHintedAgain = true;
+      return;
+    }
+    this.claimSoon();
+    this.#hintedClaim = this.#context.clock.setTimer(HINTED_CLAIM_MS, () => {
+      this.#hintedClaim = undefined;
+      if (!this.#isHintedAgain) return;
+      this.#isHintedAgain = false;
+      this.#claimHinted();
+    });
   }
 
   /** Claims what can start, in the next turn of the event loop: responses go out first. */
@@ -169,7 +186,6 @@ export class Claims {
         continue;
       }
       if (!this.#isClaimDue) this.#options.looked?.();
-      if (this.#shared !== undefined && this.free > 0) await this.#pause();
     }
   }
 
@@ -293,10 +309,6 @@ export class Claims {
       this.#recoverFrom = this.#context.clock.monotonic() + this.#options.leaseMs;
       return undefined;
     }
-  }
-
-  async #pause(): Promise<void> {
-    await new Promise<void>((resolve) => this.#context.clock.setTimer(PAUSE_MS, resolve, true));
   }
 
   /** Returns false where the time is up first. */

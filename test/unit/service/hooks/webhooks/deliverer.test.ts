@@ -16,7 +16,7 @@ const status = (code: number, headers = {}): RequestListener => {
   return (_req, res) => void res.writeHead(code, headers).end();
 };
 
-describeStores({ title: "webhooks" }, (kind) => {
+describeStores({ title: "webhooks", isLocal: true }, (kind) => {
   const startService = serviceStarter();
   const receivers: Receiver[] = [];
   afterEach(() => {
