@@ -82,7 +82,7 @@ export class Claims {
     if (this.#shared === undefined) return this.#recoverAll();
     this.#now.set(await storeTime(this.#shared, this.#context.clock));
     this.#endListening ??= this.#shared.listen((id) => this.#hear(id));
-    this.#beatLater();
+    if (this.#beat === undefined) this.#beatLater();
   }
 
   get running(): number {
@@ -224,6 +224,8 @@ export class Claims {
     try {
       const retry = await task.work();
       if (retry !== undefined) this.#options.requeued?.(retry.dueMark);
+    } catch (error) {
+      this.#context.observer.fault?.("run", error);
     } finally {
       this.#held.delete(id);
       if (this.#held.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();

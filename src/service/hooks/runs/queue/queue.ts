@@ -76,6 +76,7 @@ export class Queue {
     };
     const looked = () => {
       this.#unclaimed = 0;
+      if (this.#shared === undefined && this.#queued > 0) void this.#readOldest();
     };
     this.#claims = worker && new Claims(context, { ...worker, claimed, requeued, looked }, now);
   }
@@ -157,7 +158,7 @@ export class Queue {
   created({ createdMark, terms: { dueMark, deadlineMark } }: NewRun, seq: number): void {
     if (this.#shared !== undefined) this.#created.push(seq);
     this.#queued += 1;
-    if (dueMark === null) this.#unclaimed += 1;
+    if (dueMark === null && this.#claims !== undefined) this.#unclaimed += 1;
     const readyMark = Math.max(createdMark, dueMark ?? 0);
     this.#oldestReady = this.#queued === 1 ? readyMark : Math.min(this.#oldestReady, readyMark);
     const lastMark = readyMark + this.#limits.queue_seconds * 1000;
@@ -234,6 +235,12 @@ export class Queue {
     const none = Number.POSITIVE_INFINITY;
     this.#oldestReady = ready ?? none;
     this.#wakeAt(Math.min(due ?? none, deadline ?? none, (ready ?? none) + queueMs));
+  }
+
+  /** Costs nothing in a store that has its queue in this process. */
+  async #readOldest(): Promise<void> {
+    const { ready } = await this.#context.store.nextMarks(this.#now());
+    this.#oldestReady = ready ?? Number.POSITIVE_INFINITY;
   }
 
   #pollLater(): void {

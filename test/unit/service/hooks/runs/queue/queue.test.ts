@@ -38,6 +38,26 @@ describeStores({ title: "run queue", isLocal: true }, (kind) => {
       await runs.close();
     });
 
+    it("the wait of the oldest run that waits is known, whichever has started", async () => {
+      const { runs, script, clock } = engine(kind, { limits: { running: 1 } });
+      const first = await startRun(runs, { sessionKey: "hook:a" });
+      await script.call(first);
+      const second = await startRun(runs, { sessionKey: "hook:b" });
+      await clock.advance(MINUTE);
+      const third = await startRun(runs, { sessionKey: "hook:c" });
+      await clock.advance(1000);
+      assert.equal(runs.stats().waitedMs, MINUTE + 1000);
+      (await script.call(first)).succeed("");
+      (await script.call(second)).succeed("");
+      await script.call(third);
+      assert.equal(runs.stats().waitedMs, 0);
+      const fourth = await startRun(runs, { sessionKey: "hook:d" });
+      await clock.advance(500);
+      assert.equal(runs.stats().waitedMs, 500);
+      assert.equal((await runs.get(fourth)).state, "queued");
+      await closeNow(runs, clock);
+    });
+
     it("outlives a restart", async () => {
       const before = engine(kind, { limits: { running: 1 } });
       const held = await startRun(before.runs, { sessionKey: "hook:held" });
