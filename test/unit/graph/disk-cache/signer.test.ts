@@ -213,21 +213,23 @@ describe("signatures on a disk", () => {
       const nodes = join(root, "src/nodes", folderName);
       for (const file of filesIn(nodes)) {
         const text = readFileSync(join(nodes, file), "utf8");
-        const key = /^const KEY = "(.+)"/m.exec(text)?.[1] ?? /\bkey: "(.+)"/.exec(text)?.[1];
-        if (key === undefined) continue;
-        read++;
-        const { outputNode, writesFiles, hasUi, notIdempotent, reachesNetwork, isChanged, inputs } = registry.get(key)!;
-        const isNeverKept = outputNode || writesFiles || hasUi || notIdempotent || reachesNetwork;
-        const taken = /\brun: (?:async )?(.+?) =>/s.exec(text)?.[1] ?? "";
-        const uses = (names: string) => new RegExp(`\\b(${names})\\b`).test(taken);
-        if (uses("context|clock|fetch|config|state|output")) assert.ok(isNeverKept, key);
-        if (uses("folders|readInput")) assert.ok(isNeverKept || isChanged !== undefined, key);
-        if (uses("host"))
-          assert.ok(
-            // what came from a host through a socket has the host in its own signature
-            Object.values(inputs).some(({ choices, type }) => typeof choices === "function" || FROM_HOST.has(type)),
-            key,
-          );
+        for (const definition of text.split(/(?=\bkey: (?:"|KEY\b))/).slice(1)) {
+          const key = /^key: "(.+)"/.exec(definition)?.[1] ?? /^const KEY = "(.+)"/m.exec(text)![1]!;
+          read++;
+          const { outputNode, writesFiles, hasUi, notIdempotent, reachesNetwork, isChanged, inputs } =
+            registry.get(key)!;
+          const isNeverKept = outputNode || writesFiles || hasUi || notIdempotent || reachesNetwork;
+          const taken = /\brun: (?:async )?(.+?) =>/s.exec(definition)?.[1] ?? "";
+          const uses = (names: string) => new RegExp(`\\b(${names})\\b`).test(taken);
+          if (uses("context|clock|fetch|config|state|output")) assert.ok(isNeverKept, key);
+          if (uses("folders|readInput")) assert.ok(isNeverKept || isChanged !== undefined, key);
+          if (uses("host"))
+            assert.ok(
+              // what came from a host through a socket has the host in its own signature
+              Object.values(inputs).some(({ choices, type }) => typeof choices === "function" || FROM_HOST.has(type)),
+              key,
+            );
+        }
       }
     }
     assert.equal(read, registry.keys().length);
