@@ -133,9 +133,15 @@ describe("hostile texts", () => {
         const shortMs = timeOf(SHORT.characters, SHORT.limitMs);
         if (shortMs <= SHORT.limitMs) continue;
         if (shortMs <= SUSPECT * (SHORT.characters / TINY.characters) * timeOf(TINY.characters, 0)) continue;
-        const ms = timeOf(CHARACTERS, LIMIT_MS);
-        const most = Math.min(SLOW_LIMIT_MS, QUADRATIC * (CHARACTERS / SHORT.characters) * shortMs);
-        assert.ok(ms <= Math.max(LIMIT_MS, most), `${shown}, repeated to ${CHARACTERS} characters: ${ms} ms`);
+        const isLinear = () => {
+          const most = Math.min(
+            SLOW_LIMIT_MS,
+            QUADRATIC * (CHARACTERS / SHORT.characters) * timeOf(SHORT.characters, 0),
+          );
+          return timeOf(CHARACTERS, LIMIT_MS) <= Math.max(LIMIT_MS, most);
+        };
+        // neighbours of a virtual machine take time too; quadratic time shows each time
+        assert.ok(isLinear() || isLinear() || isLinear(), `${shown}, repeated to ${CHARACTERS} characters`);
       }
     });
   }

@@ -99,6 +99,10 @@ export function createServiceWithRoutes(
         observer.finished?.(run);
         deliverer.wake();
       },
+      recovered(lost) {
+        observer.recovered?.(lost);
+        deliverer.wake();
+      },
       previewed: (id, png, node) => comfy.preview(id, png, node),
     },
     receiversOf: (state) => receiversOfEnd(endpoints, state),

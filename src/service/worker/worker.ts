@@ -8,10 +8,10 @@ import { localFiles } from "../hooks/files/local-files.js";
 import type { HookConfigInput } from "../hooks/hook-config.js";
 import { type HookLog, LOGGER } from "../hooks/hook-log.js";
 import { observeRuns } from "../hooks/metrics/observe-runs.js";
-import { createWorkerMetrics } from "../hooks/metrics/worker-metrics.js";
+import { createRunMetrics } from "../hooks/metrics/run-metrics.js";
 import { createRetryPolicy } from "../hooks/retry-policy.js";
 import { EventBus } from "../hooks/runs/event-bus.js";
-import { type ClaimOptions, Claims } from "../hooks/runs/queue/claims.js";
+import { Claims } from "../hooks/runs/queue/claims.js";
 import type { RunContext } from "../hooks/runs/run-context.js";
 import type { SharedStore } from "../hooks/store/shared-store.js";
 import { createEndpoints, receiversOfEnd } from "../hooks/webhooks/endpoints.js";
@@ -108,7 +108,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const config = parseConfig({ channels: { web: { webhooks, retries } } }, "startWorker");
   const endpoints = createEndpoints(config.channels.web.webhooks);
   const now = steadyWall(own);
-  const metrics = createWorkerMetrics({ running: () => claims.running, runningLimit: concurrency });
+  const metrics = createRunMetrics({ running: () => claims.running, runningLimit: concurrency });
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
     ...{
@@ -126,11 +126,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     observer: observeRuns(metrics.observer, log),
     receiversOf: (state) => receiversOfEnd(endpoints, state),
   };
-  const recovered: ClaimOptions["recovered"] = ({ requeued, ended }) => {
-    metrics.countLost({ requeued: requeued.length, ended: ended.length });
-    log.warn({ requeued, ended }, "runs of lost workers");
-  };
-  const claims = new Claims(context, { concurrency, leaseMs: leaseSeconds * 1000, onLoss, recovered }, now);
+  const claims = new Claims(context, { concurrency, leaseMs: leaseSeconds * 1000, onLoss }, now);
   await claims.open();
   claims.claimSoon();
   let closing: Promise<void> | undefined;

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { loadConfig, unknownVariables } from "#src/render/config/load-config.js";
-import { createWorkerMetrics } from "#src/service/hooks/metrics/worker-metrics.js";
+import { createRunMetrics } from "#src/service/hooks/metrics/run-metrics.js";
 import { RUN_STATES } from "#src/service/hooks/run.js";
 import { root } from "../../helpers/folders.js";
 import { serviceStarter } from "../../helpers/hooks/hook-service.js";
@@ -54,7 +54,7 @@ describe("examples/operations", () => {
     const { stream_url } = await service.start("x");
     await (await fetch(service.url + stream_url)).text();
     await fetch(`${service.url}/api/runs`);
-    const workers = await createWorkerMetrics({ running: () => 0, runningLimit: 1 }).registry.metrics();
+    const workers = await createRunMetrics({ running: () => 0, runningLimit: 1 }).registry.metrics();
     const text = (await (await service.get("/metrics")).text()) + workers;
     const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]));
     const used = new Set<string>();

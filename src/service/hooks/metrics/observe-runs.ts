@@ -23,6 +23,10 @@ export function observeRuns(counters: Required<Omit<RunObserver, "previewed" | "
       counters.retried(run);
       log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
     },
+    recovered(lost) {
+      counters.recovered(lost);
+      log.warn(lost, "runs of lost workers");
+    },
     warned(id, message) {
       log.warn({ run_id: id }, message);
     },

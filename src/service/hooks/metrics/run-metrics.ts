@@ -57,6 +57,14 @@ export function createRunMetrics({ running, runningLimit }: RunMetricSources): R
     registers,
   });
   const lost = new Counter({
+    name: "latentkit_leases_lost_total",
+    help: "Runs that this process took from lost workers, by fate: requeued or ended.",
+    labelNames: ["fate"],
+    registers,
+  });
+  // a rate begins at 0
+  for (const fate of ["requeued", "ended"]) lost.inc({ fate }, 0);
+  const failedFiles = new Counter({
     name: "latentkit_files_failed_total",
     help: "Files of runs that could not be stored; their runs fail.",
     registers,
@@ -90,9 +98,14 @@ export function createRunMetrics({ running, runningLimit }: RunMetricSources): R
         if (ranMs !== null) ran.observe(ranMs / 1000);
       },
       retried: () => retried.inc(),
+      recovered({ requeued, ended }) {
+        lost.inc({ fate: "requeued" }, requeued.length);
+        lost.inc({ fate: "ended" }, ended.length);
+        for (const _ of ended) finished.inc({ state: "interrupted" });
+      },
       fileStored({ isStored, ms }) {
         if (isStored) stored.observe(ms / 1000);
-        else lost.inc();
+        else failedFiles.inc();
       },
       fault: () => faults.inc(),
     },

@@ -7,7 +7,6 @@ import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { RetryPolicy } from "../retry-policy.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
-import type { LostRuns } from "../store/queue-store.js";
 import { isShared } from "../store/shared-store.js";
 import type { Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
@@ -143,20 +142,21 @@ export function createRuns(options: RunsOptions): Runs {
     observer.finished?.(run);
     retention.countEnded();
   };
+  const recovered: RunObserver["recovered"] = (lost) => {
+    observer.recovered?.(lost);
+    for (const _ of lost.ended) retention.countEnded();
+  };
   const context: RunContext = {
     ...{ agent, batchAgent, store, files, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     retries: options.retries,
-    observer: { ...observer, finished },
+    observer: { ...observer, finished, recovered },
     receiversOf: options.receiversOf,
   };
   const worker = {
     concurrency: limits.running,
     leaseMs: limits.lease_seconds * 1000,
     onLoss: isShared(store) ? options.onLoss : options.onRestart,
-    recovered: ({ ended }: LostRuns) => {
-      for (const id of ended) context.observer.finished?.({ id, state: "interrupted", ranMs: null });
-    },
   };
   const queue = new Queue(context, { limits, ...(options.hasWorker && { worker }) }, now);
   const retention = new Retention(context, limits);

@@ -5,6 +5,7 @@ import type { FileStore } from "../files/file-store.js";
 import type { RetryPolicy } from "../retry-policy.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
+import type { LostRuns } from "../store/queue-store.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
 import type { Outcome } from "./outcome.js";
@@ -16,6 +17,8 @@ export interface RunObserver {
   finished?(run: { id: string; state: TerminalState; ranMs: number | null }): void;
   /** Reports an attempt that failed, 1 for the first, and that another one follows. */
   retried?(run: { id: string; attempt: number }): void;
+  /** Reports runs that were taken from lost workers, or from an earlier process. */
+  recovered?(lost: LostRuns): void;
   /** Receives a picture of a moment of a run, a PNG file, and the node that it is of. */
   previewed?(id: string, png: Uint8Array, node?: string): void;
   /** Reports a warning of a run's graph, of which a sentence may quote a value. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { SteadyWall, Timer } from "../../clock.js";
-import type { HeldRun, LostRuns } from "../../store/queue-store.js";
+import type { HeldRun } from "../../store/queue-store.js";
 import { isShared, type SharedStore } from "../../store/shared-store.js";
 import { interrupted } from "../outcome.js";
 import type { RunContext } from "../run-context.js";
@@ -26,8 +26,6 @@ export interface ClaimOptions {
   readonly leaseMs: number;
   /** Fate of runs whose worker was lost, and of those that this one gives up in a shared store. */
   readonly onLoss: "requeue" | "interrupt";
-  /** Reports runs that were taken from lost workers. */
-  recovered?(lost: LostRuns): void;
   /** Reports a number of runs that this worker has claimed. */
   claimed?(count: number): void;
   /** Reports a run that is queued again, for a start at a mark. */
@@ -284,12 +282,13 @@ export class Claims {
 
   /** Returns the number of recovered runs. */
   async #recover(requeues: number): Promise<number> {
-    const { store, clock, mark, eventLimits: limits, receiversOf } = this.#context;
+    const { store, clock, mark, eventLimits: limits, receiversOf, bus, observer } = this.#context;
     const { state: to, terminal, error } = interrupted();
     const ending = { to, terminal, error, finishedAt: clock.now(), endedMark: mark(), receivers: receiversOf?.(to) };
     const lost = await store.recoverLost({ worker: this.#id, requeues, ending, limits, count: MOST_RECOVERED });
     const number = lost.requeued.length + lost.ended.length;
-    if (number > 0) this.#options.recovered?.(lost);
+    for (const id of [...lost.requeued, ...lost.ended]) bus.wake(id);
+    if (number > 0) observer.recovered?.(lost);
     return number;
   }
 
