@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type RunningService, startService } from "#src/service/server/start.js";
-import { refuses } from "../../../helpers/errors.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { until } from "../../../helpers/hooks/hook-runs.js";
 import { newDatabase, postgres } from "../../../helpers/postgres/cluster.js";
@@ -43,9 +42,19 @@ describe("startService with store: postgres://…", () => {
     assert.match(stream, /event: done\ndata: \{"response":"A FOX"\}/);
   });
 
-  it("refuses a second process on the same database @long", async () => {
+  it("starts beside another process on the same database, which runs what this one takes", async () => {
     const store = await newDatabase();
-    await start(store);
-    await refuses(start(store), "config.invalid", /^store: another service process uses the store\.$/);
+    const [first, second] = [await start(store), await start(store)];
+    const ids = [];
+    for (const [n, { url }] of [first, second, first, second].entries()) {
+      const body = JSON.stringify({ message: `fox ${n}` });
+      const posted = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body });
+      ids.push(((await posted.json()) as { run_id: string }).run_id);
+    }
+    for (const [n, id] of ids.entries()) {
+      const { url } = n % 2 === 0 ? second : first;
+      const stream = await (await fetch(`${url}/api/stream?run_id=${id}`, { headers })).text();
+      assert.match(stream, new RegExp(`event: done\\ndata: \\{"response":"FOX ${n}"\\}`));
+    }
   });
 });
