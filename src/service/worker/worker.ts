@@ -62,7 +62,7 @@ export interface RunningWorker {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /** Rejects where the store cannot be used. */
   ping(): Promise<void>;
-  /** Ends a run of this worker as failed whose agent threw where nobody awaits it. */
+  /** Fails a run of this worker whose agent threw outside its promise. */
   fail(runId: string, thrown: unknown): void;
   /**
    * Claims nothing more, lets running runs end for `drainSeconds` (default 30), then gives the others up, as `onLoss`

@@ -97,7 +97,7 @@ export interface Runs {
   readonly closing: boolean;
   /** Id of the run whose agent's code is executing, its timers and callbacks included. */
   readonly current: string | undefined;
-  /** Ends a running run as failed whose agent threw where nobody awaits it; leaves any other as it is. */
+  /** Fails a running run whose agent threw outside its promise; leaves any other as it is. */
   fail(runId: string, thrown: unknown): void;
   /**
    * Refuses new starts, lets running agents end for `drainSeconds` (default `drain_seconds`), then aborts them as

@@ -92,9 +92,7 @@ export class LocalQueue {
   /** Takes out the runs that start next; the caller stores that, then sets `hasStarted`, or puts them back. */
   take({ worker, count, takesBatches, nowMark }: Omit<Claim, "leaseMs" | "startedAt" | "event">): QueuedRun[] {
     if (this.isPaused) return [];
-    while (this.#delayed.length > 0 && this.#delayed[0]!.dueMark! <= nowMark) {
-      this.#waiting.endDelay(this.#delayed.shift()!.id);
-    }
+    this.#endDelays(nowMark);
     const mayStart = (run: QueuedRun) =>
       (this.#runningOf.get(run.sessionKey) ?? 0) < this.#perSession &&
       (run.deadlineMark === null || run.deadlineMark > nowMark) &&
@@ -127,7 +125,7 @@ export class LocalQueue {
     if (run !== undefined) this.#removeMarks(run);
   }
 
-  /** Whether a run runs whose holder has this token. */
+  /** Whether the run is running and this is the token of its last start. */
   isHeld(id: string, token: number): boolean {
     return this.#running.get(id)?.token === token;
   }
@@ -148,8 +146,9 @@ export class LocalQueue {
   }
 
   nextMarks(afterMark: number): NextMarks {
+    this.#endDelays(afterMark);
     return {
-      due: this.#delayed.find(({ dueMark }) => dueMark! > afterMark)?.dueMark ?? null,
+      due: this.#delayed[0]?.dueMark ?? null,
       deadline: this.#limited[0]?.deadlineMark ?? null,
       ready: this.#expiring[0]?.readyMark ?? null,
     };
@@ -163,6 +162,12 @@ export class LocalQueue {
   pastDeadline(nowMark: number, count: number): { readonly id: string; readonly deadlineMark: number }[] {
     const first = this.#limited.slice(0, count).map(({ id, deadlineMark }) => ({ id, deadlineMark: deadlineMark! }));
     return first.filter(({ deadlineMark }) => deadlineMark <= nowMark);
+  }
+
+  #endDelays(nowMark: number): void {
+    while (this.#delayed.length > 0 && this.#delayed[0]!.dueMark! <= nowMark) {
+      this.#waiting.endDelay(this.#delayed.shift()!.id);
+    }
   }
 
   #insert(run: QueuedRun, isDelayed: boolean): void {

@@ -26,7 +26,7 @@ export interface ClaimOptions {
   readonly leaseMs: number;
   /** Fate of runs whose worker was lost, and of those that this one gives up in a shared store. */
   readonly onLoss: "requeue" | "interrupt";
-  /** Reports a number of runs that this worker has claimed. */
+  /** Reports a number of claimed runs, without those of batches, which no count of the queue has. */
   claimed?(count: number): void;
   /** Reports a run that is queued again, for a start at a mark. */
   requeued?(dueMark: number): void;
@@ -100,7 +100,7 @@ export class Claims {
     this.#held.get(id)?.task.fail(thrown);
   }
 
-  /** Ends a run that this worker holds; false where it holds it not, or not any more. Fails with store_unavailable. */
+  /** Ends a run that this worker holds. Returns false if it does not hold the run, or no longer does. Fails with store_unavailable. */
   async cancel(id: string): Promise<boolean> {
     // a claim under way may have it
     await this.#turn;
@@ -204,7 +204,7 @@ export class Claims {
     const times = { leaseMs, startedAt: clock.now(), nowMark: this.#now() };
     const claim = { worker: this.#id, count: this.free, takesBatches: batchAgent !== undefined, ...times };
     const held = await store.claim({ ...claim, event: STARTED });
-    this.#options.claimed?.(held.length);
+    this.#options.claimed?.(held.filter(({ run }) => run.origin !== "batch").length);
     for (const run of held) this.#hold(run);
     return held.length;
   }

@@ -15,7 +15,8 @@ const POLL_MS = 500;
 const SLOW_POLLS = 4;
 /** A count of 100,000 runs takes some 20 ms of the server: time between two, in times that one took. */
 const COUNT_REST = 20;
-const MOST_EXPIRED = 100;
+/** Runs that end in one turn of the event loop, each with a commit. */
+const MOST_EXPIRED = 20;
 /** Runs beyond this position are not counted. */
 const MOST_POSITIONS = 10_000;
 const RETRY_MS = 1000;
@@ -76,7 +77,9 @@ export class Queue {
     };
     const looked = () => {
       this.#unclaimed = 0;
-      if (this.#shared === undefined && this.#queued > 0) void this.#readOldest();
+      if (this.#shared === undefined && this.#queued > 0) {
+        this.#readOldest().catch((error: unknown) => this.#report(error));
+      }
     };
     this.#claims = worker && new Claims(context, { ...worker, claimed, requeued, looked }, now);
   }
@@ -172,7 +175,7 @@ export class Queue {
     if (!isEnded) await this.#end(id, outcome, this.#shared === undefined ? ["queued"] : ["queued", "running"]);
   }
 
-  /** Ends a running run of this process whose agent threw where nobody awaits it. */
+  /** Fails a running run of this process whose agent threw outside its promise. */
   fail(id: string, thrown: unknown): void {
     this.#claims?.fail(id, thrown);
   }
@@ -195,7 +198,7 @@ export class Queue {
     this.#claims?.claimSoon();
   }
 
-  /** Looks for runs that have waited long enough or too long, at a time or before. */
+  /** Looks for runs that have waited long enough or too long, at this mark at the latest. */
   #wakeAt(mark: number): void {
     if (this.#isStopped || mark >= this.#alarmMark) return;
     this.#alarm?.cancel();
@@ -203,7 +206,7 @@ export class Queue {
     this.#alarm = this.#context.clock.setTimer(Math.max(0, mark - this.#now()), () => void this.#ring());
   }
 
-  /** Nothing waits: there is nothing to look for. */
+  /** Cancels the next look if nothing waits. */
   #rest(): void {
     if (this.#shared !== undefined || this.#queued > 0) return;
     this.#alarm?.cancel();
