@@ -13,8 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { Clients } from "./soak-cluster/clients.mjs";
-import { Database } from "./soak-cluster/database.mjs";
-import { attack, Part } from "./soak-cluster/processes.mjs";
+import { attack, Database, Part } from "./soak-cluster/processes.mjs";
 import { Receiver } from "./soak-cluster/receiver.mjs";
 
 const TOKEN = "soak-token-soak-token";

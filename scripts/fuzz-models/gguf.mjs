@@ -1,4 +1,4 @@
-import { BLOCK_TYPES } from "#src/host/checkpoint/weights/packed-types.js";
+import { BLOCK_TYPES } from "#src/host/checkpoint/weights/stored.js";
 import { any, changed, MOST_BYTES, otherFamily, otherKey, otherSides } from "./damaged-file.mjs";
 
 /**

@@ -20,14 +20,14 @@ import type { Host } from "../host/types.js";
 import { InputFiles } from "../io/files/input-files.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import { parseJson } from "../io/json/lossless.js";
-import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
+import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/device.js";
 import { bendOf } from "./bends.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoiceContext, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
-import type { NamedInputs, NodeByKey, TypesOf } from "./static-types.js";
+import type { NamedInputs, NodeByKey, TypesOf } from "./types.js";
 import { CONVERTED, convertInput, expectedOf } from "./values.js";
 
 /** Options of `invokeNode`: the surroundings that a graph would give the node. */

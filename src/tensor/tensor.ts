@@ -1,10 +1,7 @@
 import { types } from "node:util";
 import { describe, LatentkitError } from "../base/errors.js";
-import type { DeferredImage } from "./deferred-image.js";
-import type { DeviceValues } from "./device-values.js";
-import { rangeOf } from "./inspect.js";
-import { takeMemory } from "./memory.js";
-import type { PictureCodec, TensorPngOptions } from "./picture-codec.js";
+import type { DeferredImage, DeviceValues } from "./deferred-values.js";
+import { takeMemory } from "./memory-pool.js";
 
 /** Number of elements of one tensor at most: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
@@ -207,3 +204,54 @@ export function elementCount(shape: readonly number[]): number {
   }
   return size;
 }
+
+/** Options of `encodePng`. */
+export interface EncodePngOptions {
+  /**
+   * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
+   * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
+   */
+  level?: number;
+  /**
+   * Text chunks, in order before the pixels; pairs allow repeated keys. Keys have 1 … 79 characters of Latin-1. Texts in
+   * Latin-1 are tEXt chunks, others iTXt chunks, which come first.
+   */
+  text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
+  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. 8 where absent; samples that are numbers have their own. */
+  bitDepth?: 8 | 16;
+}
+
+/** Options of `Tensor.toPng`. */
+export interface TensorPngOptions extends EncodePngOptions {
+  /** Picture of a batch, from 0; required where it has several. */
+  index?: number;
+}
+
+/** Files from tensors and back, for which formats are needed, a layer above: src/io installs it. */
+interface PictureCodec<Tensor> {
+  encode(pictures: Tensor, options: TensorPngOptions | undefined): Promise<Buffer>;
+  decode(bytes: Uint8Array): Promise<Tensor>;
+}
+
+/** Number of values scanned for a range at most: some milliseconds. */
+const MAX_SCANNED = 2 ** 22;
+
+/** Least and largest value, as console.log prints them after a tensor's shape: "-3.21 … 3.4, 2 NaN". */
+function rangeOf(values: Float32Array): string {
+  if (values.length === 0) return "empty";
+  if (values.length > MAX_SCANNED) return `${values.length} values`;
+  let [low, high, nans] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
+  // an iterator would take ten times as long
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
+    if (value < low) low = value;
+    if (value > high) high = value;
+    if (Number.isNaN(value)) nans++;
+  }
+  if (nans === values.length) return "NaN";
+  const range = low === high ? fourDigits(low) : `${fourDigits(low)} … ${fourDigits(high)}`;
+  return nans === 0 ? range : `${range}, ${nans} NaN`;
+}
+
+/** Rounds to four digits: float32 0.1 is 0.10000000149. */
+const fourDigits = (value: number): string => String(Number(value.toPrecision(4)));

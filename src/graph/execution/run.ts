@@ -1,18 +1,27 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
-import { withDevice } from "../../tensor/device/choice.js";
-import type { RunResults } from "../disk-cache/run-results.js";
+import { withDevice } from "../../tensor/device/device.js";
+import type { RunResults } from "../disk-cache/disk-cache.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { Entry } from "../memory/cache.js";
 import type { RunMemory } from "../memory/run-memory.js";
 import type { PreparedNode } from "../prepared.js";
-import { type CallResult, callNode, checkLazy, mergeOutputs, missingSources } from "./calls.js";
-import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
-import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
-import { RunningNode } from "./node-context.js";
-import { refuseNetwork } from "./offline.js";
+import {
+  type CallResult,
+  callNode,
+  checkLazy,
+  type Expansion,
+  expandedOutputs,
+  expandNode,
+  type Gathered,
+  gather,
+  mergeOutputs,
+  missingSources,
+  NOT_GATHERED,
+  sourcesIn,
+} from "./calls.js";
+import { RunningNode, type RunSetting, refuseNetwork } from "./context.js";
 import { Plan } from "./plan.js";
 import { nodeError, outputValues, summarizeInputs } from "./reporting.js";
-import type { RunSetting } from "./setting.js";
 
 /** A node whose result was a graph: the nodes that replace it, and its own UI result. */
 interface Expanded extends Expansion {

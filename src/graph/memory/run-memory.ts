@@ -1,8 +1,8 @@
 import type { Host } from "../../host/types.js";
 import type { Registry } from "../../nodes/registry.js";
+import { releaseMemory } from "../../tensor/deferred-values.js";
 import type { PreparedNode } from "../prepared.js";
-import { BufferOwners } from "./buffer-owners.js";
-import { type Cache, createCache, type Entry } from "./cache.js";
+import { type Cache, createCache, type Entry, type Footprint, type Memory, measure } from "./cache.js";
 
 /** Facts about a run that decide who owns, shares and frees its results; docs/memory.md explains the rules. */
 export interface MemoryFacts {
@@ -195,4 +195,43 @@ function retainsNothing({ builtIns, host }: MemoryFacts, nodes: Iterable<Prepare
   if (host !== undefined && (declared?.value !== true || declared.enumerable === true)) return false;
   for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
   return true;
+}
+
+/** Footprints of results, which never change; a cache hands out the same results to every run. */
+const footprints = new WeakMap<Entry, Footprint>();
+
+/** Counts the owners of each buffer among a run's results and returns a buffer to its pool with the last of them. */
+class BufferOwners {
+  /** Number of results of this run alone that own the buffer. */
+  private readonly owners = new Map<Memory, number>();
+  /** Buffers of results that a cache holds or held: other runs may read them, so they never return to a pool. */
+  private readonly shared = new Set<Memory>();
+  /** True once a result was too large to measure: it may hold any buffer. */
+  private hasUnmeasured = false;
+
+  /** Marks the buffers of a result that a cache or an equal node of the run may hold as well. */
+  share(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) this.shared.add(buffer);
+  }
+
+  /** Adds a result that this run alone holds. */
+  own(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) this.owners.set(buffer, (this.owners.get(buffer) ?? 0) + 1);
+  }
+
+  /** Removes a result added by `own` that no node reads any more. */
+  release(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) {
+      const left = (this.owners.get(buffer) ?? 0) - 1;
+      this.owners.set(buffer, left);
+      if (left === 0 && !this.hasUnmeasured && !this.shared.has(buffer)) releaseMemory(buffer);
+    }
+  }
+
+  private buffersOf(entry: Entry): readonly Memory[] {
+    const footprint = footprints.get(entry) ?? measure(entry);
+    footprints.set(entry, footprint);
+    if (!footprint.isComplete) this.hasUnmeasured = true;
+    return footprint.buffers;
+  }
 }

@@ -1,11 +1,11 @@
-import { YieldTimer } from "../../base/yield-timer.js";
+import { YieldTimer } from "../../base/abort.js";
 import { maskedBlend, repeatedSum, type Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
-import { type Entry, readEntries } from "./conditioning/entries.js";
-import { type Denoiser, Estimator } from "./conditioning/estimator.js";
-import type { GuidanceMethod, GuidedEstimate } from "./guiders/cfg.js";
+import { type Entry, readEntries } from "./conditioning.js";
+import { type Denoiser, Estimator } from "./estimator.js";
+import type { GuidanceMethod, GuidedEstimate } from "./guiders.js";
 import { noised } from "./latent-space.js";
 import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";

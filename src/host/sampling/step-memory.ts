@@ -1,4 +1,4 @@
-import { releaseMemory } from "../../tensor/device-values.js";
+import { releaseMemory } from "../../tensor/deferred-values.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Estimate } from "./sum.js";
 

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import { download } from "../http/download.js";
-import { blockingInputDisk } from "./input-disk.js";
-import { createInputHashes, readInputFile } from "./input-file.js";
+import { blockingInputDisk, createInputHashes, readInputFile } from "./input-file.js";
 import { type FilesByName, isAddress } from "./input-text.js";
 
 /** Places where the input files of a run are found. */

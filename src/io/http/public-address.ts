@@ -1,4 +1,5 @@
-import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
+import { type LookupAddress, lookup as resolveName } from "node:dns";
+import { BlockList, isIP, isIPv4, isIPv6, type LookupFunction } from "node:net";
 
 /** Networks of IPv4 that are no part of the public internet: private, shared, loopback, link-local, tests, multicast. */
 const CLOSED_V4 = [
@@ -46,4 +47,17 @@ function listOf(family: "ipv4" | "ipv6", networks: readonly string[]): BlockList
     list.addSubnet(address, Number(bits), family);
   }
   return list;
+}
+
+// decision 228
+/** A lookup whose result is what is connected to: a name that resolves to one closed address is refused altogether. */
+export function createLookup(isAllowed: (ip: string) => boolean, refusal: () => Error): LookupFunction {
+  return (name, { all, family, hints }, callback) => {
+    resolveName(name, { family, hints, all: true }, (error, found: LookupAddress[] = []) => {
+      const isOpen = found.length > 0 && found.every(({ address }) => isAllowed(address));
+      if (error !== null || !isOpen) return callback(error ?? refusal(), []);
+      if (all) callback(null, found);
+      else callback(null, found[0]!.address, found[0]!.family);
+    });
+  };
 }

@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { packageRoot } from "../../base/package.js";
-import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "../cuda-bindings.js";
-import { loadNative, nativeFile } from "../load.js";
-import { packageFile, platformPackage } from "../platform-package.js";
+import { loadNative, nativeFile, packageFile, platformPackage } from "../load.js";
 import { probeCuda } from "../probe.js";
+import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "../tensor-operations.js";
 import { trustOf } from "./trust.js";
 
 const LIBRARY = "latentkit_cuda.so";

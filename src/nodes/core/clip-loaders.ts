@@ -1,6 +1,5 @@
-import { joinedClips } from "../clips.js";
 import { defineNode } from "../define.js";
-import { fileName, loadHostFile } from "../host-files.js";
+import { fileName, joinedClips, loadHostFile } from "../host-files.js";
 import { choice } from "../inputs.js";
 
 /** Families of models by ComfyUI's names: those of one text encoder, then those of two. */

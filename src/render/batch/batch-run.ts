@@ -4,13 +4,12 @@ import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-f
 import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
-import type { DrawnFor } from "../items/random-seeds.js";
+import type { DrawnFor } from "../items/seeds.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
-import { Intake, type NumberedItem } from "./intake.js";
+import { Intake, type NumberedItem, Semaphore } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
 import { fillTemplate, namesOf } from "./names.js";
 import type { Attempt, Runner, RunnerItem } from "./runner.js";
-import { Semaphore } from "./semaphore.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { printJson } from "../../io/json/lossless.js";
 import type { ItemValues } from "../items/item.js";
+import { inWords } from "./canvas.js";
 import type { SheetItem } from "./contact-sheet.js";
-import { inWords } from "./labels.js";
 
 /** Keys of the items whose values are a grid's rows, columns and pages. */
 export interface GridAxes {

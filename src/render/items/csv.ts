@@ -1,9 +1,8 @@
 import { type CsvError, Parser } from "csv-parse";
 import { describe, type LatentkitError } from "../../base/errors.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { takesSeed, takesText } from "./graph-keys.js";
+import { type ItemKeys, type KeyRole, takesSeed, takesText, unknownKey, withFields } from "./graph-keys.js";
 import { type BatchItem, type FilePosition, type ItemParser, itemError } from "./item.js";
-import { type ItemKeys, type KeyRole, unknownKey, withFields } from "./item-keys.js";
 
 /** A row of more bytes is a quote that was never closed, or no CSV. */
 const MAX_ROW_BYTES = 1 << 20;

@@ -1,9 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder, parseJson } from "../../io/json/lossless.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { takesSeed } from "./graph-keys.js";
+import { type ItemKeys, takesSeed, unknownKey, withFields } from "./graph-keys.js";
 import { type BatchItem, type ItemOrigin, type ItemParser, itemError } from "./item.js";
-import { type ItemKeys, unknownKey, withFields } from "./item-keys.js";
 
 const MAX_LINE_BYTES = 1 << 20;
 const NEWLINE = 10;

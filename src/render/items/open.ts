@@ -2,9 +2,8 @@ import { extname } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { openRegular } from "../../io/regular-file.js";
 import { CsvParser } from "./csv.js";
-import type { GraphKeys } from "./graph-keys.js";
+import { createItemKeys, type ExtraKeys, type GraphKeys, type ItemKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemParser, itemError } from "./item.js";
-import { createItemKeys, type ExtraKeys, type ItemKeys } from "./item-keys.js";
 import { JsonlParser } from "./jsonl.js";
 
 const PARSERS: Readonly<Record<string, new (file: string, keys: ItemKeys) => ItemParser>> = {

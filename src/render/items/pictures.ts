@@ -1,11 +1,10 @@
 import { realpath, stat } from "node:fs/promises";
 import { join, posix, relative, resolve, sep } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { isInside } from "../../io/files/path-inside.js";
+import { isInside } from "../../io/regular-file.js";
 import type { GraphKeys } from "./graph-keys.js";
 import type { BatchItem } from "./item.js";
-import { pictureFiles } from "./picture-files.js";
-import { hasWildcard, isPictureName, type PicturePattern, readPattern } from "./picture-pattern.js";
+import { hasWildcard, isPictureName, type PicturePattern, pictureFiles, readPattern } from "./picture-files.js";
 
 /** A picture's file as an item of a batch; `picturesIn` makes one. */
 export interface PictureFile {

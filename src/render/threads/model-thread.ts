@@ -6,7 +6,7 @@ import type {
   RuntimeThreadData,
   ToRuntimeThread,
 } from "../../host/checkpoint/runtime/remote/thread.js";
-import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
+import type { RuntimeOptions } from "../../host/checkpoint/session/runtime.js";
 import type { ModelSettings } from "../../host/checkpoint/settings.js";
 import type { Host } from "../../host/types.js";
 import { LoadedWorker } from "./loaded-worker.js";

@@ -1,10 +1,8 @@
 import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
-import { LatentkitError } from "../../base/errors.js";
-import { revive } from "../../base/sent-error.js";
+import { deserializeError, LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
-import type { CollectedWrite } from "../../io/files/collected-files.js";
-import type { WrittenFile } from "../../io/files/item-files.js";
+import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
 import { LoadedWorker } from "./loaded-worker.js";
 import { createMark, readMark, setMark } from "./mark.js";
@@ -164,16 +162,16 @@ export class RenderThread {
     else if (message.type === "end") {
       const { written, failure, result, files, collected } = message;
       const rendered = result === undefined ? running.fold.end() : received(result);
-      const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
+      const failed = failure && { status: "failed" as const, error: deserializeError(failure) as LatentkitError };
       this.settle(id, () => running.resolve({ ...rendered, ...(files && { files }), ...failed, written, collected }));
     } else {
       if (message.isFatal) this.end();
-      this.settle(id, () => running.reject(revive(message.error)));
+      this.settle(id, () => running.reject(deserializeError(message.error)));
     }
   }
 
   private emit(id: number, running: Running, received: RunEvent): void {
-    const event = received.type === "node-error" ? { ...received, error: revive(received.error) } : received;
+    const event = received.type === "node-error" ? { ...received, error: deserializeError(received.error) } : received;
     running.fold.add(event as RunEvent);
     try {
       running.onEvent?.(event as RunEvent);
@@ -232,5 +230,5 @@ function lost(nodeId: string | undefined, crash: Error | undefined, code: number
 
 const received = ({ error, ...result }: SentResult): RunOutcome => ({
   ...result,
-  error: error && (revive(error) as LatentkitError),
+  error: error && (deserializeError(error) as LatentkitError),
 });

@@ -1,6 +1,6 @@
 import type { Context, Span, Tracer } from "@opentelemetry/api";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { loadOpenTelemetry } from "../../base/lazy-packages.js";
+import { loadOpenTelemetry } from "../../base/lazy.js";
 import { packageVersion } from "../../base/package.js";
 import type { Agent, AgentContext } from "./agent.js";
 

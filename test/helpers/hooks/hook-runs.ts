@@ -4,12 +4,11 @@ import { parseConfig } from "#src/render/config/config.js";
 import type { Agent, AgentContext, AgentRun } from "#src/service/agent/agent.js";
 import type { Limits } from "#src/service/hooks/hook-config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
-import { createRetryPolicy, type RetryPolicy } from "#src/service/hooks/retry-policy.js";
 import type { RunState, StoredEvent } from "#src/service/hooks/run.js";
 import type { Runs, RunsOptions } from "#src/service/hooks/runs/create-runs.js";
 import { createRuns } from "#src/service/hooks/runs/create-runs.js";
-import type { Idempotency } from "#src/service/hooks/runs/replies.js";
-import type { StartRequest } from "#src/service/hooks/runs/run-starter.js";
+import { createRetryPolicy, type RetryPolicy } from "#src/service/hooks/runs/outcome.js";
+import type { Idempotency, StartRequest } from "#src/service/hooks/runs/run-starter.js";
 import { FakeClock } from "./fake-clock.js";
 import type { StoreKind } from "./hook-stores.js";
 

@@ -1,12 +1,12 @@
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { embeddingFrequencies } from "#src/host/checkpoint/networks/sinusoids.js";
-import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
-import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.js";
-import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { OnnxGraph, type PortType, type Sides, type Value } from "#src/host/checkpoint/onnx/graph.js";
+import type { Family } from "#src/host/checkpoint/recognition/family.js";
 import type { Part } from "#src/host/checkpoint/recognition/part.js";
-import type { Family } from "#src/host/checkpoint/recognition/recognised.js";
+import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
+import { buildUnet, type UnetConfig } from "#src/host/checkpoint/unet/build.js";
+import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
 import { type Network, networkOf } from "#src/host/checkpoint/weights/network.js";
 import type { StableDiffusion } from "./recognised.js";
 

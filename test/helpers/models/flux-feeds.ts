@@ -1,8 +1,7 @@
 import { Tensor } from "latentkit";
-import { FLUX_THETA, fluxAxes, fluxPositions } from "#src/host/checkpoint/networks/flux/positions.js";
-import { type FluxConfig, fluxEmbeddings } from "#src/host/checkpoint/networks/flux/transformer.js";
-import { joinedTokens, patchesOf } from "#src/host/checkpoint/networks/patches.js";
-import { rotationTables } from "#src/host/checkpoint/networks/rotations.js";
+import { type FluxConfig, fluxEmbeddings } from "#src/host/checkpoint/flux/build.js";
+import { FLUX_THETA, fluxAxes, fluxPositions, joinedTokens, patchesOf } from "#src/host/checkpoint/flux/patches.js";
+import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
 
 /** Sizes of the golden model flux_dev. */
 export const FLUX_DEV: FluxConfig = {

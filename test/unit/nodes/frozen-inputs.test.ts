@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPreviewHost, encodePng, invokeNode, registry, Tensor } from "latentkit";
-import { writeSafetensors } from "#src/io/safetensors/write.js";
+import { writeSafetensors } from "#src/io/safetensors.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
 import { FILES, fileHost, layeredClip, patchable } from "../../helpers/graph/file-host.js";
 import { goodInputs, type Inputs } from "../../helpers/graph/node-inputs.js";

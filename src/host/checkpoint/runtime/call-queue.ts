@@ -1,17 +1,10 @@
 import { interruption, onAbort } from "../../../base/abort.js";
 import { LatentkitError } from "../../../base/errors.js";
+import type { Place } from "../session/runtime.js";
 
 /** One call's turn. Its work may stop early once nobody waits for it. */
 export interface Turn {
   readonly isAbandoned: boolean;
-}
-
-/** Where a call comes from, by which calls take turns. */
-export interface Place {
-  /** Names its run. */
-  readonly run: string;
-  /** Calls of a lower rank go first: of a batch, the position of the item; 0 for runs that share fairly. */
-  readonly rank: number;
 }
 
 interface Call extends Place {

@@ -1,9 +1,8 @@
 import { LatentkitError } from "../../../base/errors.js";
+import { type Device, hasFloat16, isGpu } from "../session/options.js";
+import { plannedOn, preferredPlan, type SessionSource, sessionBytes } from "../session/sessions.js";
 import type { Turn } from "./call-queue.js";
-import { type Device, hasFloat16, isGpu } from "./device.js";
 import type { LoadedProcess } from "./loaded-process.js";
-import { plannedOn, preferredPlan, sessionBytes } from "./plan.js";
-import type { SessionSource } from "./sessions.js";
 
 /** Words of drivers for a GPU that is gone. */
 const LOST = /device[ _](was |is )?(lost|removed|hung|reset)/i;

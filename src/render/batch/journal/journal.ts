@@ -5,16 +5,15 @@ import type { LatentkitError } from "../../../base/errors.js";
 import { packageVersion } from "../../../base/package.js";
 import { escapeFault } from "../../../io/files/output-path.js";
 import { printJson } from "../../../io/json/lossless.js";
-import { fileAt, type RenderedFile } from "../../files.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";
+import { fileAt, type RenderedFile } from "../../result.js";
 import { firstNumber } from "../names.js";
 import { JournalLog } from "./log.js";
-import { Positions } from "./positions.js";
-import { createPresence } from "./presence.js";
 import type { JournalHeader, JournalRecord } from "./records.js";
-import { sweep } from "./recovery.js";
+import { Positions } from "./state.js";
+import { createPresence, sweep } from "./written-files.js";
 
-export { isFinished } from "./reading.js";
+export { isFinished } from "./records.js";
 
 export interface JournalOptions {
   /** Path of the journal; nothing is kept where absent. */

@@ -1,13 +1,16 @@
+import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
+import { createServer } from "node:net";
+import { constants } from "node:os";
 import { dirname, resolve } from "node:path";
-import type { LatentkitError } from "../../../base/errors.js";
+import { getSystemErrorName } from "node:util";
+import { LatentkitError } from "../../../base/errors.js";
 import { makeEach } from "../../../io/files/output-path.js";
 import { syncData, writeFailed } from "../../../io/files/write-file.js";
-import { lockFile, type Unlock } from "./lock.js";
-import type { Presence } from "./presence.js";
-import { RecordedFiles, readJournal, refused } from "./reading.js";
-import { type JournalHeader, type JournalRecord, printRecord } from "./records.js";
+import { loadNative } from "../../../native/load.js";
+import { type JournalHeader, type JournalRecord, printRecord, RecordedFiles, readJournal, refused } from "./records.js";
 import { JournalState } from "./state.js";
+import type { Presence } from "./written-files.js";
 
 /** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
 const GROUP_MS = 25;
@@ -153,4 +156,35 @@ function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolea
     return `latentkit ${header.engine} wrote it and this is ${own.engine}; the rest would not match`;
   }
   return undefined;
+}
+
+/** Ends a lock; it also ends with the process, however that ends. */
+type Unlock = () => Promise<void>;
+
+/**
+ * Locks an open file for this process; undefined where another has it. The system itself keeps the lock (flock on the
+ * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed where the file
+ * system knows no locks.
+ *
+ * @internal
+ */
+export async function lockFile(fd: number, path: string): Promise<Unlock | undefined> {
+  if (process.platform === "win32") return lockPipe(path);
+  const error = loadNative().lockFile(fd);
+  // closing the file releases it
+  if (error === 0) return async () => {};
+  if (error === constants.errno.EWOULDBLOCK) return undefined;
+  throw new LatentkitError("file.write-failed", `Journal ${path} cannot be locked (${getSystemErrorName(-error)}).`);
+}
+
+function lockPipe(path: string): Promise<Unlock | undefined> {
+  const name = createHash("sha256").update(path.toLowerCase()).digest("hex").slice(0, 32);
+  const server = createServer();
+  server.unref();
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(undefined));
+    server.listen(`\\\\.\\pipe\\latentkit-${name}`, () => {
+      resolve(() => new Promise((done) => server.close(() => done())));
+    });
+  });
 }

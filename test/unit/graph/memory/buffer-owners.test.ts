@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createCache, createPreviewHost, createRegistry, defineNode, latent, registry, render } from "latentkit";
 import type { RenderOptions } from "#src/render/render.js";
-import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/memory-pool.js";
 import { hashesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { seededInts } from "../../../helpers/seeded.js";
 

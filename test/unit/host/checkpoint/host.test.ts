@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { render } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { readSafetensors } from "#src/io/safetensors/read.js";
+import { readSafetensors } from "#src/io/safetensors.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost, listModels } from "latentkit/models";
-import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
+import { buildTaesdDecoder } from "#src/host/checkpoint/vae/taesd.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../helpers/errors.js";
 import { root, suiteFolder } from "../../../helpers/folders.js";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "#src/base/errors.js";
-import { parseConfig } from "#src/render/config/config.js";
-import { configLeaves } from "#src/render/config/schema-paths.js";
+import { configLeaves, parseConfig } from "#src/render/config/config.js";
 import { hideSecrets } from "#src/render/config/secrets.js";
 
 const refused = (value: unknown, pattern: RegExp) =>

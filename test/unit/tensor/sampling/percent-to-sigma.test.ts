@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ModelSampling, type ModelSamplingName, modelSampling } from "latentkit";
 import { MODEL_SAMPLINGS } from "#src/tensor/sampling/model-sampling.js";
-import { percentToSigma, withSignal } from "#src/tensor/sampling/percent-to-sigma.js";
+import { percentToSigma, withSignal } from "#src/tensor/sampling/noise-level.js";
 import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Case {

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { onAbort } from "../../../../base/abort.js";
 import { Tensor } from "../../../../tensor/tensor.js";
+import type { CallOptions, Feeds, RunResult } from "../../session/runtime.js";
 import { bytesOf } from "../protocol.js";
-import type { CallOptions, Feeds, RunResult } from "../runtime.js";
 
 /** Bytes of results: as many as a batch's thread keeps of its own. */
 const MOST_BYTES = 2 ** 26;

@@ -1,22 +1,20 @@
 import type { MessagePort } from "node:worker_threads";
 import { interruption, onAbort } from "../../../../base/abort.js";
-import { LatentkitError } from "../../../../base/errors.js";
-import { revive, sent } from "../../../../base/sent-error.js";
+import { deserializeError, LatentkitError, serializeError } from "../../../../base/errors.js";
 import { Tensor } from "../../../../tensor/tensor.js";
 import type { FileHashes } from "../../files/file-hashes.js";
-import type { CallOptions, Feeds, OwnRuntime, RunResult, Stage } from "../runtime.js";
-import type { SessionSource } from "../sessions.js";
+import type { CallOptions, Feeds, OwnRuntime, RunResult, Stage } from "../../session/runtime.js";
+import type { SessionSource } from "../../session/sessions.js";
 import { type CallMemo, keyOfCall } from "./call-memo.js";
-import { KeptInputs } from "./kept-inputs.js";
 import type {
-  Call,
   FromRuntime,
   Outcome,
   Question,
-  Reply,
   RunCall,
   SentSource,
   SentStage,
+  ThreadCall,
+  ThreadReply,
   ToRuntime,
 } from "./messages.js";
 
@@ -35,7 +33,7 @@ type Asked = Question extends infer Each ? (Each extends unknown ? Omit<Each, "s
 /** Serves one port: calls of one thread that renders. When it closes, its calls are given up and its values forgotten. */
 export class ServedPort {
   readonly #calls = new Map<number, AbortController>();
-  readonly #questions = new Map<number, (reply: Reply) => void>();
+  readonly #questions = new Map<number, (reply: ThreadReply) => void>();
   #nextQuestion = 0;
 
   /** `number` distinguishes its runs from those of other ports. */
@@ -66,18 +64,18 @@ export class ServedPort {
     }
   }
 
-  async #serve(id: number, call: Call): Promise<void> {
+  async #serve(id: number, call: ThreadCall): Promise<void> {
     const abort = new AbortController();
     this.#calls.set(id, abort);
     const moved: ArrayBuffer[] = [];
     const outcome = await this.#outcome(id, call, abort.signal, moved).catch(
-      (error): Outcome => ({ error: sent(error) }),
+      (error): Outcome => ({ error: serializeError(error) }),
     );
     // nobody waits for one that was given up
     if (this.#calls.delete(id) && !abort.signal.aborted) this.#send({ type: "outcome", id, outcome }, moved);
   }
 
-  async #outcome(id: number, call: Call, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
+  async #outcome(id: number, call: ThreadCall, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
     const { runtime, hashes } = this.shared;
     if (call.type === "hash") return { hash: await hashes.sha256(call.path, signal) };
     const place = { ...call.place, run: this.#nameOf(call.place.run) };
@@ -155,7 +153,7 @@ export class ServedPort {
   }
 
   /** Asks the thread that made a call. Rejects when the call is given up: its thread may be gone. */
-  #ask([id, stage]: Position, about: Asked, signal: AbortSignal): Promise<Exclude<Reply, { error: unknown }>> {
+  #ask([id, stage]: Position, about: Asked, signal: AbortSignal): Promise<Exclude<ThreadReply, { error: unknown }>> {
     const question = this.#nextQuestion++;
     return new Promise((resolve, reject) => {
       const leave = onAbort(signal, () => {
@@ -166,7 +164,7 @@ export class ServedPort {
       this.#questions.set(question, (reply) => {
         this.#questions.delete(question);
         leave();
-        if ("error" in reply) reject(revive(reply.error));
+        if ("error" in reply) reject(deserializeError(reply.error));
         else resolve(reply);
       });
       this.#send({ type: "question", id, question, asked: { ...about, stage } });
@@ -189,3 +187,54 @@ export class ServedPort {
 
 const unexpected = (): LatentkitError =>
   new LatentkitError("runtime.failed", "ONNX Runtime: a thread that renders gave the reply to another question.");
+
+/** Bytes of one thread's values: the conditionings of some runs. */
+const MOST_BYTES = 2 ** 26;
+
+/**
+ * Tensors of one thread that its calls name by number, in order of last use. One that is gone is asked for again.
+ *
+ * @internal
+ */
+export class KeptInputs {
+  readonly #tensors = new Map<number, Tensor>();
+  #bytes = 0;
+
+  constructor(private readonly mostBytes = MOST_BYTES) {}
+
+  /** The tensor of a number, which counts as a use. */
+  use(number: number): Tensor | undefined {
+    const tensor = this.#tensors.get(number);
+    if (tensor === undefined) return undefined;
+    this.#tensors.delete(number);
+    this.#tensors.set(number, tensor);
+    return tensor;
+  }
+
+  /** Adds a tensor and returns those that are gone for it: its former one, and the least recently used beyond the bound. */
+  add(number: number, tensor: Tensor): Tensor[] {
+    const gone: Tensor[] = [];
+    const former = this.use(number);
+    if (former !== undefined) {
+      this.#bytes -= former.data.byteLength;
+      gone.push(former);
+    }
+    this.#tensors.set(number, tensor);
+    this.#bytes += tensor.data.byteLength;
+    for (const [oldest, other] of this.#tensors) {
+      if (this.#bytes <= this.mostBytes || other === tensor) break;
+      this.#tensors.delete(oldest);
+      this.#bytes -= other.data.byteLength;
+      gone.push(other);
+    }
+    return gone;
+  }
+
+  /** Removes all and returns them. */
+  clear(): Tensor[] {
+    const all = [...this.#tensors.values()];
+    this.#tensors.clear();
+    this.#bytes = 0;
+    return all;
+  }
+}

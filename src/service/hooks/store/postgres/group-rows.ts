@@ -2,10 +2,8 @@ import type { GroupSlice } from "../../run.js";
 import { Admission } from "../admission.js";
 import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey, type NewRun } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
-import type { SqlRow, SqlValue } from "./driver.js";
-import { lockGraph } from "./graph-rows.js";
-import { findReply, grow, LOAD, LOCK_ATTEMPTS, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
-import { fromStored, toStored, toStoredOrNull } from "./text.js";
+import { fromStored, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
+import { findReply, grow, LOAD, LOCK_ATTEMPTS, lockGraph, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
 
 // decision 297
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import WebSocket from "ws";
 import { systemClock } from "#src/service/hooks/clock.js";
 import { Sockets } from "#src/service/hooks/comfy/classic/sockets.js";
-import { StreamSlots } from "#src/service/hooks/http/stream/stream-slots.js";
+import { StreamSlots } from "#src/service/hooks/http/stream/stream-writer.js";
 import { until } from "../../../../../helpers/hooks/hook-service.js";
 
 describe("WebSockets of the classic API", () => {
