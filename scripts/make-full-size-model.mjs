@@ -97,16 +97,36 @@ function vae(latentChannels) {
 
 /** @type {import("../dist/host/checkpoint/z-image/build.js").ZImageConfig} */
 const Z_IMAGE = {
-  ...{ channels: 16, width: 3840, heads: 30, headSize: 128, captionWidth: 2560, mlp: 10240, layout: "original" },
-  ...{ layers: 30, noiseRefiners: 2, contextRefiners: 2, timeWidth: 256, timeHidden: 1024 },
+  channels: 16,
+  width: 3840,
+  heads: 30,
+  headSize: 128,
+  captionWidth: 2560,
+  mlp: 10240,
+  layout: "original",
+  layers: 30,
+  noiseRefiners: 2,
+  contextRefiners: 2,
+  timeWidth: 256,
+  timeHidden: 1024,
 };
 /** One layer more than is run, which is not written. */
 const QWEN3 = { hidden: 2560, layers: 36, heads: 32, groups: 8, headSize: 128, mlp: 9728, vocabulary: 151936 };
 
 /** @type {import("../dist/host/checkpoint/flux/build.js").FluxConfig} */
 const FLUX1 = {
-  ...{ inputs: 64, outputs: 64, width: 3072, heads: 24, headSize: 128, mlp: 12288, norms: "scale" },
-  ...{ contextWidth: 4096, pooledWidth: 768, doubleBlocks: 19, singleBlocks: 38, hasGuidance: true },
+  inputs: 64,
+  outputs: 64,
+  width: 3072,
+  heads: 24,
+  headSize: 128,
+  mlp: 12288,
+  norms: "scale",
+  contextWidth: 4096,
+  pooledWidth: 768,
+  doubleBlocks: 19,
+  singleBlocks: 38,
+  hasGuidance: true,
 };
 const T5_XXL = { hidden: 4096, layers: 24, heads: 64, headSize: 64, mlp: 10240, vocabulary: 32128 };
 

@@ -102,7 +102,9 @@ export function safetensorsSample(name, bytes) {
   const start = LENGTH_BYTES + Number(bytes.readBigUInt64LE());
   const header = JSON.parse(bytes.toString("utf8", LENGTH_BYTES, start));
   return {
-    ...{ name, bytes, start },
+    name,
+    bytes,
+    start,
     rewritten(next) {
       const entries = Object.entries(structuredClone(header));
       const how = changed(next, () => damage(entries, next));

@@ -50,8 +50,19 @@ const QUANTISED = {
   qwen_3_tiny: ["qwen3", { block: "blk.", others: ["token_embd", "output_norm", "output"] }],
 };
 const LAYERS = [
-  ...["attn_q", "attn_k", "attn_v", "attn_o", "attn_output", "attn_rel_b", "attn_q_norm", "attn_k_norm", "attn_norm"],
-  ...["ffn_gate", "ffn_up", "ffn_down", "ffn_norm"],
+  "attn_q",
+  "attn_k",
+  "attn_v",
+  "attn_o",
+  "attn_output",
+  "attn_rel_b",
+  "attn_q_norm",
+  "attn_k_norm",
+  "attn_norm",
+  "ffn_gate",
+  "ffn_up",
+  "ffn_down",
+  "ffn_norm",
 ];
 const MOST_BLOCKS = 8;
 

@@ -17,7 +17,11 @@ export function cacheFolder(): string {
  * keeps nothing, and nothing else is the worse for it.
  */
 export class StoredTexts {
-  constructor(private readonly folder: string) {}
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
 
   async get(key: string): Promise<string | undefined> {
     try {
@@ -29,9 +33,9 @@ export class StoredTexts {
   }
 
   async set(key: string, text: string): Promise<void> {
-    const temporary = join(this.folder, `${randomUUID()}.tmp`);
+    const temporary = join(this.#folder, `${randomUUID()}.tmp`);
     try {
-      await promises.mkdir(this.folder, { recursive: true, mode: 0o700 });
+      await promises.mkdir(this.#folder, { recursive: true, mode: 0o700 });
       await promises.writeFile(temporary, text, { flag: "wx", mode: 0o600 });
       await promises.rename(temporary, this.#path(key));
     } catch {
@@ -46,10 +50,10 @@ export class StoredTexts {
 
   /** Whether no text is there. */
   async isEmpty(): Promise<boolean> {
-    return (await promises.readdir(this.folder).catch(() => [])).length === 0;
+    return (await promises.readdir(this.#folder).catch(() => [])).length === 0;
   }
 
   #path(key: string): string {
-    return join(this.folder, createHash("sha256").update(key).digest("hex").slice(0, 32));
+    return join(this.#folder, createHash("sha256").update(key).digest("hex").slice(0, 32));
   }
 }

@@ -138,18 +138,18 @@ function cycleHappening(cycle: readonly string[]): Happening {
 
 /** Events that happen while a node runs, until the consumer takes them. */
 class RunEvents {
-  private pending: RunEvent[] = [];
-  private wake = () => {};
+  #pending: RunEvent[] = [];
+  #wake = () => {};
 
   add(event: RunEvent): void {
-    this.pending.push(event);
-    this.wake();
+    this.#pending.push(event);
+    this.#wake();
   }
 
   /** Takes all pending events. */
   take(): readonly RunEvent[] {
-    const events = this.pending;
-    this.pending = [];
+    const events = this.#pending;
+    this.#pending = [];
     return events;
   }
 
@@ -164,7 +164,7 @@ class RunEvents {
       let failure: { error: unknown } | undefined;
       const settle = () => {
         isSettled = true;
-        this.wake();
+        this.#wake();
       };
       orGivenUp(run.step(), signal, GRACE_MS)
         .catch((error: unknown) => {
@@ -175,8 +175,8 @@ class RunEvents {
           failure = { error };
           settle();
         });
-      while (!isSettled || this.pending.length > 0) {
-        if (this.pending.length === 0) await this.nextEvent();
+      while (!isSettled || this.#pending.length > 0) {
+        if (this.#pending.length === 0) await this.#nextEvent();
         const events = this.take();
         if (events.length > 0) yield events;
       }
@@ -185,9 +185,9 @@ class RunEvents {
     }
   }
 
-  private nextEvent(): Promise<void> {
+  #nextEvent(): Promise<void> {
     return new Promise((resolve) => {
-      this.wake = resolve;
+      this.#wake = resolve;
     });
   }
 }

@@ -60,8 +60,10 @@ export function wholeCells(x: Tensor, axis: number): Tensor {
   const margin = (side: number): number => Math.floor((side % CELL) / 2);
   const whole = (side: number): number => side - (side % CELL);
   return cropped(x, axis, {
-    ...{ top: margin(height), left: margin(width) },
-    ...{ height: whole(height), width: whole(width) },
+    top: margin(height),
+    left: margin(width),
+    height: whole(height),
+    width: whole(width),
   });
 }
 

@@ -43,7 +43,12 @@ export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> 
 const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
 
 const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
-  ...{ targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork },
+  targets,
+  partialExecutionTargets,
+  inputDir,
+  files,
+  classAliases,
+  allowNetwork,
   registry: REGISTRY,
   host: [HOST[0], (value) => hasMethods(value, "checkpoints")],
 };

@@ -15,19 +15,19 @@ export interface DeferredNoise {
  * share memory share this object. Once fetched, the array is the only truth, since its reader may write into it.
  */
 export class DeviceValues {
-  private memory: CudaMemory | undefined;
-  private cpuValues: Float32Array | undefined;
-  private noise: DeferredNoise | undefined;
-  private array: Float32Array | undefined;
+  #memory: CudaMemory | undefined;
+  #cpuValues: Float32Array | undefined;
+  #noise: DeferredNoise | undefined;
+  #array: Float32Array | undefined;
 
   constructor(
     readonly cuda: Cuda,
     readonly size: number,
     values: { readonly memory: CudaMemory } | { readonly cpuValues: Float32Array } | { readonly noise: DeferredNoise },
   ) {
-    if ("memory" in values) this.memory = values.memory;
-    else if ("cpuValues" in values) this.cpuValues = values.cpuValues;
-    else this.noise = values.noise;
+    if ("memory" in values) this.#memory = values.memory;
+    else if ("cpuValues" in values) this.#cpuValues = values.cpuValues;
+    else this.#noise = values.noise;
   }
 
   /** Text that console.log prints. */
@@ -37,12 +37,12 @@ export class DeviceValues {
 
   /** The array that `fetch` returned; nothing is left on the device from then on. */
   get fetched(): Float32Array | undefined {
-    return this.array;
+    return this.#array;
   }
 
   /** The draw that makes the values, as long as nobody has read them. */
   get draw(): PhiloxDraw | undefined {
-    return this.noise?.draw;
+    return this.#noise?.draw;
   }
 
   get byteLength(): number {
@@ -51,24 +51,25 @@ export class DeviceValues {
 
   /** Returns the memory on the device, filled on first use. */
   reach(): CudaMemory {
-    if (this.memory !== undefined) return this.memory;
+    if (this.#memory !== undefined) return this.#memory;
     const { cuda, draw } = this;
     const memory = cuda.take(this.byteLength);
     try {
-      if (draw === undefined) cuda.ops.upload(memory, this.cpuValues!);
+      if (draw === undefined) cuda.ops.upload(memory, this.#cpuValues!);
       else cuda.ops.philoxRandn(memory, draw.seed, draw.offset, draw.threads, draw.k);
     } catch (error) {
       cuda.ops.release(memory);
       throw error;
     }
-    this.forgetSource();
-    this.memory = memory;
+    this.#forgetSource();
+    this.#memory = memory;
     return memory;
   }
 
   /** Copies the values into memory of their own; undefined where the device has no room for them. */
   copy(): DeviceValues | undefined {
-    const { cuda, size, noise } = this;
+    const { cuda, size } = this;
+    const noise = this.#noise;
     if (noise !== undefined) return new DeviceValues(cuda, size, { noise });
     try {
       const memory = cuda.take(this.byteLength);
@@ -82,36 +83,37 @@ export class DeviceValues {
 
   /** Returns the values as an array. Fails with device.lost where they went with their device. */
   fetch(): Float32Array {
-    this.array ??= this.cpuValues ?? this.noise?.values() ?? this.download();
+    this.#array ??= this.#cpuValues ?? this.#noise?.values() ?? this.#download();
     // a tensor that shares the values may still own them as device memory, and must not return the array to the pool
-    retainMemory(this.array.buffer);
-    this.forgetSource();
-    return this.array;
+    retainMemory(this.#array.buffer);
+    this.#forgetSource();
+    return this.#array;
   }
 
   /** Frees the memory of values that nobody reads any more; a fetched array is left alone. */
   release(): void {
-    if (this.cpuValues !== undefined) returnMemory(this.cpuValues.buffer);
-    if (this.memory !== undefined) this.cuda.ops.release(this.memory);
-    this.forgetSource();
-    this.memory = undefined;
+    if (this.#cpuValues !== undefined) returnMemory(this.#cpuValues.buffer);
+    if (this.#memory !== undefined) this.cuda.ops.release(this.#memory);
+    this.#forgetSource();
+    this.#memory = undefined;
   }
 
-  private forgetSource(): void {
-    this.cpuValues = undefined;
-    this.noise = undefined;
+  #forgetSource(): void {
+    this.#cpuValues = undefined;
+    this.#noise = undefined;
   }
 
-  private download(): Float32Array {
+  #download(): Float32Array {
     const values = new Float32Array(Buffer.allocUnsafeSlow(this.byteLength).buffer);
-    const { cuda, memory } = this;
+    const { cuda } = this;
+    const memory = this.#memory;
     try {
       cuda.ops.download(values, memory!);
     } catch (error) {
       throw lossOf(cuda, error) ?? downloadError(cuda, error);
     }
     cuda.ops.release(memory!);
-    this.memory = undefined;
+    this.#memory = undefined;
     return values;
   }
 }
@@ -154,37 +156,45 @@ export interface Planes {
  * gets bytes alone: four times as many bytes of floats are neither written nor read.
  */
 export class DeferredImage {
+  readonly #planes: Planes;
+  readonly #height: number;
+  readonly #width: number;
+
   /** `buffer` is the memory that the values will fill; nothing else may write into it, nor into the planes. */
   constructor(
     readonly buffer: ArrayBufferLike,
-    private readonly planes: Planes,
-    private readonly height: number,
-    private readonly width: number,
-  ) {}
+    planes: Planes,
+    height: number,
+    width: number,
+  ) {
+    this.#planes = planes;
+    this.#height = height;
+    this.#width = width;
+  }
 
   /** Text that console.log prints. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return `${this.height} x ${this.width} pixels, not read yet`;
+    return `${this.#height} x ${this.#width} pixels, not read yet`;
   }
 
   /** Number of values. */
   get size(): number {
-    return this.planes.batch * this.height * this.width * 3;
+    return this.#planes.batch * this.#height * this.#width * 3;
   }
 
   /** Computes all values in `buffer`. */
   values(): Float32Array {
     const values = new Float32Array(this.buffer, 0, this.size);
-    const { data, batch, height, width } = this.planes;
-    loadNative().resizeToImage(values, data, batch, height, width, this.height, this.width);
+    const { data, batch, height, width } = this.#planes;
+    loadNative().resizeToImage(values, data, batch, height, width, this.#height, this.#width);
     return values;
   }
 
   /** Computes `count` items from `index` on as bytes, equal to `toBytes` of the values. */
-  toBytes(out: Uint8Array, index = 0, count = this.planes.batch): void {
-    const { data, height, width } = this.planes;
+  toBytes(out: Uint8Array, index = 0, count = this.#planes.batch): void {
+    const { data, height, width } = this.#planes;
     const itemSize = 3 * height * width;
     const items = data.subarray(index * itemSize, (index + count) * itemSize);
-    loadNative().resizeToBytes(out, items, count, height, width, this.height, this.width);
+    loadNative().resizeToBytes(out, items, count, height, width, this.#height, this.#width);
   }
 }

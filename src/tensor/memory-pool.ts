@@ -7,36 +7,36 @@ const MAX_POOLED_BYTES = 2 ** 26;
 /** Buffers of one thread, by length. */
 class Pool {
   /** Buffers that may come back: no other may, and none twice. */
-  private readonly lent = new WeakSet<ArrayBufferLike>();
+  readonly #lent = new WeakSet<ArrayBufferLike>();
   /** The last that came back leaves first, since its pages are the warmest. */
-  private readonly free = new Map<number, ArrayBuffer[]>();
+  readonly #free = new Map<number, ArrayBuffer[]>();
   bytes = 0;
 
   take(bytes: number): ArrayBuffer {
-    const pooled = this.free.get(bytes)?.pop();
+    const pooled = this.#free.get(bytes)?.pop();
     if (pooled !== undefined) this.bytes -= bytes;
     const buffer = pooled ?? (Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer);
-    if (bytes >= MIN_BYTES) this.lent.add(buffer);
+    if (bytes >= MIN_BYTES) this.#lent.add(buffer);
     return buffer;
   }
 
   return(buffer: ArrayBufferLike): void {
     const { byteLength } = buffer;
     // a detached buffer has length 0
-    if (!this.lent.delete(buffer) || byteLength > MAX_POOLED_BYTES / 2 || byteLength === 0) return;
+    if (!this.#lent.delete(buffer) || byteLength > MAX_POOLED_BYTES / 2 || byteLength === 0) return;
     if (this.bytes + byteLength > MAX_POOLED_BYTES) this.clear();
-    const ofLength = this.free.get(byteLength);
-    if (ofLength === undefined) this.free.set(byteLength, [buffer as ArrayBuffer]);
+    const ofLength = this.#free.get(byteLength);
+    if (ofLength === undefined) this.#free.set(byteLength, [buffer as ArrayBuffer]);
     else ofLength.push(buffer as ArrayBuffer);
     this.bytes += byteLength;
   }
 
   retain(buffer: ArrayBufferLike): void {
-    this.lent.delete(buffer);
+    this.#lent.delete(buffer);
   }
 
   clear(): void {
-    this.free.clear();
+    this.#free.clear();
     this.bytes = 0;
   }
 }

@@ -21,11 +21,11 @@ export class Tensor {
 
   readonly shape: readonly number[];
   readonly size: number;
-  private values: Float32Array | undefined;
-  private remote: DeviceValues | undefined;
-  private image: DeferredImage | undefined;
+  #values: Float32Array | undefined;
+  #remote: DeviceValues | undefined;
+  #image: DeferredImage | undefined;
   /** Unfrozen copy of the shape: an element of a frozen array takes ten times as long to read. */
-  private readonly sides: readonly number[];
+  readonly #sides: readonly number[];
 
   private constructor(
     values: Float32Array | undefined,
@@ -33,12 +33,12 @@ export class Tensor {
     remote?: DeviceValues,
     image?: DeferredImage,
   ) {
-    this.values = values;
-    this.remote = remote;
-    this.image = image;
+    this.#values = values;
+    this.#remote = remote;
+    this.#image = image;
     this.size = values === undefined ? (remote ?? image)!.size : values.length;
     const isTensor = shape instanceof Tensor;
-    this.sides = isTensor ? shape.sides : [...shape];
+    this.#sides = isTensor ? shape.#sides : [...shape];
     this.shape = isTensor ? shape.shape : Object.freeze([...shape]);
   }
 
@@ -96,7 +96,7 @@ export class Tensor {
 
   /** The values; those on a device are fetched and stay in memory from then on. Fails with device.lost. */
   get data(): Float32Array {
-    return this.values ?? this.fetch();
+    return this.#values ?? this.#fetch();
   }
 
   /** @internal The values from element `from` on in the shape of another tensor, in the same memory, the CPU's. */
@@ -106,39 +106,39 @@ export class Tensor {
 
   /** @internal The computation of the values, as long as nobody has read them. */
   get deferred(): DeferredImage | undefined {
-    return this.image;
+    return this.#image;
   }
 
   /** @internal Whether the values have to be fetched or computed before they can be read. */
   get isAway(): boolean {
-    return this.values === undefined;
+    return this.#values === undefined;
   }
 
   /** @internal The values on a device, if they are there. */
   get onDevice(): DeviceValues | undefined {
-    const { remote } = this;
+    const remote = this.#remote;
     // a tensor that shares the memory may have fetched it
-    if (remote?.fetched !== undefined) this.fetch();
-    return this.remote;
+    if (remote?.fetched !== undefined) this.#fetch();
+    return this.#remote;
   }
 
   /** @internal The memory of the values, one object for all tensors that share it. */
   get memory(): ArrayBufferLike | DeviceValues {
-    return this.onDevice ?? this.image?.buffer ?? this.data.buffer;
+    return this.onDevice ?? this.#image?.buffer ?? this.data.buffer;
   }
 
   /** Shape and range of the values, as console.log prints them. Nothing is fetched or computed for it. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    const values = this.values ?? this.remote?.fetched;
-    const state = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
+    const values = this.#values ?? this.#remote?.fetched;
+    const state = this.#remote === undefined ? "not computed yet" : `on ${this.#remote.cuda.name}`;
     return `Tensor [${this.shape.join(", ")}] ${values === undefined ? state : rangeOf(values)}`;
   }
 
-  private fetch(): Float32Array {
-    const values = this.image?.values() ?? this.remote!.fetch();
-    this.values = values;
-    this.remote = undefined;
-    this.image = undefined;
+  #fetch(): Float32Array {
+    const values = this.#image?.values() ?? this.#remote!.fetch();
+    this.#values = values;
+    this.#remote = undefined;
+    this.#image = undefined;
     return values;
   }
 
@@ -153,10 +153,10 @@ export class Tensor {
 
   /** Whether the tensor has this shape, or the shape of this tensor. */
   hasShape(shape: Tensor | readonly number[]): boolean {
-    const sides = shape instanceof Tensor ? shape.sides : shape;
-    if (!Array.isArray(sides) || sides.length !== this.sides.length) return false;
+    const sides = shape instanceof Tensor ? shape.#sides : shape;
+    if (!Array.isArray(sides) || sides.length !== this.#sides.length) return false;
     // callbacks and iterators would cost more than a small operation
-    for (let axis = 0; axis < sides.length; axis++) if (sides[axis] !== this.sides[axis]) return false;
+    for (let axis = 0; axis < sides.length; axis++) if (sides[axis] !== this.#sides[axis]) return false;
     return true;
   }
 

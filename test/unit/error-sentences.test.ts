@@ -62,8 +62,13 @@ function pngOf(width: number, height: number): Buffer {
 
 const posted = (more: object) =>
   post({
-    ...{ url: "https://example.com", headers: {}, body: new Uint8Array(), clock: () => new Date() },
-    ...{ signal: new AbortController().signal, fetch, ...more },
+    url: "https://example.com",
+    headers: {},
+    body: new Uint8Array(),
+    clock: () => new Date(),
+    signal: new AbortController().signal,
+    fetch,
+    ...more,
   });
 
 /** For each code a failure and its whole sentence, or the reason for which a test cannot make it happen. */

@@ -134,66 +134,70 @@ interface CachedFile {
  * once: each counts what it wrote since its last scan, so each exceeds the bound by a 64th at most.
  */
 export class Bound {
-  private bytes = Number.POSITIVE_INFINITY;
-  private written = 0;
-  private scannedAt = 0;
-  private sweeping: Promise<void> | undefined;
+  #bytes = Number.POSITIVE_INFINITY;
+  #written = 0;
+  #scannedAt = 0;
+  #sweeping: Promise<void> | undefined;
+  readonly #folder: string;
+  readonly #limit: number;
+  readonly #now: () => number;
 
-  constructor(
-    private readonly folder: string,
-    private readonly limit: number,
-    private readonly now: () => number,
-  ) {}
+  constructor(folder: string, limit: number, now: () => number) {
+    this.#folder = folder;
+    this.#limit = limit;
+    this.#now = now;
+  }
 
   /** Counts a written entry. */
   add(bytes: number): void {
     const size = inBlocks(bytes);
-    this.bytes += size;
-    this.written += size;
-    const isDue = this.bytes > this.limit || this.hasWrittenMuch() || this.now() - this.scannedAt > MS_BETWEEN_SCANS;
-    if (!isDue || this.sweeping !== undefined) return;
-    this.sweeping = this.sweepAll().finally(() => {
-      this.sweeping = undefined;
+    this.#bytes += size;
+    this.#written += size;
+    const isDue =
+      this.#bytes > this.#limit || this.#hasWrittenMuch() || this.#now() - this.#scannedAt > MS_BETWEEN_SCANS;
+    if (!isDue || this.#sweeping !== undefined) return;
+    this.#sweeping = this.#sweepAll().finally(() => {
+      this.#sweeping = undefined;
     });
   }
 
   /** Resolves when no eviction is running. */
   async idle(): Promise<void> {
-    await this.sweeping;
+    await this.#sweeping;
   }
 
-  private hasWrittenMuch(): boolean {
-    return this.written > this.limit * SHARE_BETWEEN_SCANS;
+  #hasWrittenMuch(): boolean {
+    return this.#written > this.#limit * SHARE_BETWEEN_SCANS;
   }
 
-  private async sweepAll(): Promise<void> {
-    do await this.sweep();
-    while (this.hasWrittenMuch());
+  async #sweepAll(): Promise<void> {
+    do await this.#sweep();
+    while (this.#hasWrittenMuch());
   }
 
-  private async sweep(): Promise<void> {
-    this.written = 0;
-    this.scannedAt = this.now();
-    const files = await this.scan();
+  async #sweep(): Promise<void> {
+    this.#written = 0;
+    this.#scannedAt = this.#now();
+    const files = await this.#scan();
     let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
-    if (total > this.limit) {
+    if (total > this.#limit) {
       files.sort((a, b) => a.usedAt - b.usedAt);
       for (const { path, bytes } of files) {
-        if (total <= this.limit * TARGET) break;
+        if (total <= this.#limit * TARGET) break;
         await remove(path);
         total -= bytes;
       }
     }
     // the scan may or may not have seen what was written meanwhile
-    this.bytes = total + this.written;
+    this.#bytes = total + this.#written;
   }
 
-  private async scan(): Promise<CachedFile[]> {
+  async #scan(): Promise<CachedFile[]> {
     const files: CachedFile[] = [];
-    for (const name of await namesIn(this.folder)) {
-      if (TEMPORARY_NAME.test(name)) await this.removeStale(join(this.folder, name));
+    for (const name of await namesIn(this.#folder)) {
+      if (TEMPORARY_NAME.test(name)) await this.#removeStale(join(this.#folder, name));
       if (!/^[0-9a-f]{2}$/.test(name)) continue;
-      const shard = join(this.folder, name);
+      const shard = join(this.#folder, name);
       const paths = (await namesIn(shard)).filter((entry) => ENTRY_NAME.test(entry)).map((entry) => join(shard, entry));
       for (let at = 0; at < paths.length; at += AT_ONCE) {
         for (const entry of await Promise.all(paths.slice(at, at + AT_ONCE).map(statOf))) if (entry) files.push(entry);
@@ -202,9 +206,9 @@ export class Bound {
     return files;
   }
 
-  private async removeStale(path: string): Promise<void> {
+  async #removeStale(path: string): Promise<void> {
     const file = await statOf(path);
-    if (file !== undefined && this.now() - file.usedAt > TEMPORARY_MS) await remove(path);
+    if (file !== undefined && this.#now() - file.usedAt > TEMPORARY_MS) await remove(path);
   }
 }
 

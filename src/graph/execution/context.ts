@@ -46,16 +46,20 @@ export class RunSetting {
   readonly isChecked: boolean;
   /** No node may reach the network, those of expansions included. */
   readonly isOffline: boolean;
-  private readonly extraPnginfo: unknown;
-  private promptCopy: unknown;
-  private previewedAt = Number.NEGATIVE_INFINITY;
+  readonly #extraPnginfo: unknown;
+  #promptCopy: unknown;
+  #previewedAt = Number.NEGATIVE_INFINITY;
+  readonly #job: GraphRun;
+  readonly #emit: (happening: Happening) => void;
 
   constructor(
-    private readonly job: GraphRun,
+    job: GraphRun,
     readonly surroundings: RunSurroundings,
     readonly scope: RunScope,
-    private readonly emit: (happening: Happening) => void,
+    emit: (happening: Happening) => void,
   ) {
+    this.#job = job;
+    this.#emit = emit;
     this.choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
     this.folders = foldersOf(job);
     this.warnings = new RunWarnings(scope.memory, emit);
@@ -67,55 +71,55 @@ export class RunSetting {
     this.fetch = this.isOffline ? refusedFetch : (surroundings.fetch ?? globalThis.fetch);
     this.config = this.isOffline ? withoutKeys(config) : config;
     // nodes write into it, so the run has its own
-    this.extraPnginfo = cloneJson(job.extraPnginfo);
+    this.#extraPnginfo = cloneJson(job.extraPnginfo);
   }
 
   /** The image of a node's progress, where it is due: its own, or what its function returns. */
   previewOf(image: unknown): unknown {
     if (typeof image !== "function") return image;
-    return this.isPreviewDue() ? image() : undefined;
+    return this.#isPreviewDue() ? image() : undefined;
   }
 
   progress(nodeId: string, value: number, max: number, preview: unknown): void {
-    this.emit(
+    this.#emit(
       preview === undefined
         ? { type: "progress", nodeId, value, max }
         : { type: "progress", nodeId, value, max, preview },
     );
   }
 
-  private isPreviewDue(): boolean {
+  #isPreviewDue(): boolean {
     const now = performance.now();
-    if (this.job.previews !== true || now - this.previewedAt < PREVIEW_EVERY_MS) return false;
-    this.previewedAt = now;
+    if (this.#job.previews !== true || now - this.#previewedAt < PREVIEW_EVERY_MS) return false;
+    this.#previewedAt = now;
     return true;
   }
 
   /** Hidden inputs under the node's own names for them. */
   hiddenOf({ id, definition }: PreparedNode): Record<string, unknown> {
     const hidden: Record<string, unknown> = {};
-    for (const [name, type] of Object.entries(definition.hidden)) hidden[name] = this.hidden(type, id);
+    for (const [name, type] of Object.entries(definition.hidden)) hidden[name] = this.#hidden(type, id);
     return hidden;
   }
 
-  private hidden(type: HiddenType, id: string): unknown {
+  #hidden(type: HiddenType, id: string): unknown {
     if (type === "UNIQUE_ID") return id;
-    if (type === "EXTRA_PNGINFO") return this.extraPnginfo;
-    const { metadataPrompt = this.scope.graph.prompt } = this.job;
+    if (type === "EXTRA_PNGINFO") return this.#extraPnginfo;
+    const { metadataPrompt = this.scope.graph.prompt } = this.#job;
     if (metadataPrompt === null) return undefined;
     // the package's own nodes write into nothing
     if (this.scope.memory.isContained) return metadataPrompt;
-    this.promptCopy ??= cloneJson(metadataPrompt);
-    return this.promptCopy;
+    this.#promptCopy ??= cloneJson(metadataPrompt);
+    return this.#promptCopy;
   }
 
   /** Checks of the values a node gets through links; undefined where the run takes them as they come. */
   checkOf(node: PreparedNode): CheckValue | undefined {
     if (!this.isChecked) return undefined;
-    return (spec, value, input) => this.check(node, spec, value, input);
+    return (spec, value, input) => this.#check(node, spec, value, input);
   }
 
-  private check(node: PreparedNode, spec: InputSpec, value: unknown, input: string): unknown {
+  #check(node: PreparedNode, spec: InputSpec, value: unknown, input: string): unknown {
     if (spec.type === "*") return value;
     const at = { nodeId: node.id, node: node.definition.key, input };
     const isAbsent = value === undefined || value === null;
@@ -149,70 +153,71 @@ function foldersOf({ outputDir, inputDir }: GraphRun): Folders {
 /** The context of one node while it runs: a view of what its run holds. */
 export class RunningNode implements NodeContext {
   readonly nodeId: string;
-  private isOver = false;
-  private reached: [value: number, max: number] = [0, 0];
+  #isOver = false;
+  #reached: [value: number, max: number] = [0, 0];
+  readonly #node: PreparedNode;
+  readonly #setting: RunSetting;
 
-  constructor(
-    private readonly node: PreparedNode,
-    private readonly setting: RunSetting,
-  ) {
+  constructor(node: PreparedNode, setting: RunSetting) {
+    this.#node = node;
+    this.#setting = setting;
     this.nodeId = node.id;
   }
 
   get signal(): AbortSignal {
-    return this.setting.scope.signal;
+    return this.#setting.scope.signal;
   }
 
   get state(): Record<string, unknown> {
-    return this.setting.scope.memory.cache.stateOf(this.nodeId, this.node.definition);
+    return this.#setting.scope.memory.cache.stateOf(this.nodeId, this.#node.definition);
   }
 
   get folders(): Folders {
-    return this.setting.folders;
+    return this.#setting.folders;
   }
 
   get host(): Host {
-    const { host } = this.setting.surroundings;
+    const { host } = this.#setting.surroundings;
     if (host !== undefined) return host;
     const message = `Node ${this.nodeId}: expected a host that loads models, received none.`;
     throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
   }
 
   get readInput(): (name: string, subject?: string) => Promise<Buffer> {
-    const { inputs, scope } = this.setting;
+    const { inputs, scope } = this.#setting;
     return (name, subject) => inputs.read(name, subject, scope.signal);
   }
 
   get clock(): () => Date {
-    return this.setting.clock;
+    return this.#setting.clock;
   }
 
   get fetch(): typeof fetch {
-    return this.setting.fetch;
+    return this.#setting.fetch;
   }
 
   get config(): NodeConfig {
-    return this.setting.config;
+    return this.#setting.config;
   }
 
   get output(): OutputHandling | undefined {
-    return this.setting.surroundings.outputHandling;
+    return this.#setting.surroundings.outputHandling;
   }
 
   get isBlocking(): boolean | undefined {
-    return this.setting.surroundings.isBlocking;
+    return this.#setting.surroundings.isBlocking;
   }
 
   // functions that nodes take out of the context, made for those that do
   get progress(): (value: number, max: number, preview?: unknown) => void {
     return (value, max, preview) => {
-      if (this.isOver) return;
-      this.reached = [value, max];
+      if (this.#isOver) return;
+      this.#reached = [value, max];
       // a picture that comes late stands beside what is reached by then: progress never goes back
       const report = (image: unknown) => {
-        if (!this.isOver) this.setting.progress(this.nodeId, ...this.reached, image);
+        if (!this.#isOver) this.#setting.progress(this.nodeId, ...this.#reached, image);
       };
-      const image = this.setting.previewOf(preview);
+      const image = this.#setting.previewOf(preview);
       if (!(image instanceof Promise)) return report(image);
       report(undefined);
       image.then(report, (error) => this.log(`No preview: ${error instanceof Error ? error.message : String(error)}`));
@@ -221,13 +226,13 @@ export class RunningNode implements NodeContext {
 
   get log(): (message: string) => void {
     return (message) => {
-      if (!this.isOver) this.setting.warnings.add(this.node, message);
+      if (!this.#isOver) this.#setting.warnings.add(this.#node, message);
     };
   }
 
   /** Drops what the node reports from now on. */
   close(): void {
-    this.isOver = true;
+    this.#isOver = true;
   }
 }
 

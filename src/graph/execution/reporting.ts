@@ -11,42 +11,44 @@ type NodeOfWarning = Pick<PreparedNode, "id" | "displayId" | "definition">;
 /** Warnings of nodes of one run. They stay with results, so that a run that takes these from a cache warns as well. */
 export class RunWarnings {
   /** Whole sentences. */
-  private readonly reported = new Set<string>();
-  private left = MAX_WARNINGS;
+  readonly #reported = new Set<string>();
+  #left = MAX_WARNINGS;
   /** Inputs whose bent values have been reported. */
-  private readonly bent = new Set<string>();
+  readonly #bent = new Set<string>();
   /** Warnings of nodes that have no result yet. */
-  private readonly own = new Map<string, KeptWarning[]>();
+  readonly #own = new Map<string, KeptWarning[]>();
+  readonly #memory: RunMemory;
+  readonly #emit: (happening: Happening) => void;
 
-  constructor(
-    private readonly memory: RunMemory,
-    private readonly emit: (happening: Happening) => void,
-  ) {}
+  constructor(memory: RunMemory, emit: (happening: Happening) => void) {
+    this.#memory = memory;
+    this.#emit = emit;
+  }
 
   /** Reports what the validation of the graph has found. */
   begin(warnings: readonly { readonly nodeId?: string; readonly message: string }[]): void {
     for (const warning of warnings) {
-      this.reported.add(warning.message);
-      this.emit({ type: "warning", ...warning });
+      this.#reported.add(warning.message);
+      this.#emit({ type: "warning", ...warning });
     }
   }
 
   /** Reports a sentence about a node, once. Beyond a bound the run is silent about further ones. */
   add({ id, displayId, definition }: NodeOfWarning, message: string): void {
-    const signature = this.memory.signatureOf(id);
+    const signature = this.#memory.signatureOf(id);
     const warning: KeptWarning = { nodeId: displayId, node: definition.key, signature, message };
-    if (!this.report(warning)) return;
-    const own = this.own.get(id);
-    if (own === undefined) this.own.set(id, [warning]);
+    if (!this.#report(warning)) return;
+    const own = this.#own.get(id);
+    if (own === undefined) this.#own.set(id, [warning]);
     else own.push(warning);
   }
 
   /** Reports that the value of an input is bent, once for each input: a list may have many. */
   addBend(node: NodeOfWarning, input: string, bend: () => string | undefined): void {
     const key = `${node.id}\n${input}`;
-    const words = this.bent.has(key) ? undefined : bend();
+    const words = this.#bent.has(key) ? undefined : bend();
     if (words === undefined) return;
-    this.bent.add(key);
+    this.#bent.add(key);
     this.add(node, `input "${input}": ${words}.`);
   }
 
@@ -56,36 +58,36 @@ export class RunWarnings {
     const add = (warning: KeptWarning) => {
       if (kept.size < MAX_WARNINGS) kept.set(keyOf(warning), warning);
     };
-    for (const warning of this.own.get(id) ?? []) add(warning);
+    for (const warning of this.#own.get(id) ?? []) add(warning);
     for (const source of sources) {
-      for (const warning of this.memory.get(source)?.warnings ?? []) add(this.ofThisRun(warning));
+      for (const warning of this.#memory.get(source)?.warnings ?? []) add(this.#ofThisRun(warning));
     }
-    this.own.delete(id);
+    this.#own.delete(id);
     return kept.size === 0 ? entry : { ...entry, warnings: [...kept.values()] };
   }
 
   /** Reports the warnings of a result that the run has taken from a cache or from an equal node. */
   repeat({ id, displayId }: NodeOfWarning, { warnings = [] }: Entry): void {
-    const signature = this.memory.signatureOf(id);
+    const signature = this.#memory.signatureOf(id);
     for (const warning of warnings) {
       const isOwn = signature !== undefined && warning.signature === signature;
-      this.report(isOwn ? { ...warning, nodeId: displayId } : this.ofThisRun(warning));
+      this.#report(isOwn ? { ...warning, nodeId: displayId } : this.#ofThisRun(warning));
     }
   }
 
   /** The warning with the id that its node has in this run. */
-  private ofThisRun(warning: KeptWarning): KeptWarning {
-    const nodeId = this.memory.nodeOf(warning.signature, warning.nodeId);
+  #ofThisRun(warning: KeptWarning): KeptWarning {
+    const nodeId = this.#memory.nodeOf(warning.signature, warning.nodeId);
     return nodeId === warning.nodeId ? warning : { ...warning, nodeId };
   }
 
-  private report(warning: KeptWarning): boolean {
+  #report(warning: KeptWarning): boolean {
     const { nodeId, node } = warning;
     const message = atNode({ nodeId, node }, warning.message);
-    if (this.reported.has(message) || this.left === 0) return false;
-    this.left--;
-    this.reported.add(message);
-    this.emit({ type: "warning", nodeId, message });
+    if (this.#reported.has(message) || this.#left === 0) return false;
+    this.#left--;
+    this.#reported.add(message);
+    this.#emit({ type: "warning", nodeId, message });
     return true;
   }
 }

@@ -35,63 +35,67 @@ export async function readChange(
  * Equal numbers mean equal results, whatever the ids of the nodes.
  */
 export class Signer {
-  private readonly run: string;
-  private readonly writers: string;
+  readonly #run: string;
+  readonly #writers: string;
   /** Signatures of nodes that no other run will have, by their text. */
-  private readonly own = new Map<string, number>();
-  private readonly opaqueKey = (value: unknown): string =>
-    `o${typeof value === "symbol" ? this.memory.cache.unique() : this.memory.cache.identity(value as object)}`;
+  readonly #own = new Map<string, number>();
+  readonly #opaqueKey = (value: unknown): string =>
+    `o${typeof value === "symbol" ? this.#memory.cache.unique() : this.#memory.cache.identity(value as object)}`;
+  readonly #memory: Pick<RunMemory, "cache" | "isVolatile">;
+  readonly #job: Pick<GraphRun, "inputDir" | "outputDir" | "rewritesFiles">;
 
   constructor(
-    private readonly memory: Pick<RunMemory, "cache" | "isVolatile">,
-    private readonly job: Pick<GraphRun, "inputDir" | "outputDir" | "rewritesFiles">,
+    memory: Pick<RunMemory, "cache" | "isVolatile">,
+    job: Pick<GraphRun, "inputDir" | "outputDir" | "rewritesFiles">,
     host: Host | undefined,
   ) {
-    this.run = String(memory.cache.intern(JSON.stringify([this.hostKey(host), job.inputDir])));
+    this.#memory = memory;
+    this.#job = job;
+    this.#run = String(memory.cache.intern(JSON.stringify([this.#hostKey(host), job.inputDir])));
     const { outputDir = "" } = job;
-    this.writers = job.rewritesFiles === true ? String(memory.cache.unique()) : this.valueKey(outputDir, "STRING");
+    this.#writers = job.rewritesFiles === true ? String(memory.cache.unique()) : this.#valueKey(outputDir, "STRING");
   }
 
   /** Signs a node. `sourceOf` returns the signature of a linked node, which is signed before; `change` is of `isChanged`. */
   sign(node: PreparedNode, sourceOf: (id: string) => number | undefined, change: Change | undefined): number {
     const { definition } = node;
-    let text = `${this.memory.cache.identity(definition)}|${this.run}`;
-    if (definition.writesFiles) text += `@${this.writers}`;
-    if (change !== undefined) text += `!${this.valueKey(change.value, "")}`;
+    let text = `${this.#memory.cache.identity(definition)}|${this.#run}`;
+    if (definition.writesFiles) text += `@${this.#writers}`;
+    if (change !== undefined) text += `!${this.#valueKey(change.value, "")}`;
     if (definition.notIdempotent || Object.values(definition.hidden).includes("UNIQUE_ID")) {
-      text += `#${this.valueKey(node.id, "STRING")}`;
+      text += `#${this.#valueKey(node.id, "STRING")}`;
     }
     for (const { input, source, slot } of node.links) text += `|${input}>${sourceOf(source)}.${slot}`;
     for (const [input, spec] of Object.entries(definition.inputs)) {
-      if (Object.hasOwn(node.values, input)) text += `|${input}=${this.valueKey(node.values[input], spec.type)}`;
+      if (Object.hasOwn(node.values, input)) text += `|${input}=${this.#valueKey(node.values[input], spec.type)}`;
     }
-    for (const [input, value] of node.unknown) text += `|?${this.valueKey([input, value], "")}`;
-    const isNew = definition.writesFiles && this.job.rewritesFiles === true;
-    return isNew || this.memory.isVolatile(node.id) ? this.ownNumber(text) : this.memory.cache.intern(text);
+    for (const [input, value] of node.unknown) text += `|?${this.#valueKey([input, value], "")}`;
+    const isNew = definition.writesFiles && this.#job.rewritesFiles === true;
+    return isNew || this.#memory.isVolatile(node.id) ? this.#ownNumber(text) : this.#memory.cache.intern(text);
   }
 
   /** Whether a node's results are of no use to other runs. */
   isVolatile(id: string): boolean {
-    return this.memory.isVolatile(id);
+    return this.#memory.isVolatile(id);
   }
 
-  private ownNumber(text: string): number {
-    const number = this.own.get(text) ?? this.memory.cache.unique();
-    this.own.set(text, number);
+  #ownNumber(text: string): number {
+    const number = this.#own.get(text) ?? this.#memory.cache.unique();
+    this.#own.set(text, number);
     return number;
   }
 
   /** Returns a signature that no node has or will have. */
   unique(): number {
-    return this.memory.cache.unique();
+    return this.#memory.cache.unique();
   }
 
-  private valueKey(value: unknown, type: string): string {
-    return valueKey(value, type, this.opaqueKey);
+  #valueKey(value: unknown, type: string): string {
+    return valueKey(value, type, this.#opaqueKey);
   }
 
-  private hostKey(host: Host | undefined): unknown {
-    return host === undefined ? null : (host.signature ?? this.memory.cache.identity(host));
+  #hostKey(host: Host | undefined): unknown {
+    return host === undefined ? null : (host.signature ?? this.#memory.cache.identity(host));
   }
 }
 
@@ -100,8 +104,18 @@ const GENERATION = 1;
 
 /** Values of these types hold code and memory of a process. */
 const LIVE_TYPES: ReadonlySet<string> = new Set([
-  ...["MODEL", "VAE", "CLIP", "PIPE_LINE", "GUIDER", "SAMPLER"],
-  ...["CONTROL_NET", "UPSCALE_MODEL", "CLIP_VISION", "STYLE_MODEL", "GLIGEN", "MODEL_PATCH"],
+  "MODEL",
+  "VAE",
+  "CLIP",
+  "PIPE_LINE",
+  "GUIDER",
+  "SAMPLER",
+  "CONTROL_NET",
+  "UPSCALE_MODEL",
+  "CLIP_VISION",
+  "STYLE_MODEL",
+  "GLIGEN",
+  "MODEL_PATCH",
 ]);
 
 /**
@@ -110,33 +124,40 @@ const LIVE_TYPES: ReadonlySet<string> = new Set([
  */
 export class DiskSigner {
   /** Signed nodes, sources before their readers. */
-  private readonly signed = new Map<string, { readonly node: PreparedNode; readonly signature: string }>();
-  private readonly changes = new Map<string, string>();
-  private hasOpaque = false;
-  private readonly opaqueKey: OpaqueKey = () => {
-    this.hasOpaque = true;
+  readonly #signed = new Map<string, { readonly node: PreparedNode; readonly signature: string }>();
+  readonly #changes = new Map<string, string>();
+  #hasOpaque = false;
+  readonly #opaqueKey: OpaqueKey = () => {
+    this.#hasOpaque = true;
     return "";
   };
+  readonly #packageVersion: string;
+  readonly #surroundings: { readonly host?: Host; readonly builtIns?: Registry };
+  /** false: values are taken as they are. */
+  readonly #isChecked: boolean;
 
   constructor(
-    private readonly packageVersion: string,
-    private readonly surroundings: { readonly host?: Host; readonly builtIns?: Registry },
-    /** false: values are taken as they are. */
-    private readonly isChecked = true,
-  ) {}
+    packageVersion: string,
+    surroundings: { readonly host?: Host; readonly builtIns?: Registry },
+    isChecked = true,
+  ) {
+    this.#packageVersion = packageVersion;
+    this.#surroundings = surroundings;
+    this.#isChecked = isChecked;
+  }
 
   /** Signs a node after its sources; `change` is the result of its `isChanged`. */
   sign(node: PreparedNode, change: Change | undefined): void {
-    const text = this.textOf(node, change);
+    const text = this.#textOf(node, change);
     if (text === undefined) return;
     const signature = createHash("sha256").update(text).digest("hex");
-    this.signed.set(node.id, { node, signature });
-    if (change !== undefined) this.changes.set(node.id, this.stableKey(change.value, "") ?? "");
+    this.#signed.set(node.id, { node, signature });
+    if (change !== undefined) this.#changes.set(node.id, this.#stableKey(change.value, "") ?? "");
   }
 
   /** Signature to store a node's result under; undefined where its outputs are live objects or hidden inputs matter. */
   storable(id: string): string | undefined {
-    const signed = this.signed.get(id);
+    const signed = this.#signed.get(id);
     if (signed === undefined) return undefined;
     const { hidden, outputs } = signed.node.definition;
     const isLive = outputs.some(({ type }) => type.split(",").some((member) => LIVE_TYPES.has(member.trim())));
@@ -145,17 +166,17 @@ export class DiskSigner {
 
   /** Takes the result of `isChanged` after the node ran: where it differs, the node and its readers lose their signatures. */
   confirm(id: string, change: Change | undefined): void {
-    const before = this.changes.get(id);
+    const before = this.#changes.get(id);
     if (before === undefined) return;
-    if (change !== undefined && this.stableKey(change.value, "") === before) return;
-    this.signed.delete(id);
-    for (const [reader, { node }] of this.signed) {
-      if (node.links.some(({ source }) => !this.signed.has(source))) this.signed.delete(reader);
+    if (change !== undefined && this.#stableKey(change.value, "") === before) return;
+    this.#signed.delete(id);
+    for (const [reader, { node }] of this.#signed) {
+      if (node.links.some(({ source }) => !this.#signed.has(source))) this.#signed.delete(reader);
     }
   }
 
-  private textOf({ id, definition, links, values }: PreparedNode, change: Change | undefined): string | undefined {
-    const { host, builtIns } = this.surroundings;
+  #textOf({ id, definition, links, values }: PreparedNode, change: Change | undefined): string | undefined {
+    const { host, builtIns } = this.#surroundings;
     // their code changes with the package's version only
     const isBuiltIn = builtIns?.get(definition.key) === definition;
     if (!isRepeatable(definition, isBuiltIn)) return undefined;
@@ -165,25 +186,25 @@ export class DiskSigner {
     if (needsHost && host?.signature === undefined) return undefined;
     const sources: unknown[] = [];
     for (const { input, source, slot } of links) {
-      const signed = this.signed.get(source);
+      const signed = this.#signed.get(source);
       if (signed === undefined) return undefined;
       sources.push([input, signed.signature, slot]);
     }
     const inputs: unknown[] = [];
     for (const [input, { type }] of Object.entries(definition.inputs)) {
       if (!Object.hasOwn(values, input)) continue;
-      const key = this.stableKey(values[input], type);
+      const key = this.#stableKey(values[input], type);
       if (key === undefined) return undefined;
       inputs.push([input, key]);
     }
-    const changed = change === undefined ? null : this.stableKey(change.value, "");
+    const changed = change === undefined ? null : this.#stableKey(change.value, "");
     if (changed === undefined) return undefined;
     return JSON.stringify([
       GENERATION,
-      this.packageVersion,
+      this.#packageVersion,
       definition.key,
       definition.cacheVersion ?? null,
-      this.isChecked,
+      this.#isChecked,
       needsHost ? host!.signature : null,
       Object.values(definition.hidden).includes("UNIQUE_ID") ? id : null,
       changed,
@@ -192,10 +213,10 @@ export class DiskSigner {
     ]);
   }
 
-  private stableKey(value: unknown, type: string): string | undefined {
-    this.hasOpaque = false;
-    const key = valueKey(value, type, this.opaqueKey);
-    return this.hasOpaque ? undefined : key;
+  #stableKey(value: unknown, type: string): string | undefined {
+    this.#hasOpaque = false;
+    const key = valueKey(value, type, this.#opaqueKey);
+    return this.#hasOpaque ? undefined : key;
   }
 }
 

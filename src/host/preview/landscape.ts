@@ -87,13 +87,12 @@ class Cell {
   readonly #near: Outline;
   readonly #bank: Outline;
   readonly #swells: readonly Outline[];
+  readonly #layout: Layout;
+  readonly #contents: Contents;
 
-  constructor(
-    private readonly layout: Layout,
-    private readonly contents: Contents,
-    rows: number,
-    columns: number,
-  ) {
+  constructor(layout: Layout, contents: Contents, rows: number, columns: number) {
+    this.#layout = layout;
+    this.#contents = contents;
     const { seed, horizon, height } = layout;
     const outline = (at: (x: number) => number) => new Outline(at, rows, columns);
     this.#soft = 1.2 / rows;
@@ -106,10 +105,10 @@ class Cell {
   }
 
   paint(x: number, y: number): void {
-    const { horizon } = this.layout;
+    const { horizon } = this.#layout;
     this.amounts.fill(0);
     if (y < horizon) this.#paintDistance(x, y);
-    else if (this.contents.water) this.#paintWater(x, y);
+    else if (this.#contents.water) this.#paintWater(x, y);
     else this.#paintLand(x, y);
     this.#paintFront(x, y);
   }
@@ -123,7 +122,7 @@ class Cell {
   }
 
   #paintDistance(x: number, y: number): void {
-    const { seed, horizon, light, stars } = this.layout;
+    const { seed, horizon, light, stars } = this.#layout;
     const low = y / horizon;
     this.#over("skyTop", 1);
     this.#over("skyLow", low * low);
@@ -133,7 +132,7 @@ class Cell {
     this.#over("glow", 0.6 * near * near);
     const drift = noise(y * 7, 60 + seed) + 0.5 * noise(y * 15, 65 + seed) + 0.6 * noise(x * 1.7 + 2 * y, 70 + seed);
     this.#over("cloud", 0.5 * within(drift, 1.05, 0.5) * (1 - 0.6 * low));
-    if (this.contents.stars) {
+    if (this.#contents.stars) {
       for (const star of stars) {
         const apart = Math.max(Math.abs(x - star.x), Math.abs(y - star.y));
         if (apart < 0.5 * this.#soft) this.#over("star", star.light);
@@ -145,7 +144,7 @@ class Cell {
   }
 
   #paintWater(x: number, y: number): void {
-    const { seed, horizon, light } = this.layout;
+    const { seed, horizon, light } = this.#layout;
     const depth = (y - horizon) / (1 - horizon);
     const ripple = (noise(y * 46 + x * 3, 120 + seed) - 0.5) * 0.05 * depth;
     this.#paintDistance(x + ripple, Math.max(0, horizon - (y - horizon) * MIRRORED));
@@ -155,7 +154,7 @@ class Cell {
   }
 
   #paintLand(x: number, y: number): void {
-    const { horizon } = this.layout;
+    const { horizon } = this.#layout;
     const depth = (y - horizon) / (1 - horizon);
     this.#over("field", 1);
     this.#over("meadow", depth * depth);
@@ -168,8 +167,8 @@ class Cell {
   }
 
   #paintFront(x: number, y: number): void {
-    const { trees, animal } = this.layout;
-    const { contents } = this;
+    const { trees, animal } = this.#layout;
+    const contents = this.#contents;
     this.#over("bank", this.#below(y, this.#bank.at(x)));
     if (contents.trees) {
       for (const { x: trunk, foot, height } of trees) {
@@ -226,19 +225,17 @@ const MARGIN = 0.03;
 class Outline {
   readonly #heights: Float64Array;
   readonly #left: number;
+  readonly #rows: number;
 
-  constructor(
-    at: (x: number) => number,
-    private readonly rows: number,
-    columns: number,
-  ) {
+  constructor(at: (x: number) => number, rows: number, columns: number) {
+    this.#rows = rows;
     this.#left = MARGIN * rows + columns / 2;
     this.#heights = Float64Array.from({ length: Math.ceil(2 * this.#left) + 2 }, (_, i) => at((i - this.#left) / rows));
   }
 
   /** Height at a place up to MARGIN beside the picture. */
   at(x: number): number {
-    const place = Math.max(0, x * this.rows + this.#left);
+    const place = Math.max(0, x * this.#rows + this.#left);
     const before = Math.min(Math.floor(place), this.#heights.length - 2);
     const from = this.#heights[before]!;
     return from + (this.#heights[before + 1]! - from) * (place - before);

@@ -130,19 +130,19 @@ export class CutRows {
   readonly ends: Uint32Array;
   readonly pitch: number;
   /** Number of rows that the first request makes room for. */
-  private readonly expected: number;
-  private lefts = new Float32Array(0);
-  private readonly cuts: (TimeCut | undefined)[] = [];
-  private requests = 0;
+  readonly #expected: number;
+  #lefts = new Float32Array(0);
+  readonly #cuts: (TimeCut | undefined)[] = [];
+  #requests = 0;
   /** Words of the last request, memory of the next: a new array of their size takes a microsecond. */
-  private words = new Uint32Array(0);
-  private factors = new Float32Array(0);
+  #words = new Uint32Array(0);
+  #factors = new Float32Array(0);
 
   constructor(ends: Uint32Array, expected: number) {
     this.ends = ends;
     // the first range is the longest
     this.pitch = this.ends[0]! + GAP;
-    this.expected = expected;
+    this.#expected = expected;
   }
 
   /**
@@ -155,23 +155,23 @@ export class CutRows {
   ): void {
     const end = WORDS * cuts.length;
     const length = end + terms.length;
-    if (this.words.length < length) {
-      this.words = new Uint32Array(2 * length);
-      this.factors = new Float32Array(this.words.buffer);
+    if (this.#words.length < length) {
+      this.#words = new Uint32Array(2 * length);
+      this.#factors = new Float32Array(this.#words.buffer);
     }
-    const words = this.words;
-    const factors = this.factors;
-    this.requests++;
-    for (const cut of cuts) cut.request = this.requests;
-    this.drop(this.requests);
-    this.grow(cuts.length);
+    const words = this.#words;
+    const factors = this.#factors;
+    this.#requests++;
+    for (const cut of cuts) cut.request = this.#requests;
+    this.#drop(this.#requests);
+    this.#grow(cuts.length);
     let free = 0;
     let at = 0;
     for (const cut of cuts) {
       const isDrawn = cut.row >= 0;
       if (!isDrawn) {
-        while (this.cuts[free] !== undefined) free++;
-        this.cuts[free] = cut;
+        while (this.#cuts[free] !== undefined) free++;
+        this.#cuts[free] = cut;
         cut.row = free;
       }
       words[at++] = cut.node.index;
@@ -184,39 +184,39 @@ export class CutRows {
     }
     try {
       words.set(terms, end);
-      work(this.lefts, words.subarray(0, end), words.subarray(end, length));
+      work(this.#lefts, words.subarray(0, end), words.subarray(end, length));
     } catch (error) {
-      this.drop();
+      this.#drop();
       throw error;
     }
   }
 
   /** Drops all rows and returns their memory. */
   release(): void {
-    this.drop();
-    returnMemory(this.lefts.buffer);
-    this.lefts = new Float32Array(0);
+    this.#drop();
+    returnMemory(this.#lefts.buffer);
+    this.#lefts = new Float32Array(0);
   }
 
   /** Drops the rows of all cuts but those of a request, and the cuts themselves. */
-  private drop(request?: number): void {
-    for (let row = 0; row < this.cuts.length; row++) {
-      const cut = this.cuts[row];
+  #drop(request?: number): void {
+    for (let row = 0; row < this.#cuts.length; row++) {
+      const cut = this.#cuts[row];
       if (cut === undefined || cut.request === request) continue;
-      this.cuts[row] = undefined;
+      this.#cuts[row] = undefined;
       cut.row = -1;
       cut.node.cut = undefined;
     }
   }
 
-  private grow(rows: number): void {
+  #grow(rows: number): void {
     const pitches = this.pitch * this.ends.length;
-    if (rows * pitches <= this.lefts.length) return;
-    const size = elementCount([Math.max(rows, this.expected), pitches]);
+    if (rows * pitches <= this.#lefts.length) return;
+    const size = elementCount([Math.max(rows, this.#expected), pitches]);
     const lefts = new Float32Array(takeMemory(size * FLOAT_BYTES + SKEW_BYTES), SKEW_BYTES);
-    const [before, after] = [this.lefts.length / this.ends.length, size / this.ends.length];
-    for (let i = 0; i < this.ends.length; i++) lefts.set(this.lefts.subarray(i * before, (i + 1) * before), i * after);
-    returnMemory(this.lefts.buffer);
-    this.lefts = lefts;
+    const [before, after] = [this.#lefts.length / this.ends.length, size / this.ends.length];
+    for (let i = 0; i < this.ends.length; i++) lefts.set(this.#lefts.subarray(i * before, (i + 1) * before), i * after);
+    returnMemory(this.#lefts.buffer);
+    this.#lefts = lefts;
   }
 }

@@ -19,43 +19,46 @@ const NONE: readonly number[] = [];
 /** Estimates of a model for sides of conditioning, on latents of one shape. */
 export class Estimator {
   /** Model calls of the entries that took part last; they change with the noise level only where one has a range. */
-  private calls: readonly Call[] = [];
-  private active: string | undefined;
-  private skipped: readonly number[] | undefined;
-  private readonly hasRanges: boolean;
+  #calls: readonly Call[] = [];
+  #active: string | undefined;
+  #skipped: readonly number[] | undefined;
+  readonly #hasRanges: boolean;
   /** Input of the last call, memory of the next one of the same parts. */
-  private spare: { readonly call: Call; readonly input: Tensor } | undefined;
+  #spare: { readonly call: Call; readonly input: Tensor } | undefined;
   /** A latent `repeats` times: the input of calls on its first items. */
   input: RepeatedSum | undefined;
+  readonly #model: Denoiser;
+  /** Entries of each side. */
+  readonly #entries: readonly (readonly Entry[])[];
+  readonly #shape: readonly number[];
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(
-    private readonly model: Denoiser,
-    /** Entries of each side. */
-    private readonly entries: readonly (readonly Entry[])[],
-    private readonly shape: readonly number[],
-    private readonly signal?: AbortSignal,
-  ) {
-    this.hasRanges = this.entries.some((side) => side.some(({ from, to }) => from < Infinity || to > -Infinity));
+  constructor(model: Denoiser, entries: readonly (readonly Entry[])[], shape: readonly number[], signal?: AbortSignal) {
+    this.#model = model;
+    this.#entries = entries;
+    this.#shape = shape;
+    this.#signal = signal;
+    this.#hasRanges = this.#entries.some((side) => side.some(({ from, to }) => from < Infinity || to > -Infinity));
   }
 
   /** Times that the next call will probably have x in its input, one after the other. */
   get repeats(): number {
-    const { calls } = this;
+    const calls = this.#calls;
     return calls.length === 1 && calls[0]!.isWhole ? calls[0]!.parts.length : 1;
   }
 
   /** Evaluates the sides that are not `skipped` on x at a noise level. */
   async estimate(x: Tensor, sigma: number, skipped: readonly number[] = NONE): Promise<Estimates> {
-    const sums: Estimates = new Array(this.entries.length).fill(undefined);
+    const sums: Estimates = new Array(this.#entries.length).fill(undefined);
     let terms: Term[][] | undefined;
     for (const call of this.callsAt(sigma, skipped)) {
       const { parts, isWhole } = call;
       const like = isWhole ? x : partOf(x, parts[0]!.area);
-      const prepared = this.preparedFor(x, call);
-      const input = prepared ?? inputOf(x, parts, like, this.spareOf(call));
-      this.signal?.throwIfAborted();
-      const estimate = this.checked(await this.model.predict(input, sigma, call.entries, this.signal), input);
-      if (prepared === undefined && input !== x && input.memory !== estimate.memory) this.spare = { call, input };
+      const prepared = this.#preparedFor(x, call);
+      const input = prepared ?? inputOf(x, parts, like, this.#spareOf(call));
+      this.#signal?.throwIfAborted();
+      const estimate = this.#checked(await this.#model.predict(input, sigma, call.entries, this.#signal), input);
+      if (prepared === undefined && input !== x && input.memory !== estimate.memory) this.#spare = { call, input };
       for (let i = 0; i < parts.length; i++) {
         const { side, weight, area, isAll } = parts[i]!;
         const own = itemsLike(estimate, i, like);
@@ -75,13 +78,13 @@ export class Estimator {
 
   /** Returns memory that is not in use to the pool, at the end of a run. */
   end(): void {
-    this.spareOf(undefined);
+    this.#spareOf(undefined);
   }
 
   /** The spare input where it is of this call; any other goes to the pool. */
-  private spareOf(call: Call | undefined): Tensor | undefined {
-    const spare = this.spare;
-    this.spare = undefined;
+  #spareOf(call: Call | undefined): Tensor | undefined {
+    const spare = this.#spare;
+    this.#spare = undefined;
     if (spare === undefined || spare.call === call) return spare?.input;
     releaseMemory(spare.input.memory);
     return undefined;
@@ -89,34 +92,34 @@ export class Estimator {
 
   /** Model calls of the sides that are not `skipped` at a noise level. */
   callsAt(sigma: number, skipped: readonly number[]): readonly Call[] {
-    if (!this.hasRanges && skipped === this.skipped) return this.calls;
-    this.skipped = skipped;
+    if (!this.#hasRanges && skipped === this.#skipped) return this.#calls;
+    this.#skipped = skipped;
     const takesPart = ({ from, to }: Entry): boolean => sigma <= from && sigma >= to;
-    const flags = this.hasRanges
-      ? this.entries.map((side) => side.map((entry) => Number(takesPart(entry))).join(""))
+    const flags = this.#hasRanges
+      ? this.#entries.map((side) => side.map((entry) => Number(takesPart(entry))).join(""))
       : "";
     const key = `${skipped} ${flags}`;
-    if (key !== this.active) {
-      this.calls = callsOf(
-        this.entries.map((side, i) => (skipped.includes(i) ? [] : side.filter(takesPart))),
-        this.shape,
+    if (key !== this.#active) {
+      this.#calls = callsOf(
+        this.#entries.map((side, i) => (skipped.includes(i) ? [] : side.filter(takesPart))),
+        this.#shape,
       );
-      this.active = key;
+      this.#active = key;
     }
-    return this.calls;
+    return this.#calls;
   }
 
   /** `input`, where it is that of this call. */
-  private preparedFor(x: Tensor, { parts, isWhole }: Call): Tensor | undefined {
+  #preparedFor(x: Tensor, { parts, isWhole }: Call): Tensor | undefined {
     if (this.input?.first !== x || !isWhole) return undefined;
     const { batch } = this.input;
     return batch.size === parts.length * x.size ? batch : undefined;
   }
 
-  private checked(estimate: unknown, input: Tensor): Tensor {
+  #checked(estimate: unknown, input: Tensor): Tensor {
     if (estimate instanceof Tensor && estimate.hasShape(input)) return estimate;
     const expected = `a tensor of shape [${input.shape.join(", ")}]`;
-    const message = `Model ${this.model.sampling.name}, predict: expected ${expected}, received ${describe(estimate)}.`;
+    const message = `Model ${this.#model.sampling.name}, predict: expected ${expected}, received ${describe(estimate)}.`;
     throw new LatentkitError("tensor.bad-shape", message);
   }
 }

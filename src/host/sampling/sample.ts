@@ -25,14 +25,18 @@ export interface SampleOptions {
 
 /** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
 export class Sampled {
+  readonly #run: DenoisingRun | undefined;
+
   constructor(
     readonly latent: Latent,
-    private readonly run: DenoisingRun | undefined,
-  ) {}
+    run: DenoisingRun | undefined,
+  ) {
+    this.#run = run;
+  }
 
   /** Computed when it is read: most graphs do not. */
   get denoised(): Latent {
-    const { denoised, sampling } = this.run ?? {};
+    const { denoised, sampling } = this.#run ?? {};
     if (denoised === undefined) return this.latent;
     return { ...this.latent, samples: outOfModel(denoised, sampling!) };
   }

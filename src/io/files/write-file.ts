@@ -284,25 +284,29 @@ export const blockingDisk: Disk = {
 const waitForMedium = promisify(fsync);
 
 class BlockingFile implements OpenFile {
-  constructor(private readonly descriptor: number) {}
+  readonly #descriptor: number;
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor;
+  }
 
   sync(): Promise<void> {
-    return waitForMedium(this.descriptor);
+    return waitForMedium(this.#descriptor);
   }
 
   async writeFile(bytes: Uint8Array): Promise<void> {
-    writeFileSync(this.descriptor, bytes);
+    writeFileSync(this.#descriptor, bytes);
   }
 
   async stat(): Promise<{ size: number }> {
-    return fstatSync(this.descriptor);
+    return fstatSync(this.#descriptor);
   }
 
   async truncate(size: number): Promise<void> {
-    ftruncateSync(this.descriptor, size);
+    ftruncateSync(this.#descriptor, size);
   }
 
   async close(): Promise<void> {
-    closeSync(this.descriptor);
+    closeSync(this.#descriptor);
   }
 }

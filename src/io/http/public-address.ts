@@ -3,9 +3,21 @@ import { BlockList, isIP, isIPv4, isIPv6, type LookupFunction } from "node:net";
 
 /** Networks of IPv4 that are no part of the public internet: private, shared, loopback, link-local, tests, multicast. */
 const CLOSED_V4 = [
-  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"],
-  ...["192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"],
-  ...["224.0.0.0/4", "240.0.0.0/4"],
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
 ];
 /** Public addresses of IPv6, and networks among them that lead elsewhere: tunnels to IPv4, tests. */
 const OPEN_V6 = "2000::/3";

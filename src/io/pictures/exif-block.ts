@@ -202,41 +202,43 @@ function exifId(bytes: Buffer, { start, end }: Box): number | undefined {
 
 /** Reads the places of a file's items, in fields of several sizes. */
 class Places {
-  private at: number;
+  #at: number;
+  readonly #bytes: Buffer;
+  readonly #box: Box;
+  readonly #data: Box | undefined;
 
-  constructor(
-    private readonly bytes: Buffer,
-    private readonly box: Box,
-    private readonly data: Box | undefined,
-  ) {
-    this.at = box.start;
+  constructor(bytes: Buffer, box: Box, data: Box | undefined) {
+    this.#bytes = bytes;
+    this.#box = box;
+    this.#data = data;
+    this.#at = box.start;
   }
 
   find(id: number): ExifItem | undefined {
-    const version = this.take(1);
-    this.take(3);
-    const sizes = this.take(2);
+    const version = this.#take(1);
+    this.#take(3);
+    const sizes = this.#take(2);
     const [offsetBytes, lengthBytes, baseBytes] = [sizes >> 12, (sizes >> 8) & 15, (sizes >> 4) & 15];
     const indexBytes = version === 0 ? 0 : sizes & 15;
     const wide = version === 2 ? 4 : 2;
-    const count = Math.min(this.take(wide), MAX_ITEMS);
-    for (let item = 0; item < count && this.at < this.box.end; item++) {
-      const own = this.take(wide);
-      const method = version === 0 ? 0 : this.take(2) & 15;
-      this.take(2);
-      const base = this.take(baseBytes);
+    const count = Math.min(this.#take(wide), MAX_ITEMS);
+    for (let item = 0; item < count && this.#at < this.#box.end; item++) {
+      const own = this.#take(wide);
+      const method = version === 0 ? 0 : this.#take(2) & 15;
+      this.#take(2);
+      const base = this.#take(baseBytes);
       // relative to the box of item data, or to the file
-      const origin = base + (method === 1 ? (this.data?.start ?? this.bytes.length) : 0);
-      const extents = Math.min(this.take(2), MAX_ITEMS);
-      const offsetAt = this.at + indexBytes;
+      const origin = base + (method === 1 ? (this.#data?.start ?? this.#bytes.length) : 0);
+      const extents = Math.min(this.#take(2), MAX_ITEMS);
+      const offsetAt = this.#at + indexBytes;
       const parts: ByteRange[] = [];
-      for (let extent = 0; extent < extents && this.at < this.box.end; extent++) {
-        this.take(indexBytes);
-        const start = origin + this.take(offsetBytes);
-        parts.push({ start, end: start + this.take(lengthBytes) });
+      for (let extent = 0; extent < extents && this.#at < this.#box.end; extent++) {
+        this.#take(indexBytes);
+        const start = origin + this.#take(offsetBytes);
+        parts.push({ start, end: start + this.#take(lengthBytes) });
       }
       if (own !== id) continue;
-      if (method > 1 || this.at > this.box.end) return undefined;
+      if (method > 1 || this.#at > this.#box.end) return undefined;
       const areNumbers = offsetBytes === NUMBER_BYTES && lengthBytes === NUMBER_BYTES;
       const isReplaceable = areNumbers && parts.length === 1 && method === 0;
       return { parts, offsetAt, lengthAt: offsetAt + offsetBytes, isReplaceable, base };
@@ -245,12 +247,12 @@ class Places {
   }
 
   /** A whole number of up to 8 bytes; 0 where they are none or lie beyond the box. */
-  private take(count: number): number {
-    const at = this.at;
-    this.at += count;
-    if (count === 0 || count > 8 || this.at > this.box.end) return 0;
+  #take(count: number): number {
+    const at = this.#at;
+    this.#at += count;
+    if (count === 0 || count > 8 || this.#at > this.#box.end) return 0;
     return count <= 4
-      ? this.bytes.readUIntBE(at, count)
-      : this.bytes.readUIntBE(at, count - 4) * 2 ** 32 + this.bytes.readUInt32BE(at + count - 4);
+      ? this.#bytes.readUIntBE(at, count)
+      : this.#bytes.readUIntBE(at, count - 4) * 2 ** 32 + this.#bytes.readUInt32BE(at + count - 4);
   }
 }

@@ -49,43 +49,45 @@ export function exifTexts(block: Uint8Array): ExifText[] {
 }
 
 class Reader {
-  private left = MAX_TEXT_BYTES;
+  #left = MAX_TEXT_BYTES;
+  readonly #bytes: Buffer;
+  readonly #isLittle: boolean;
 
-  constructor(
-    private readonly bytes: Buffer,
-    private readonly isLittle: boolean,
-  ) {}
+  constructor(bytes: Buffer, isLittle: boolean) {
+    this.#bytes = bytes;
+    this.#isLittle = isLittle;
+  }
 
   u32(at: number): number {
-    if (at + 4 > this.bytes.length) return 0;
-    return this.isLittle ? this.bytes.readUInt32LE(at) : this.bytes.readUInt32BE(at);
+    if (at + 4 > this.#bytes.length) return 0;
+    return this.#isLittle ? this.#bytes.readUInt32LE(at) : this.#bytes.readUInt32BE(at);
   }
 
   u32Of({ bytes }: ReadEntry): number {
     if (bytes.length < 4) return 0;
-    return this.isLittle ? bytes.readUInt32LE(0) : bytes.readUInt32BE(0);
+    return this.#isLittle ? bytes.readUInt32LE(0) : bytes.readUInt32BE(0);
   }
 
   directory(start: number): ReadEntry[] {
     const entries: ReadEntry[] = [];
-    if (start < 8 || start + 2 > this.bytes.length) return entries;
-    const count = Math.min(this.u16(start), MAX_ENTRIES);
-    for (let at = start + 2; entries.length < count && at + 12 <= this.bytes.length; at += 12) {
-      entries.push({ tag: this.u16(at), type: this.u16(at + 2), bytes: this.value(at) });
+    if (start < 8 || start + 2 > this.#bytes.length) return entries;
+    const count = Math.min(this.#u16(start), MAX_ENTRIES);
+    for (let at = start + 2; entries.length < count && at + 12 <= this.#bytes.length; at += 12) {
+      entries.push({ tag: this.#u16(at), type: this.#u16(at + 2), bytes: this.#value(at) });
     }
     return entries;
   }
 
-  private u16(at: number): number {
-    return this.isLittle ? this.bytes.readUInt16LE(at) : this.bytes.readUInt16BE(at);
+  #u16(at: number): number {
+    return this.#isLittle ? this.#bytes.readUInt16LE(at) : this.#bytes.readUInt16BE(at);
   }
 
-  private value(at: number): Buffer {
-    const length = this.u32(at + 4) * (TYPE_BYTES.get(this.u16(at + 2)) ?? 0);
+  #value(at: number): Buffer {
+    const length = this.u32(at + 4) * (TYPE_BYTES.get(this.#u16(at + 2)) ?? 0);
     const start = length <= 4 ? at + 8 : this.u32(at + 8);
-    if (length > this.left || start + length > this.bytes.length) return Buffer.alloc(0);
-    this.left -= length;
-    return this.bytes.subarray(start, start + length);
+    if (length > this.#left || start + length > this.#bytes.length) return Buffer.alloc(0);
+    this.#left -= length;
+    return this.#bytes.subarray(start, start + length);
   }
 }
 

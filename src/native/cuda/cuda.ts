@@ -10,31 +10,34 @@ const LIBRARY = "latentkit_cuda.so";
 
 /** A CUDA device, opened by this thread. */
 export class Cuda {
-  private loss: string | undefined;
+  #loss: string | undefined;
+  readonly #handle: CudaHandle;
 
   constructor(
     /** "cuda:0" */
     readonly name: string,
     readonly ops: CudaBindings,
-    private readonly handle: CudaHandle,
-  ) {}
+    handle: CudaHandle,
+  ) {
+    this.#handle = handle;
+  }
 
   /** Why the device cannot be used any more: its driver reported a fault. Tensors on it are gone. */
   get lost(): string | undefined {
-    return this.loss;
+    return this.#loss;
   }
 
   lose(reason: string): void {
-    this.loss ??= reason;
+    this.#loss ??= reason;
   }
 
   /** Memory that is not cleared. Throws as every operation does, with `status` "no-memory" where there is none. */
   take(bytes: number): CudaMemory {
-    return this.ops.take(this.handle, bytes);
+    return this.ops.take(this.#handle, bytes);
   }
 
   get memory(): CudaMemoryState {
-    return this.ops.memory(this.handle);
+    return this.ops.memory(this.#handle);
   }
 }
 

@@ -118,8 +118,15 @@ const controlNetApplySd3 = defineNode({
 
 /** Kinds of pictures; those after the first are numbered from 0. */
 const UNION_TYPES = [
-  ...["auto", "openpose", "depth", "hed/pidi/scribble/ted", "canny/lineart/anime_lineart/mlsd", "normal", "segment"],
-  ...["tile", "repaint"],
+  "auto",
+  "openpose",
+  "depth",
+  "hed/pidi/scribble/ted",
+  "canny/lineart/anime_lineart/mlsd",
+  "normal",
+  "segment",
+  "tile",
+  "repaint",
 ];
 
 const setUnionControlNetType = defineNode({

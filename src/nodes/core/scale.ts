@@ -114,19 +114,15 @@ const repeatImageBatch = defineNode({
 
 /** Widths and heights that Flux.1 Kontext was trained with; each stands for its turned twin too. */
 const KONTEXT_SIZES = [
-  ...[
-    [672, 1568],
-    [688, 1504],
-    [720, 1456],
-    [752, 1392],
-    [800, 1328],
-  ],
-  ...[
-    [832, 1248],
-    [880, 1184],
-    [944, 1104],
-    [1024, 1024],
-  ],
+  [672, 1568],
+  [688, 1504],
+  [720, 1456],
+  [752, 1392],
+  [800, 1328],
+  [832, 1248],
+  [880, 1184],
+  [944, 1104],
+  [1024, 1024],
 ] as [number, number][];
 const TURNED_SIZES = KONTEXT_SIZES.map(([width, height]) => [height, width] as [number, number]);
 

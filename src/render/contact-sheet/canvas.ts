@@ -94,22 +94,22 @@ const MAX_VALUE_CHARACTERS = 200;
 
 /** Finds the values of a batch's items that vary, as far as it has gone. */
 export class Varying {
-  private readonly first = new Map<string, string>();
-  private readonly keys = new Set<string>();
+  readonly #first = new Map<string, string>();
+  readonly #keys = new Set<string>();
 
   add(values: ItemValues): void {
     for (const [key, value] of Object.entries(values)) {
       const text = inWords(value);
-      const first = this.first.get(key);
-      if (first === undefined) this.first.set(key, text);
-      else if (first !== text) this.keys.add(key);
+      const first = this.#first.get(key);
+      if (first === undefined) this.#first.set(key, text);
+      else if (first !== text) this.#keys.add(key);
     }
   }
 
   /** The values of an item that vary, as "steps 20"; seeds that are the same in several nodes are one. */
   of(values: ItemValues): string[] {
     const varying = Object.entries(values)
-      .filter(([key]) => this.keys.has(key))
+      .filter(([key]) => this.#keys.has(key))
       .map(([key, value]) => ({ key, name: key.slice(key.lastIndexOf(".") + 1), text: inWords(value) }));
     const isShort = ({ name, text }: { name: string; text: string }) =>
       varying.every((other) => other.name !== name || other.text === text);

@@ -157,10 +157,12 @@ const MIN_TITLE_CHARACTERS = 12;
 /** A page of a grid that is drawn cell by cell: labels first, then pictures as they are read. @internal */
 export class GridPage {
   readonly canvas: Canvas;
-  private readonly left: number;
-  private readonly top: number;
+  readonly #left: number;
+  readonly #top: number;
+  readonly #facts: GridPageFacts;
 
-  constructor(private readonly facts: GridPageFacts) {
+  constructor(facts: GridPageFacts) {
+    this.#facts = facts;
     const { rows, columns, cell, title } = facts;
     const scale = scaleFor(columns?.labels ?? [], cell.width);
     const rowScale = scaleFor(rows.labels, cell.width < MIN_LARGE_CELL ? 0 : MAX_ROW_LABEL_WIDTH);
@@ -173,11 +175,11 @@ export class GridPage {
     );
     const rowName = wrapText(nameOf(rows), charactersIn(MAX_ROW_LABEL_WIDTH, LARGE), COLUMN_LINES);
     const labelWidth = Math.max(widest(rowLabels.flat(), rowScale), widest(rowName, LARGE));
-    this.left = MARGIN + labelWidth + LABEL_GAP;
+    this.#left = MARGIN + labelWidth + LABEL_GAP;
     const columnCount = Math.max(1, columnLabels.length);
     const gridWidth = columnCount * (cell.width + GAP) - GAP;
     const titleWidth = Math.min(textWidth(title, LARGE), textWidth("x".repeat(MIN_TITLE_CHARACTERS), LARGE));
-    const width = Math.max(this.left + gridWidth, MARGIN + titleWidth) + MARGIN;
+    const width = Math.max(this.#left + gridWidth, MARGIN + titleWidth) + MARGIN;
     const room = charactersIn(width - MARGIN * 2, LARGE);
     const subtitle = facts.subtitle === "" ? [] : wrapText(facts.subtitle, room, SUBTITLE_LINES);
     const heads = [cut(title, room), ...subtitle];
@@ -187,20 +189,20 @@ export class GridPage {
     const columnLines = Math.max(0, ...columnLabels.map(({ length }) => length));
     const names = linesHeight(columnName.length, LARGE) + (columnName.length > 0 ? LABEL_GAP : 0);
     const labelsHeight = Math.max(linesHeight(columnLines, scale), linesHeight(rowName.length, LARGE) - names);
-    this.top = below + names + labelsHeight + LABEL_GAP;
-    const height = this.top + rows.labels.length * (cell.height + GAP) - GAP + MARGIN;
+    this.#top = below + names + labelsHeight + LABEL_GAP;
+    const height = this.#top + rows.labels.length * (cell.height + GAP) - GAP + MARGIN;
     this.canvas = new Canvas(width, height, GROUND);
-    this.lines(heads, MARGIN, MARGIN, LARGE, (at) => (at === 0 ? INK : SOFT_INK));
-    this.centred(columnName, this.left, gridWidth, below, LARGE, SOFT_INK);
-    this.lines(rowName, MARGIN, this.top - LABEL_GAP - linesHeight(rowName.length, LARGE), LARGE, () => SOFT_INK);
+    this.#lines(heads, MARGIN, MARGIN, LARGE, (at) => (at === 0 ? INK : SOFT_INK));
+    this.#centred(columnName, this.#left, gridWidth, below, LARGE, SOFT_INK);
+    this.#lines(rowName, MARGIN, this.#top - LABEL_GAP - linesHeight(rowName.length, LARGE), LARGE, () => SOFT_INK);
     for (const [i, lines] of columnLabels.entries()) {
-      const y = this.top - LABEL_GAP - linesHeight(lines.length, scale);
-      this.centred(lines, this.left + i * (cell.width + GAP), cell.width, y, scale, INK);
+      const y = this.#top - LABEL_GAP - linesHeight(lines.length, scale);
+      this.#centred(lines, this.#left + i * (cell.width + GAP), cell.width, y, scale, INK);
     }
     for (const [i, lines] of rowLabels.entries()) {
-      const y = this.top + i * (cell.height + GAP) + ((cell.height - linesHeight(lines.length, rowScale)) >> 1);
+      const y = this.#top + i * (cell.height + GAP) + ((cell.height - linesHeight(lines.length, rowScale)) >> 1);
       for (const [k, line] of lines.entries()) {
-        const x = this.left - LABEL_GAP - textWidth(line, rowScale);
+        const x = this.#left - LABEL_GAP - textWidth(line, rowScale);
         this.canvas.text(line, x, y + k * (textHeight(rowScale) + LINE_GAP), rowScale, INK);
       }
     }
@@ -209,11 +211,11 @@ export class GridPage {
   /** Draws a cell; `more`: pictures of it that are not shown. */
   draw(row: number, column: number, picture: RawImage | EmptyCell, more: number): void {
     const { canvas } = this;
-    const { width, height } = this.facts.cell;
-    const x = this.left + column * (width + GAP);
-    const y = this.top + row * (height + GAP);
+    const { width, height } = this.#facts.cell;
+    const x = this.#left + column * (width + GAP);
+    const y = this.#top + row * (height + GAP);
     if (typeof picture === "string") {
-      this.drawEmpty(picture, x, y);
+      this.#drawEmpty(picture, x, y);
     } else {
       if (picture.width < width || picture.height < height) canvas.fill(x, y, width, height, BED);
       canvas.draw(picture, x + ((width - picture.width) >> 1), y + ((height - picture.height) >> 1));
@@ -225,23 +227,23 @@ export class GridPage {
     canvas.text(text, x + width - w + 3, y + height - h + 3, SMALL, INK);
   }
 
-  private drawEmpty(word: EmptyCell, x: number, y: number): void {
-    const { width, height } = this.facts.cell;
+  #drawEmpty(word: EmptyCell, x: number, y: number): void {
+    const { width, height } = this.#facts.cell;
     const [bed, ink] = word === "missing" ? [BED, SOFT_INK] : [FAILED_BED, FAILED_INK];
     this.canvas.fill(x, y, width, height, bed);
     if (word !== "missing") this.canvas.frame(x, y, width, height, ink);
     const scale = textWidth(word, LARGE) <= width ? LARGE : SMALL;
     const text = cut(word, charactersIn(width, scale));
-    this.centred([text], x, width, y + ((height - textHeight(scale)) >> 1), scale, ink);
+    this.#centred([text], x, width, y + ((height - textHeight(scale)) >> 1), scale, ink);
   }
 
-  private lines(lines: readonly string[], x: number, y: number, scale: number, ink: (at: number) => typeof INK): void {
+  #lines(lines: readonly string[], x: number, y: number, scale: number, ink: (at: number) => typeof INK): void {
     for (const [i, line] of lines.entries()) {
       this.canvas.text(line, x, y + i * (textHeight(scale) + LINE_GAP), scale, ink(i));
     }
   }
 
-  private centred(lines: readonly string[], x: number, width: number, y: number, scale: number, ink: typeof INK): void {
+  #centred(lines: readonly string[], x: number, width: number, y: number, scale: number, ink: typeof INK): void {
     for (const [i, line] of lines.entries()) {
       const at = x + Math.max(0, (width - textWidth(line, scale)) >> 1);
       this.canvas.text(line, at, y + i * (textHeight(scale) + LINE_GAP), scale, ink);

@@ -99,7 +99,14 @@ function withAnyFolders(cursor: Cursor): Cursor {
 
 /** Endings of files that count as pictures, whatever this installation can decode. */
 const PICTURE_ENDINGS: ReadonlySet<string> = new Set([
-  ...[".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".tif", ".tiff"],
+  ".png",
+  ".jpg",
+  ".jpeg",
+  ".webp",
+  ".avif",
+  ".gif",
+  ".tif",
+  ".tiff",
 ]);
 
 /** A pattern of paths: a folder, and below it one matcher for each name; "**" stands for any folders. */

@@ -75,38 +75,46 @@ class PictureItems {
   readonly keys: readonly string[];
   /** Fields of the name template beside the keys. */
   readonly fields: readonly string[] = [NAME];
-  private readonly files: AsyncGenerator<string, void, undefined>;
-  private ahead: IteratorResult<string, void> | undefined;
+  readonly #files: AsyncGenerator<string, void, undefined>;
+  #ahead: IteratorResult<string, void> | undefined;
+  readonly #pattern: PicturePattern;
+  readonly #prefix: string;
+  readonly #key: string;
+  readonly #isNamed: boolean;
 
   constructor(
-    private readonly pattern: PicturePattern,
+    pattern: PicturePattern,
     /** Folder that names are relative to; absolute. */
     readonly inputDir: string,
-    private readonly prefix: string,
-    private readonly key: string,
-    private readonly isNamed: boolean,
+    prefix: string,
+    key: string,
+    isNamed: boolean,
   ) {
+    this.#pattern = pattern;
+    this.#prefix = prefix;
+    this.#key = key;
+    this.#isNamed = isNamed;
     this.keys = isNamed ? [key, NAME] : [key];
-    this.files = pictureFiles(pattern);
+    this.#files = pictureFiles(pattern);
   }
 
   async isAtEnd(): Promise<boolean> {
-    this.ahead ??= await this.files.next();
-    return this.ahead.done === true;
+    this.#ahead ??= await this.#files.next();
+    return this.#ahead.done === true;
   }
 
   /** The next item; undefined at the end. */
   async next(): Promise<BatchItem | undefined> {
     if (await this.isAtEnd()) return undefined;
-    const file = this.ahead!.value as string;
-    this.ahead = undefined;
+    const file = this.#ahead!.value as string;
+    this.#ahead = undefined;
     const name = stem(file);
-    const values = { [this.key]: this.prefix + file, ...(this.isNamed && { [NAME]: name }) };
-    return { values, fields: { [NAME]: name }, state: await stateOf(join(this.pattern.folder, file)) };
+    const values = { [this.#key]: this.#prefix + file, ...(this.#isNamed && { [NAME]: name }) };
+    return { values, fields: { [NAME]: name }, state: await stateOf(join(this.#pattern.folder, file)) };
   }
 
   async close(): Promise<void> {
-    await this.files.return();
+    await this.#files.return();
   }
 }
 

@@ -67,10 +67,14 @@ const isLink = (value: unknown): value is Link =>
 
 /** A graph as seen from a node against its links. */
 class Upstream {
-  constructor(private readonly prompt: Prompt) {}
+  readonly #prompt: Prompt;
+
+  constructor(prompt: Prompt) {
+    this.#prompt = prompt;
+  }
 
   inputsOf(nodeId: string): Inputs | undefined {
-    const node = Object.hasOwn(this.prompt, nodeId) ? this.prompt[nodeId] : undefined;
+    const node = Object.hasOwn(this.#prompt, nodeId) ? this.#prompt[nodeId] : undefined;
     return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
   }
 
@@ -99,7 +103,7 @@ class Upstream {
     });
     for (const inputs of [sampler, ...linked]) {
       for (const name of names) {
-        const value = this.literal(inputs[name]);
+        const value = this.#literal(inputs[name]);
         if (value !== undefined) return value;
       }
     }
@@ -107,7 +111,7 @@ class Upstream {
   }
 
   /** A value as text, also one that nodes only pass on. */
-  private literal(value: unknown): string | undefined {
+  #literal(value: unknown): string | undefined {
     let at = value;
     for (let passes = 0; isLink(at) && passes < MAX_PASSES; passes++) {
       const inputs = this.inputsAt(at) ?? {};
@@ -118,7 +122,7 @@ class Upstream {
   }
 
   /** A side of a pipe, as the node that put it there got it: a text or a link. */
-  private sideOfPipe(pipe: unknown, side: Side): unknown {
+  #sideOfPipe(pipe: unknown, side: Side): unknown {
     const seen = new Set<string>();
     for (let link = pipe; isLink(link) && !seen.has(link[0]); link = this.inputsAt(link)?.pipe) {
       seen.add(link[0]);
@@ -136,11 +140,11 @@ class Upstream {
     for (let link = pending.shift(); link !== undefined && seen.size < MAX_NODES; link = pending.shift()) {
       if (!isLink(link) || seen.has(`${link[0]} ${link[1]}`)) continue;
       seen.add(`${link[0]} ${link[1]}`);
-      const node = this.prompt[link[0]];
+      const node = this.#prompt[link[0]];
       const inputs = this.inputsOf(link[0]);
       if (inputs === undefined || (isPlainObject(node) && node.class_type === "ConditioningZeroOut")) continue;
-      const ofPipe = this.sideOfPipe(inputs.pipe, side);
-      const own = [...TEXT_INPUTS.map((name) => inputs[name]), ofPipe].flatMap((text) => this.literal(text) ?? []);
+      const ofPipe = this.#sideOfPipe(inputs.pipe, side);
+      const own = [...TEXT_INPUTS.map((name) => inputs[name]), ofPipe].flatMap((text) => this.#literal(text) ?? []);
       for (const text of own) if (text.trim() !== "") texts.add(text.trim());
       if (own.length > 0) continue;
       // a node with both sides returns them in this order

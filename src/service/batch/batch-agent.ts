@@ -83,7 +83,12 @@ async function renderItem(
   };
   const packed = isDone ? await pack.add(writes) : [];
   return {
-    ...{ status, warnings, leftOut, error: sent, writes: packed, ms: performance.now() - started },
+    status,
+    warnings,
+    leftOut,
+    error: sent,
+    writes: packed,
+    ms: performance.now() - started,
     files: isDone ? files.map(({ bytes, ...file }) => file) : [],
   };
 }

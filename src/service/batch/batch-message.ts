@@ -68,39 +68,41 @@ export function reviveError({ code, message, details = {} }: Partial<ReplyError>
 
 /** The file that holds the bytes of a run's writes, one after the other; created with the first of them. */
 export class PackWriter {
-  private handle: FileHandle | undefined;
+  #handle: FileHandle | undefined;
 
   constructor(readonly path: string) {}
 
   get isEmpty(): boolean {
-    return this.handle === undefined;
+    return this.#handle === undefined;
   }
 
   async add(writes: readonly CollectedWrite[]): Promise<PackedWrite[]> {
     const packed: PackedWrite[] = [];
     for (const { bytes, ...write } of writes) {
-      if (this.handle === undefined) {
+      if (this.#handle === undefined) {
         await mkdir(dirname(this.path), { recursive: true });
-        this.handle = await open(this.path, "wx");
+        this.#handle = await open(this.path, "wx");
       }
-      await this.handle.writeFile(bytes);
+      await this.#handle.writeFile(bytes);
       packed.push({ ...write, length: bytes.length });
     }
     return packed;
   }
 
   async close(): Promise<void> {
-    await this.handle?.close();
+    await this.#handle?.close();
   }
 }
 
 /** Reads a pack from its first byte to its last, a write at a time. */
 export class PackReader {
-  private readonly chunks: AsyncIterator<Buffer>;
-  private rest: Buffer = Buffer.alloc(0);
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+  readonly #stream: Readable;
 
-  constructor(private readonly stream: Readable) {
-    this.chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  constructor(stream: Readable) {
+    this.#stream = stream;
+    this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
   /** Reads the bytes of the next write. Rejects where the pack is shorter, or cannot be read. */
@@ -108,19 +110,19 @@ export class PackReader {
     const parts: Buffer[] = [];
     let missing = length;
     while (missing > 0) {
-      if (this.rest.length === 0) {
-        const { value, done } = await this.chunks.next();
+      if (this.#rest.length === 0) {
+        const { value, done } = await this.#chunks.next();
         if (done) throw new Error("the file is too short");
-        this.rest = value;
+        this.#rest = value;
       }
-      parts.push(this.rest.subarray(0, missing));
+      parts.push(this.#rest.subarray(0, missing));
       missing -= parts.at(-1)!.length;
-      this.rest = this.rest.subarray(parts.at(-1)!.length);
+      this.#rest = this.#rest.subarray(parts.at(-1)!.length);
     }
     return Buffer.concat(parts, length);
   }
 
   close(): void {
-    this.stream.destroy();
+    this.#stream.destroy();
   }
 }

@@ -124,8 +124,14 @@ export class BatchRuns {
     if (!this.#followed.has(id) || (this.#failingSince !== undefined && (await this.#store.getSummary(id)))) return;
     const now = this.#now();
     await this.#store.createRun({
-      ...{ id, sessionKey, start: { origin: "batch" }, terms: TERMS },
-      ...{ createdAt: now, createdMark: now, maxWakeBytes: 0, compose: () => message },
+      id,
+      sessionKey,
+      start: { origin: "batch" },
+      terms: TERMS,
+      createdAt: now,
+      createdMark: now,
+      maxWakeBytes: 0,
+      compose: () => message,
     });
     if (!this.#followed.has(id)) await this.#end(id, ["queued", "running"]);
   }

@@ -109,7 +109,10 @@ export function createServiceWithRoutes(
     hasWorker: !options.workers,
   });
   const deliverer = new Deliverer({
-    ...{ endpoints, store, limits, log },
+    endpoints,
+    store,
+    limits,
+    log,
     // receivers refuse a message of a clock that is wrong
     clock: isShared(store) ? withWall(clock, runs.now) : clock,
     mark: runs.now,

@@ -108,16 +108,14 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const metrics = createRunMetrics({ running: () => claims.running, runningLimit: concurrency });
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
-    ...{
-      agent,
-      batchAgent: options.batchAgent,
-      store,
-      files,
-      current,
-      clock: withWall(own, now),
-      mark: now,
-      bus: new EventBus(),
-    },
+    agent,
+    batchAgent: options.batchAgent,
+    store,
+    files,
+    current,
+    clock: withWall(own, now),
+    mark: now,
+    bus: new EventBus(),
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     retries: createRetryPolicy(config.channels.web.retries),
     observer: observeRuns(metrics.observer, log),

@@ -160,11 +160,11 @@ export interface Side {
 
 /** The CPU. A class: methods of an object literal cost a small operation a tenth of its time. */
 class CpuSide implements Side {
-  private loaded: TensorOperations<Memory, Memory> | undefined;
+  #loaded: TensorOperations<Memory, Memory> | undefined;
 
   get ops(): TensorOperations<Memory, Memory> {
-    this.loaded ??= loadNative() as unknown as TensorOperations<Memory, Memory>;
-    return this.loaded;
+    this.#loaded ??= loadNative() as unknown as TensorOperations<Memory, Memory>;
+    return this.#loaded;
   }
 
   in(tensor: Tensor): Float32Array {
@@ -201,27 +201,30 @@ export const CPU_SIDE = new CpuSide();
 
 /** A device during one operation; memory that it borrows is released with the operation. */
 class CudaSide implements Side {
-  private readonly inputs = new Map<Tensor, CudaMemory>();
-  private readonly outputs = new Map<Tensor, CudaMemory>();
-  private readonly borrowed: CudaMemory[] = [];
-  private readonly results: CudaMemory[] = [];
+  readonly #inputs = new Map<Tensor, CudaMemory>();
+  readonly #outputs = new Map<Tensor, CudaMemory>();
+  readonly #borrowed: CudaMemory[] = [];
+  readonly #results: CudaMemory[] = [];
+  readonly #device: Cuda;
 
-  constructor(private readonly device: Cuda) {}
+  constructor(device: Cuda) {
+    this.#device = device;
+  }
 
   get ops(): TensorOperations<Memory, Memory> {
-    return this.device.ops as TensorOperations<Memory, Memory>;
+    return this.#device.ops as TensorOperations<Memory, Memory>;
   }
 
   get resizedBlend(): Side["resizedBlend"] {
-    return this.device.ops.resizedBlend as Side["resizedBlend"];
+    return this.#device.ops.resizedBlend as Side["resizedBlend"];
   }
 
   in(tensor: Tensor): CudaMemory {
-    const memoryThere = this.reached(tensor) ?? this.inputs.get(tensor);
+    const memoryThere = this.#reached(tensor) ?? this.#inputs.get(tensor);
     if (memoryThere !== undefined) return memoryThere;
-    const memory = this.borrow(tensor.size * FLOAT_BYTES);
-    this.inputs.set(tensor, memory);
-    this.device.ops.upload(memory, tensor.data);
+    const memory = this.#borrow(tensor.size * FLOAT_BYTES);
+    this.#inputs.set(tensor, memory);
+    this.#device.ops.upload(memory, tensor.data);
     return memory;
   }
 
@@ -230,10 +233,10 @@ class CudaSide implements Side {
   }
 
   out(tensor: Tensor): CudaMemory {
-    const memoryThere = this.reached(tensor) ?? this.outputs.get(tensor);
+    const memoryThere = this.#reached(tensor) ?? this.#outputs.get(tensor);
     if (memoryThere !== undefined) return memoryThere;
-    const memory = this.borrow(tensor.size * FLOAT_BYTES);
-    this.outputs.set(tensor, memory);
+    const memory = this.#borrow(tensor.size * FLOAT_BYTES);
+    this.#outputs.set(tensor, memory);
     return memory;
   }
 
@@ -241,49 +244,49 @@ class CudaSide implements Side {
     if (out !== undefined) return outputOf(operation, like, out);
     const shape = like instanceof Tensor ? like.shape : like;
     const size = elementCount(shape);
-    const memory = this.device.take(size * FLOAT_BYTES);
-    this.results.push(memory);
-    return Tensor.on(new DeviceValues(this.device, size, { memory }), shape);
+    const memory = this.#device.take(size * FLOAT_BYTES);
+    this.#results.push(memory);
+    return Tensor.on(new DeviceValues(this.#device, size, { memory }), shape);
   }
 
   toBytes(from: Tensor, out: Uint8Array): Uint8Array {
-    const memory = this.borrow(from.size);
-    this.device.ops.floatToByte(memory, this.in(from));
-    this.device.ops.download(out, memory);
+    const memory = this.#borrow(from.size);
+    this.#device.ops.floatToByte(memory, this.in(from));
+    this.#device.ops.download(out, memory);
     return out;
   }
 
   fromBytes(to: Tensor, bytes: Uint8Array): void {
-    const memory = this.borrow(bytes.length);
-    this.device.ops.upload(memory, bytes);
-    this.device.ops.byteToFloat(this.out(to), memory);
+    const memory = this.#borrow(bytes.length);
+    this.#device.ops.upload(memory, bytes);
+    this.#device.ops.byteToFloat(this.out(to), memory);
   }
 
   copy(to: Tensor, from: Tensor, at: number, start = 0, count = from.size): void {
     const [target, source] = [this.out(to), this.in(from)];
     if (target === source) return;
-    this.device.ops.copy(target, source, at * FLOAT_BYTES, start * FLOAT_BYTES, count * FLOAT_BYTES);
+    this.#device.ops.copy(target, source, at * FLOAT_BYTES, start * FLOAT_BYTES, count * FLOAT_BYTES);
   }
 
   /** Downloads outputs that belong to the CPU's memory and releases what was borrowed. */
   finish(): void {
-    for (const [tensor, memory] of this.outputs) this.device.ops.download(tensor.data, memory);
-    for (const memory of this.borrowed) this.device.ops.release(memory);
+    for (const [tensor, memory] of this.#outputs) this.#device.ops.download(tensor.data, memory);
+    for (const memory of this.#borrowed) this.#device.ops.release(memory);
   }
 
   /** Releases everything after a failure. */
   abandon(): void {
-    for (const memory of [...this.borrowed, ...this.results]) this.device.ops.release(memory);
+    for (const memory of [...this.#borrowed, ...this.#results]) this.#device.ops.release(memory);
   }
 
-  private reached(tensor: Tensor): CudaMemory | undefined {
+  #reached(tensor: Tensor): CudaMemory | undefined {
     const { onDevice } = tensor;
-    return onDevice?.cuda === this.device ? onDevice.reach() : undefined;
+    return onDevice?.cuda === this.#device ? onDevice.reach() : undefined;
   }
 
-  private borrow(bytes: number): CudaMemory {
-    const memory = this.device.take(bytes);
-    this.borrowed.push(memory);
+  #borrow(bytes: number): CudaMemory {
+    const memory = this.#device.take(bytes);
+    this.#borrowed.push(memory);
     return memory;
   }
 }

@@ -46,29 +46,30 @@ type Neighbours = readonly [lines: Lines, before: number, after: number];
 
 /** Results of passes over values, each in one of two buffers in turn; the source is never written. */
 class Passes {
-  private values: Float32Array;
-  private spare: Float32Array | undefined;
+  #values: Float32Array;
+  #spare: Float32Array | undefined;
+  readonly #source: Float32Array;
+  readonly #isLeast: boolean;
 
-  constructor(
-    private readonly source: Float32Array,
-    private readonly isLeast: boolean,
-  ) {
-    this.values = source;
+  constructor(source: Float32Array, isLeast: boolean) {
+    this.#source = source;
+    this.#isLeast = isLeast;
+    this.#values = source;
   }
 
   /** Takes the extreme of the neighbours of each value; it counts itself where it is its own neighbour. */
   pass(...all: readonly Neighbours[]): void {
-    const out = this.spare ?? new Float32Array(this.values.length);
+    const out = this.#spare ?? new Float32Array(this.#values.length);
     for (const [index, [lines, before, after]] of all.entries()) {
-      loadNative().extremesAlong(out, this.values, lines, before, after, this.isLeast, index > 0);
+      loadNative().extremesAlong(out, this.#values, lines, before, after, this.#isLeast, index > 0);
     }
-    this.spare = this.values === this.source ? undefined : this.values;
-    this.values = out;
+    this.#spare = this.#values === this.#source ? undefined : this.#values;
+    this.#values = out;
   }
 
   /** The values, never the source itself. */
   result(shape: readonly number[]): Tensor {
-    return Tensor.from(this.values === this.source ? this.source.slice() : this.values, shape);
+    return Tensor.from(this.#values === this.#source ? this.#source.slice() : this.#values, shape);
   }
 }
 

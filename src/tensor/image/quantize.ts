@@ -14,28 +14,31 @@ const SLOT_BITS = 14;
 
 /** Offsets into the palette of the colours that are nearest to given ones. */
 class Nearest {
-  private readonly colours = new Int32Array(1 << SLOT_BITS).fill(-1);
-  private readonly offsets = new Uint16Array(1 << SLOT_BITS);
-  private readonly candidates: (Uint16Array | undefined)[] = new Array(1 << (3 * CUBE_BITS));
+  readonly #colours = new Int32Array(1 << SLOT_BITS).fill(-1);
+  readonly #offsets = new Uint16Array(1 << SLOT_BITS);
+  readonly #candidates: (Uint16Array | undefined)[] = new Array(1 << (3 * CUBE_BITS));
+  readonly #palette: Palette;
 
-  constructor(private readonly palette: Palette) {}
+  constructor(palette: Palette) {
+    this.#palette = palette;
+  }
 
   /** Offset of the nearest entry, the first of equals; red, green and blue are whole numbers, 0 to 255. */
   offsetOf(red: number, green: number, blue: number): number {
     const colour = (red << 16) | (green << 8) | blue;
     const slot = Math.imul(colour, 0x9e3779b1) >>> (32 - SLOT_BITS);
-    if (this.colours[slot] !== colour) {
-      this.colours[slot] = colour;
-      this.offsets[slot] = this.search(red, green, blue);
+    if (this.#colours[slot] !== colour) {
+      this.#colours[slot] = colour;
+      this.#offsets[slot] = this.#search(red, green, blue);
     }
-    return this.offsets[slot]!;
+    return this.#offsets[slot]!;
   }
 
-  private search(red: number, green: number, blue: number): number {
+  #search(red: number, green: number, blue: number): number {
     const cell = ((red >> SHIFT) << (2 * CUBE_BITS)) | ((green >> SHIFT) << CUBE_BITS) | (blue >> SHIFT);
-    let candidates = this.candidates[cell];
-    if (candidates === undefined) candidates = this.candidates[cell] = this.candidatesOf(red, green, blue);
-    const palette = this.palette;
+    let candidates = this.#candidates[cell];
+    if (candidates === undefined) candidates = this.#candidates[cell] = this.#candidatesOf(red, green, blue);
+    const palette = this.#palette;
     let best = 0;
     let least = Number.POSITIVE_INFINITY;
     for (let i = 0; i < candidates.length; i++) {
@@ -52,8 +55,8 @@ class Nearest {
   }
 
   /** Entries that lie no further from the colour's cell than some entry lies from its furthest corner. */
-  private candidatesOf(red: number, green: number, blue: number): Uint16Array {
-    const [low, palette] = [[red, green, blue].map((value) => value & ~(CUBE - 1)), this.palette];
+  #candidatesOf(red: number, green: number, blue: number): Uint16Array {
+    const [low, palette] = [[red, green, blue].map((value) => value & ~(CUBE - 1)), this.#palette];
     const closest = new Int32Array(palette.length / 3);
     let bound = Number.POSITIVE_INFINITY;
     for (let entry = 0; entry < closest.length; entry++) {

@@ -37,7 +37,9 @@ export function engine(kind: StoreKind, overrides: Overrides = {}) {
     agent: script.agent,
     observer: { fault: (_what, error) => faults.push(error) },
     ...overrides,
-    ...{ store, clock, limits: defaultLimits(overrides.limits) },
+    store,
+    clock,
+    limits: defaultLimits(overrides.limits),
   };
   return { runs: createRuns(options), clock, store, script, faults, options };
 }
@@ -65,12 +67,17 @@ export function scriptedAgent(): { agent: Agent; calls: Call[]; call(runId: stri
 }
 
 export const request = (extra: Partial<StartRequest> = {}): StartRequest => ({
-  ...{ origin: "agent", message: "hello", sessionKey: "hook:a" },
+  origin: "agent",
+  message: "hello",
+  sessionKey: "hook:a",
   ...extra,
 });
 
 export const idempotency = (extra: Partial<Idempotency> = {}): Idempotency => ({
-  ...{ key: "k1", tokenId: "token", endpoint: "agent", payloadHash: "hash" },
+  key: "k1",
+  tokenId: "token",
+  endpoint: "agent",
+  payloadHash: "hash",
   ...extra,
 });
 

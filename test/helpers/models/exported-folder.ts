@@ -55,20 +55,22 @@ type Rename = (graph: ExportedGraph, sides: Sides) => Value;
 
 /** A graph whose ports have the names and types of an export. */
 class ExportedGraph extends OnnxGraph {
-  constructor(
-    private readonly inputs: Readonly<Record<string, Rename>>,
-    private readonly outputs: (name: string, value: Value, sides: Sides) => void,
-  ) {
+  readonly #inputs: Readonly<Record<string, Rename>>;
+  readonly #outputs: (name: string, value: Value, sides: Sides) => void;
+
+  constructor(inputs: Readonly<Record<string, Rename>>, outputs: (name: string, value: Value, sides: Sides) => void) {
     super("export");
+    this.#inputs = inputs;
+    this.#outputs = outputs;
   }
 
   override input(name: string, type: PortType, sides: Sides): Value {
-    const rename = this.inputs[name];
+    const rename = this.#inputs[name];
     return rename === undefined ? super.input(name, type, sides) : rename(this, sides);
   }
 
   override output(value: Value, name: string, _: PortType, sides: Sides): void {
-    this.outputs(name, value, sides);
+    this.#outputs(name, value, sides);
   }
 
   /** Declares an input as it is. */

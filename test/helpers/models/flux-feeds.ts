@@ -5,8 +5,18 @@ import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
 
 /** Sizes of the golden model flux_dev. */
 export const FLUX_DEV: FluxConfig = {
-  ...{ inputs: 64, outputs: 64, width: 96, heads: 3, headSize: 32, mlp: 384, norms: "scale" },
-  ...{ contextWidth: 48, pooledWidth: 64, doubleBlocks: 2, singleBlocks: 2, hasGuidance: true },
+  inputs: 64,
+  outputs: 64,
+  width: 96,
+  heads: 3,
+  headSize: 32,
+  mlp: 384,
+  norms: "scale",
+  contextWidth: 48,
+  pooledWidth: 64,
+  doubleBlocks: 2,
+  singleBlocks: 2,
+  hasGuidance: true,
 };
 
 /** Inputs of a Flux transformer for one vector; `tensor` gives those that it names. */
@@ -30,7 +40,8 @@ export function fluxFeeds(
     time: fluxEmbeddings(t),
     context: text,
     y: y ? tensor(y) : Tensor.zeros([items, config.pooledWidth]),
-    ...{ joint_cos: cos, joint_sin: sin },
+    joint_cos: cos,
+    joint_sin: sin,
     ...(config.hasGuidance
       ? {
           guidance: fluxEmbeddings(new Array<number>(items).fill(guidance ?? 0)),

@@ -213,8 +213,12 @@ describe("entries of a graph that are no nodes", () => {
 describe("editor widgets among the inputs of a node", () => {
   it("cause no warning, unlike any other unknown input", () => {
     const left = {
-      ...{ upload: "image", image_upload: true, "choose file to upload": "image" },
-      ...{ control_after_generate: "fixed", speak_and_recognation: true, uplod: "image" },
+      upload: "image",
+      image_upload: true,
+      "choose file to upload": "image",
+      control_after_generate: "fixed",
+      speak_and_recognation: true,
+      uplod: "image",
     };
     const verdict = validateWithAll({
       "1": node("EmptyLatentImage", { width: 64, height: 64, batch_size: 1, ...left }),

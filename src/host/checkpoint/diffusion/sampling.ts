@@ -7,8 +7,13 @@ import type { CheckpointSampling, Family } from "../recognition/family.js";
 
 /** Names of the families as in `modelSampling`. */
 const NAMES = {
-  ...{ sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner" },
-  ...{ "z-image": "z-image", flux: "flux", "flux-schnell": "flux-schnell" },
+  sd1: "sd15",
+  sd2: "sd21",
+  sdxl: "sdxl",
+  "sdxl-refiner": "sdxl-refiner",
+  "z-image": "z-image",
+  flux: "flux",
+  "flux-schnell": "flux-schnell",
 } as const;
 
 /** Noise levels of a checkpoint, under its family's name and with its latents. */

@@ -46,7 +46,10 @@ const withoutWrapper = (whole: ModelHeader): ModelHeader =>
 
 function withKinds({ unet, textEncoders, family, vae, inpaint, ignored }: StableDiffusionParts): Parts {
   return {
-    ...{ family, vae, inpaint, ignored },
+    family,
+    vae,
+    inpaint,
+    ignored,
     network: { kind: "unet", part: unet },
     textEncoders: textEncoders.map((part) => ({ kind: "clip", part })),
   };

@@ -19,8 +19,16 @@ const EXPECTED = "a Flux.1 model";
 /** Prefixes of the transformer's keys, those of whole checkpoints first. */
 const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
-  ...["img_in.", "txt_in.", "time_in.", "guidance_in.", "vector_in."],
-  ...["double_blocks.", "single_blocks.", "final_layer.", "transformer_blocks.", "single_transformer_blocks."],
+  "img_in.",
+  "txt_in.",
+  "time_in.",
+  "guidance_in.",
+  "vector_in.",
+  "double_blocks.",
+  "single_blocks.",
+  "final_layer.",
+  "transformer_blocks.",
+  "single_transformer_blocks.",
 ];
 const FIRST = "double_blocks.0.";
 const NORM = `${FIRST}img_attn.norm.key_norm.`;
@@ -87,7 +95,15 @@ function fluxConfig(shapes: PartShapes): FluxConfig {
   const [, pooledWidth] = shapes.sides("vector_in.in_layer.weight", 2) as [number, number];
   const [mlp] = shapes.sides(`${FIRST}img_mlp.0.weight`, 2) as [number];
   return {
-    ...{ inputs, outputs, width, heads: width / headSize, headSize, mlp, norms, contextWidth, pooledWidth },
+    inputs,
+    outputs,
+    width,
+    heads: width / headSize,
+    headSize,
+    mlp,
+    norms,
+    contextWidth,
+    pooledWidth,
     doubleBlocks: shapes.count("double_blocks.", MOST_BLOCKS),
     singleBlocks: shapes.count("single_blocks.", MOST_BLOCKS),
     hasGuidance: shapes.has("guidance_in.in_layer.weight"),

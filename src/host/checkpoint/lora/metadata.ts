@@ -16,12 +16,13 @@ export interface Alpha {
 const SETTINGS = "lora_adapter_metadata";
 /** All names of PEFT's settings as JSON, with what is before their keys; others than the first may be something else. */
 const SCOPES_OF_SETTINGS: Readonly<Record<string, string>> = {
-  ...{ [SETTINGS]: "", adapter_config: "", peft_config: "", lora_config: "" },
-  ...{
-    unet_lora_config: "unet.",
-    text_encoder_lora_config: "text_encoder.",
-    text_encoder_2_lora_config: "text_encoder_2.",
-  },
+  [SETTINGS]: "",
+  adapter_config: "",
+  peft_config: "",
+  lora_config: "",
+  unet_lora_config: "unet.",
+  text_encoder_lora_config: "text_encoder.",
+  text_encoder_2_lora_config: "text_encoder_2.",
 };
 const MOST_CHARACTERS = 2 ** 22;
 const MAX_DEPTH = 8;

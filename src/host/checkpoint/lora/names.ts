@@ -52,8 +52,10 @@ function namedPlaces(target: LoraTarget): NamedPlaces {
 /** Names of a UNet's layer. The styles, in this order: kohya, LyCORIS, diffusers, PEFT, plain LDM. */
 function unetNames(ldm: string, diffusers: string | undefined): string[] {
   const names = [
-    ...[`lora_unet_${underscored(ldm)}`, `lycoris_${underscored(ldm)}`],
-    ...[`diffusion_model.${ldm}`, `model.diffusion_model.${ldm}`],
+    `lora_unet_${underscored(ldm)}`,
+    `lycoris_${underscored(ldm)}`,
+    `diffusion_model.${ldm}`,
+    `model.diffusion_model.${ldm}`,
   ];
   if (diffusers === undefined) return names;
   names.push(`lora_unet_${underscored(diffusers)}`, `lycoris_${underscored(diffusers)}`);

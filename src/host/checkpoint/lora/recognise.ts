@@ -180,7 +180,12 @@ const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
   // the roles that are called alike everywhere
   ...(
     [
-      ...["alpha", "dora_scale", "diff", "diff_b", "w_norm", "b_norm"],
+      "alpha",
+      "dora_scale",
+      "diff",
+      "diff_b",
+      "w_norm",
+      "b_norm",
       ...["w1_a", "w1_b", "w2_a", "w2_b", "t1", "t2"].map((name) => `hada_${name}`),
       ...["w1", "w1_a", "w1_b", "w2", "w2_a", "w2_b", "t2"].map((name) => `lokr_${name}`),
     ] as TensorRole[]

@@ -67,8 +67,11 @@ export class KeptValues {
   /** Values that were dropped, which the child still has. */
   readonly #dropped: number[] = [];
   #sum = 0;
+  readonly #mostBytes: number;
 
-  constructor(private readonly mostBytes = MOST_BYTES) {}
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
 
   /** Number of a tensor's values, which counts as a use; undefined where the child does not have them. */
   use(tensor: Tensor): number | undefined {
@@ -100,7 +103,7 @@ export class KeptValues {
   takeSurplus(): number[] {
     const surplus = this.#dropped.splice(0);
     for (const [id, bytes] of this.#bytes) {
-      if (this.#sum <= this.mostBytes) break;
+      if (this.#sum <= this.#mostBytes) break;
       surplus.push(id);
       this.#bytes.delete(id);
       this.#sum -= bytes;

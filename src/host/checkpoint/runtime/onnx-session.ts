@@ -26,11 +26,12 @@ export type PassedValues = Record<string, Tensor>;
 export class OnnxSession {
   readonly ports: SessionPorts;
   readonly #types: ReadonlyMap<string, string>;
+  readonly #ort: Ort;
+  readonly #session: InferenceSession;
 
-  private constructor(
-    private readonly ort: Ort,
-    private readonly session: InferenceSession,
-  ) {
+  private constructor(ort: Ort, session: InferenceSession) {
+    this.#ort = ort;
+    this.#session = session;
     this.ports = { inputs: session.inputMetadata.map(portOf), outputs: session.outputMetadata.map(portOf) };
     this.#types = new Map(this.ports.inputs.map(({ name, type }) => [name, type]));
   }
@@ -62,21 +63,21 @@ export class OnnxSession {
 
   #compute(
     inputs: readonly SessionInput[],
-    names: readonly string[] = this.session.outputNames,
+    names: readonly string[] = this.#session.outputNames,
     passed: PassedValues = {},
   ): Promise<InferenceSession.OnnxValueMapType> {
     const feeds = Object.fromEntries(inputs.map((input) => [input.name, this.#toOnnx(input)]));
-    return this.session.run({ ...feeds, ...passed }, names);
+    return this.#session.run({ ...feeds, ...passed }, names);
   }
 
   release(): Promise<void> {
-    return this.session.release();
+    return this.#session.release();
   }
 
   /** Throws for a name that is no input: ONNX Runtime would ignore it in silence. */
   #toOnnx({ name, shape, values }: SessionInput): Tensor {
     const type = this.#types.get(name);
-    const { Tensor } = this.ort;
+    const { Tensor } = this.#ort;
     const numbers = values instanceof Float32Array ? values : Float64Array.from(values);
     switch (type) {
       case "float32":

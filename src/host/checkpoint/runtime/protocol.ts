@@ -108,13 +108,16 @@ export async function sendBytes(
 /** Sequences of bytes that have arrived, whole or in part. */
 export class ReceivedBytes {
   readonly #buffers = new Map<number, ArrayBuffer>();
+  readonly #allocate: (bytes: number) => ArrayBuffer;
 
-  constructor(private readonly allocate: (bytes: number) => ArrayBuffer) {}
+  constructor(allocate: (bytes: number) => ArrayBuffer) {
+    this.#allocate = allocate;
+  }
 
   add({ id, total, offset, bytes }: BytesMessage): void {
     let buffer = this.#buffers.get(id);
     if (buffer === undefined) {
-      buffer = this.allocate(total);
+      buffer = this.#allocate(total);
       this.#buffers.set(id, buffer);
     }
     new Uint8Array(buffer).set(bytes, offset);

@@ -48,6 +48,7 @@ const ROW_TYPES: readonly string[] = ["F32", "F16", "BF16"];
 /** One network of a model file, with the LoRAs that change it. */
 export class ModelPart<Config> {
   readonly #sessions = new Map<string, SessionSource>();
+  readonly #halves: HalfWeights;
 
   constructor(
     /** Name for messages, such as "UNet of anime/model.safetensors". */
@@ -56,12 +57,14 @@ export class ModelPart<Config> {
     readonly config: Config,
     readonly weights: WeightMap,
     readonly adapters: readonly Adapter[] = [],
-    private readonly halves = new HalfWeights(weights),
-  ) {}
+    halves = new HalfWeights(weights),
+  ) {
+    this.#halves = halves;
+  }
 
   /** The part with one more LoRA. */
   adapted(adapter: Adapter): ModelPart<Config> {
-    return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.halves);
+    return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.#halves);
   }
 
   /** The part with other sizes, and weights that are made of its own. */
@@ -115,7 +118,7 @@ export class ModelPart<Config> {
   }
 
   async #network(graph: OnnxGraph, plan: Plan, packed: PackedWeights): Promise<Network> {
-    const halves = plan === "keep" ? await this.halves.find() : undefined;
+    const halves = plan === "keep" ? await this.#halves.find() : undefined;
     return networkOf(graph, this.weights, {
       changes: merged(this.adapters),
       halves,

@@ -22,14 +22,16 @@ const LAYER = "hidden_states.";
 /** A text encoder exported to ONNX. */
 export class ExportedTextEncoder implements TextNetwork {
   readonly name: TextEncoderConfig["name"];
+  readonly #source: ExportedTextEncoderSource;
 
-  constructor(private readonly source: ExportedTextEncoderSource) {
+  constructor(source: ExportedTextEncoderSource) {
+    this.#source = source;
     this.name = source.name;
   }
 
   /** Leaves textual inversions out: the model takes ids alone. */
   embedding(word: string): FoundEmbedding {
-    const { model, rows } = this.source;
+    const { model, rows } = this.#source;
     const { ids, rest, warning } = rows.lookUp(word);
     const name = word.slice(0, word.length - rest.length);
     const isHere = `Embedding ${describe(name)} is left out: ${model.label} is a finished ONNX model.`;
@@ -37,7 +39,7 @@ export class ExportedTextEncoder implements TextNetwork {
   }
 
   async encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }> {
-    const { model } = this.source;
+    const { model } = this.#source;
     const { outputs } = await model.ports();
     const names = outputs.map(({ name }) => name);
     const context = this.#contextName(names, output);
@@ -52,7 +54,7 @@ export class ExportedTextEncoder implements TextNetwork {
 
   /** Name of the output that is the context. Fails with value.invalid for a layer that the export lacks. */
   #contextName(names: readonly string[], { layer, finalNorm }: TextEncoderOptions): string {
-    const { model, ownLayer } = this.source;
+    const { model, ownLayer } = this.#source;
     if (finalNorm) {
       if (layer === ownLayer) return LAST;
       const message = `${model.label}: expected clip layer ${ownLayer}, received ${layer}: an export normalises its last layer alone, so export it with another num_hidden_layers in its config.json.`;

@@ -2,11 +2,32 @@ import { BytePairs, qwenVocabulary } from "./byte-pairs.js";
 
 /** Texts of Qwen's special tokens in the order of their ids, which are matched in the text of a user too. */
 const SPECIAL = [
-  ...["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-  ...["<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>"],
-  ...["<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"],
-  ...["<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>"],
-  ...["<|repo_name|>", "<|file_sep|>", "<tool_response>", "</tool_response>", "<think>", "</think>"],
+  "<|endoftext|>",
+  "<|im_start|>",
+  "<|im_end|>",
+  "<|object_ref_start|>",
+  "<|object_ref_end|>",
+  "<|box_start|>",
+  "<|box_end|>",
+  "<|quad_start|>",
+  "<|quad_end|>",
+  "<|vision_start|>",
+  "<|vision_end|>",
+  "<|vision_pad|>",
+  "<|image_pad|>",
+  "<|video_pad|>",
+  "<tool_call>",
+  "</tool_call>",
+  "<|fim_prefix|>",
+  "<|fim_middle|>",
+  "<|fim_suffix|>",
+  "<|fim_pad|>",
+  "<|repo_name|>",
+  "<|file_sep|>",
+  "<tool_response>",
+  "</tool_response>",
+  "<think>",
+  "</think>",
 ] as const;
 const FIRST_SPECIAL = 151_643;
 const IDS: ReadonlyMap<string, number> = new Map(SPECIAL.map((text, index) => [text, FIRST_SPECIAL + index]));

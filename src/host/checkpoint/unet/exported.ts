@@ -26,11 +26,12 @@ export class ExportedUnet implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim?: number;
+  readonly #model: OnnxModel;
+  readonly #config: ExportedUnetConfig;
 
-  constructor(
-    private readonly model: OnnxModel,
-    private readonly config: ExportedUnetConfig,
-  ) {
+  constructor(model: OnnxModel, config: ExportedUnetConfig) {
+    this.#model = model;
+    this.#config = config;
     this.label = model.label;
     this.inChannels = config.inChannels;
     this.outChannels = config.outChannels;
@@ -42,7 +43,7 @@ export class ExportedUnet implements DiffusionNetwork {
   }
 
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors {
-    const { hasLabel, labelDim } = this.config;
+    const { hasLabel, labelDim } = this.#config;
     if (!hasLabel) return {};
     const { pooled, numbers } = sizeLabel(entry, source, labelDim);
     return { text_embeds: pooled, time_ids: Tensor.from(numbers, [1, numbers.length]) };
@@ -58,16 +59,16 @@ export class ExportedUnet implements DiffusionNetwork {
       throw new LatentkitError("host.missing", message);
     }
     const [batch, , rows, columns] = x.shape as [number, number, number, number];
-    const { inputs } = await this.model.ports({ signal, calls });
+    const { inputs } = await this.#model.ports({ signal, calls });
     const feeds = {
       sample: x,
-      timestep: this.#timestep(this.model.inputOf("timestep", inputs), timestep, batch),
+      timestep: this.#timestep(this.#model.inputOf("timestep", inputs), timestep, batch),
       encoder_hidden_states: context,
       ...labels,
     };
     const keep = ["encoder_hidden_states", ...Object.keys(labels)];
-    const [out] = await this.model.run(feeds, ["out_sample"], { signal, keep, calls });
-    return this.model.requireShape(out!, [batch, this.outChannels, rows, columns]);
+    const [out] = await this.#model.run(feeds, ["out_sample"], { signal, keep, calls });
+    return this.#model.requireShape(out!, [batch, this.outChannels, rows, columns]);
   }
 
   /** The timestep in the shape of its input: a scalar, a list of one, or one for each latent. */

@@ -26,16 +26,18 @@ export class ExportedVae implements VaeNetworks {
   readonly label: string;
   readonly latentChannels: number;
   readonly hasEncoder: boolean;
+  readonly #source: ExportedVaeSource;
 
-  constructor(private readonly source: ExportedVaeSource) {
+  constructor(source: ExportedVaeSource) {
+    this.#source = source;
     this.label = source.label;
     this.latentChannels = source.latentChannels;
     this.hasEncoder = source.encoder !== undefined;
   }
 
   async encode(image: Tensor, warn?: Warn): Promise<Tensor> {
-    const { latentChannels } = this.source;
-    const encoder = this.source.encoder!;
+    const { latentChannels } = this.#source;
+    const encoder = this.#source.encoder!;
     const { outputs } = await encoder.ports();
     const name = encoder.outputOf([PARAMETERS, DRAWN], outputs);
     if (name === DRAWN)
@@ -51,7 +53,7 @@ export class ExportedVae implements VaeNetworks {
   }
 
   async decode(latent: Tensor): Promise<Tensor> {
-    const { decoder } = this.source;
+    const { decoder } = this.#source;
     const [batch, , rows, columns] = latent.shape as [number, number, number, number];
     const [sample] = await decoder.run({ latent_sample: latent }, ["sample"]);
     const image = channelsLast(decoder.requireShape(sample!, [batch, COLOURS, rows * CELL, columns * CELL]));

@@ -106,8 +106,11 @@ const LARGEST = 0x477f;
 /** Weights of a file that can be held as F16, though they are stored in another type. */
 export class HalfWeights {
   #found: Promise<ReadonlySet<StoredWeight>> | undefined;
+  readonly #weights: WeightMap;
 
-  constructor(private readonly weights: WeightMap) {}
+  constructor(weights: WeightMap) {
+    this.#weights = weights;
+  }
 
   /**
    * Those in 8 bits, whose values F16 has, and those in BF16 whose values are not beyond F16's; numbers below 2^-24 become 0.
@@ -121,7 +124,7 @@ export class HalfWeights {
   async #find(): Promise<ReadonlySet<StoredWeight>> {
     const found = new Set<StoredWeight>();
     const files = new Map<string, StoredWeight[]>();
-    for (const weight of placedWeights(this.weights)) {
+    for (const weight of placedWeights(this.#weights)) {
       if (weight.dtype.startsWith("F8")) found.add(weight);
       else if (weight.dtype === "BF16") files.set(weight.file, [...(files.get(weight.file) ?? []), weight]);
     }

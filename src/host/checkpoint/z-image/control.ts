@@ -284,7 +284,12 @@ function controlConfig(shapes: PartShapes): ZImageControlConfig {
   const [mlp] = shapes.sides(`${FIRST}feed_forward.w1.weight`, 2) as [number];
   const [, timeWidth] = shapes.sides(`${FIRST}adaLN_modulation.0.weight`, 2) as [number, number];
   return {
-    ...{ width, heads: width / headSize, headSize, mlp, timeWidth, channels },
+    width,
+    heads: width / headSize,
+    headSize,
+    mlp,
+    timeWidth,
+    channels,
     layers: shapes.count("control_layers.", MOST_LAYERS),
     refiners: shapes.count("control_noise_refiner.", MOST_LAYERS),
     guidesRefiners: shapes.has("control_noise_refiner.0.after_proj.weight"),

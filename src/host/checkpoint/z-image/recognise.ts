@@ -15,8 +15,15 @@ const EXPECTED = "a Z-Image model";
 /** Prefixes of the transformer's keys, those of whole checkpoints first. */
 const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
-  ...["x_embedder.", "all_x_embedder.", "cap_embedder.", "t_embedder."],
-  ...["noise_refiner.", "context_refiner.", "layers.", "final_layer.", "all_final_layer."],
+  "x_embedder.",
+  "all_x_embedder.",
+  "cap_embedder.",
+  "t_embedder.",
+  "noise_refiner.",
+  "context_refiner.",
+  "layers.",
+  "final_layer.",
+  "all_final_layer.",
 ];
 const LAYOUT_MARKS = {
   original: "noise_refiner.0.attention.k_norm.weight",
@@ -63,7 +70,15 @@ function zImageConfig(shapes: PartShapes): ZImageConfig {
   const [mlp] = shapes.sides("layers.0.feed_forward.w1.weight", 2) as [number];
   return {
     channels: CHANNELS,
-    ...{ width, heads: width / headSize, headSize, captionWidth, layers, mlp, timeHidden, timeWidth, layout },
+    width,
+    heads: width / headSize,
+    headSize,
+    captionWidth,
+    layers,
+    mlp,
+    timeHidden,
+    timeWidth,
+    layout,
     noiseRefiners: shapes.count("noise_refiner.", MOST_LAYERS),
     contextRefiners: shapes.count("context_refiner.", MOST_LAYERS),
   };

@@ -207,67 +207,68 @@ const f = Math.fround;
  * solutions, often little more than that rounding, decides on the size of the next step.
  */
 class DpmStep {
-  private readonly slope: Tensor;
-  private readonly length: number;
-  private readonly sigma: number;
-  private end: Tensor | undefined;
+  readonly #slope: Tensor;
+  readonly #length: number;
+  readonly #sigma: number;
+  #end: Tensor | undefined;
+  readonly #context: SolverContext;
+  readonly #first: Point;
+  readonly #from: number;
 
-  constructor(
-    private readonly context: SolverContext,
-    private readonly first: Point,
-    private readonly from: number,
-    to: number,
-  ) {
-    this.slope = slopeOf(context, first);
-    this.length = f(to - from);
-    this.sigma = sigmaAt(to);
+  constructor(context: SolverContext, first: Point, from: number, to: number) {
+    this.#context = context;
+    this.#first = first;
+    this.#from = from;
+    this.#slope = slopeOf(context, first);
+    this.#length = f(to - from);
+    this.#sigma = sigmaAt(to);
   }
 
   /** The slope at a share of the step. */
   async second(share: number): Promise<Slope> {
-    const way = f(f(share) * this.length);
-    const sigma = sigmaAt(f(this.from + way));
-    return this.evaluate(share, sigma, this.straight(sigma, way));
+    const way = f(f(share) * this.#length);
+    const sigma = sigmaAt(f(this.#from + way));
+    return this.#evaluate(share, sigma, this.#straight(sigma, way));
   }
 
   /** The slope at a share of the step, from that at an earlier one. */
   async third(share: number, second: Slope): Promise<Slope> {
-    const way = f(f(share) * this.length);
-    const sigma = sigmaAt(f(this.from + way));
+    const way = f(f(share) * this.#length);
+    const sigma = sigmaAt(f(this.#from + way));
     const distance = f(f(sigma * f(share / second.share)) * curve(way));
-    return this.evaluate(share, sigma, this.bent(this.straight(sigma, way), distance, second));
+    return this.#evaluate(share, sigma, this.#bent(this.#straight(sigma, way), distance, second));
   }
 
   /** The end by DPM-Solver-1. */
   end1(): Tensor {
-    this.end ??= this.straight(this.sigma, this.length);
-    return this.end;
+    this.#end ??= this.#straight(this.#sigma, this.#length);
+    return this.#end;
   }
 
   /** The end by DPM-Solver-2. */
   end2(second: Slope): Tensor {
-    const distance = f(f(this.sigma / f(2 * second.share)) * f(expm1(this.length)));
-    return this.bent(this.end1(), distance, second);
+    const distance = f(f(this.#sigma / f(2 * second.share)) * f(expm1(this.#length)));
+    return this.#bent(this.end1(), distance, second);
   }
 
   /** The end by DPM-Solver-3. */
   end3(third: Slope): Tensor {
-    return this.bent(this.end1(), f(f(this.sigma / f(third.share)) * curve(this.length)), third);
+    return this.#bent(this.end1(), f(f(this.#sigma / f(third.share)) * curve(this.#length)), third);
   }
 
   /** Euler's step over a way to a noise level. */
-  private straight(sigma: number, way: number): Tensor {
-    return this.context.written((out) => axpy(this.first.x, this.slope, -f(sigma * f(expm1(way))), out));
+  #straight(sigma: number, way: number): Tensor {
+    return this.#context.written((out) => axpy(this.#first.x, this.#slope, -f(sigma * f(expm1(way))), out));
   }
 
   /** A latent and a distance back along the change of the slope. */
-  private bent(x: Tensor, distance: number, { slope }: Slope): Tensor {
-    const change = this.context.written((out) => axpy(slope, this.slope, -1, out));
+  #bent(x: Tensor, distance: number, { slope }: Slope): Tensor {
+    const change = this.#context.written((out) => axpy(slope, this.#slope, -1, out));
     return axpy(x, change, -distance, change);
   }
 
-  private async evaluate(share: number, sigma: number, x: Tensor): Promise<Slope> {
-    return { share, slope: slopeOf(this.context, await evaluate(this.context, x, sigma)) };
+  async #evaluate(share: number, sigma: number, x: Tensor): Promise<Slope> {
+    return { share, slope: slopeOf(this.#context, await evaluate(this.#context, x, sigma)) };
   }
 }
 
@@ -322,25 +323,25 @@ interface StepSizeOptions {
 /** Controller of a step's size by the errors of the last three steps (Söderlind, 2003), as k-diffusion has it. */
 class StepSize {
   size: number;
-  private readonly exponents: readonly [number, number, number];
-  private readonly acceptFrom: number;
+  readonly #exponents: readonly [number, number, number];
+  readonly #acceptFrom: number;
   /** 1 / error of this step and of the two accepted before it. */
-  private inverses: [number, number, number] | undefined;
+  #inverses: [number, number, number] | undefined;
 
   constructor({ h_init, pcoeff, icoeff, dcoeff, accept_safety }: StepSizeOptions, order: number, forward: boolean) {
     this.size = forward ? Math.abs(h_init) : -Math.abs(h_init);
-    this.exponents = [(pcoeff + icoeff + dcoeff) / order, -(pcoeff + 2 * dcoeff) / order, dcoeff / order];
-    this.acceptFrom = accept_safety;
+    this.#exponents = [(pcoeff + icoeff + dcoeff) / order, -(pcoeff + 2 * dcoeff) / order, dcoeff / order];
+    this.#acceptFrom = accept_safety;
   }
 
   /** Whether a step of this error is accepted; sets the size of the next one, or of its repetition. */
   accepts(error: number): boolean {
     const inverse = 1 / (1e-8 + error);
-    const [, last, lastButOne] = this.inverses ?? [inverse, inverse, inverse];
-    const [a, b, c] = this.exponents;
+    const [, last, lastButOne] = this.#inverses ?? [inverse, inverse, inverse];
+    const [a, b, c] = this.#exponents;
     const factor = 1 + atan(pow(inverse, a) * pow(last, b) * pow(lastButOne, c) - 1);
-    const isAccepted = factor >= this.acceptFrom;
-    this.inverses = isAccepted ? [inverse, inverse, last] : [inverse, last, lastButOne];
+    const isAccepted = factor >= this.#acceptFrom;
+    this.#inverses = isAccepted ? [inverse, inverse, last] : [inverse, last, lastButOne];
     this.size *= factor;
     return isAccepted;
   }

@@ -108,60 +108,68 @@ async function threeStages(way: Way, { r_1, r_2 }: Seeds3Options): Promise<reado
 class Way {
   /** Length of the way times 1 + eta, over which estimates are weighted. */
   readonly reach: number;
-  private readonly from: number;
-  private readonly length: number;
-  private readonly noise: FadingNoise;
+  readonly #from: number;
+  readonly #length: number;
+  readonly #noise: FadingNoise;
+  readonly #context: SolverContext;
+  readonly #options: AncestralOptions;
+  readonly #x: Tensor;
 
   constructor(
-    private readonly context: SolverContext,
-    private readonly options: AncestralOptions,
-    private readonly x: Tensor,
+    context: SolverContext,
+    options: AncestralOptions,
+    x: Tensor,
     readonly step: Step,
     readonly denoised: Estimate,
   ) {
-    this.from = halfLogSnr(context.sampling, step.sigma);
-    this.length = halfLogSnr(context.sampling, step.next) - this.from;
-    this.reach = this.length * (1 + options.eta);
-    this.noise = new FadingNoise(context, step.sigma);
+    this.#context = context;
+    this.#options = options;
+    this.#x = x;
+    this.#from = halfLogSnr(context.sampling, step.sigma);
+    this.#length = halfLogSnr(context.sampling, step.next) - this.#from;
+    this.reach = this.#length * (1 + options.eta);
+    this.#noise = new FadingNoise(context, step.sigma);
   }
 
   /** The estimate at a share of the way, from a weighted sum of earlier ones. */
   async estimateAt(share: number, estimates: readonly LatentTerm[]): Promise<Estimate> {
-    const sigma = sigmaOfHalfLogSnr(this.context.sampling, this.from + share * this.length);
-    return (await this.context.estimate(this.context.sum(this.latentAt(share, sigma, estimates)), sigma)).denoised;
+    const sigma = sigmaOfHalfLogSnr(this.#context.sampling, this.#from + share * this.#length);
+    return (await this.#context.estimate(this.#context.sum(this.latentAt(share, sigma, estimates)), sigma)).denoised;
   }
 
   /** The terms of the latent at a share of the way and its noise level. */
   latentAt(share: number, sigma: number, estimates: readonly LatentTerm[]): LatentTerm[] {
-    const { eta, s_noise } = this.options;
-    const faded = share * this.length * eta;
-    const signal = signalOf(this.context.sampling, sigma);
-    const terms: LatentTerm[] = [[(sigma / this.step.sigma) * exp(-faded), this.x]];
+    const { eta, s_noise } = this.#options;
+    const faded = share * this.#length * eta;
+    const signal = signalOf(this.#context.sampling, sigma);
+    const terms: LatentTerm[] = [[(sigma / this.step.sigma) * exp(-faded), this.#x]];
     for (const [weight, tensor] of estimates) if (weight !== 0) terms.push([signal * weight, tensor]);
-    if (eta > 0 && s_noise > 0) terms.push(...this.noise.advanced(sigma, faded, sigma * s_noise));
+    if (eta > 0 && s_noise > 0) terms.push(...this.#noise.advanced(sigma, faded, sigma * s_noise));
     return terms;
   }
 }
 
 /** Noise of unit variance along a way: what it was fades by exp(-distance), and new noise takes the rest. */
 class FadingNoise {
-  private readonly draws: { coefficient: number; readonly noise: Tensor }[] = [];
-  private distance = 0;
+  readonly #draws: { coefficient: number; readonly noise: Tensor }[] = [];
+  #distance = 0;
+  readonly #context: SolverContext;
+  #sigma: number;
 
-  constructor(
-    private readonly context: SolverContext,
-    private sigma: number,
-  ) {}
+  constructor(context: SolverContext, sigma: number) {
+    this.#context = context;
+    this.#sigma = sigma;
+  }
 
   /** The noise at a noise level and its distance from the beginning of the way, times `scale`, as terms. */
   advanced(sigma: number, distance: number, scale: number): Term[] {
-    const passed = distance - this.distance;
-    for (const draw of this.draws) draw.coefficient *= exp(-passed);
+    const passed = distance - this.#distance;
+    for (const draw of this.#draws) draw.coefficient *= exp(-passed);
     // of a way of no length too: later draws follow in the stream
-    const noise = this.context.noise(this.sigma, sigma);
-    this.draws.push({ coefficient: Math.sqrt(-expm1(-2 * passed)), noise });
-    this.sigma = sigma;
-    this.distance = distance;
-    return this.draws.filter((draw) => draw.coefficient > 0).map((draw) => [draw.coefficient * scale, draw.noise]);
+    const noise = this.#context.noise(this.#sigma, sigma);
+    this.#draws.push({ coefficient: Math.sqrt(-expm1(-2 * passed)), noise });
+    this.#sigma = sigma;
+    this.#distance = distance;
+    return this.#draws.filter((draw) => draw.coefficient > 0).map((draw) => [draw.coefficient * scale, draw.noise]);
   }
 }

@@ -19,11 +19,13 @@ const GROUP_MS = 25;
 export class JournalLog {
   /** Files of items that earlier runs finished. */
   readonly files: RecordedFiles;
-  private waiting = "";
-  private flushing: Promise<void> | undefined;
-  private failure: LatentkitError | undefined;
+  #waiting = "";
+  #flushing: Promise<void> | undefined;
+  #failure: LatentkitError | undefined;
   /** Time at which records were last handed to the disk. */
-  private flushed = Number.NEGATIVE_INFINITY;
+  #flushed = Number.NEGATIVE_INFINITY;
+  readonly #file: FileHandle;
+  readonly #unlock: Unlock;
 
   private constructor(
     readonly path: string,
@@ -32,9 +34,11 @@ export class JournalLog {
     readonly state: JournalState,
     /** Id of the batch that was in the file before, of which nothing was finished. */
     readonly replaced: string | undefined,
-    private readonly file: FileHandle,
-    private readonly unlock: Unlock,
+    file: FileHandle,
+    unlock: Unlock,
   ) {
+    this.#file = file;
+    this.#unlock = unlock;
     this.files = new RecordedFiles(file, path);
   }
 
@@ -71,7 +75,7 @@ export class JournalLog {
       }
       await file.truncate(0);
       const log = new JournalLog(full, own, new JournalState(takesPartial), header?.id, file, unlock);
-      await log.write(printRecord(own));
+      await log.#write(printRecord(own));
       return log;
     } catch (error) {
       await file?.close();
@@ -81,66 +85,66 @@ export class JournalLog {
 
   /** Resolves when the record is on the disk; rejects, once and for all, when the disk refuses. */
   append(record: JournalRecord): Promise<void> {
-    if (this.failure !== undefined) return Promise.reject(this.failure);
-    this.waiting += printRecord(record);
-    this.flushing ??= this.flush();
-    return this.flushing;
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    this.#waiting += printRecord(record);
+    this.#flushing ??= this.#flush();
+    return this.#flushing;
   }
 
   /** Writes the records that wait, and unlocks the file. */
   async close(): Promise<void> {
     try {
-      await this.flushing;
-      await this.appending;
-      await (this.next ?? this.syncing);
+      await this.#flushing;
+      await this.#appending;
+      await (this.#next ?? this.#syncing);
     } catch (error) {
       // whoever appended was told
-      if (error !== this.failure) throw error;
+      if (error !== this.#failure) throw error;
     } finally {
-      await this.file.close();
-      await this.unlock();
+      await this.#file.close();
+      await this.#unlock();
     }
   }
 
-  private async flush(): Promise<void> {
-    const wait = this.flushed + GROUP_MS - performance.now();
+  async #flush(): Promise<void> {
+    const wait = this.#flushed + GROUP_MS - performance.now();
     await new Promise((done) => (wait > 0 ? setTimeout(done, wait) : setImmediate(done)));
-    this.flushed = performance.now();
-    const lines = this.waiting;
-    this.waiting = "";
+    this.#flushed = performance.now();
+    const lines = this.#waiting;
+    this.#waiting = "";
     // records from now on wait for the next flush, which waits for this one
-    this.flushing = undefined;
-    await this.write(lines);
+    this.#flushing = undefined;
+    await this.#write(lines);
   }
 
-  private appending: Promise<void> = Promise.resolve();
-  private syncing: Promise<void> = Promise.resolve();
+  #appending: Promise<void> = Promise.resolve();
+  #syncing: Promise<void> = Promise.resolve();
   /** The fsync after the one that runs. */
-  private next: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
 
   /** Appended lines are safe from a kill, though a busy disk may take a second for its fsync. */
-  private async write(lines: string): Promise<void> {
-    this.appending = this.appending.then(() => this.orFail(() => this.file.appendFile(lines)));
-    await this.appending;
-    await this.sync();
+  async #write(lines: string): Promise<void> {
+    this.#appending = this.#appending.then(() => this.#orFail(() => this.#file.appendFile(lines)));
+    await this.#appending;
+    await this.#sync();
   }
 
-  private sync(): Promise<void> {
-    this.next ??= this.syncing.then(() => {
-      this.next = undefined;
-      this.syncing = this.orFail(() => syncData(this.file));
-      return this.syncing;
+  #sync(): Promise<void> {
+    this.#next ??= this.#syncing.then(() => {
+      this.#next = undefined;
+      this.#syncing = this.#orFail(() => syncData(this.#file));
+      return this.#syncing;
     });
-    return this.next;
+    return this.#next;
   }
 
-  private async orFail(work: () => Promise<void>): Promise<void> {
-    if (this.failure !== undefined) throw this.failure;
+  async #orFail(work: () => Promise<void>): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
     try {
       await work();
     } catch (error) {
-      this.failure = writeFailed(this.path, error);
-      throw this.failure;
+      this.#failure = writeFailed(this.path, error);
+      throw this.#failure;
     }
   }
 }

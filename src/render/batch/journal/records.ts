@@ -81,29 +81,31 @@ export async function isFinished(path: string): Promise<boolean> {
 
 /** Files of items that are done, each read from the record at its offset. */
 export class RecordedFiles {
-  private block = Buffer.alloc(0);
-  private start = 0;
+  #block = Buffer.alloc(0);
+  #start = 0;
+  readonly #file: FileHandle;
+  readonly #path: string;
 
-  constructor(
-    private readonly file: FileHandle,
-    private readonly path: string,
-  ) {}
+  constructor(file: FileHandle, path: string) {
+    this.#file = file;
+    this.#path = path;
+  }
 
   async at(offset: number): Promise<readonly string[]> {
-    const record = readRecord(await this.lineAt(offset), this.path);
+    const record = readRecord(await this.#lineAt(offset), this.#path);
     return record.type === "done" ? record.files : [];
   }
 
-  private async lineAt(offset: number): Promise<string> {
+  async #lineAt(offset: number): Promise<string> {
     for (let size = READ_BYTES; size <= 2 * MAX_LINE_BYTES; size *= 2) {
-      const from = offset - this.start;
-      const end = from < 0 || from >= this.block.length ? -1 : this.block.indexOf(NEWLINE, from);
-      if (end !== -1) return this.block.toString("utf8", from, end);
-      this.start = Math.max(0, offset - READ_BEFORE);
-      const { buffer, bytesRead } = await this.file.read(Buffer.alloc(size), 0, size, this.start);
-      this.block = buffer.subarray(0, bytesRead);
+      const from = offset - this.#start;
+      const end = from < 0 || from >= this.#block.length ? -1 : this.#block.indexOf(NEWLINE, from);
+      if (end !== -1) return this.#block.toString("utf8", from, end);
+      this.#start = Math.max(0, offset - READ_BEFORE);
+      const { buffer, bytesRead } = await this.#file.read(Buffer.alloc(size), 0, size, this.#start);
+      this.#block = buffer.subarray(0, bytesRead);
     }
-    throw refused(this.path, "another program has changed it");
+    throw refused(this.#path, "another program has changed it");
   }
 }
 

@@ -143,7 +143,14 @@ export function createRuns(options: RunsOptions): Runs {
     for (const _ of lost.ended) retention.countEnded();
   };
   const context: RunContext = {
-    ...{ agent, batchAgent, store, files, clock, mark: now, bus, current },
+    agent,
+    batchAgent,
+    store,
+    files,
+    clock,
+    mark: now,
+    bus,
+    current,
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     retries: options.retries,
     observer: { ...observer, finished, recovered },

@@ -153,7 +153,9 @@ export class MemoryGroups {
       .sort((a, b) => a.position - b.position);
     const { size, ended } = group;
     return {
-      ...{ size, ended, oldest: ends[0]?.position ?? ended + 1 },
+      size,
+      ended,
+      oldest: ends[0]?.position ?? ended + 1,
       ends: ends.filter(({ position }) => position > after).slice(0, most),
     };
   }

@@ -26,8 +26,16 @@ const pipeGraph = (changes: object) => ({
   "2": {
     class_type: "KSampler",
     inputs: {
-      ...{ seed: 1, steps: 2, cfg: 4, sampler_name: "euler", scheduler: "normal", denoise: 1 },
-      ...{ model: ["1", 1], positive: ["3", 2], negative: ["3", 3], latent_image: ["3", 4] },
+      seed: 1,
+      steps: 2,
+      cfg: 4,
+      sampler_name: "euler",
+      scheduler: "normal",
+      denoise: 1,
+      model: ["1", 1],
+      positive: ["3", 2],
+      negative: ["3", 3],
+      latent_image: ["3", 4],
     },
   },
   "3": { class_type: "ext pipeOut", inputs: { pipe: ["1", 0] } },

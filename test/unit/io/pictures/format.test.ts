@@ -30,7 +30,11 @@ describe("io/pictures/format", () => {
 
   it("refuses what it cannot do, and what is no format", () => {
     const bad = [
-      ...["webp", null, [], 5, undefined],
+      "webp",
+      null,
+      [],
+      5,
+      undefined,
       { type: "gif" },
       { type: "jpg" },
       { kind: "png" },

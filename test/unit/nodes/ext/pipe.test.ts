@@ -29,7 +29,11 @@ describe("ext pipeLoader", () => {
     assert.deepEqual(pipe.negative, await encodePrompt(checkpoint.clip, SETTINGS.negative));
     assert.deepEqual(pipe.loader_settings, {
       ...SETTINGS,
-      ...{ vae_name: "Baked VAE", clip_skip: 0, lora_name: "None", lora_model_strength: 1, lora_clip_strength: 1 },
+      vae_name: "Baked VAE",
+      clip_skip: 0,
+      lora_name: "None",
+      lora_model_strength: 1,
+      lora_clip_strength: 1,
       positive_token_normalization: "none",
       positive_weight_interpretation: "comfy",
       negative_token_normalization: "none",

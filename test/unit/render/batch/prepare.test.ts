@@ -25,8 +25,14 @@ describe("batchHash", () => {
 
   it("does not depend on the order of a job's fields, on folders or on the machine", () => {
     const elsewhere: Job = {
-      ...{ outputDir: "/o", inputDir: "/i", cacheDir: "/c", device: "cpu", config: {} },
-      ...{ partial: true, allowNetwork: false, passing: ["x"] },
+      outputDir: "/o",
+      inputDir: "/i",
+      cacheDir: "/c",
+      device: "cpu",
+      config: {},
+      partial: true,
+      allowNetwork: false,
+      passing: ["x"],
       ...Object.fromEntries(Object.entries(whole).reverse()),
     };
     assert.equal(batchHash(prompt, elsewhere, "{number}"), batchHash(prompt, whole, "{number}"));

@@ -17,8 +17,17 @@ const encoders = {
 };
 const ksampler = (inputs: object) =>
   node("KSampler", {
-    ...{ seed: 5, steps: 20, cfg: 7, sampler_name: "dpmpp_2m", scheduler: "karras", denoise: 0.6, model: ["4", 0] },
-    ...{ positive: ["6", 0], negative: ["7", 0], latent_image: ["5", 0], ...inputs },
+    seed: 5,
+    steps: 20,
+    cfg: 7,
+    sampler_name: "dpmpp_2m",
+    scheduler: "karras",
+    denoise: 0.6,
+    model: ["4", 0],
+    positive: ["6", 0],
+    negative: ["7", 0],
+    latent_image: ["5", 0],
+    ...inputs,
   });
 
 describe("render/receipt/parameters", () => {
@@ -80,7 +89,11 @@ describe("render/receipt/parameters", () => {
     const prompt = {
       ...encoders,
       "3": node("SamplerCustomAdvanced", {
-        ...{ noise: ["30", 0], guider: ["31", 0], sampler: ["32", 0], sigmas: ["33", 0], latent_image: ["5", 0] },
+        noise: ["30", 0],
+        guider: ["31", 0],
+        sampler: ["32", 0],
+        sigmas: ["33", 0],
+        latent_image: ["5", 0],
       }),
       "4": node("UNETLoader", { unet_name: "flux1-dev.safetensors" }),
       "30": node("RandomNoise", { noise_seed: 9 }),

@@ -36,7 +36,11 @@ describe("agent of a batch's runs", () => {
   const call = async (text: string, hasModels = false, signal = new AbortController().signal, attempt?: number) => {
     const models = hasModels ? new ModelThread({ folders: tinyModels() }) : undefined;
     const agent = createBatchAgent({
-      ...{ outputDir: join(folder(), "shared"), device: "cpu", allowNetwork: true, config: {}, threads: 1 },
+      outputDir: join(folder(), "shared"),
+      device: "cpu",
+      allowNetwork: true,
+      config: {},
+      threads: 1,
       models,
     });
     const files: RunFile[] = [];

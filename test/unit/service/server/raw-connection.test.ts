@@ -88,8 +88,14 @@ describe("upgrades of a server with a WebSocket", () => {
   const offer = ["Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"];
   const request = (method: string, path: string, body = "", more = offer) =>
     [
-      ...[`${method} ${path} HTTP/1.1`, "Host: 127.0.0.1", `Authorization: ${bearer.authorization}`, ...more],
-      ...["Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`, "", body],
+      `${method} ${path} HTTP/1.1`,
+      "Host: 127.0.0.1",
+      `Authorization: ${bearer.authorization}`,
+      ...more,
+      "Content-Type: application/json",
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      "",
+      body,
     ].join("\r\n");
 
   it("an offer of HTTP/2 is ignored, with and without a body, and the connection goes on", async () => {

@@ -33,8 +33,14 @@ describe("web routes", () => {
   it("all but the page itself and whether there is a token need the token", async () => {
     const { url } = await start();
     for (const path of [
-      ...["page/runs", "page/run?run_id=x", "page/form?run_id=x", "page/pictures", "page/address?run_id=x"],
-      ...["page/nodes", "page/models", "graphs"],
+      "page/runs",
+      "page/run?run_id=x",
+      "page/form?run_id=x",
+      "page/pictures",
+      "page/address?run_id=x",
+      "page/nodes",
+      "page/models",
+      "graphs",
     ]) {
       assert.equal((await fetch(`${url}/api/${path}`)).status, 401, path);
     }

@@ -16,7 +16,12 @@ const near = (value: number, expected: number, relative: number, what: string) =
 
 /** The same maps without the parameters of the family, as another library would make them. */
 const foreign = ({ name, prediction, sigmas, sigmaMin, sigmaMax, latentFormat, ...maps }: ModelSampling) => ({
-  ...{ name, prediction, sigmas, sigmaMin, sigmaMax, latentFormat },
+  name,
+  prediction,
+  sigmas,
+  sigmaMin,
+  sigmaMax,
+  latentFormat,
   timestep: maps.timestep,
   sigma: maps.sigma,
 });

@@ -157,8 +157,10 @@ async function readMachine(signal: AbortSignal | undefined): Promise<Machine> {
 export class ChosenOnce {
   #known: Device | undefined;
   #choosing: { readonly abort: AbortController; readonly end: Promise<unknown> } | undefined;
+  readonly #options: Pick<RuntimeOptions, "device" | "plan" | "onDevice">;
 
-  constructor(private readonly options: Pick<RuntimeOptions, "device" | "plan" | "onDevice">) {
+  constructor(options: Pick<RuntimeOptions, "device" | "plan" | "onDevice">) {
+    this.#options = options;
     this.#known = options.device === "cpu" ? CPU_DEVICE : undefined;
   }
 
@@ -192,7 +194,7 @@ export class ChosenOnce {
   }
 
   async #choose(signal: AbortSignal): Promise<Device> {
-    const { device, plan, onDevice } = this.options;
+    const { device, plan, onDevice } = this.#options;
     const chosen = await chooseDevice(device, { signal });
     const plans = plansOf(chosen.provider).filter((each) => each !== "keep" || hasFloat16(chosen));
     if (plan !== undefined && !plans.includes(plan)) {

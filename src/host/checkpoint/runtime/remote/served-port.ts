@@ -35,14 +35,17 @@ export class ServedPort {
   readonly #calls = new Map<number, AbortController>();
   readonly #questions = new Map<number, (reply: ThreadReply) => void>();
   #nextQuestion = 0;
+  readonly #port: MessagePort;
+  readonly #number: number;
+  readonly #shared: SharedParts;
+  readonly #kept: KeptInputs;
 
   /** `number` distinguishes its runs from those of other ports. */
-  constructor(
-    private readonly port: MessagePort,
-    private readonly number: number,
-    private readonly shared: SharedParts,
-    private readonly kept = new KeptInputs(),
-  ) {
+  constructor(port: MessagePort, number: number, shared: SharedParts, kept = new KeptInputs()) {
+    this.#port = port;
+    this.#number = number;
+    this.#shared = shared;
+    this.#kept = kept;
     port.on("message", (message: ToRuntime) => this.#receive(message));
     port.on("close", () => this.#close());
   }
@@ -59,7 +62,7 @@ export class ServedPort {
         this.#questions.get(message.question)?.(message.reply);
         break;
       case "over":
-        this.shared.runtime.forget(this.#nameOf(message.run));
+        this.#shared.runtime.forget(this.#nameOf(message.run));
         break;
     }
   }
@@ -76,7 +79,7 @@ export class ServedPort {
   }
 
   async #outcome(id: number, call: ThreadCall, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
-    const { runtime, hashes } = this.shared;
+    const { runtime, hashes } = this.#shared;
     if (call.type === "hash") return { hash: await hashes.sha256(call.path, signal) };
     const place = { ...call.place, run: this.#nameOf(call.place.run) };
     const onLoad: CallOptions["onLoad"] = (label, state, memory) =>
@@ -96,7 +99,7 @@ export class ServedPort {
   }
 
   async #run(id: number, call: RunCall, common: CallOptions & { readonly signal: AbortSignal }): Promise<RunResult> {
-    const { runtime, memo } = this.shared;
+    const { runtime, memo } = this.#shared;
     const stages: Stage[] = [];
     for (const [index, stage] of call.stages.entries())
       stages.push(await this.#stage([id, index], stage, common.signal));
@@ -115,7 +118,7 @@ export class ServedPort {
       if ("int64" in feed) feeds[input] = feed;
       else if (feed.kept === undefined) feeds[input] = Tensor.from(feed.values!, feed.shape);
       else {
-        const known = feed.values === undefined ? this.kept.use(feed.kept) : undefined;
+        const known = feed.values === undefined ? this.#kept.use(feed.kept) : undefined;
         feeds[input] = known ?? this.#keep(feed.kept, await this.#valuesOf(at, input, feed, signal), feed.shape);
         keep.push(input);
       }
@@ -125,7 +128,7 @@ export class ServedPort {
 
   #keep(kept: number, values: Float32Array, shape: readonly number[]): Tensor {
     const tensor = Tensor.from(values, shape);
-    this.shared.runtime.drop(this.kept.add(kept, tensor));
+    this.#shared.runtime.drop(this.#kept.add(kept, tensor));
     return tensor;
   }
 
@@ -172,16 +175,16 @@ export class ServedPort {
   }
 
   #nameOf(run: string): string {
-    return `${this.number} ${run}`;
+    return `${this.#number} ${run}`;
   }
 
   #close(): void {
     for (const abort of this.#calls.values()) abort.abort();
-    this.shared.runtime.drop(this.kept.clear());
+    this.#shared.runtime.drop(this.#kept.clear());
   }
 
   #send(message: FromRuntime, moved: readonly ArrayBuffer[] = []): void {
-    this.port.postMessage(message, moved);
+    this.#port.postMessage(message, moved);
   }
 }
 
@@ -199,8 +202,11 @@ const MOST_BYTES = 2 ** 26;
 export class KeptInputs {
   readonly #tensors = new Map<number, Tensor>();
   #bytes = 0;
+  readonly #mostBytes: number;
 
-  constructor(private readonly mostBytes = MOST_BYTES) {}
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
 
   /** The tensor of a number, which counts as a use. */
   use(number: number): Tensor | undefined {
@@ -222,7 +228,7 @@ export class KeptInputs {
     this.#tensors.set(number, tensor);
     this.#bytes += tensor.data.byteLength;
     for (const [oldest, other] of this.#tensors) {
-      if (this.#bytes <= this.mostBytes || other === tensor) break;
+      if (this.#bytes <= this.#mostBytes || other === tensor) break;
       this.#tensors.delete(oldest);
       this.#bytes -= other.data.byteLength;
       gone.push(other);

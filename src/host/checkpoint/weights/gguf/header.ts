@@ -251,22 +251,26 @@ function placed(
 class GgufReader {
   at = 0;
   readonly #view: DataView;
+  readonly #bytes: Uint8Array;
+  readonly #fileBytes: number;
 
   constructor(
-    private readonly bytes: Uint8Array,
-    private readonly fileBytes: number,
+    bytes: Uint8Array,
+    fileBytes: number,
     /** The error of a header that says something impossible. */
     readonly invalid: (expected: string, received: string) => Error,
   ) {
+    this.#bytes = bytes;
+    this.#fileBytes = fileBytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /** Moves on by `count` bytes and returns where they begin. Throws MORE where they are in the file, but not there. */
   take(count: number): number {
     const from = this.at;
-    if (count > this.fileBytes - from)
-      throw this.invalid("a header within the file", `the first ${this.fileBytes} bytes of one: download it again`);
-    if (count > this.bytes.length - from) throw MORE;
+    if (count > this.#fileBytes - from)
+      throw this.invalid("a header within the file", `the first ${this.#fileBytes} bytes of one: download it again`);
+    if (count > this.#bytes.length - from) throw MORE;
     this.at = from + count;
     return from;
   }
@@ -289,7 +293,7 @@ class GgufReader {
     if (length > most) throw this.invalid(`${what} of at most ${most} bytes`, `${length}`);
     const from = this.take(length);
     try {
-      return UTF8.decode(this.bytes.subarray(from, from + length));
+      return UTF8.decode(this.#bytes.subarray(from, from + length));
     } catch {
       throw this.invalid(`${what} in UTF-8`, "other bytes");
     }

@@ -94,8 +94,15 @@ export function submitRoute(
     try {
       const sessionKey = `comfy:${clientId === "" ? id : digest(clientId)}`;
       const request: StartRequest = {
-        ...{ id, origin: "comfy", message: "", sessionKey, tags: [TAG], priority: isFront ? 1 : 0 },
-        ...{ graph: { name: null, text }, promptFacts: printJsonUnicode(facts), traceparent: traceparentOf(req) },
+        id,
+        origin: "comfy",
+        message: "",
+        sessionKey,
+        tags: [TAG],
+        priority: isFront ? 1 : 0,
+        graph: { name: null, text },
+        promptFacts: printJsonUnicode(facts),
+        traceparent: traceparentOf(req),
       };
       const started = await runs.start(request, {
         idempotency: isOwnId ? { key: id, tokenId, endpoint: "prompt", payloadHash: "" } : undefined,

@@ -193,7 +193,9 @@ export function readGroup(db: Connection, id: string, after: number, most: numbe
     `SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
      FROM group_runs CROSS JOIN runs ON runs.seq = group_runs.run
      WHERE run_group = ? AND position > ? ORDER BY position LIMIT ?`,
-    ...[group.seq!, after, most],
+    group.seq!,
+    after,
+    most,
   );
   return {
     size: Number(group.size),

@@ -27,8 +27,18 @@ describe("fluxPart", () => {
 
   it("reads the sizes of the full-size models, and takes every weight", () => {
     assert.deepEqual(dev, {
-      ...{ inputs: 64, outputs: 64, width: 3072, heads: 24, headSize: 128, mlp: 12_288, norms: "scale" },
-      ...{ contextWidth: 4096, pooledWidth: 768, doubleBlocks: 19, singleBlocks: 38, hasGuidance: true },
+      inputs: 64,
+      outputs: 64,
+      width: 3072,
+      heads: 24,
+      headSize: 128,
+      mlp: 12_288,
+      norms: "scale",
+      contextWidth: 4096,
+      pooledWidth: 768,
+      doubleBlocks: 19,
+      singleBlocks: 38,
+      hasGuidance: true,
     });
     assert.deepEqual(configOf(flux1_schnell), { ...dev, hasGuidance: false });
     assert.deepEqual(configOf(flux1_fill), { ...dev, inputs: 384 });

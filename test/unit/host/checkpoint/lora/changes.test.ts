@@ -97,8 +97,19 @@ describe("changesOf", () => {
     const name = "lora_unet_conv_in";
     const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     for (const ending of [
-      ...["oft_blocks", "oft_diag", "a1.weight", "b2.weight", "set_weight", "reshape_weight", "lora_B.bias", "scalar"],
-      ...["lokr_t1", "lora_up.weight_zero_point", "lora_down.weight.absmax", "lora_A.a.b.weight", "lora_embedding_A"],
+      "oft_blocks",
+      "oft_diag",
+      "a1.weight",
+      "b2.weight",
+      "set_weight",
+      "reshape_weight",
+      "lora_B.bias",
+      "scalar",
+      "lokr_t1",
+      "lora_up.weight_zero_point",
+      "lora_down.weight.absmax",
+      "lora_A.a.b.weight",
+      "lora_embedding_A",
     ])
       for (const others of [{}, pair(name, 1, 4, 5)]) {
         const lora = await loraOf(folder(), { ...others, [`${name}.${ending}`]: randomTensor(5, [4]) });

@@ -125,9 +125,20 @@ describe("every part of a model file", function () {
 
   it("is refused with a tensor beside a weight that changes it in an unknown way", async () => {
     const endings = [
-      ...[".weight_zero_point", ".qscale", ".absmax", ".weight.absmax", ".weight.quant_map", ".weight_scale_2"],
-      ...[".weight.quant_state.bitsandbytes__nf4", ".g_idx", ".scales", ".qzeros", ".bias_scale", ".weight_scale_inv"],
-      ...[".pre_quant_scale", ".weight_g"],
+      ".weight_zero_point",
+      ".qscale",
+      ".absmax",
+      ".weight.absmax",
+      ".weight.quant_map",
+      ".weight_scale_2",
+      ".weight.quant_state.bitsandbytes__nf4",
+      ".g_idx",
+      ".scales",
+      ".qzeros",
+      ".bias_scale",
+      ".weight_scale_inv",
+      ".pre_quant_scale",
+      ".weight_g",
     ];
     for (const { shapes, layer, recognise } of await kinds())
       for (const ending of endings) {
@@ -156,10 +167,17 @@ describe("every part of a model file", function () {
   it("leaves tensors alone that are beside no weight", async () => {
     for (const { shapes, recognise } of await kinds()) {
       const others = {
-        ...{ scaled_fp8: [2], logit_scale: [], v_pred_note: [0], "model_ema.decay": [], alphas_cumprod: [1000] },
-        ...{ "model_ema.diffusion_modelinput_blocks00weight": [1], "cond_stage_model.model.attn_mask": [77, 77] },
-        ...{ "cond_stage_model.transformer.text_model.embeddings.position_ids": [1, 77], "loss.logvar": [] },
-        ...{ "cond_stage_model.logit_scale": [], "vision_model.post_layernorm.num_batches_tracked": [] },
+        scaled_fp8: [2],
+        logit_scale: [],
+        v_pred_note: [0],
+        "model_ema.decay": [],
+        alphas_cumprod: [1000],
+        "model_ema.diffusion_modelinput_blocks00weight": [1],
+        "cond_stage_model.model.attn_mask": [77, 77],
+        "cond_stage_model.transformer.text_model.embeddings.position_ids": [1, 77],
+        "loss.logvar": [],
+        "cond_stage_model.logit_scale": [],
+        "vision_model.post_layernorm.num_batches_tracked": [],
       };
       const plain = await recognise(headerOf(shapes));
       const parts = await recognise(headerOf({ ...shapes, ...others }));

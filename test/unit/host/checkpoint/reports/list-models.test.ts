@@ -17,9 +17,17 @@ describe("listModels", () => {
   it("recognises files of every kind, with sizes, types and hashes", async () => {
     const models = modelsFolder(
       folder(),
-      ...["checkpoints/sd1_fp8", "checkpoints/sdxl", "checkpoints/tiny-sd2-v", "checkpoints/sd1_inpaint"],
-      ...["vae/tiny-vae", "loras/sdxl_kohya", "loras/sd1_lycoris", "loras/sd1_diffusers", "embeddings/tiny_xl"],
-      ...["controlnet/tiny-sd1-control", "upscale_models/tiny-4x"],
+      "checkpoints/sd1_fp8",
+      "checkpoints/sdxl",
+      "checkpoints/tiny-sd2-v",
+      "checkpoints/sd1_inpaint",
+      "vae/tiny-vae",
+      "loras/sdxl_kohya",
+      "loras/sd1_lycoris",
+      "loras/sd1_diffusers",
+      "embeddings/tiny_xl",
+      "controlnet/tiny-sd1-control",
+      "upscale_models/tiny-4x",
     );
     const listed = await listModels({ models });
     assert.deepEqual(

@@ -137,8 +137,10 @@ describe("buildZImage", () => {
       x: even,
       context: caption,
       embedding: timeEmbeddings(times),
-      ...{ caption_cos: ofCaption!.cos, caption_sin: ofCaption!.sin },
-      ...{ image_cos: ofImage!.cos, image_sin: ofImage!.sin },
+      caption_cos: ofCaption!.cos,
+      caption_sin: ofCaption!.sin,
+      image_cos: ofImage!.cos,
+      image_sin: ofImage!.sin,
     };
   }
 });

@@ -19,7 +19,13 @@ describe("zImageControlPart", () => {
       const file = await open(version);
       const { config, weights } = zImageControlPart(file);
       assert.deepEqual(config, {
-        ...{ width: 48, heads: 3, headSize: 16, mlp: 128, timeWidth: 32, layers: 2, refiners: 2 },
+        width: 48,
+        heads: 3,
+        headSize: 16,
+        mlp: 128,
+        timeWidth: 32,
+        layers: 2,
+        refiners: 2,
         channels: version === 1 ? 16 : 33,
         guidesRefiners: version === 2,
       });

@@ -34,8 +34,16 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     3: {
       class_type: "KSampler",
       inputs: {
-        ...{ seed, steps: 4, cfg: 7, sampler_name: "euler", scheduler: "normal", denoise: 1 },
-        ...{ model: ["4", 0], positive: ["6", 0], negative: ["6", 0], latent_image: ["5", 0] },
+        seed,
+        steps: 4,
+        cfg: 7,
+        sampler_name: "euler",
+        scheduler: "normal",
+        denoise: 1,
+        model: ["4", 0],
+        positive: ["6", 0],
+        negative: ["6", 0],
+        latent_image: ["5", 0],
       },
     },
     8: { class_type: "VAEDecode", inputs: { samples: ["3", 0], vae: ["4", 2] } },
@@ -530,16 +538,19 @@ describe("ComfyUI's classic API", () => {
     assert.deepEqual(
       [...new Set(types)],
       [
-        ...[
-          "status",
-          "execution_start",
-          "execution_cached",
-          "executing 4",
-          "executing 5",
-          "executing 6",
-          "executing 3",
-        ],
-        ...["progress", "executing 8", "executing 9", "executed", "execution_success", "executing null"],
+        "status",
+        "execution_start",
+        "execution_cached",
+        "executing 4",
+        "executing 5",
+        "executing 6",
+        "executing 3",
+        "progress",
+        "executing 8",
+        "executing 9",
+        "executed",
+        "execution_success",
+        "executing null",
       ],
     );
     assert.deepEqual(types.slice(-3), ["execution_success", "status", "executing null"]);

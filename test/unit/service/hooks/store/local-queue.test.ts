@@ -3,7 +3,10 @@ import { type WaitingRun, WaitingRuns } from "#src/service/hooks/store/local-que
 import { seededInts } from "../../../../helpers/seeded.js";
 
 const run = (seq: number, sessionKey: string, priority = 0): WaitingRun => ({
-  ...{ id: `r${seq}`, seq, sessionKey, priority },
+  id: `r${seq}`,
+  seq,
+  sessionKey,
+  priority,
 });
 const always = () => true;
 const drain = (waiting: WaitingRuns<WaitingRun>) => {

@@ -86,9 +86,15 @@ describeStores({ title: "webhooks", isLocal: true }, (kind) => {
     const { stream_url, ...data } = event.data;
     assert.equal(event.type, "run.succeeded");
     assert.deepEqual(data, {
-      ...{ run_id, status: "succeeded", session_key: "hook:ingress", name: "CI", error_code: null },
+      run_id,
+      status: "succeeded",
+      session_key: "hook:ingress",
+      name: "CI",
+      error_code: null,
       tags: ["spring"],
-      ...{ status_url: `https://render.example.com/api/runs/${run_id}`, files: [], file_count: 0 },
+      status_url: `https://render.example.com/api/runs/${run_id}`,
+      files: [],
+      file_count: 0,
     });
     const stream = await fetch(stream_url!.replace("https://render.example.com", url));
     assert.equal(stream.status, 200);

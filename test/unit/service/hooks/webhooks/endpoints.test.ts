@@ -56,7 +56,9 @@ const [OLD, NEW] = [secretOf("the first secret, 24 bytes"), secretOf("the second
 describe("createSigner", () => {
   const seconds = Math.floor(Date.now() / 1000);
   const headers = (signature: string) => ({
-    ...{ "webhook-id": "r1_succeeded", "webhook-timestamp": String(seconds), "webhook-signature": signature },
+    "webhook-id": "r1_succeeded",
+    "webhook-timestamp": String(seconds),
+    "webhook-signature": signature,
   });
 
   it("signs with each secret, as the package standardwebhooks verifies", () => {

@@ -42,7 +42,9 @@ describe("uploads of the classic API", () => {
     assert.equal(await named(await upload(service, two, "a.png")), "a (1).png");
     assert.equal(await named(await upload(service, two, "a.png", { overwrite: "true" })), "a.png");
     assert.deepEqual(await (await upload(service, one, "C:\\a.png", { subfolder: "deep/er" })).json(), {
-      ...{ name: "a.png", subfolder: "deep/er", type: "input" },
+      name: "a.png",
+      subfolder: "deep/er",
+      type: "input",
     });
     for (const fields of [{ subfolder: ".." }, { subfolder: "/etc" }, { type: "models" }]) {
       assert.equal((await upload(service, one, "a.png", fields as never)).status, 400);
@@ -66,7 +68,9 @@ describe("uploads of the classic API", () => {
     const mask = (bytes: Uint8Array, fields: Record<string, string>) =>
       upload(service, bytes, "mask.png", fields, "/upload/mask");
     assert.deepEqual(await (await mask(await png(4, 7), original)).json(), {
-      ...{ name: "mask.png", subfolder: "", type: "input" },
+      name: "mask.png",
+      subfolder: "",
+      type: "input",
     });
     const response = await service.get("/view?filename=mask.png&type=input");
     const { data } = await decodePng(Buffer.from(await response.arrayBuffer()));

@@ -18,8 +18,12 @@ describe("WebSockets of the classic API", () => {
     const all = { streams: 100, streams_per_run: 10, slow_reader_seconds: 600, ...limits };
     const slots = new StreamSlots(all as never);
     const context = {
-      ...{ clock: systemClock, slots, newId: () => "id", runs: { closing: false } },
-      ...{ log: { error() {} }, config: { limits: all, web: { comfy_classic: "open" } } },
+      clock: systemClock,
+      slots,
+      newId: () => "id",
+      runs: { closing: false },
+      log: { error() {} },
+      config: { limits: all, web: { comfy_classic: "open" } },
     };
     const status = async () => ({ type: "status", data: {} });
     const sockets = new Sockets(context as never, { access: "open", features: {}, status });

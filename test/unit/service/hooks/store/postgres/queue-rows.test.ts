@@ -16,7 +16,11 @@ const LONG_MS = 60_000;
 const SHORT_MS = 30;
 
 const ending = (extra: Partial<Ending> = {}): Ending => ({
-  ...{ from: ["running"], to: "succeeded", finishedAt: 1, endedMark: 1, error: null },
+  from: ["running"],
+  to: "succeeded",
+  finishedAt: 1,
+  endedMark: 1,
+  error: null,
   terminal: { event: "done", data: "{}" },
   ...extra,
 });
@@ -26,7 +30,12 @@ const policy = (requeues: number): LostRunPolicy => {
   return { worker: "w", requeues, ending: lost, limits: KEEP, count: 100 };
 };
 const claim = (worker: string, extra: Partial<Claim> = {}): Claim => ({
-  ...{ worker, count: 100, takesBatches: true, leaseMs: LONG_MS, startedAt: 1, nowMark: Date.now() },
+  worker,
+  count: 100,
+  takesBatches: true,
+  leaseMs: LONG_MS,
+  startedAt: 1,
+  nowMark: Date.now(),
   event: { event: "status", data: "{}" },
   ...extra,
 });
