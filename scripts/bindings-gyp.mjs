@@ -1,16 +1,16 @@
 #!/usr/bin/env node
-// Writes bindings.gyp from the CMake targets, as they are on Linux with a CUDA compiler. Needs Linux and npm ci.
-//   --check   writes nothing, fails where the file is stale (test/unit/native/sources.test.ts)
+// Prints the build of CMakeLists.txt for node-gyp, as it is on Linux with a CUDA compiler. Needs Linux and npm ci.
+// A release packs the result as bindings.gyp; a checkout builds by it so:
+//   node scripts/bindings-gyp.mjs > binding.gyp && npx node-gyp rebuild
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const FILE = join(root, "bindings.gyp");
-const HEADING = `# The build of CMakeLists.txt for node-gyp, for those who cannot run CMake: copy it to binding.gyp, then node-gyp build.
-# Not named binding.gyp, since npm compiles every package that holds one. Written by scripts/bindings-gyp.mjs.
+const HEADING = `# The build for node-gyp, for those who cannot run CMake: copy it to binding.gyp, then run node-gyp rebuild.
+# Not named binding.gyp, since npm compiles every package that holds one.
 `;
 const CPUS = { x64: "x86_64", arm64: "aarch64" };
 const TYPES = {
@@ -22,7 +22,7 @@ const NVCC = "<(nvcc)";
 const ADDON_API = "<!(node -p \"require('node-addon-api').include_dir\")";
 
 /** The text of bindings.gyp. */
-function bindings() {
+export function bindings() {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-gyp-"));
   try {
     const byCpu = Object.entries(CPUS).map(([cpu, processor]) => configured(join(folder, cpu), processor));
@@ -133,10 +133,4 @@ function merged(each) {
   return Object.fromEntries(entries.filter(([, value]) => !Array.isArray(value) || value.length > 0));
 }
 
-const text = bindings();
-if (!process.argv.includes("--check")) {
-  writeFileSync(FILE, text);
-} else if (readFileSync(FILE, "utf8") !== text) {
-  process.stderr.write("bindings.gyp is not what CMakeLists.txt says: run node scripts/bindings-gyp.mjs.\n");
-  process.exit(1);
-}
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) process.stdout.write(bindings());

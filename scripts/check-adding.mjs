@@ -179,10 +179,7 @@ function copyCheckout() {
   const packages = join(root, "node_modules");
   mkdirSync(join(copy, "node_modules"));
   for (const name of readdirSync(packages)) {
-    const [from, to] = [join(packages, name), join(copy, "node_modules", name)];
-    // their paths go into bindings.gyp, and must lie in the checkout
-    if (name === "node-addon-api" || name === "node-api-headers") cpSync(from, to, { recursive: true });
-    else symlinkSync(from, to);
+    symlinkSync(join(packages, name), join(copy, "node_modules", name));
   }
 }
 

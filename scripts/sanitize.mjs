@@ -10,7 +10,7 @@ import { buildNative } from "./native-build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const JOBS = String(availableParallelism());
-const POOL_TESTS = ["threads_test", "brownian_test", "deflate_test", "png_test", "cuda-threads_test"];
+const POOL_TESTS = ["runtime_test", "brownian_test", "deflate_test", "png_test", "cuda-threads_test"];
 
 underAddressSanitizer();
 underThreadSanitizer();

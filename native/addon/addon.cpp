@@ -24,9 +24,8 @@ namespace {
 
 Napi::Object Init(Napi::Env env, Napi::Object core) {
   const Exports exports{core, Napi::Object::New(env)};
-  for (const auto fill :
-       {ExportRuntime, ExportSystem, ExportNoise, ExportSampling, ExportElementary, ExportTensors, ExportImages,
-        ExportPngEncode, ExportPngDecode, ExportPngFilter, ExportCudaMemory, ExportFilters, ExportWeights})
+  for (const auto fill : {ExportSystem, ExportNoise, ExportSampling, ExportTensors, ExportImages, ExportPngEncode,
+                          ExportPngDecode, ExportCudaMemory, ExportWeights})
     fill(exports);
   core.Set("cuda", exports.cuda);
   OpenChannel(env);

@@ -71,10 +71,10 @@ View Args::view(Napi::Value value, const char *name, const char *expected) const
   bool is_own = false;
   // another thread could change shared memory under the kernel
   if (napi_is_arraybuffer(env(), buffer, &is_own) != napi_ok || !is_own)
-    throw Napi::TypeError::New(env(), where(name) + "expected memory of its own, received a SharedArrayBuffer's.");
+    throw Napi::TypeError::New(env(), where(name) + "expected an ordinary ArrayBuffer, received a SharedArrayBuffer.");
   bool is_detached = false;
   if (view.len == 0 && napi_is_detached_arraybuffer(env(), buffer, &is_detached) == napi_ok && is_detached)
-    throw Napi::TypeError::New(env(), where(name) + "expected memory, received a detached buffer's.");
+    throw Napi::TypeError::New(env(), where(name) + "expected a usable ArrayBuffer, received a detached one.");
   return view;
 }
 
@@ -154,7 +154,7 @@ uint64_t Args::u64(Napi::Value value, const char *name) const {
   uint64_t result = 0;
   bool is_lossless = false;
   if (napi_get_value_bigint_uint64(env(), value, &result, &is_lossless) != napi_ok) type_error(name, "a bigint", value);
-  if (!is_lossless) range_error(name, "a bigint from 0 to 2^64-1", "one outside");
+  if (!is_lossless) range_error(name, "a bigint from 0 to 2^64-1", "one outside that range");
   return result;
 }
 
@@ -179,7 +179,7 @@ void Args::expect(const char *name, size_t length, std::initializer_list<size_t>
   size_t count = 1;
   bool overflows = false;
   for (const size_t d : dimensions) overflows = __builtin_mul_overflow(count, d, &count) || overflows;
-  if (overflows) range_error(name, "fewer elements than memory can hold", "a larger shape");
+  if (overflows) range_error(name, "a shape that fits in memory", "a larger one");
   if (length != count) range_error(name, std::to_string(count) + " elements", std::to_string(length));
 }
 
@@ -189,7 +189,7 @@ void Args::apart(const void *out, size_t out_bytes, const void *in, size_t in_by
   const auto i = reinterpret_cast<uintptr_t>(in);
   if (o == i && out_bytes == in_bytes && same_allowed) return;
   if (o < i + in_bytes && i < o + out_bytes)
-    range_error(name, "memory apart from the output's", "memory that overlaps it");
+    range_error(name, "memory separate from the output", "memory that overlaps it");
 }
 
 Napi::Value Args::done(engine_status status, const char *reason) const {

@@ -60,7 +60,7 @@ class Args {
   /* A bigint in 0 … 2^64-1. */
   uint64_t u64(size_t i, const char *name) const { return u64(info_[i], name); }
   uint64_t u64(Napi::Value value, const char *name) const;
-  /* Bits of a sample, 8 or 16; 8 where it is absent. */
+  /* Bits of a sample, 8 or 16; 8 if absent. */
   int32_t bit_depth(size_t i) const;
   std::string text(size_t i, const char *name) const { return text(info_[i], name); }
   std::string text(Napi::Value value, const char *name) const;
@@ -69,9 +69,9 @@ class Args {
   /* A list of exactly `count` sizes. */
   void sizes(Napi::Value value, const char *name, size_t *out, size_t count) const;
 
-  /* Fails where the span has not as many elements as the dimensions say. */
+  /* Fails if the span does not have as many elements as the dimensions say. */
   void expect(const char *name, size_t length, std::initializer_list<size_t> dimensions) const;
-  /* Fails where out and in share memory; the very same memory is allowed where `same_allowed`. */
+  /* Fails if out and in overlap; the very same memory is allowed if `same_allowed`. */
   void apart(const void *out, size_t out_bytes, const void *in, size_t in_bytes, const char *name,
              bool same_allowed) const;
   void apart(engine_f32 out, engine_cf32 in, const char *name, bool same_allowed) const {

@@ -20,8 +20,8 @@ constexpr napi_type_tag kMemoryTag = {0x6c61'7465'6e74'6b69, 0x746d'656d'6f72'79
 using DeviceHandle = std::shared_ptr<CudaDevice>;
 using MemoryHandle = std::shared_ptr<CudaBlock>;
 
-/* Tells the garbage collector of the device memory behind a small object. It expects CPU memory: counted in full, a
- * chain of large latents would make it collect after every fourth. */
+/* Tells the garbage collector about the device memory behind a small object. It expects CPU memory: if all of it
+ * counted, a chain of large latents would make it collect after every fourth. */
 void Account(napi_env env, int64_t bytes) {
   int64_t total = 0;
   napi_adjust_external_memory(env, bytes / 8, &total);
@@ -132,10 +132,11 @@ MemoryHandle &BlockOf(const Args &a, Napi::Value value, const char *name) {
 
 CudaBlock &CudaArgs::block(Napi::Value value, const char *name) const {
   const MemoryHandle &handle = BlockOf(*this, value, name);
-  if (handle == nullptr) throw Napi::TypeError::New(env(), where(name) + "expected memory, received released memory.");
+  if (handle == nullptr)
+    throw Napi::TypeError::New(env(), where(name) + "expected device memory, received memory that was released.");
   if (device_ == nullptr) device_ = handle->device.get();
   if (device_ != handle->device.get())
-    throw Napi::TypeError::New(env(), where(name) + "expected memory of one device, received another's.");
+    throw Napi::TypeError::New(env(), where(name) + "expected memory of the same device, received memory of another.");
   return *handle;
 }
 

@@ -28,7 +28,7 @@ struct CudaBlock {
   const size_t bytes;
 };
 
-/* The block of a handle of memory, nullptr where it was released; a TypeError for anything else. */
+/* The block of a handle of memory, nullptr if it was released; throws a TypeError for anything else. */
 std::shared_ptr<CudaBlock> &BlockOf(const Args &a, Napi::Value value, const char *name);
 
 /* Args of operations on device memory: spans are read from handles, which must be of one device. */

@@ -21,14 +21,10 @@ struct Exports {
 void SetAll(Napi::Object to, std::initializer_list<Operation> operations);
 
 void ExportCudaMemory(const Exports &exports);
-void ExportElementary(const Exports &exports);
-void ExportFilters(const Exports &exports);
 void ExportImages(const Exports &exports);
 void ExportNoise(const Exports &exports);
 void ExportPngDecode(const Exports &exports);
 void ExportPngEncode(const Exports &exports);
-void ExportPngFilter(const Exports &exports);
-void ExportRuntime(const Exports &exports);
 void ExportSampling(const Exports &exports);
 void ExportSystem(const Exports &exports);
 void ExportTensors(const Exports &exports);

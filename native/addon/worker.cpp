@@ -33,7 +33,7 @@ void Settle(napi_env raw, Task &task) {
     const char *why = task.reason != nullptr ? task.reason : engine_status_text(task.status);
     return StatusError(env, task.status, std::string(task.job->Name()) + ": " + why + ".").Value();
   };
-  // an ending environment refuses these calls: plain N-API, whose statuses may be ignored
+  // an environment that is ending refuses these calls: plain N-API, whose statuses may be ignored
   try {
     if (task.status != ENGINE_OK) {
       napi_reject_deferred(env, task.deferred, failure());
@@ -85,7 +85,8 @@ void OpenChannel(Napi::Env env) {
   const Napi::String name = Napi::String::New(env, "latentkit");
   const napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr,
                                                              nullptr, Deliver, &channel->function);
-  if (status != napi_ok) throw Napi::Error::New(env, "latentkit: no way back from the threads of the core.");
+  if (status != napi_ok)
+    throw Napi::Error::New(env, "latentkit: could not create the function through which threads report back.");
   napi_unref_threadsafe_function(env, channel->function);
   env.SetInstanceData(instance.release());
   // hooks run last in, first out: no thread calls the function once Node takes it down
@@ -99,7 +100,7 @@ Napi::Value Submit(Napi::Env env, std::unique_ptr<Job> job) {
   task->job = std::move(job);
   napi_value promise = nullptr;
   if (napi_create_promise(env, &task->deferred, &promise) != napi_ok) throw Napi::Error::New(env);
-  // a promise that someone awaits keeps the process alive
+  // a pending promise keeps the process alive
   if (channel->pending++ == 0) napi_ref_threadsafe_function(env, channel->function);
   Task *submitted = task.release();
   const engine_status status = engine_submit(Run, submitted);

@@ -1,11 +1,40 @@
-#include "device.h"
+// The driver, a device and its kernels, and the one exported symbol: the table of the backend.
+#include <dlfcn.h>
 
+#include <cstdio>
 #include <memory>
 
-#include "image.h"
+#include "device.h"
+
+// decisions 72, 76
+namespace latentkit::cuda {
+
+bool Driver::load(const char *path, std::string *why) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char *reason = dlerror();
+    *why = std::string("No CUDA driver was found (") + (reason != nullptr ? reason : path) + ").";
+    return false;
+  }
+#define LK_FIND(name, symbol, parameters)                                                 \
+  name = reinterpret_cast<int(*) parameters>(dlsym(library, symbol));                     \
+  if (name == nullptr) {                                                                  \
+    *why = "The CUDA driver " + std::string(path) + " is too old: it has no " symbol "."; \
+    return false;                                                                         \
+  }
+  LK_DRIVER(LK_FIND)
+#undef LK_FIND
+  return true;
+}
+
+std::string Driver::name_of(int error) const {
+  const char *name = nullptr;
+  if (error_name(error, &name) != 0 || name == nullptr) name = "an unknown error";
+  return std::string(name) + " (" + std::to_string(error) + ")";
+}
 
 // decision 79
-namespace latentkit::cuda {
+/* ---- the device ---- */
 namespace {
 
 constexpr unsigned kNonBlocking = 1; /* apart from the legacy default stream */
@@ -42,8 +71,8 @@ struct Opening {
     else if (!ask("cuInit", error)) return status;
     if (!ask("cuDriverGetVersion", device.driver.version(&version))) return status;
     if (version < kOldestDriver) {
-      return refuse("The CUDA driver is too old: it supports CUDA " + version_text(version) + ", needed is " +
-                    version_text(kOldestDriver) + " or newer.");
+      return refuse("The CUDA driver is too old: it supports CUDA " + version_text(version) + ", but " +
+                    version_text(kOldestDriver) + " or newer is needed.");
     }
     if (!ask("cuDeviceGetCount", device.driver.device_count(&count))) return status;
     if (ordinal < 0 || ordinal >= count) {
@@ -93,7 +122,7 @@ engine_status open(const char *path, int ordinal, engine_cuda **result, std::str
   *result = nullptr;
   std::unique_ptr<engine_cuda, Close> device(new engine_cuda);
   if (*architectures() == '\0') {
-    *why = "The CUDA library was built without a CUDA compiler and holds no kernels.";
+    *why = "The CUDA library was built without a CUDA compiler and contains no kernels.";
     return ENGINE_UNSUPPORTED;
   }
   if (!device->driver.load(path, why)) return ENGINE_UNSUPPORTED;
@@ -122,4 +151,45 @@ void close(engine_cuda *device) {
   delete device;
 }
 
+/* ---- the table ---- */
+namespace {
+
+void report(char *to, size_t room, const char *text) {
+  if (to != nullptr && room > 0) std::snprintf(to, room, "%s", text);
+}
+
+engine_status open_device(const char *driver, int ordinal, engine_cuda **device, char *why, size_t why_len) {
+  *device = nullptr;
+  report(why, why_len, "");
+  try {
+    std::string reason;
+    const engine_status status = open(driver, ordinal, device, &reason);
+    report(why, why_len, reason.c_str());
+    return status;
+  } catch (...) {
+    report(why, why_len, "There is not enough memory to open the CUDA device.");
+    return ENGINE_NO_MEMORY;
+  }
+}
+
+engine_cuda_table make_table() {
+  engine_cuda_table table{};
+  table.abi = ENGINE_CUDA_ABI;
+  table.bytes = sizeof table;
+  table.architectures = architectures();
+  table.open = open_device;
+  table.close = close;
+  fill_memory(&table);
+  fill_elementwise(&table);
+  fill_planes(&table);
+  fill_reduce(&table);
+  return table;
+}
+
+}  // namespace
 }  // namespace latentkit::cuda
+
+extern "C" __attribute__((visibility("default"))) const engine_cuda_table *latentkit_cuda(void) {
+  static const engine_cuda_table table = latentkit::cuda::make_table();
+  return &table;
+}

@@ -1,15 +1,15 @@
-// One opened device, and the wrapper of every function of the table.
+// One opened device, the wrapper of every function of the table, and launches of kernels.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <string>
+#include <tuple>
 
 #include "driver.h"
 #include "engine_cuda.h"
 #include "kernels/kernels.h"
-#include "pool.h"
-#include "staging.h"
 
 namespace latentkit::cuda {
 
@@ -35,7 +35,7 @@ struct engine_cuda {
   latentkit::cuda::Staging staging{driver, stream};
 
   /* The driver's result as a status. Anything but success and a lack of memory ends the device: its context stays
-   * broken, or the backend has a fault of its own and its results are worthless. */
+   * broken, or the backend itself has a fault and its results are worthless. */
   engine_status status(int error) {
     if (error == 0) return ENGINE_OK;
     if (error == latentkit::cuda::kOutOfMemory) return ENGINE_NO_MEMORY;
@@ -106,5 +106,39 @@ class Block {
   engine_cuda &device_;
   Address memory_ = 0;
 };
+
+/* ---- launches: arguments are converted to exactly the types that the kernel declares ---- */
+/* Blocks for `threads` that each take one piece of work; with fewer, kernels go on in strides. */
+inline unsigned blocks_for(uint64_t threads) {
+  constexpr uint64_t kMost = 1 << 20;
+  return static_cast<unsigned>(std::clamp<uint64_t>((threads + LK_BLOCK - 1) / LK_BLOCK, 1, kMost));
+}
+
+/* Threads that take four elements each. */
+inline uint64_t quads(size_t n) { return n / 4 + (n % 4 != 0); }
+
+template <class... Parameters, class... Arguments>
+engine_status launch(engine_cuda &device, Kernel kernel, void (*)(Parameters...), unsigned blocks,
+                     Arguments... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments));
+  std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+  return std::apply(
+      [&](auto &...value) {
+        void *addresses[] = {&value...};
+        return device.status(device.driver.launch(device.kernels[static_cast<size_t>(kernel)], blocks, 1, 1, LK_BLOCK,
+                                                  1, 1, 0, device.stream, addresses, nullptr));
+      },
+      values);
+}
+
+/* LK_LAUNCH(device, scale, blocks, arguments…) */
+#define LK_LAUNCH(device, name, ...) \
+  ::latentkit::cuda::launch(device, ::latentkit::cuda::Kernel::name, decltype (&lk_##name)(nullptr), __VA_ARGS__)
+
+/* Each fills its part of the table; engine_cuda.h documents the functions. */
+void fill_memory(engine_cuda_table *table);
+void fill_elementwise(engine_cuda_table *table);
+void fill_planes(engine_cuda_table *table);
+void fill_reduce(engine_cuda_table *table);
 
 }  // namespace latentkit::cuda

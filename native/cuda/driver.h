@@ -1,8 +1,15 @@
-// The functions of the CUDA driver that the backend calls, found by name at run time. No header of CUDA is needed.
+// The functions of the CUDA driver that the backend calls, found by name at run time, the compiled kernels that it
+// loads, and device memory through it: cached blocks and copies. No header of CUDA is needed.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace latentkit::cuda {
 
@@ -62,6 +69,77 @@ struct Driver {
 
   /* "CUDA_ERROR_OUT_OF_MEMORY (2)" */
   std::string name_of(int error) const;
+};
+
+/* The argument of cuModuleLoadData. */
+const void *image();
+/* "75,80,86,89,90,100,120"; "" if there is no image. */
+const char *architectures();
+/* "13.0": the compiler of the image. */
+const char *compiler();
+
+/* Free device memory, cached by size for the next caller: the driver's own allocation waits for the GPU. All work is on
+ * one stream, so a block that was given back may be lent again while queued work still uses it. The device's context
+ * must be current. */
+class Pool {
+ public:
+  Pool(const Driver &driver, const Stream &stream) : driver_(driver), stream_(stream) {}
+
+  /* 0 or the driver's error. Without memory: waits, frees the cached blocks, and tries once more. */
+  int take(size_t bytes, Address *memory);
+  /* A block that take lent; anything else is left alone. */
+  void give(Address memory);
+  /* Waits, and frees the cached blocks. */
+  int trim();
+  /* Frees everything, lent blocks too. */
+  void clear();
+
+  void sizes(uint64_t *lent, uint64_t *cached);
+
+ private:
+  const Driver &driver_;
+  const Stream &stream_;
+  std::mutex mutex_;
+  std::unordered_map<Address, size_t> lent_;
+  std::map<size_t, std::vector<Address>> cached_;
+  uint64_t lent_bytes_ = 0, cached_bytes_ = 0;
+
+  int trim_locked();
+};
+
+/* At least 512 bytes, then four sizes to each power of two: a block fits its next user more often. 0: too large. */
+size_t rounded_size(size_t bytes);
+
+/* Copies between CPU memory of any kind and the device, through pinned memory: the driver's own way for pageable memory
+ * waits for the stream first, and is used only if there is no pinned memory. The device's context must be current.
+ * Functions return 0 or the driver's error. */
+class Staging {
+ public:
+  Staging(const Driver &driver, const Stream &stream) : driver_(driver), stream_(stream) {}
+
+  /* Returns when `from` is read; the copy is queued on the stream. */
+  int upload(Address to, const void *from, size_t bytes);
+  /* Waits for the stream's work so far, and for the copy; not for what `then` queues behind it. */
+  int download(void *to, Address from, size_t bytes, const std::function<void()> &then = {});
+  void clear();
+
+ private:
+  static constexpr size_t kPieces = 2;
+  static constexpr size_t kBytes = size_t{4} << 20;
+
+  struct Piece {
+    void *memory = nullptr;
+    Event done = nullptr;
+  };
+
+  const Driver &driver_;
+  const Stream &stream_;
+  std::mutex mutex_;
+  Piece pieces_[kPieces];
+  size_t next_ = 0;
+
+  int prepare();
+  bool has_memory() const { return pieces_[kPieces - 1].memory != nullptr; }
 };
 
 }  // namespace latentkit::cuda

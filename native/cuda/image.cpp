@@ -1,4 +1,4 @@
-#include "image.h"
+#include "driver.h"
 
 // LK_CUDA_IMAGE: the file. The section is where nvcc puts the images of a program and NVIDIA's tools look for them.
 __asm__(

@@ -4,10 +4,10 @@
  *
  * Bits: every result is the same with every instruction set and any number of threads; of a NaN that comes in, only
  * that it stays one. Arithmetic is float32, one rounding an operation, in the order written, unless a comment says
- * double; fma is written where it is meant.
+ * double; fma is written out when it is meant.
  * Work on more than ENGINE_PARALLEL_MIN elements is split over the pool.
  *
- * Spans may be empty. An output may alias an input only where a comment says so.
+ * Spans may be empty. An output may alias an input only if a comment says so.
  */
 #ifndef LATENTKIT_ENGINE_H
 #define LATENTKIT_ENGINE_H
@@ -44,12 +44,12 @@ typedef struct {
 
 typedef enum {
   ENGINE_OK = 0,
-  ENGINE_BAD_LENGTH,   /* spans whose lengths do not fit each other or the given shape */
+  ENGINE_BAD_LENGTH,   /* spans whose lengths do not match each other or the given shape */
   ENGINE_BAD_ARGUMENT, /* a number outside its documented range */
   ENGINE_NO_MEMORY,
-  ENGINE_NO_SPACE, /* the output span is shorter than the result; *written is the need where it can be computed */
+  ENGINE_NO_SPACE, /* the output span is shorter than the result; *written is what is needed, if it can be computed */
   ENGINE_ZERO_DEVIATION,
-  ENGINE_BAD_FILE,  /* not the format, truncated, or a check sum is wrong */
+  ENGINE_BAD_FILE,  /* not the format, truncated, or a checksum is wrong */
   ENGINE_TOO_LARGE, /* a file that announces more pixels than allowed */
   ENGINE_UNSUPPORTED,
   ENGINE_DEVICE_LOST, /* a fault of the GPU; only functions of engine_cuda.h return it */
@@ -60,8 +60,8 @@ const char *engine_status_text(engine_status status);
 
 /* ---- runtime ---------------------------------------------------------------------------------------------- */
 
-/* "avx512", "avx2" or "baseline": the kernels in use. LATENTKIT_ISA forces one at first use; a set the processor
- * lacks is ignored there and refused (ENGINE_UNSUPPORTED) by engine_set_isa. */
+/* "avx512", "avx2" or "baseline": the kernels in use. LATENTKIT_ISA forces one at first use; a set that the
+ * processor lacks is ignored there and refused (ENGINE_UNSUPPORTED) by engine_set_isa. */
 const char *engine_isa(void);
 engine_status engine_set_isa(const char *name);
 int engine_isa_supported(const char *name);
@@ -70,16 +70,16 @@ int engine_isa_supported(const char *name);
  * run on. engine_set_threads waits for running work. */
 int engine_threads(void);
 engine_status engine_set_threads(int count);
-/* Finishes what engine_submit has queued, then ends all threads; the next call starts them anew. For an orderly exit.
- * Called by submitted work it leaves the background threads alone, since it would wait for itself. */
+/* Finishes what engine_submit has queued, then ends all threads; the next call starts them again. For an orderly exit.
+ * When submitted work calls it, it leaves the background threads alone: it would wait for itself. */
 void engine_shutdown(void);
 
-/* Queues work(data) on a background thread of the core, apart from the compute pool; the work may start, and end,
+/* Queues work(data) on a background thread of the core, separate from the compute pool; the work may start, and end,
  * before this returns. Used for whole-image jobs that must not hold the caller's thread. The work may submit more.
  * Fails: ENGINE_NO_MEMORY, ENGINE_BAD_ARGUMENT (no function). */
 engine_status engine_submit(void (*work)(void *data), void *data);
 
-/* Memory for short use, not cleared, NULL where there is none. Blocks given back are cached for the next caller, up
+/* Memory for short use, not cleared, NULL if there is none. Blocks given back are cached for the next caller, up
  * to 64 MiB in all, until engine_shutdown. */
 void *engine_scratch_take(size_t bytes);
 void engine_scratch_give(void *memory); /* NULL is allowed */
@@ -88,7 +88,7 @@ void engine_scratch_give(void *memory); /* NULL is allowed */
 
 #define ENGINE_ADAPTERS_MAX 32
 
-/* What WebGPU prefers stands first. */
+/* In the order in which WebGPU prefers them. */
 typedef enum {
   ENGINE_ADAPTER_DISCRETE,
   ENGINE_ADAPTER_INTEGRATED,
@@ -98,19 +98,19 @@ typedef enum {
 } engine_adapter_type;
 
 typedef struct {
-  char name[256];   /* UTF-8, as is driver */
-  char driver[513]; /* name and version; the version's number alone where the driver has no text for them */
+  char name[256];                /* UTF-8, as is driver */
+  char driver[513];              /* name and version; only the version number if the driver has no text */
   uint32_t vendor_id, device_id; /* of PCI */
   engine_adapter_type type;
   int32_t has_float16; /* shaders compute with float16 and have it in storage buffers */
 } engine_adapter;
 
-/* Lists the adapters of Vulkan in the order of their types, and of a type in the loader's order. Returns how many; 0
- * where no loader is installed, a call fails, or the system has no Vulkan (macOS). Runs code of every driver installed,
- * whose fault can end the process. */
+/* Lists the adapters of Vulkan by type, and within a type in the loader's order. Returns how many; 0
+ * if no loader is installed, a call fails, or the system has no Vulkan (macOS). Runs code of every installed driver,
+ * and a fault in it can end the process. */
 size_t engine_adapters(engine_adapter out[ENGINE_ADAPTERS_MAX]);
 
-/* ---- noise: spec of PyTorch's generators ------------------------------------------------------------------- */
+/* ---- noise: PyTorch's generators --------------------------------------------------------------------------- */
 
 /* MT19937 with the cached normal of the short path. Plain data: copy it to fork the stream. */
 typedef struct {
@@ -122,8 +122,8 @@ typedef struct {
 
 /* Only the low 32 bits of the seed count; clears the cached normal. */
 void engine_mt_seed(engine_mt19937 *generator, uint64_t seed);
-/* Fills out: 16 values and more by the vector path, fewer by the double path.
- * Fails: BAD_ARGUMENT, where `next` is above 624: no state of this generator. */
+/* Fills out: 16 values or more by the vector path, fewer by the double path.
+ * Fails: BAD_ARGUMENT, if `next` is above 624, which no state of this generator has. */
 engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
 
 /* One cut of a Brownian path: the increment W over a node becomes left = (W * length) * reciprocal + z * spread and
@@ -131,25 +131,25 @@ engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
 typedef struct {
   uint32_t node; /* 0 is the root; of cut i, 2 i + 1 is the left half and 2 i + 2 the right one */
   uint32_t seed;
-  uint32_t row;   /* of `lefts`, which no other cut of the call has */
+  uint32_t row;   /* of `lefts`; no other cut of the call has it */
   uint32_t drawn; /* the row holds the left half of an earlier call; else it is written */
   float length, reciprocal, spread;
 } engine_cut;
 
 /* An increment of a Brownian path: out = (the sum of the nodes in `terms`, in order) / divisor. root [n] is the
- * increment over the whole path. `ends` are those of the ranges of elements that threads work on by themselves: they
- * rise to n, all but the last multiples of 16. lefts [ranges, rows, pitch] are the left halves of cuts, whose elements
- * of a range are the first floats of a row. A cut names the root or a half of a cut before it. Results do not depend on
- * the ranges. Fails: BAD_LENGTH (ranges, rows), BAD_ARGUMENT (nodes, rows), NO_MEMORY. */
+ * increment over the whole path. `ends` are the ends of the ranges of elements that threads work on independently:
+ * they rise to n, and all but the last are multiples of 16. lefts [ranges, rows, pitch] are the left halves of cuts:
+ * the elements of a range are the first floats of a row. A cut names the root or a half of a cut before it. Results do
+ * not depend on the ranges. Fails: BAD_LENGTH (ranges, rows), BAD_ARGUMENT (nodes, rows), NO_MEMORY. */
 engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const uint32_t *ends,
                               size_t ranges, const engine_cut *cuts, size_t count, const uint32_t *terms,
                               size_t term_count, float divisor);
 
 /* PyTorch's CUDA normals: Philox 4x32-10, all 64 bits of the seed count. threads: the grid (a multiple of 256), 0 for
- * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by
- * engine_scale afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
+ * no cap. offset: the generator's offset, a multiple of 4, which advances. k: each is multiplied by it, as
+ * engine_scale would do afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k);
-/* Moves the offset on as engine_philox_randn of n values does, without computing them. Fails: BAD_ARGUMENT. */
+/* Advances the offset as engine_philox_randn of n values does, without computing them. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_skip(size_t n, uint64_t *offset, uint32_t threads);
 /* The four words behind each of n = out.len / 4 elements: out[row * n + element]. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
@@ -173,7 +173,7 @@ typedef struct {
   double multiplier;               /* flow, above 0 */
 } engine_sampling;
 
-/* Length of the table: 1000, or 10000 of flux and cascade; 0 for a bad description. */
+/* Length of the table: 1000, or 10000 for flux and cascade; 0 for a bad description. */
 size_t engine_sampling_size(const engine_sampling *sampling);
 /* The rising table of sigmas. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_sampling_table(const engine_sampling *sampling, engine_f32 out);
@@ -200,11 +200,11 @@ typedef enum {
 const char *engine_scheduler_name(int scheduler); /* "simple" …; NULL past the end */
 
 /* Falling sigmas. The rising table, at least 2 sigmas, need not be the sampling's own: sgm_uniform and normal take the
- * sampling's maps between its ends, all others read the table alone. extra_step: computed for one step more, the last
- * but one dropped (dpm_2, dpm_2_ancestral, uni_pc, uni_pc_bh2). denoise above 0.9999: all; above 0: computed for
+ * sampling's maps between its ends, all others read the table alone. extra_step: computed for one more step, and the
+ * last but one dropped (dpm_2, dpm_2_ancestral, uni_pc, uni_pc_bh2). denoise above 0.9999: all; above 0: computed for
  * floor(steps / denoise) steps, the last steps + 1 kept; else empty. steps 0 gives the single sigma 0. *written is the
- * length; with out.len too short it is the need. steps at most 10000, floor(steps / denoise) at most 1000000. Fails:
- * NO_SPACE, BAD_ARGUMENT, BAD_LENGTH, NO_MEMORY. */
+ * length; if out.len is too short, it is the length needed. steps at most 10000, floor(steps / denoise) at most
+ * 1000000. Fails: NO_SPACE, BAD_ARGUMENT, BAD_LENGTH, NO_MEMORY. */
 engine_status engine_schedule(const engine_sampling *sampling, engine_cf32 table, int scheduler, int32_t steps,
                               int extra_step, double denoise, engine_f32 out, size_t *written);
 
@@ -261,7 +261,7 @@ typedef struct {
 
 /* The last two sides of planes, or the two before the channels of pixels, resized; align_corners false, edges clamped.
  * Lanczos takes pixels of 1 to 4 channels: floats to bytes as by engine_f32_to_u8, the last of 2 or 4 channels
- * multiplied into the others for the time of the resize, bytes to floats as by engine_u8_to_f32. out must not alias x.
+ * multiplied into the others during the resize, bytes to floats as by engine_u8_to_f32. out must not alias x.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
 engine_status engine_resize(engine_f32 out, engine_cf32 x, const engine_resize_options *options);
 
@@ -274,8 +274,8 @@ typedef struct {
   size_t n, c, h, w;
 } engine_shape4;
 
-/* Pastes source at (x, y) of destination, in place, cropped to the overlap. Source batches repeat or are cut; source
- * channels are the destination's or 1. Covered elements are the source's value exactly; with a mask
+/* Pastes source at (x, y) of destination, in place, cropped to the overlap. Source batches repeat or are cut off; the
+ * source has the destination's channels, or 1. Covered elements are the source's value exactly; with a mask
  * [mask_batch, source h, source w] they are m * source + (1 - m) * destination. */
 engine_status engine_composite(engine_f32 destination, engine_shape4 shape, engine_cf32 source,
                                engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
@@ -290,7 +290,7 @@ typedef struct {
 engine_status engine_add_masked(engine_f32 destination, engine_shape4 shape, engine_cf32 source, engine_area area,
                                 engine_cf32 mask, size_t mask_batch);
 
-/* ---- injectNoise, whole ------------------------------------------------------------------------------------ */
+/* ---- injectNoise ------------------------------------------------------------------------------------------ */
 
 typedef struct {
   double strength;
@@ -300,7 +300,7 @@ typedef struct {
   engine_cf32 mask;              /* [mask_n, mask_h, mask_w], resized to h x w, repeats over the batch; len 0: none */
   size_t mask_n, mask_h, mask_w; /* mask_n at most shape.n */
   double mix;                    /* above 0: (f32(1-m) * x + f32(m) * random) / f32(sqrt(m^2 + (1-m)^2)) */
-  engine_cf32 random;            /* as long as base where mix > 0 */
+  engine_cf32 random;            /* as long as base if mix > 0 */
 } engine_inject_options;
 
 /* Add or average, normalise, mask, mix, in that order and in as few passes as that allows. out may alias base or noise.
@@ -361,8 +361,8 @@ engine_status engine_blend_images(engine_f32 out, engine_cf32 a, engine_cf32 b, 
 /* x clamped to 0 … 1, in place; NaN stays NaN. */
 void engine_clamp_to_unit(engine_f32 x);
 
-/* Lines x [outer, count, inner]: along the middle axis the greater (`least`: the lesser) of the values `before`
- * positions in front of each and `after` behind it, positions clamped to the line. `more`: and of what out holds. out
+/* Lines x [outer, count, inner]: along the middle axis, the greater (`least`: the lesser) of the values `before`
+ * positions before each and `after` positions behind it, clamped to the line. `more`: and of what out holds. out
  * must not alias x. Fails: BAD_LENGTH. */
 engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer, size_t count, size_t inner,
                                     size_t before, size_t after, int least, int more);
@@ -370,7 +370,7 @@ engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer,
 #define ENGINE_HASH_BYTES 32
 
 /* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top. Samples of 16
- * bits are big-endian, and the channels have 2^20 added. Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4,
+ * bits are big-endian, and their channels count 2^20 more. Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4,
  * bit_depth neither 8 nor 16). */
 engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
                                 uint32_t channels, uint32_t bit_depth);
@@ -385,7 +385,7 @@ typedef struct {
 typedef struct {
   uint32_t width, height;
   int32_t channels;  /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA */
-  int32_t level;     /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
+  int32_t level;     /* 0 stored, 1 fastest to 9 smallest: native/core/png/encode.cpp */
   int32_t bit_depth; /* 8, or 16 with big-endian samples */
   const engine_text *text;
   size_t text_count;
@@ -412,15 +412,15 @@ typedef struct {
   int32_t is_keyed;  /* by engine_png_inspect_frames: alpha is one colour's, of a grey or RGB file with tRNS */
 } engine_png_info;
 
-/* Reads the header and walks the chunks: signature, order, lengths, check sums, sizes. Nothing is allocated.
+/* Reads the header and walks the chunks: signature, order, lengths, checksums, sizes. Nothing is allocated.
  * Fails: BAD_FILE, TOO_LARGE (more than max_pixels), UNSUPPORTED. reason, when not NULL, receives a static phrase. */
 engine_status engine_png_inspect(engine_cu8 file, uint64_t max_pixels, engine_png_info *info, const char **reason);
 /* Decodes into out, info.bytes long: every colour type, depth and Adam7; tRNS becomes alpha. Fails as inspect, and
- * NO_SPACE, NO_MEMORY, BAD_FILE where the data end early, go on, or name a filter or palette entry that is not there.
- */
+ * NO_SPACE, NO_MEMORY, BAD_FILE if the data ends early, goes on, or names a filter or palette entry that does not
+ * exist. */
 engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint64_t max_pixels, const char **reason);
 /* engine_png_inspect for the pictures of engine_png_decode_frames: sides, frames and bytes in all. most: the largest
- * number of frames. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, where the animation is
+ * number of frames. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, if the animation is
  * damaged. */
 engine_status engine_png_inspect_frames(engine_cu8 file, uint64_t max_pixels, uint32_t most, engine_png_info *info,
                                         const char **reason);
@@ -433,18 +433,18 @@ engine_status engine_png_decode_frames(engine_u8 out, engine_cu8 file, uint64_t 
 engine_status engine_png_text(engine_u8 out, engine_cu8 file, size_t *written, const char **reason);
 
 /* Quantised weights. Blocks are those of GGUF files; `type` is the format's number: 2 Q4_0, 3 Q4_1, 6 Q5_0, 7 Q5_1, 8
- * Q8_0, 10 Q2_K, 11 Q3_K, 12 Q4_K, 13 Q5_K, 14 Q6_K, 20 IQ4_NL, 23 IQ4_XS. Values of blocks are used as they come:
- * scales may be infinite or NaN. Fail: BAD_ARGUMENT, another type; BAD_LENGTH. */
+ * Q8_0, 10 Q2_K, 11 Q3_K, 12 Q4_K, 13 Q5_K, 14 Q6_K, 20 IQ4_NL, 23 IQ4_XS. Values of blocks are used as they are:
+ * scales may be infinite or NaN. Fail: BAD_ARGUMENT (another type), BAD_LENGTH. */
 engine_status engine_unpack_blocks(engine_f32 out, engine_cu8 blocks, uint32_t type);
 /* The same values as scales[g] * (code - 8) + offsets[g], for groups of 16 (Q2_K, Q3_K, Q6_K) or 32 and codes of 4
  * bits, the first of two in the low half. Types of more bits (Q5_0, Q5_1, Q8_0, Q5_K, Q6_K, IQ4_NL, IQ4_XS) have two
- * codes, 16 * (code - 8) + low - 8, Q8_0 less 8 as well; lows is empty for others. offsets is empty but for Q4_1, Q5_1,
- * Q2_K, Q4_K and Q5_K. */
+ * codes, 16 * (code - 8) + low - 8, Q8_0 minus 8 as well; lows is empty for others. offsets is empty except for Q4_1,
+ * Q5_1, Q2_K, Q4_K and Q5_K. */
 engine_status engine_repack_blocks(engine_u8 codes, engine_u8 lows, engine_f32 scales, engine_f32 offsets,
                                    engine_cu8 blocks, uint32_t type);
 /* Rows from `first` on of a matrix of 8-bit floats, columns a multiple of 32, times 2^(exponent - 127), one for
- * each 32. scales: the whole matrix of exponents in blocks of 128 rows and 4 columns. Fails: BAD_LENGTH, also where
- * scales has not all rows. */
+ * each 32. scales: the whole matrix of exponents in blocks of 128 rows and 4 columns. Fails: BAD_LENGTH, also if
+ * scales does not have all rows. */
 engine_status engine_unpack_mxfp8(engine_f32 out, engine_cu8 codes, engine_cu8 scales, size_t columns, size_t first);
 /* The same of 4-bit floats, the first of two in the high half, columns a multiple of 16, times an 8-bit float for each
  * 16 and a factor; or as two codes of 4 bits, and group_scales one for each 16. */
@@ -453,7 +453,7 @@ engine_status engine_unpack_nvfp4(engine_f32 out, engine_cu8 values, engine_cu8 
 engine_status engine_repack_nvfp4(engine_u8 codes, engine_u8 lows, engine_f32 group_scales, engine_cu8 values,
                                   engine_cu8 scales, float factor, size_t columns, size_t first);
 /* table[code] * largest[g] for groups of an even number of values, the last perhaps shorter; the first of two codes is
- * in the high half. Fails: BAD_LENGTH; BAD_ARGUMENT, another group. */
+ * in the high half. Fails: BAD_LENGTH, BAD_ARGUMENT (another group). */
 engine_status engine_unpack_nf4(engine_f32 out, engine_cu8 codes, engine_cf32 table, engine_cf32 largest, size_t group);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
 /*
- * The contract of the CUDA backend: the functions of engine.h on the memory of one NVIDIA device, in a shared library
- * of its own that is opened at run time. It needs no CUDA runtime: it opens the driver by its path, and carries its
+ * The contract of the CUDA backend: the functions of engine.h on the memory of one NVIDIA device, in a separate
+ * shared library that is opened at run time. It needs no CUDA runtime: it opens the driver by its path, and carries its
  * kernels.
  *
  * Bits: every result is that of the function of the same name in engine.h.
  * Order: all work of a device runs on one stream in the order of the calls; only download, wait, std, std_items and
  * scaled_error wait for it. Threads: every function may be called from any thread, and makes the device's context
- * current where it needs to. Spans point to device memory unless a comment says CPU memory. Memory belongs to the
- * caller, who takes and gives it back. ENGINE_NO_MEMORY is the device's memory as well as the CPU's: nothing was
+ * current if it needs to. Spans point to device memory unless a comment says CPU memory. Memory belongs to the
+ * caller, which takes it and gives it back. ENGINE_NO_MEMORY is the device's memory as well as the CPU's: nothing was
  * written, the device stays usable. ENGINE_DEVICE_LOST: the driver reported a fault; every later call of this device
  * returns it too.
  */
@@ -40,7 +40,7 @@ typedef struct {
   uint32_t abi;   /* ENGINE_CUDA_ABI; compare before anything else */
   uint32_t bytes; /* sizeof this table */
   const char
-      *architectures; /* "75,80,86,89,90,100,120": those it carries kernels for; "" when built without a compiler */
+      *architectures; /* "75,80,86,89,90,100,120": those that it has kernels for; "" when built without a compiler */
 
   /* driver: the path or name of libcuda. Retains the device's primary context and loads the kernels. why receives one
    * sentence on failure (CPU memory, why_len bytes, ended by 0). Fails: ENGINE_UNSUPPORTED (no driver, too old, no
@@ -86,9 +86,9 @@ typedef struct {
                              engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
   engine_status (*add_masked)(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
                               engine_area area, engine_cf32 mask, size_t mask_batch);
-  /* the mask and random of the options are device memory too. drawn, where not NULL, stands for random: the normals
-   * are computed as they are mixed, and need memory only where lengths or addresses allow no access in fours.
-   * ZERO_DEVIATION is returned at once: normalize waits for the deviation, though not for what divides by it */
+  /* the mask and random of the options are device memory too. drawn, if not NULL, replaces random: the normals
+   * are computed as they are mixed, and need memory only if lengths or addresses allow no access in fours.
+   * ZERO_DEVIATION is returned at once: normalize waits for the deviation, but not for what divides by it */
   engine_status (*inject_noise)(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
                                 const engine_inject_options *options, const engine_cuda_draw *drawn);
   engine_status (*f32_to_u8)(engine_cuda *device, engine_u8 out, engine_cf32 x);

@@ -13,10 +13,10 @@
 
 namespace latentkit {
 
-/* *product = a * b; false where it overflows. */
+/* *product = a * b; false if it overflows. */
 inline bool multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }
 
-/* Elements of a shape; false where they overflow. */
+/* Elements of a shape; false if they overflow. */
 inline bool elements(const engine_shape4 &shape, size_t *count) {
   return multiply(shape.n, shape.c, count) && multiply(*count, shape.h, count) && multiply(*count, shape.w, count);
 }
@@ -159,7 +159,7 @@ constexpr size_t kPhiloxBlock = 256;
 /* A launch of PyTorch's generator for n values: as many blocks as they need, at most the cap, and rows of counters. */
 struct PhiloxLaunch {
   size_t threads;
-  uint64_t rows; /* 0 where n is */
+  uint64_t rows; /* 0 if n is 0 */
 
   /* Increment of the generator's offset. */
   uint64_t moved() const { return 4 * rows; }

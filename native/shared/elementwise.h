@@ -1,7 +1,12 @@
-/* The operations element by element, for single floats and for vectors of them. */
+/* The operations element by element, for single floats and for vectors of them, and coefficients of sums. */
 #pragma once
 
 #include "shared/inline.h"
+
+/* A double as two floats: 48 of its bits, unless some are below the smallest float. */
+struct lk_coefficient {
+  float high, low;
+};
 
 namespace {
 
@@ -67,5 +72,12 @@ struct AddProduct {
     return base + x * mask;
   }
 };
+
+LK_INLINE lk_coefficient split(double value) {
+  const float high = (float)value;
+  const double rest = value - (double)high;
+  // past the largest float nothing is left
+  return {high, rest - rest == 0 ? (float)rest : 0.0f};
+}
 
 }  // namespace

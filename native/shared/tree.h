@@ -32,7 +32,7 @@ struct SquaredDistance {
   }
 };
 
-/* ((low - high) / max(atol, rtol * max(|low|, |previous|)))^2; comparisons are such that a NaN stays one. */
+/* ((low - high) / max(atol, rtol * max(|low|, |previous|)))^2; the comparisons keep a NaN a NaN. */
 struct ScaledError {
   double atol, rtol;
   template <class V>

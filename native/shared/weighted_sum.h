@@ -3,8 +3,7 @@
 
 #include <stddef.h>
 
-#include "shared/coefficient.h"
-#include "shared/inline.h"
+#include "shared/elementwise.h"
 
 namespace {
 

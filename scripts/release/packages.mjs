@@ -39,7 +39,7 @@ export const MAIN_FILES = [
   "bindings.gyp",
   "native/include/engine.h",
   "native/include/engine_cuda.h",
-  "native/shared/gaussian.h",
+  "native/shared/normals.h",
   "native/cuda/kernels/kernels.cu",
   "native/cuda/exports.map",
   "scripts/native-build.mjs",

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { bindings } from "../bindings-gyp.mjs";
 import { prebuild } from "../prebuild.mjs";
 import { billOfMaterials } from "./bill-of-materials.mjs";
 import { checkBinary } from "./binaries.mjs";
@@ -42,6 +43,7 @@ export async function makeTarballs({ platforms, folder, isPrebuilt = false }) {
   }
   const names = packages.map((path) => manifestOf(path).name);
   const main = await writeMainPackage({ root, folder: stage, packages: names });
+  if (process.platform === "linux") writeFileSync(join(main, "bindings.gyp"), bindings());
   const tarballs = [];
   for (const path of [...packages, main]) {
     await lint(path);

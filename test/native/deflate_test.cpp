@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "libdeflate.h"
-#include "runtime/dispatch.h"
+#include "runtime/runtime.h"
 
 using namespace latentkit;
 using Bytes = std::vector<uint8_t>;

@@ -4,7 +4,6 @@
 
 #include "check.h"
 #include "lk_libm.h"
-#include "sampling/beta.h"
 #include "sampling/sampling.h"
 
 namespace {

@@ -177,7 +177,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
     () => toTensor({ dtype: "F32", shape: [2 ** 20, 2 ** 20], bytes: new Uint8Array() }),
     "Shape [1048576, 1048576]: expected at most 1073741824 elements, received 1099511627776.",
   ],
-  "png.invalid": [() => decodePng(Buffer.from("GIF89a")), "PNG: it does not begin as a PNG does."],
+  "png.invalid": [() => decodePng(Buffer.from("GIF89a")), "PNG: it does not start with the signature of a PNG."],
   "png.too-large": [
     () => decodePng(pngOf(100_000, 100_000)),
     "PNG: expected at most 134217728 pixels, received 100000 x 100000.",

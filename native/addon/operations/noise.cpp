@@ -41,7 +41,8 @@ Napi::Value MtRandn(const Napi::CallbackInfo &info) {
   a.apart(out.data, out.len * 4, state.data, state.len, "state", false);
   engine_mt19937 generator;  // the caller's bytes may be unaligned
   std::memcpy(&generator, state.data, sizeof generator);
-  if (generator.next > 624 || generator.has_normal > 1) a.range_error("state", "bytes that mtSeed wrote", "others");
+  if (generator.next > 624 || generator.has_normal > 1)
+    a.range_error("state", "bytes that mtSeed wrote", "other bytes");
   const engine_status status = engine_mt_randn(&generator, out);
   if (status == ENGINE_OK) std::memcpy(state.data, &generator, sizeof generator);
   return a.done(status);

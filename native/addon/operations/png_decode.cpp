@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "args.h"
-#include "bytes.h"
 #include "operations.h"
 #include "worker.h"
 
@@ -117,16 +116,19 @@ Bytes CopyFile(const Args &a) {
   return copy;
 }
 
+uint64_t MaxPixels(const Args &a, size_t i) { return a.size(i, "maxPixels"); }
+uint32_t Most(const Args &a, size_t i) { return static_cast<uint32_t>(a.integer(i, "most", 1, UINT32_MAX)); }
+
 Napi::Value DecodePng(const Napi::CallbackInfo &info) {
   const Args a(info);
-  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
+  const uint64_t max_pixels = MaxPixels(a, 1);
   return Submit(info.Env(), std::make_unique<DecodeJob>(CopyFile(a), max_pixels));
 }
 
 Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) {
   const Args a(info);
-  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
-  const auto most = static_cast<uint32_t>(a.integer(2, "most", 1, UINT32_MAX));
+  const uint64_t max_pixels = MaxPixels(a, 1);
+  const uint32_t most = Most(a, 2);
   return Submit(info.Env(), std::make_unique<DecodeFramesJob>(CopyFile(a), max_pixels, most));
 }
 
@@ -134,8 +136,8 @@ Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) {
 Napi::Value InspectPngFrames(const Napi::CallbackInfo &info) {
   const Args a(info);
   const engine_cu8 file = a.bytes_in(0, "bytes");
-  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
-  const auto most = static_cast<uint32_t>(a.integer(2, "most", 1, UINT32_MAX));
+  const uint64_t max_pixels = MaxPixels(a, 1);
+  const uint32_t most = Most(a, 2);
   engine_png_info png{};
   const char *reason = nullptr;
   const engine_status status = engine_png_inspect_frames(file, max_pixels, most, &png, &reason);
@@ -147,8 +149,8 @@ Napi::Value DecodePngFramesHere(const Napi::CallbackInfo &info) {
   const Args a(info);
   const engine_u8 out = a.bytes_out(0, "out");
   const engine_cu8 file = a.bytes_in(1, "bytes");
-  const auto max_pixels = static_cast<uint64_t>(a.integer(2, "maxPixels", 0, Args::kMaxSize));
-  const auto most = static_cast<uint32_t>(a.integer(3, "most", 1, UINT32_MAX));
+  const uint64_t max_pixels = MaxPixels(a, 2);
+  const uint32_t most = Most(a, 3);
   a.apart(out.data, out.len, file.data, file.len, "bytes", false);
   const char *reason = nullptr;
   const engine_status status = engine_png_decode_frames(out, file, max_pixels, most, &reason);

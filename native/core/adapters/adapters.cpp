@@ -19,8 +19,8 @@ using namespace vulkan;
 using Find = Function(Instance instance, const char *name);
 [[maybe_unused]] constexpr char kFind[] = "vkGetInstanceProcAddr";
 
-/* The loader's function that finds all others; NULL where no loader is installed. The library stays open: drivers that
- * it loaded may have threads of their own. */
+/* The loader's function that finds all others; NULL if no loader is installed. The library stays open: drivers that
+ * it loaded may have threads. */
 Find *open_loader() {
 #if defined(_WIN32)
   const HMODULE library = LoadLibraryA("vulkan-1.dll");

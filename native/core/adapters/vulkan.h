@@ -69,7 +69,7 @@ struct PropertiesQuery {
   Properties properties{};
 };
 
-/* VkPhysicalDeviceDriverProperties: Vulkan 1.2; an older driver leaves it as it is, as it does Float16 */
+/* VkPhysicalDeviceDriverProperties: Vulkan 1.2; an older driver leaves it unchanged, as it does Float16 */
 struct Driver {
   Kind kind = Kind::kDriver;
   void *next = nullptr;

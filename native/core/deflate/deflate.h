@@ -1,16 +1,20 @@
 /*
  * This package's deflate. Data come in units; each unit chooses between its bytes as literals and a search for matches,
- * neighbours share a block where one set of codes serves both, and a block that would grow is stored. Units do not
+ * neighbours share a block if one set of codes serves both, and a block that would grow is stored. Units do not
  * depend on the number of threads, so neither do the bytes.
  */
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 
-#include "kernels/table.h"
+#include "runtime/runtime.h"
 
 namespace latentkit::deflate {
 
@@ -48,6 +52,39 @@ void count_bytes(Unit &unit);
 /* count_bytes(), and sets repeats. */
 void survey(Unit &unit);
 
+/* ---- memory and the pool: work on the pool must not throw, so it returns false if memory is short ---- */
+/* Uninitialised memory for n objects that need no destructor; NULL if there is none. */
+template <class T>
+class Workspace {
+ public:
+  explicit Workspace(size_t n) : block_(static_cast<uint8_t *>(engine_scratch_take(n * sizeof(T)))) {}
+  T *get() const { return reinterpret_cast<T *>(block_.get()); }
+
+ private:
+  Scratch block_;
+};
+
+/* Calls body(first, last) for every stripe of `count` units, on the pool. Throws std::bad_alloc if one returns false.
+ */
+template <class Body>
+void in_stripes(size_t count, size_t stripe, Body &&body) {
+  std::atomic<bool> is_short{false};
+  for_chunks((count + stripe - 1) / stripe, [&](size_t k) {
+    if (!body(k * stripe, std::min(k * stripe + stripe, count))) is_short = true;
+  });
+  if (is_short) throw std::bad_alloc();
+}
+
+/* Eight bytes as a number, the first the lowest. */
+inline uint64_t little64(const uint8_t *p) {
+  uint64_t v;
+  std::memcpy(&v, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  v = __builtin_bswap64(v);
+#endif
+  return v;
+}
+
 /* ---- symbols ---- */
 struct Symbol {
   uint32_t symbol, extra_bits;
@@ -78,14 +115,14 @@ constexpr Effort kQuick = {2, 16, 0, 24}, kThorough = {8, 32, 8, 24};
 /* For units that are sure to repeat: they have so many matches that each must be found in less time. */
 constexpr Effort kBrisk = {8, 16, 4, 8};
 
-/* Searches for matches, which are taken where they are estimated to be smaller than literals. Throws std::bad_alloc. */
+/* Searches for matches, which are taken if they are estimated to be smaller than literals. Throws std::bad_alloc. */
 void find_matches(std::vector<Unit> &units, const Effort &effort, const Effort &where_sure);
-/* find_matches() in one unit, as if nothing stood before it, on the calling thread. False where memory is short. */
+/* find_matches() in one unit, as if nothing stood before it, on the calling thread. False if memory is short. */
 bool find_matches(Unit &unit, const Effort &effort);
-/* Takes runs of one byte as matches at distance 1, where they are estimated to be smaller than what the units have;
+/* Takes runs of one byte as matches at distance 1, if they are estimated to be smaller than what the units have;
  * not in those that are sure to have longer matches. Throws std::bad_alloc. */
 void find_runs(std::vector<Unit> &units);
-/* find_runs() in one unit, on the calling thread. False where memory is short. */
+/* find_runs() in one unit, on the calling thread. False if memory is short. */
 bool find_runs(Unit &unit);
 
 /* ---- costs: estimates in 1/65536 bits ---- */
@@ -131,7 +168,7 @@ class Stream {
   struct Piece {
     const Block *block;
     uint64_t begin, end; /* bits */
-    uint8_t tail;        /* the bits of the last byte, where it is shared or not full */
+    uint8_t tail;        /* the bits of the last byte, if it is shared or not full */
   };
   void write_piece(uint8_t *out, size_t unit);
   void write_stored(uint8_t *out, size_t unit);

@@ -3,10 +3,8 @@
 #include <array>
 #include <new>
 
-#include "chains.h"
-#include "deflate.h"
-#include "sequences.h"
-#include "workspace.h"
+#include "deflate/deflate.h"
+#include "deflate/search.h"
 
 namespace latentkit::deflate {
 namespace {
@@ -27,9 +25,9 @@ constexpr size_t kSparseStep = 8;     /* until then the chains hold one of so ma
 
 /* How fast the search moves on without matches. */
 constexpr int kSkipShift = 3;       /* skips one more byte for every 2^kSkipShift literals since the last match */
-constexpr int kFastSkipShift = 2;   /* the same where few bytes are in matches */
+constexpr int kFastSkipShift = 2;   /* the same if few bytes are in matches */
 constexpr size_t kFewInMatches = 8; /* fewer than one of so many of the last kProbe bytes */
-constexpr size_t kMostSkipped = 64; /* bytes skipped at once; the chains hold them all the same */
+constexpr size_t kMostSkipped = 64; /* bytes skipped at once; the chains still hold them */
 constexpr size_t kLongMatch = 4;    /* of a match longer than so many tails only the tail goes into the chains */
 
 class Matcher {
@@ -37,7 +35,7 @@ class Matcher {
   /* base: the first byte that matches may reach; end: of all data. */
   Matcher(const uint8_t *base, const uint8_t *end) : base_(base), chains_(base, end) {}
 
-  /* False where memory is short. */
+  /* False if memory is short. */
   bool search(Unit &unit, const Effort &effort);
 
  private:
@@ -49,7 +47,7 @@ class Matcher {
     int skip_shift;
     bool may_give_up;  /* the unit is long enough for probes */
     bool is_dense;     /* its literals cost more than a bit and a half each */
-    bool is_committed; /* the search goes on to the end */
+    bool is_committed; /* the search continues to the end */
 
     size_t middle() const { return begin + (end - begin) / 2; }
   };
@@ -106,7 +104,7 @@ void Matcher::enter_window(const Search &search) {
   chains_.enter_window(search.begin, has_quick_check ? kSparseStep : 1);
 }
 
-/* Decides at a checkpoint how the search goes on; false where it is given up. */
+/* Decides at a checkpoint how the search continues; false if it is given up. */
 bool Matcher::review(Search &search, Sequences &sequences) {
   if (search.is_committed) {
     const bool are_few = sequences.take_covered() * kFewInMatches < kProbe;
@@ -129,7 +127,7 @@ Matcher::Check Matcher::check(const Search &search, const Sequences &sequences) 
   return is_whole ? Check::kPassed : Check::kPassedQuick;
 }
 
-/* On to the end of the probe. Where the chains held a part of the window, it starts again with all of it. */
+/* On to the end of the probe. If the chains held only part of the window, it starts again with all of it. */
 void Matcher::lengthen_probe(Search &search, Sequences &sequences) {
   search.checkpoint = sequences.begin() + kProbe;
   if (chains_.has_window()) return;

@@ -1,11 +1,12 @@
-// The survey of a unit: how often each byte occurs, and whether strings of eight bytes come again.
+// What a unit holds: how often each byte occurs, whether strings of eight bytes recur, and runs of one byte.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
-#include "deflate.h"
-#include "runtime/dispatch.h"
-#include "runtime/little_endian.h"
+#include "deflate/deflate.h"
+#include "deflate/search.h"
+#include "runtime/runtime.h"
 
 // decision 66
 namespace latentkit::deflate {
@@ -13,8 +14,8 @@ namespace {
 
 constexpr int kSlotBits = 11;
 constexpr size_t kSmall = 4096;       /* too little to judge by samples; the search costs nothing */
-constexpr size_t kShare = 32;         /* one byte in so many must come again */
-constexpr size_t kChanceBits = 32;    /* of strings that come again by chance, at most */
+constexpr size_t kShare = 32;         /* one byte in so many must recur */
+constexpr size_t kChanceBits = 32;    /* of strings that recur by chance, at most */
 constexpr size_t kMostAnchors = 2048; /* inspected at most: more than a unit without runs has */
 constexpr size_t kMostWorth = 64;
 constexpr size_t kWords = 128; /* of 64 positions inspected at once */
@@ -42,7 +43,7 @@ bool are_equal(const uint8_t *a, const uint8_t *b, size_t n) {
   return (differ | (little64(a + n - 8) ^ little64(b + n - 8))) == 0;
 }
 
-/* True where enough strings of `worth` bytes come again. Anchors are chosen by their bytes, so that a string and its
+/* True if enough strings of `worth` bytes recur. Anchors are chosen by their bytes, so that a string and its
  * repetition are both inspected or both not. */
 bool comes_again(const uint8_t *raw, size_t len, size_t worth) {
   if (len < kSmall) return true;
@@ -80,10 +81,71 @@ void count_bytes(Unit &unit) {
 
 void survey(Unit &unit) {
   count_bytes(unit);
-  // repeats this long do not happen by chance
+  // strings this long do not recur by chance
   const uint64_t bits = unit.plain_cost >> kBit;
   const size_t worth = std::clamp<uint64_t>(kChanceBits * unit.len / bits, 8, kMostWorth);
   unit.repeats = 2 * bits < 3 * unit.len || comes_again(unit.raw, unit.len, worth);
+}
+
+/* ---- runs of one byte as matches at distance 1: what filters leave of flat areas, found without a table ---- */
+namespace {
+
+constexpr size_t kStripe = 1;
+constexpr uint64_t kFavour = 16; /* bits */
+constexpr size_t kLeastRun = 12; /* bytes after the first: fewer may cost less as literals */
+
+/* Bytes from p on that equal the one before each. */
+size_t run_from(const uint8_t *p, const uint8_t *end) { return common(p, p - 1, static_cast<size_t>(end - p)); }
+
+}  // namespace
+
+bool find_runs(Unit &unit) {
+  if (2 * (unit.plain_cost >> kBit) >= 3 * unit.len) return true;
+  Counts counts;
+  std::copy_n(unit.plain, 256, counts.literal);
+  const Workspace<lk_sequence> memory(unit.len / kLeastRun + unit.len / kMaxMatch + 2);
+  if (memory.get() == nullptr) return false;
+  size_t size = 0;
+  const uint8_t *const end = unit.raw + unit.len, *done = unit.raw;
+  // eight equal bytes at a multiple of eight lie in every run that is long enough
+  for (const uint8_t *p = unit.raw + 8; p + 8 <= end;) {
+    if (little64(p) != little64(p - 1)) {
+      p += 8;
+      continue;
+    }
+    const uint8_t *first = p, *stop = p + run_from(p, end);
+    while (first - 1 > done && first[-1] == first[-2]) first--;
+    if (static_cast<size_t>(stop - first) >= kLeastRun) {
+      const auto run = static_cast<size_t>(stop - first);
+      for (size_t left = run; left >= 3;) {
+        // the last match of a run is never shorter than the shortest there is
+        const size_t length = left > kMaxMatch && left < kMaxMatch + 3 ? kMaxMatch - 3 : std::min(left, kMaxMatch);
+        const Symbol symbol = length_symbol(length);
+        counts.literal[symbol.symbol]++;
+        counts.distance[0]++;
+        counts.extra_bits += symbol.extra_bits;
+        memory.get()[size++] = {static_cast<uint32_t>(first - done), static_cast<uint16_t>(length), 1};
+        first += length;
+        done = first;
+        left -= length;
+      }
+      counts.literal[stop[-1]] -= static_cast<uint32_t>(run);
+    }
+    p += std::max<size_t>(8, static_cast<size_t>(stop - p) & ~size_t{7});
+  }
+  // a header with one distance is smaller than estimated
+  const uint64_t favour = unit.sequence_count > 0 ? kFavour << kBit : 0;
+  if (cost(counts) >= cost(unit.counts) + favour) return true;
+  unit.sequences.reset(new (std::nothrow) lk_sequence[size]);
+  if (unit.sequences == nullptr) return false;
+  std::copy_n(memory.get(), size, unit.sequences.get());
+  unit.counts = counts;
+  unit.sequence_count = size;
+  return true;
+}
+
+void find_runs(std::vector<Unit> &units) {
+  in_stripes(units.size(), kStripe, [&](size_t u, size_t) { return units[u].is_sure || find_runs(units[u]); });
 }
 
 }  // namespace latentkit::deflate

@@ -1,6 +1,5 @@
 // Element by element: one loop, for operations that take vectors and single floats alike.
 #include "shared/elementwise.h"
-
 #include "lanes.h"
 #include "shared/weighted_sum.h"
 #include "table.h"

@@ -21,7 +21,7 @@
 #define LK_LANES 4
 #endif
 
-/* True where fused is one instruction. */
+/* True if fused is one instruction. */
 #if defined(__FMA__) || defined(__ARM_NEON)
 #define LK_HAS_FMA 1
 #else
@@ -184,7 +184,7 @@ inline Floats fused(Floats a, float b, Floats c) { return fused(a, Floats{} + b,
 /* Clamped to 0 … 1; NaN is 0. */
 inline Floats clamped(Floats v) {
 #if LK_LANES == 16
-  // the second operand where the first is NaN
+  // the second operand if the first is NaN
   __m512 above = _mm512_maskz_max_ps((__mmask16)-1, (__m512)v, _mm512_setzero_ps());
   return (Floats)_mm512_maskz_min_ps((__mmask16)-1, above, _mm512_set1_ps(1.0f));
 #elif LK_LANES == 8
@@ -242,7 +242,7 @@ inline Floats every_fourth(const float *p) {
 #endif
 }
 
-/* a where none of the bits is set, else b. */
+/* a if none of the bits is set, else b. */
 inline Floats where_clear(Words words, uint32_t bits, Floats a, Floats b) {
 #if defined(__AVX512F__)
   // g++ 12 makes two instructions of the test

@@ -1,7 +1,6 @@
 // Both noise streams: MT19937 with PyTorch's CPU pairing, Philox with its CUDA pairing.
 #include "lanes.h"
-#include "shared/gaussian.h"
-#include "shared/philox.h"
+#include "shared/normals.h"
 #include "table.h"
 
 namespace {

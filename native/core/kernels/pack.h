@@ -1,4 +1,5 @@
-/* Floats of images as bytes, four vectors at a time. Only for kernel units; everything has internal linkage. */
+/* Floats of images as bytes, four vectors at a time, and as pixels, four floats in a vector whatever the instruction
+ * set. Only for kernel units; everything has internal linkage. */
 #pragma once
 
 #include "lanes.h"
@@ -27,7 +28,7 @@ inline void store_stream(uint8_t *p, Levels v) { _mm_stream_si128((__m128i *)p, 
 inline Levels unclipped(Floats v) {
   v *= 255.0f;
 #if LK_LANES == 16
-  // the second operand where it is NaN
+  // the second operand if it is NaN
   const __m512 most = _mm512_maskz_min_ps((__mmask16)-1, _mm512_set1_ps(255.0f), (__m512)v);
   return _mm512_maskz_cvttps_epi32((__mmask16)-1, most);
 #elif LK_LANES == 8
@@ -58,3 +59,24 @@ inline Levels to_levels(Floats v0, Floats v1, Floats v2, Floats v3) {
 #else
 #define LK_HAS_PACK 0
 #endif
+
+namespace {
+
+typedef float Quad __attribute__((vector_size(16)));
+typedef float QuadAt __attribute__((vector_size(16), aligned(4), may_alias));
+
+inline Quad quad(const float *p) { return *(const QuadAt *)p; }
+
+/* A pixel of which only `channels` floats may be read. */
+inline Quad pixel(const float *p, size_t channels) {
+  Quad v = {};
+  for (size_t c = 0; c < channels; c++) v[c] = p[c];
+  return v;
+}
+
+#if LK_LANES > 4
+inline Quad fused(Quad a, Quad b, Quad c) { return (Quad)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c); }
+inline Quad fused(Quad a, float b, Quad c) { return fused(a, Quad{b, b, b, b}, c); }
+#endif
+
+}  // namespace

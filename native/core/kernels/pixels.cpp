@@ -1,7 +1,7 @@
 // Floats to bytes and back, masks from image channels, pixels from planes. Plain loops the compiler vectorises.
+#include "shared/pixels.h"
 #include "lanes.h"
 #include "pack.h"
-#include "shared/levels.h"
 #include "table.h"
 
 namespace {
@@ -64,7 +64,7 @@ inline Floats truncated_level(Floats x) {
   __m512i level = _mm512_maskz_cvttps_epi32((__mmask16)-1, v);
   return to_floats((Ints)_mm512_maskz_min_epu32((__mmask16)-1, level, _mm512_set1_epi32(255)));
 #elif LK_LANES == 8
-  // the second operand where the first is NaN
+  // the second operand if the first is NaN
   __m256 v = _mm256_max_ps((__m256)(x * 255.0f), _mm256_setzero_ps());
   return to_floats((Ints)_mm256_cvttps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f))));
 #elif defined(__x86_64__)

@@ -53,7 +53,7 @@ typedef struct lk_part {
 } lk_part;
 
 /* One cut of an increment: its left half lies over the normals, or was made before. The right one has memory for a
- * piece; NULL where nobody asks for it, which is never so of a left half that was made before. */
+ * piece; NULL if nothing needs it, which is never the case for a left half that was made before. */
 typedef struct lk_cut {
   lk_part whole;
   float *left, *right;
@@ -63,7 +63,7 @@ typedef struct lk_cut {
 
 typedef struct lk_kernels {
   /* States of MT19937 for `count` seeds, LK_SEEDED_AT_ONCE at most; that of a stream begins `pitch` words after the one
-   * before. Where count is not 1, there is room for LK_SEEDED_AT_ONCE states, and there are as many seeds. */
+   * before. If count is not 1, there is room for LK_SEEDED_AT_ONCE states, and there are as many seeds. */
   void (*mt_seed)(uint32_t *states, size_t pitch, const uint32_t *seeds, size_t count);
   /* The n next raw words of MT19937 from the last 624 of them, which are replaced; n >= 624. The state is followed by
    * memory for 3 words that may be read. */
@@ -144,7 +144,7 @@ typedef struct lk_kernels {
   void (*cubic_between)(float *out, const float *const rows[4], const float weights[4], size_t n, int stream);
   /*
    * Means of windows of `rows` rows, `len` floats apart: window i has widths[i] values from first[i], `step` apart,
-   * that is `least` or one more; then more[i] is the last, else first[i]; more is NULL where none has one more. Up to
+   * that is `least` or one more; then more[i] is the last, else first[i]; more is NULL if none has one more. Up to
    * 15 past n are read of these lists.
    */
   void (*area_across)(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const int32_t *more,
@@ -153,7 +153,7 @@ typedef struct lk_kernels {
   /*
    * Pixels of 3 or 4 channels, in rows of a resize; `at` counts floats. The first `inside` of the n pixels may be read,
    * and written, as four floats whatever their channels. Each has two, four or one of `at` and weights, side by side;
-   * the arithmetic is that of resize_across, cubic_across, nearest_across and area_across. shares: 1 / widths where all
+   * the arithmetic is that of resize_across, cubic_across, nearest_across and area_across. shares: 1 / widths if all
    * of these are powers of two, else NULL.
    */
   void (*linear_pixels)(float *out, const float *row, const int32_t *at, const float *weights, size_t channels,
@@ -175,7 +175,7 @@ typedef struct lk_kernels {
   void (*weigh_bytes)(uint8_t *out, const uint8_t *rows, size_t stride, const uint32_t *weights, size_t taps, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
-   * before, undone. out may overlap row where it begins at least a byte in front of it. */
+   * before, undone. out may overlap row if it begins at least a byte in front of it. */
   void (*unfilter)(int filter, uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
 
   /* One row of a PNG: the filter whose bytes have the least sum of distances from 0, the lowest of equals, then its n
@@ -192,30 +192,22 @@ typedef struct lk_kernels {
                       size_t count);
 } lk_kernels;
 
-/* Each kernel unit fills in its part of the table of its own set: lk_noise_avx2(&table) … */
+/* Each kernel unit fills its part of the table of its own set: lk_noise_avx2(&table) … */
+// clang-format off
+#define LK_PARTS(X, isa)                                                                        \
+  X(brownian, isa) X(deflate, isa) X(elementwise, isa) X(noise, isa) X(pixels, isa) X(png, isa) \
+  X(reduce, isa) X(resize, isa) X(weigh, isa)
+// clang-format on
 #define LK_JOIN_(part, isa) lk_##part##_##isa
 #define LK_JOIN(part, isa) LK_JOIN_(part, isa)
-#define LK_DECLARE_SET(isa)                           \
-  void LK_JOIN(noise, isa)(lk_kernels * table);       \
-  void LK_JOIN(elementwise, isa)(lk_kernels * table); \
-  void LK_JOIN(reduce, isa)(lk_kernels * table);      \
-  void LK_JOIN(schedule, isa)(lk_kernels * table);    \
-  void LK_JOIN(pixels, isa)(lk_kernels * table);      \
-  void LK_JOIN(resize, isa)(lk_kernels * table);      \
-  void LK_JOIN(colours, isa)(lk_kernels * table);     \
-  void LK_JOIN(weigh, isa)(lk_kernels * table);       \
-  void LK_JOIN(unfilter, isa)(lk_kernels * table);    \
-  void LK_JOIN(filter, isa)(lk_kernels * table);      \
-  void LK_JOIN(histogram, isa)(lk_kernels * table);   \
-  void LK_JOIN(brownian, isa)(lk_kernels * table);    \
-  void LK_JOIN(symbols, isa)(lk_kernels * table);
+#define LK_DECLARE(part, isa) void LK_JOIN(part, isa)(lk_kernels * table);
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-LK_DECLARE_SET(baseline)
-LK_DECLARE_SET(avx2)
-LK_DECLARE_SET(avx512)
+LK_PARTS(LK_DECLARE, baseline)
+LK_PARTS(LK_DECLARE, avx2)
+LK_PARTS(LK_DECLARE, avx512)
 #ifdef __cplusplus
 }
 #endif

@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "mt19937.h"
-#include "runtime/dispatch.h"
-#include "runtime/parallel.h"
-#include "runtime/scratch.h"
-#include "runtime/spans.h"
+#include "noise/generators.h"
+#include "runtime/runtime.h"
 
 // decision 324
 namespace latentkit {

@@ -3,25 +3,18 @@
 #include <cstring>
 #include <memory>
 
-#include "png.h"
-#include "runtime/dispatch.h"
-#include "runtime/scratch.h"
-#include "runtime/spans.h"
+#include "png/png.h"
+#include "runtime/runtime.h"
 
 namespace latentkit::png {
 namespace {
-
-engine_status refuse(const char **reason, const char *why) {
-  *reason = why;
-  return ENGINE_BAD_FILE;
-}
 
 inline unsigned small_sample(const uint8_t *row, size_t i, int depth) {
   const size_t bit = i * static_cast<size_t>(depth);
   return (row[bit / 8] >> (8 - depth - static_cast<int>(bit % 8))) & ((1u << depth) - 1);
 }
 
-/* The entries of a palette, four bytes each; alpha is 255 where the file names none. */
+/* The entries of a palette, four bytes each; alpha is 255 if the file gives none. */
 class Palette {
  public:
   explicit Palette(const Scan &s) : size_(s.palette_size), channels_(s.transparency == nullptr ? 3 : 4) {
@@ -31,7 +24,7 @@ class Palette {
     }
   }
 
-  /* False where a pixel names no entry. */
+  /* False if a pixel is outside the palette. */
   bool expand(const uint8_t *row, int depth, size_t pixels, uint8_t *out) const {
     if (channels_ == 4) return expand_to<4>(row, depth, pixels, out);
     return expand_to<3>(row, depth, pixels, out);
@@ -46,7 +39,7 @@ class Palette {
       largest = std::max(largest, entry);
       std::memcpy(out + N * i, entries_[entry], bytes);
     };
-    // four bytes at once, the last of three written over by the next pixel
+    // four bytes at once: the next pixel overwrites the fourth of a pixel of three
     for (size_t i = 0; i + 1 < pixels; i++) put(i, 4);
     if (pixels > 0) put(pixels - 1, N);
     return largest < size_;
@@ -109,7 +102,7 @@ bool expand(const Scan &s, const Palette &palette, const uint8_t *row, size_t pi
   return true;
 }
 
-/* The zlib stream, in one piece; `joined` owns it where it came in several chunks. */
+/* The zlib stream, in one piece; `joined` owns it if it came in several chunks. */
 const uint8_t *join_data(engine_cu8 file, const Scan &s, Scratch *joined) {
   const uint8_t *chunk = file.data + s.first_data;
   if (s.data_chunks == 1) return chunk + 8 + s.data_skip;
@@ -134,11 +127,11 @@ engine_status inflate(engine_cu8 file, const Scan &s, uint8_t *raw, const char *
   size_t used = 0;
   switch (libdeflate_zlib_decompress_ex(inflater.get(), data, s.data_len, raw, s.raw_len, &used, nullptr)) {
     case LIBDEFLATE_SUCCESS: break;
-    case LIBDEFLATE_SHORT_OUTPUT: return refuse(reason, "the data end early");
-    case LIBDEFLATE_INSUFFICIENT_SPACE: return refuse(reason, "the data go on past the picture");
-    default: return refuse(reason, "the data are damaged");
+    case LIBDEFLATE_SHORT_OUTPUT: return refuse(reason, "the data ends early");
+    case LIBDEFLATE_INSUFFICIENT_SPACE: return refuse(reason, "there is more data than the picture needs");
+    default: return refuse(reason, "the data is damaged");
   }
-  return used == s.data_len ? ENGINE_OK : refuse(reason, "the data go on past the picture");
+  return used == s.data_len ? ENGINE_OK : refuse(reason, "there is more data than the picture needs");
 }
 
 engine_status write_pixels(const Scan &s, uint8_t *raw, uint8_t *out, const char **reason) {
@@ -156,14 +149,13 @@ engine_status write_pixels(const Scan &s, uint8_t *raw, uint8_t *out, const char
     for (size_t y = 0; y < pass.height; y++, raw += pass.row_bytes + 1) {
       if (raw[0] > 4) return refuse(reason, "a row has an unknown filter");
       uint8_t *target = out + (pass.y0 + y * pass.dy) * s.width * pixel;
-      // else over its own filter byte, a byte in front
+      // otherwise over its own filter byte, one byte earlier
       uint8_t *row = is_plain ? target : raw;
       kernels().unfilter(raw[0], row, raw + 1, above, pass.row_bytes, step);
       above = row;
       if (is_plain) continue;
       uint8_t *expanded = s.interlaced ? line.get() : target;
-      if (!expand(s, palette, row, pass.width, expanded))
-        return refuse(reason, "a pixel names no entry of the palette");
+      if (!expand(s, palette, row, pass.width, expanded)) return refuse(reason, "a pixel is outside the palette");
       for (size_t x = 0; s.interlaced && x < pass.width; x++)
         std::memcpy(target + (pass.x0 + x * pass.dx) * pixel, expanded + x * pixel, pixel);
     }

@@ -3,21 +3,15 @@
 #include <cstring>
 #include <limits>
 
-#include "png.h"
-#include "runtime/scratch.h"
-#include "runtime/spans.h"
+#include "png/png.h"
+#include "runtime/runtime.h"
 
 namespace latentkit::png {
 namespace {
 
 enum Disposal : uint8_t { kLeave = 0, kBackground = 1, kPrevious = 2 };
 
-engine_status refuse(const char **reason, const char *why, engine_status status = ENGINE_BAD_FILE) {
-  *reason = why;
-  return status;
-}
-
-/* A frame: its own picture, and where and how it lies on the canvas. */
+/* A frame: its picture, and where and how it is painted on the canvas. */
 struct Frame {
   Scan picture;
   uint32_t x, y;
@@ -32,7 +26,7 @@ Frame without_data(const Scan &scan) {
 }
 
 engine_status read_control(const Chunk &chunk, const Scan &scan, Frame *frame, const char **reason) {
-  if (chunk.len != 26) return refuse(reason, "a frame of the animation has a wrong length");
+  if (chunk.len != 26) return refuse(reason, "a frame of the animation has the wrong length");
   frame->picture.width = read32(chunk.data + 4);
   frame->picture.height = read32(chunk.data + 8);
   frame->x = read32(chunk.data + 12);
@@ -43,9 +37,9 @@ engine_status read_control(const Chunk &chunk, const Scan &scan, Frame *frame, c
   if (frame->picture.width == 0 || frame->picture.height == 0 ||
       uint64_t{frame->x} + frame->picture.width > scan.width ||
       uint64_t{frame->y} + frame->picture.height > scan.height)
-    return refuse(reason, "a frame of the animation is empty or reaches past the picture");
+    return refuse(reason, "a frame of the animation is empty or extends beyond the picture");
   if (chunk.data[24] > kPrevious || chunk.data[25] > 1)
-    return refuse(reason, "a frame of the animation names an operation that does not exist");
+    return refuse(reason, "a frame of the animation has an unknown operation");
   return ENGINE_OK;
 }
 
@@ -62,7 +56,7 @@ engine_status add_data(engine_cu8 file, const Chunk &chunk, const Scan &scan, Fr
   // so the first frame is always that of IDAT, and covers the canvas
   const bool is_early = file.data + scan.first_data > chunk.data;
   if (picture.data_skip != skip || is_early || (!is_first_picture && !frame->has_control))
-    return refuse(reason, "data of the animation belong to no frame");
+    return refuse(reason, "the animation has data outside any frame");
   picture.data_chunks++;
   picture.data_len += chunk.len - skip;
   return ENGINE_OK;
@@ -83,7 +77,7 @@ engine_status each_frame(engine_cu8 file, const Scan &scan, uint64_t most, uint6
       return refuse(reason, "the frames of the animation are out of order");
     engine_status status = ENGINE_OK;
     if ((is_control || chunk.type == type_of("IEND")) && frame.picture.data_chunks > 0) {
-      // an animation announces its own frames; a picture in front of it that is none of them comes first
+      // an animation declares its frames; a picture before them that is not one of them comes first
       if (*count == 0) most = std::min(most, uint64_t{scan.announced_frames} + (frame.has_control ? 0 : 1));
       status = measure(&frame.picture, reason);
       if (status == ENGINE_OK) status = each(frame, (*count)++);
@@ -95,7 +89,7 @@ engine_status each_frame(engine_cu8 file, const Scan &scan, uint64_t most, uint6
     if (is_frame_data || chunk.type == type_of("IDAT")) status = add_data(file, chunk, scan, &frame, reason);
     if (status != ENGINE_OK) return status;
   }
-  return *count < most ? refuse(reason, "the animation has fewer frames than it announces") : ENGINE_OK;
+  return *count < most ? refuse(reason, "the animation has fewer frames than it declares") : ENGINE_OK;
 }
 
 /* target * (1 - alpha) + source * alpha for every sample, alpha too, rounded. */
@@ -125,7 +119,7 @@ class Canvas {
         stride_(scan.width * pixel_),
         bytes_(stride_ * scan.height),
         channels_(static_cast<size_t>(scan.channels())),
-        // Pillow passes over the transparency of grey here
+        // Pillow ignores the transparency of grey here
         has_alpha_(scan.colour == kGreyAlpha || scan.colour == kRgba ||
                    (scan.transparency != nullptr && scan.colour != kGrey)),
         is_deep_(scan.result_depth() == 16) {
@@ -136,7 +130,7 @@ class Canvas {
   engine_status paint(engine_cu8 file, const Frame &frame, uint8_t *out, const uint8_t *before, const char **reason) {
     if (before == nullptr) {
       const engine_status status = decode(file, frame.picture, out, reason);
-      // nothing lies before it
+      // there is nothing before it
       remember(frame, frame.disposal == kPrevious ? uint8_t{kBackground} : frame.disposal, nullptr);
       return status;
     }
@@ -158,7 +152,7 @@ class Canvas {
   }
 
  private:
-  /* Keeps what the next frame needs to take this one away. */
+  /* Keeps what the next frame needs to remove this one. */
   void remember(const Frame &frame, uint8_t disposal, const uint8_t *canvas) {
     disposal_ = disposal;
     left_ = frame.x * pixel_, top_ = frame.y;

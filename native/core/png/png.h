@@ -1,13 +1,15 @@
-// Shared parts of the PNG codec: chunks, and the properties of a file that a scan of them collects.
+// What the parts of the PNG codec share: chunks, what a scan of them finds, and rows with their filters.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <vector>
 
-#include "engine.h"
+#include "deflate/deflate.h"
 #include "libdeflate.h"
+#include "runtime/runtime.h"
 
 namespace latentkit::png {
 
@@ -36,13 +38,19 @@ struct FreeInflater {
 };
 using Inflater = std::unique_ptr<libdeflate_decompressor, FreeInflater>;
 
+/* Sets the reason and returns the status. */
+inline engine_status refuse(const char **reason, const char *why, engine_status status = ENGINE_BAD_FILE) {
+  *reason = why;
+  return status;
+}
+
 struct Chunk {
   uint32_t type;
   const uint8_t *data;
   size_t len;
 };
 
-/* The chunks of a file in order, each with its length, name and check sum verified before it is returned. */
+/* The chunks of a file in order, each with its length, name and checksum verified before it is returned. */
 class Chunks {
  public:
   explicit Chunks(engine_cu8 file);
@@ -103,15 +111,75 @@ engine_status decode(engine_cu8 file, const Scan &scan, uint8_t *out, const char
 /* The pixel whose samples are all zero, result_pixel_bytes() long. */
 void decode_zero(const Scan &scan, uint8_t *out);
 
-/* The EXIF orientation, 1 to 8; 1 where the chunk is damaged or holds none. */
+/* The EXIF orientation, 1 to 8; 1 if the chunk is damaged or has none. */
 int orientation(const Chunk &exif);
 constexpr bool swaps_sides(int orientation) { return orientation > 4; }
-/* Turns pixels [height, width] as the orientation says; out holds as many and does not overlap. */
+/* Turns pixels [height, width] as the orientation says; out has the same size and does not overlap. */
 void turn(int orientation, const uint8_t *pixels, size_t width, size_t height, size_t pixel_bytes, uint8_t *out);
 
-/* Room that the text of a chunk can take at most; 0 where it is no text. */
+/* The most room that the text of a chunk can take; 0 if it is not text. */
 size_t text_bound(const Chunk &chunk);
 constexpr size_t kMaxText = size_t{16} << 20;
 constexpr size_t kMaxTexts = size_t{64} << 20;
+
+/* Samples in rows from the top. */
+struct Picture {
+  const uint8_t *pixels;
+  size_t height, row_bytes, step; /* step: bytes of a pixel */
+
+  size_t line() const { return row_bytes + 1; }
+};
+
+/* The lines [first, last) of a picture lie side by side in one unit. */
+struct Band {
+  size_t first, last;
+};
+
+/* Lines of a filter byte and row_bytes bytes, band by band. */
+struct Filtered {
+  Scratch memory; /* of the lines; NULL if the caller owns them */
+  std::vector<Band> bands;
+  std::vector<deflate::Unit> units;
+  std::vector<uint32_t> sums; /* Adler-32 of each unit */
+
+  uint32_t adler() const;
+};
+
+/* Writes rows of a picture as lines with one filter or another. */
+class Rows {
+ public:
+  /* Throws std::bad_alloc. */
+  explicit Rows(const Picture &picture);
+  const Picture &picture() const { return picture_; }
+  /* The filter of the least sum of distances from 0. */
+  void write_cheapest(uint8_t *line, size_t y) const;
+  void write_by(int filter, uint8_t *line, size_t y) const;
+  void write_cheapest(uint8_t *lines, const Band &band) const;
+  void write_by(int filter, uint8_t *lines, const Band &band) const;
+
+ private:
+  const uint8_t *row(size_t y) const { return picture_.pixels + y * picture_.row_bytes; }
+  const uint8_t *above(size_t y) const { return y == 0 ? zeros_.get() : row(y - 1); }
+
+  Picture picture_;
+  std::unique_ptr<uint8_t[]> zeros_;
+};
+
+constexpr size_t kBand = 65535; /* bytes with filter bytes: what one stored block holds */
+
+/* Each row with the filter of the least sum of distances from 0. is_surveyed: the units are surveyed, else they
+ * are only counted. Throws std::bad_alloc. */
+Filtered filter_rows(const Rows &rows, bool is_surveyed);
+/* filter_rows of lines that are filtered so already. */
+Filtered filtered_before(const uint8_t *lines, size_t height, size_t row_bytes, bool is_surveyed);
+/* All rows with one filter, 0 to 4; the units are counted. */
+Filtered filter_rows_by(const Rows &rows, int filter);
+constexpr int kPlain = 0, kUp = 2; /* filters */
+/* Gives bands of few colours the filter kUp if that makes their runs smaller. */
+void prefer_up(Filtered &filtered, const Rows &rows);
+/* Leaves bands of few colours unfiltered if their strings recur more often that way; else as prefer_up(). */
+void prefer_plain(Filtered &filtered, const Rows &rows);
+/* Groups of bands with the filtering, of six, whose sample is the smallest after a quick search. */
+Filtered filter_by_sample(const Rows &rows);
 
 }  // namespace latentkit::png

@@ -1,15 +1,10 @@
 // Reads the header of a PNG and walks its chunks, without allocating.
 #include <cstring>
 
-#include "png.h"
+#include "png/png.h"
 
 namespace latentkit::png {
 namespace {
-
-engine_status refuse(const char **reason, const char *why, engine_status status = ENGINE_BAD_FILE) {
-  *reason = why;
-  return status;
-}
 
 bool depth_fits(uint8_t colour, int depth) {
   switch (colour) {
@@ -31,45 +26,45 @@ engine_status read_header(const Chunk &chunk, uint64_t max_pixels, Scan *scan, c
   scan->interlaced = chunk.data[12] == 1;
   if (scan->width == 0 || scan->height == 0 || scan->width > kMaxChunk || scan->height > kMaxChunk)
     return refuse(reason, "the width or height is zero or above 2147483647");
-  if (!depth_fits(scan->colour, scan->depth)) return refuse(reason, "the colour type and depth do not exist");
+  if (!depth_fits(scan->colour, scan->depth)) return refuse(reason, "the colour type or bit depth is not valid");
   if (chunk.data[10] != 0 || chunk.data[11] != 0 || chunk.data[12] > 1)
-    return refuse(reason, "the compression, filter or interlace method does not exist");
+    return refuse(reason, "the compression, filter or interlace method is not valid");
   if (uint64_t{scan->width} * scan->height > max_pixels)
     return refuse(reason, "the picture has more pixels than allowed", ENGINE_TOO_LARGE);
   return ENGINE_OK;
 }
 
 engine_status read_palette(const Chunk &chunk, Scan *scan, const char **reason) {
-  if (scan->data_chunks > 0 || scan->palette != nullptr) return refuse(reason, "the palette is out of place");
-  if (scan->colour == kGrey || scan->colour == kGreyAlpha) return refuse(reason, "a grey picture has a palette");
+  if (scan->data_chunks > 0 || scan->palette != nullptr) return refuse(reason, "the palette is in the wrong place");
+  if (scan->colour == kGrey || scan->colour == kGreyAlpha) return refuse(reason, "a greyscale picture has a palette");
   const size_t most = scan->colour == kPalette ? size_t{1} << scan->depth : 256;
   if (chunk.len == 0 || chunk.len % 3 != 0 || chunk.len / 3 > most)
-    return refuse(reason, "the palette has a wrong length");
+    return refuse(reason, "the palette has the wrong length");
   scan->palette = chunk.data;
   scan->palette_size = chunk.len / 3;
   return ENGINE_OK;
 }
 
 engine_status read_transparency(const Chunk &chunk, Scan *scan, const char **reason) {
-  // after the data or beside real alpha it means nothing, and other readers pass over it
+  // after the data or beside real alpha it means nothing, and other readers ignore it
   if (scan->data_chunks > 0 || scan->colour == kGreyAlpha || scan->colour == kRgba) return ENGINE_OK;
   if (scan->transparency != nullptr) return refuse(reason, "there are two transparency chunks");
   const bool fits = scan->colour == kPalette ? chunk.len >= 1 && chunk.len <= scan->palette_size
                                              : chunk.len == (scan->colour == kGrey ? 2u : 6u);
-  if (!fits) return refuse(reason, "the transparency has a wrong length");
+  if (!fits) return refuse(reason, "the transparency has the wrong length");
   scan->transparency = chunk.data;
   scan->transparency_len = chunk.len;
   return ENGINE_OK;
 }
 
-/* A picture whose animation chunk is late, damaged or there twice is a still one, as other readers have it. */
+/* A picture whose animation chunk is late, damaged or there twice counts as a still one, as in other readers. */
 void read_animation(const Chunk &chunk, int *count, Scan *scan) {
   const uint32_t frames = chunk.len == 8 ? read32(chunk.data) : 0;
   const bool counts = ++*count == 1 && scan->data_chunks == 0 && frames <= kMaxChunk;
   scan->announced_frames = counts ? frames : 0;
 }
 
-/* Bytes of all rows with their filter bytes; false where they overflow. */
+/* Bytes of all rows with their filter bytes; false if they overflow. */
 bool raw_size(const Scan &scan, size_t *total) {
   Pass passes[7];
   const int count = scan.passes(passes);
@@ -87,7 +82,7 @@ bool raw_size(const Scan &scan, size_t *total) {
 
 Chunks::Chunks(engine_cu8 file) : file_(file) {
   if (file.len < sizeof kSignature || std::memcmp(file.data, kSignature, sizeof kSignature) != 0)
-    reason_ = "it does not begin as a PNG does";
+    reason_ = "it does not start with the signature of a PNG";
   else at_ = sizeof kSignature;
 }
 
@@ -102,10 +97,10 @@ bool Chunks::next(Chunk *chunk) {
   if (left < 12) return fail("it ends before its end chunk");
   const uint8_t *p = file_.data + at_;
   const size_t len = read32(p);
-  if (len > kMaxChunk || len > left - 12) return fail("a chunk reaches past the end of the file");
+  if (len > kMaxChunk || len > left - 12) return fail("a chunk extends beyond the end of the file");
   for (int k = 4; k < 8; k++)
-    if (!((p[k] >= 'A' && p[k] <= 'Z') || (p[k] >= 'a' && p[k] <= 'z'))) return fail("a chunk has no name");
-  if (libdeflate_crc32(0, p + 4, len + 4) != read32(p + 8 + len)) return fail("the check sum of a chunk is wrong");
+    if (!((p[k] >= 'A' && p[k] <= 'Z') || (p[k] >= 'a' && p[k] <= 'z'))) return fail("a chunk has an invalid name");
+  if (libdeflate_crc32(0, p + 4, len + 4) != read32(p + 8 + len)) return fail("the checksum of a chunk is wrong");
   *chunk = {read32(p + 4), p + 8, len};
   at_ += len + 12;
   ended_ = chunk->type == type_of("IEND");
@@ -182,9 +177,9 @@ engine_status measure(Scan *scan, const char **reason) {
   size_t result = 0;
   if (!raw_size(*scan, &scan->raw_len) ||
       __builtin_mul_overflow(size_t{scan->width} * scan->height, scan->result_pixel_bytes(), &result))
-    return refuse(reason, "the picture is larger than memory", ENGINE_TOO_LARGE);
-  // an announced size that these data cannot fill is refused before anything is allocated for it
-  if (scan->raw_len / kMaxDeflateRatio > scan->data_len) return refuse(reason, "the data end early");
+    return refuse(reason, "the picture does not fit in memory", ENGINE_TOO_LARGE);
+  // a declared size that this data cannot fill is refused before anything is allocated for it
+  if (scan->raw_len / kMaxDeflateRatio > scan->data_len) return refuse(reason, "the data ends early");
   return ENGINE_OK;
 }
 

@@ -3,9 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "resize.h"
-#include "runtime/dispatch.h"
-#include "runtime/spans.h"
+#include "resize/resize.h"
+#include "runtime/runtime.h"
 
 namespace latentkit {
 namespace {
@@ -73,8 +72,7 @@ struct Columns {
   }
 };
 
-/* The last four input rows that were made as wide as the output; rows that follow each other have slots of their own.
- */
+/* The last four input rows that were made as wide as the output; consecutive rows have separate slots. */
 class Rows {
  public:
   static size_t room(const Pictures &of) { return kTaps * (of.out_row() + kPadding); }

@@ -4,11 +4,9 @@
 
 #include "engine.h"
 #include "resize/resize.h"
-#include "runtime/dispatch.h"
-#include "runtime/scratch.h"
-#include "runtime/spans.h"
+#include "runtime/runtime.h"
 #include "shared/checks.h"
-#include "shared/taps.h"
+#include "shared/resample.h"
 
 namespace latentkit {
 namespace {
@@ -119,7 +117,7 @@ class Rows {
   const float *sources_[2] = {nullptr, nullptr};
 };
 
-/* Makes the rows of the pictures resized ones; `between` is the kernel for what lies between two rows. */
+/* Resizes the rows of the pictures; `between` is the kernel for what lies between two rows. */
 template <class Columns, class T>
 void resize_rows(T *out, const float *x, const Pictures &of, int stream,
                  void (*between)(T *, const float *, const float *, float, float, size_t, int)) {
@@ -134,7 +132,7 @@ void resize_rows(T *out, const float *x, const Pictures &of, int stream,
       });
 }
 
-/* Planes x [batch, 3, plane] with their colours side by side: the fewer values are moved before they are many. */
+/* Planes x [batch, 3, plane] with their colours side by side: the values are rearranged while they are still few. */
 Scratch side_by_side(const float *x, size_t batch, size_t plane) {
   Scratch memory = scratch(batch * plane * 3 * sizeof(float));
   float *to = reinterpret_cast<float *>(memory.get());
@@ -149,7 +147,7 @@ Scratch side_by_side(const float *x, size_t batch, size_t plane) {
   return memory;
 }
 
-/* Both ways to end a picture's resize. */
+/* Both ways to finish the resize of pictures. */
 template <class Out, class Between>
 engine_status resize_pixels(Out out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w, size_t out_h, size_t out_w,
                             Between between) {

@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "lk_libm.h"
-#include "resize.h"
-#include "runtime/parallel.h"
-#include "runtime/scratch.h"
-#include "shared/taps.h"
+#include "resize/resize.h"
+#include "runtime/runtime.h"
+#include "shared/resample.h"
 
 namespace latentkit {
 namespace {
@@ -27,7 +26,7 @@ struct Step {
 /*
  * The reference resizes the list of positions 0, 1 … bilinearly, as an image, and the list of the next ones, 1, 2 …
  * with the last one twice: whole parts are the positions, the fraction of the first list is the ratio. The same float32
- * arithmetic gives the same positions where a sum falls short of a whole number.
+ * arithmetic gives the same positions when a sum falls short of a whole number.
  */
 std::vector<Step> steps_of(size_t in, size_t out) {
   const float ratio = static_cast<float>(in) / static_cast<float>(out);

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "lk_libm.h"
-#include "resize.h"
-#include "runtime/dispatch.h"
-#include "runtime/spans.h"
+#include "resize/resize.h"
+#include "runtime/runtime.h"
 
 namespace latentkit {
 namespace {
@@ -78,7 +77,7 @@ void premultiply(uint8_t *pixels, size_t n, size_t channels) {
   }
 }
 
-/* Divides the others by the last, rounded down; where that is 0 they stay. */
+/* Divides the others by the last, rounded down; if that is 0 they stay. */
 void unmultiply(uint8_t *pixels, size_t n, size_t channels) {
   for (uint8_t *p = pixels; p < pixels + n; p += channels) {
     const uint32_t alpha = p[channels - 1];
@@ -129,7 +128,7 @@ class Across {
     }
   }
 
-  /* `memory` holds the rows and is written over; the columns are as long where there are fewer rows. */
+  /* `memory` holds the rows and is written over; the columns are as long even if there are fewer rows. */
   void turned(uint8_t *out, uint8_t *memory, uint8_t *columns, size_t rows) const {
     if (rows < strip_) std::memset(columns, 0, of_.in_row() * strip_);
     kernels().transpose_bytes(columns, strip_, memory, of_.in_row(), rows, of_.in_row());

@@ -1,4 +1,4 @@
-#include "parallel.h"
+#include "runtime/runtime.h"
 
 #include <atomic>
 #include <chrono>
@@ -6,10 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "background.h"
-#include "processor.h"
-#include "scratch.h"
-#include "threads.h"
+#include "runtime/threads.h"
 
 namespace latentkit {
 namespace {
@@ -28,7 +25,7 @@ constexpr int kMaxThreads = 256;
  * long, threads look for the next job, and callers for the last chunk, before they sleep. */
 constexpr auto kAwake = std::chrono::microseconds(250);
 
-/* Waits awake until is_over() is true, for kAwake at most; false where it is not. */
+/* Waits awake until is_over() is true, for kAwake at most; returns whether it is. */
 template <class IsOver>
 bool stay_awake(IsOver is_over) {
   constexpr int kLooks = 32; /* between looks at the clock */
@@ -43,7 +40,7 @@ bool stay_awake(IsOver is_over) {
 }
 
 // decision 323
-/* Keeps a thread of the pool off the processor of its caller, where the system would wake it after every pause: there
+/* Keeps a thread of the pool off its caller's processor, on which the system would wake it after every pause: there
  * they take turns, and two threads take longer than one. */
 class Distance {
  public:
@@ -100,7 +97,7 @@ class Pool {
       std::lock_guard<std::mutex> lock(state_);
       job_ = nullptr;
     }
-    // without a job no thread becomes busy; the last one may hold the lock still
+    // without a job no thread becomes busy; the last one may still hold the lock
     if (stay_awake([this] { return busy_ == 0; })) return;
     std::unique_lock<std::mutex> lock(state_);
     done_.wait(lock, [this] { return busy_ == 0; });

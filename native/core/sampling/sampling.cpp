@@ -1,10 +1,9 @@
-#include "sampling.h"
+#include "sampling/sampling.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/dispatch.h"
-#include "runtime/spans.h"
+#include "runtime/runtime.h"
 
 namespace latentkit {
 namespace {
@@ -20,7 +19,7 @@ float shifted(double alpha, float t) {
   return static_cast<float>(alpha) * t / (1.0f + static_cast<float>(alpha - 1.0) * t);
 }
 
-/* e^mu / (e^mu + (1 / t - 1)); PyTorch divides a number by a tensor as it multiplies by the reciprocal. */
+/* e^mu / (e^mu + (1 / t - 1)); PyTorch divides a number by a tensor by multiplying with the reciprocal. */
 float flux_sigma(double mu, float t) {
   // powers of 2 whose reciprocals are exact: beyond them e would be 0 or infinite, and sigma NaN
   float e = std::clamp(static_cast<float>(lk_exp(mu)), 0x1p-126f, 0x1p126f);
@@ -94,7 +93,7 @@ lk_powers powers_of_two() {
   return powers;
 }
 
-/* What the kernel takes; neither overflow nor a subnormal result is among it, nor NaN. */
+/* What the kernel takes; it excludes overflow, subnormal results and NaN. */
 bool is_plain(float x) { return std::fabs(x) <= 87.0f; }
 
 }  // namespace

@@ -23,6 +23,9 @@ inline float exp32(float x) {
 /* n values from start to end as torch.linspace has them; n at most 2^24. */
 void linspace(float start, float end, float *out, size_t n);
 
+/* x with I_x(0.6, 0.6) = p, 0 <= p <= 1: the quantile of the beta distribution that the beta scheduler uses. */
+double beta_quantile(double p);
+
 /* Every number is within its range. */
 bool valid(const engine_sampling &sampling);
 

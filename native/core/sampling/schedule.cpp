@@ -4,11 +4,57 @@
 #include <cstring>
 #include <vector>
 
-#include "beta.h"
-#include "runtime/spans.h"
-#include "sampling.h"
+#include "runtime/runtime.h"
+#include "sampling/sampling.h"
 
 namespace latentkit {
+namespace {
+
+/* ---- the quantile of the beta scheduler ---- */
+constexpr double kShape = 0.6;
+constexpr double kComplete = 2.4153442080024714; /* B(0.6, 0.6) = gamma(0.6)^2 / gamma(1.2) */
+
+/* I_x(a, a), 0 < x <= 1/2, by the power series around 0; each term is under half of the one before. */
+double regularized(double x) {
+  double sum = 1.0 / kShape, term = 1.0;
+  for (int n = 1; n < 100; n++) {
+    term *= (static_cast<double>(n) - kShape) / static_cast<double>(n) * x;
+    double add = term / (kShape + static_cast<double>(n));
+    sum += add;
+    if (add < sum * 1e-17) break;
+  }
+  return lk_pow(x, kShape) * sum / kComplete;
+}
+
+double lower_quantile(double p) {
+  if (p <= 0.0) return 0.0;
+  // the leading term alone, then Halley's steps, which gain three times the digits each
+  double x = lk_pow(p * kShape * kComplete, 1.0 / kShape);
+  if (x > 0.5) x = 0.5;
+  for (int i = 0; i < 20; i++) {
+    double density = lk_pow(x * (1.0 - x), kShape - 1.0) / kComplete;
+    double newton = (regularized(x) - p) / density;
+    double curvature = (kShape - 1.0) * (1.0 / x - 1.0 / (1.0 - x));
+    double step = newton / (1.0 - 0.5 * newton * curvature);
+    double next = x - step;
+    if (!(next > 0.0)) next = x * 0.5;
+    if (next > 0.5) next = 0.5;
+    bool settled = std::fabs(next - x) <= x * 1e-15;
+    x = next;
+    if (settled) break;
+  }
+  return x;
+}
+
+}  // namespace
+
+double beta_quantile(double p) {
+  // equal parameters: the distribution is its own mirror image; its middle is exact, for indices that are rounded
+  if (p == 0.5) return 0.5;
+  return p < 0.5 ? lower_quantile(p) : 1.0 - lower_quantile(1.0 - p);
+}
+
+/* ---- the schedulers ---- */
 namespace {
 
 using Sigmas = std::vector<float>;
@@ -60,12 +106,12 @@ Sigmas normal(const Context &at, size_t steps) {
 
 Sigmas karras(const Context &at, size_t steps) {
   const double low = lk_pow(at.smallest(), 1.0 / 7.0), root = lk_pow(at.largest(), 1.0 / 7.0);
-  // torch rounds the roots where it meets float32: their difference once, not each of them before it
+  // torch rounds the roots when it meets float32: their difference once, not each of them before it
   const float high = static_cast<float>(root), span = static_cast<float>(low - root);
   Sigmas out = spaced(0.0f, 1.0f, steps);
   for (float &value : out) {
     float x = high + value * span;
-    // as exact as torch's power: each float32 product of its own would add an error
+    // as exact as torch's power: each float32 product would add an error
     const double wide = x, square = wide * wide;
     value = static_cast<float>(square * square * square * wide);
   }
@@ -148,7 +194,7 @@ Sigmas schedule(const Context &at, const Scheduler &scheduler, size_t steps, boo
   return out;
 }
 
-/* floor(steps / denoise), or steps where all are computed. */
+/* floor(steps / denoise), or steps if all are computed. */
 double computed_steps(int32_t steps, double denoise) { return denoise > 0.9999 ? steps : std::floor(steps / denoise); }
 
 }  // namespace

@@ -1,14 +1,10 @@
 // Filters of pictures whose colours lie side by side: a separable convolution, modes of blending, least and greatest
 // neighbours.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 
-#include "runtime/dispatch.h"
-#include "runtime/parallel.h"
-#include "runtime/scratch.h"
-#include "runtime/spans.h"
+#include "runtime/runtime.h"
 #include "shared/checks.h"
 
 namespace latentkit {
@@ -116,18 +112,14 @@ void extremes(float *out, const float *line, const Lines &of, size_t begin, size
 
 template <bool kLeast, bool kMore>
 void all_extremes(float *out, const float *x, const Lines &of, size_t before, size_t after) {
-  const size_t positions = of.outer * of.count, grain = std::max<size_t>(1, kGrain / of.inner);
-  const auto piece = [&](size_t begin, size_t end) {
+  for_items(of.outer * of.count, of.inner, [&](size_t begin, size_t end) {
     while (begin < end) {
       const size_t line = begin / of.count, start = line * of.count, stop = std::min(end, start + of.count);
       const size_t offset = start * of.inner;
       extremes<kLeast, kMore>(out + offset, x + offset, of, begin - start, stop - start, before, after);
       begin = stop;
     }
-  };
-  if (positions * of.inner <= ENGINE_PARALLEL_MIN) return piece(0, positions);
-  for_chunks((positions + grain - 1) / grain,
-             [&](size_t chunk) { piece(chunk * grain, std::min(positions, (chunk + 1) * grain)); });
+  });
 }
 
 }  // namespace
@@ -162,17 +154,16 @@ engine_status engine_convolve_image(engine_f32 out, engine_cf32 x, size_t batch,
   if (count == 0) return ENGINE_OK;
   return guarded([&] {
     const Convolution first = {x.data, height, width, channels, weights, weights.len / 2};
-    const size_t rows = batch * height, room = first.padded(), row = first.row();
-    const size_t workers = count <= ENGINE_PARALLEL_MIN ? 1 : std::min(rows, static_cast<size_t>(engine_threads()));
-    // bodies must not throw, so all of them get their memory here; each goes from row to row with its own, still warm
-    const Scratch memory = scratch(workers * room * sizeof(float));
-    std::atomic<size_t> next{0};
-    for_chunks(workers, [&](size_t worker) {
-      float *between = reinterpret_cast<float *>(memory.get()) + worker * room;
-      for (size_t line; (line = next.fetch_add(1, std::memory_order_relaxed)) < rows;) {
-        Convolution item = first;
-        item.x += line / height * height * row;
-        item.line(out.data + line * row, line % height, between);
+    const size_t rows = batch * height, row = first.row();
+    // a small picture is one block, so one thread's
+    const size_t each = count <= ENGINE_PARALLEL_MIN ? rows : 1;
+    for_workers(rows / each, first.padded() * sizeof(float), [&](uint8_t *memory, auto &&take) {
+      for (size_t block; take(&block);) {
+        for (size_t line = block * each; line < (block + 1) * each; line++) {
+          Convolution item = first;
+          item.x += line / height * height * row;
+          item.line(out.data + line * row, line % height, reinterpret_cast<float *>(memory));
+        }
       }
     });
     return ENGINE_OK;

@@ -1,10 +1,29 @@
-// The types of blocks in GGUF files: ggml's, in its order of operations.
-#include "weights/blocks.h"
-
+// The types of blocks in GGUF files, ggml's in its order of operations: as floats, or as an operator of a runtime takes
+// them.
+#include "runtime/runtime.h"
 #include "weights/half.h"
 
 namespace latentkit {
 namespace {
+
+constexpr size_t kMostBlockValues = 256;
+
+/* A block whose values are scales[i / group] * numbers[i], plus offsets[i / group] if its type has offsets. */
+struct Block {
+  int8_t numbers[kMostBlockValues];
+  float scales[16], offsets[16];
+};
+
+struct BlockType {
+  uint32_t id; /* as in GGUF files */
+  size_t values, bytes, group;
+  bool has_offsets;
+  /* Whether its numbers take two codes of 4 bits, and the number whose code is the middle one. If that is not 0,
+   * offsets take it up: sums are smaller, and so are their roundings. */
+  bool has_lows;
+  int centre;
+  void (*take_apart)(Block &to, const uint8_t *from);
+};
 
 /* Low halves of 16 bytes, then their high halves. */
 void halves(int8_t *to, const uint8_t *from, int less) {
@@ -149,8 +168,7 @@ constexpr BlockType kTypes[] = {
     {20, 32, 18, 32, false, true, 0, iq4_nl},  {23, 256, 136, 32, false, true, 0, iq4_xs},
 };
 
-}  // namespace
-
+/* The type of that number; NULL if it is not one of blocks, or not known. */
 const BlockType *block_type(uint32_t id) {
   for (const BlockType &type : kTypes) {
     if (type.id == id) return &type;
@@ -158,4 +176,70 @@ const BlockType *block_type(uint32_t id) {
   return nullptr;
 }
 
+void codes_of(uint8_t *codes, uint8_t *lows, const BlockType &type, const Block &block) {
+  for (size_t i = 0; i < type.values; i += 2) {
+    const int first = block.numbers[i] - type.centre, second = block.numbers[i + 1] - type.centre;
+    if (!type.has_lows) {
+      codes[i / 2] = code_pair(first + 8, second + 8);
+      continue;
+    }
+    codes[i / 2] = code_pair(high_code(first), high_code(second));
+    lows[i / 2] = code_pair(low_code(first), low_code(second));
+  }
+}
+
+}  // namespace
 }  // namespace latentkit
+
+using latentkit::Block;
+using latentkit::block_type;
+using latentkit::BlockType;
+
+engine_status engine_unpack_blocks(engine_f32 out, engine_cu8 blocks, uint32_t id) {
+  const BlockType *type = block_type(id);
+  if (type == nullptr) return ENGINE_BAD_ARGUMENT;
+  const size_t count = blocks.len / type->bytes;
+  if (blocks.len % type->bytes != 0 || out.len % type->values != 0 || out.len / type->values != count) {
+    return ENGINE_BAD_LENGTH;
+  }
+  latentkit::for_items(count, type->values, [&](size_t begin, size_t end) {
+    Block block;
+    for (size_t b = begin; b < end; b++) {
+      type->take_apart(block, blocks.data + b * type->bytes);
+      float *to = out.data + b * type->values;
+      const int8_t *from = block.numbers;
+      for (size_t g = 0; g < type->values / type->group; g++, from += type->group, to += type->group) {
+        const float scale = block.scales[g], offset = block.offsets[g];
+        for (size_t i = 0; i < type->group; i++) to[i] = scale * static_cast<float>(from[i]);
+        if (!type->has_offsets) continue;
+        for (size_t i = 0; i < type->group; i++) to[i] += offset;
+      }
+    }
+  });
+  return ENGINE_OK;
+}
+
+engine_status engine_repack_blocks(engine_u8 codes, engine_u8 lows, engine_f32 scales, engine_f32 offsets,
+                                   engine_cu8 blocks, uint32_t id) {
+  const BlockType *type = block_type(id);
+  if (type == nullptr) return ENGINE_BAD_ARGUMENT;
+  const size_t count = blocks.len / type->bytes, groups = type->values / type->group;
+  const size_t code_bytes = type->values / 2;
+  if (blocks.len % type->bytes != 0 || codes.len != count * code_bytes || scales.len != count * groups ||
+      lows.len != (type->has_lows ? codes.len : 0) || offsets.len != (type->has_offsets ? scales.len : 0)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  latentkit::for_items(count, type->values, [&](size_t begin, size_t end) {
+    Block block;
+    for (size_t b = begin; b < end; b++) {
+      type->take_apart(block, blocks.data + b * type->bytes);
+      codes_of(codes.data + b * code_bytes, type->has_lows ? lows.data + b * code_bytes : nullptr, *type, block);
+      for (size_t g = 0; g < groups; g++) {
+        scales.data[b * groups + g] = block.scales[g];
+        if (!type->has_offsets) continue;
+        offsets.data[b * groups + g] = static_cast<float>(type->centre) * block.scales[g] + block.offsets[g];
+      }
+    }
+  });
+  return ENGINE_OK;
+}

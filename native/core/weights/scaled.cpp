@@ -1,5 +1,5 @@
-// Weights of 4 and 8 bits with scales of their own beside them: mxfp8, nvfp4, NF4.
-#include "runtime/parallel.h"
+// Weights of 4 and 8 bits whose scales lie beside them: mxfp8, nvfp4, NF4.
+#include "runtime/runtime.h"
 #include "weights/half.h"
 
 namespace {
@@ -9,7 +9,7 @@ size_t place(size_t r, size_t c, size_t blocks_across) {
   return (r / 128 * blocks_across + c / 4) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + c % 4;
 }
 
-/* Rows of values with a scale for each `group` of them, of which scales hold whole blocks. */
+/* Rows of values with a scale for each `group` of them, of which `scales` has whole blocks. */
 struct Rows {
   size_t count, groups, blocks_across;
 };
@@ -26,9 +26,8 @@ bool rows_of(size_t values, size_t columns, size_t group, size_t first, size_t s
 /* body(row) for every row. */
 template <class Body>
 void for_rows(size_t rows, size_t columns, Body &&body) {
-  const size_t grain = columns < latentkit::kGrain ? latentkit::kGrain / columns : 1;
-  latentkit::for_chunks((rows + grain - 1) / grain, [&](size_t chunk) {
-    for (size_t row = chunk * grain; row < rows && row < (chunk + 1) * grain; row++) body(row);
+  latentkit::for_items(rows, columns, [&](size_t begin, size_t end) {
+    for (size_t row = begin; row < end; row++) body(row);
   });
 }
 

@@ -1,9 +1,8 @@
-// Element by element, four floats to a thread where the addresses allow it. out may be one of the inputs.
+// Element by element, four floats to a thread if the addresses allow it. out may be one of the inputs.
 #pragma once
 
-#include "kernels/grid.h"
 #include "kernels/kernels.h"
-#include "kernels/lane.h"
+#include "kernels/thread.h"
 #include "shared/elementwise.h"
 #include "shared/weighted_sum.h"
 

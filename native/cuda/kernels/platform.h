@@ -81,7 +81,7 @@ T shuffled(T value, unsigned from) {
 
 namespace {
 
-/* The value of the lane `by` further up, its own where there is none. */
+/* The value of the lane `by` further up, its own if there is none. */
 template <class T>
 LK_INLINE T from_lane_above(T value, unsigned by) {
   const unsigned lane = threadIdx.x % kWarp;

@@ -2,8 +2,8 @@
 // groups.
 #pragma once
 
-#include "kernels/grid.h"
 #include "kernels/kernels.h"
+#include "kernels/thread.h"
 #include "shared/elementwise.h"
 #include "shared/tree.h"
 

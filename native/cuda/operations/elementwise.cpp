@@ -1,14 +1,13 @@
 // Element by element on the device.
 #include <initializer_list>
 
-#include "launch.h"
-#include "operations.h"
+#include "device.h"
 #include "shared/checks.h"
 
 namespace latentkit::cuda {
 namespace {
 
-/* run(blocks), a thread to four elements, where all inputs have the length of the output. */
+/* run(blocks), a thread to four elements, if all inputs have the length of the output. */
 template <class Run>
 engine_status each(engine_cuda *device, size_t n, std::initializer_list<size_t> lengths, Run &&run) {
   for (size_t length : lengths) {

@@ -3,8 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/kernels.h"
-#include "launch.h"
+#include "device.h"
 
 // decision 81
 namespace latentkit::cuda {
@@ -19,7 +18,7 @@ inline lk_sizes sizes_of(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
           static_cast<float>(in_w) / static_cast<float>(out_w)};
 }
 
-/* A mask [count, mask_h, mask_w] for planes of h x w, read as it is where the sizes are equal. */
+/* A mask [count, mask_h, mask_w] for planes of h x w, read as it is if the sizes are equal. */
 inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t mask_h, size_t mask_w, size_t h,
                        size_t w) {
   return {data,
@@ -30,7 +29,7 @@ inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t 
           sizes_of(mask_h, mask_w, h, w)};
 }
 
-/* Resizes the mask into `memory` where it is to be resized. */
+/* Resizes the mask into `memory` if it is to be resized. */
 inline engine_status resize_now(engine_cuda &device, Block &memory, lk_mask *mask) {
   if (!mask->resized) return ENGINE_OK;
   const size_t n = mask->count.by * mask->plane.by;
@@ -42,7 +41,7 @@ inline engine_status resize_now(engine_cuda &device, Block &memory, lk_mask *mas
   return status;
 }
 
-/* resize_now where many planes read the mask, `readers` of them: a resize in each costs more than the memory. With few
+/* resize_now if many planes read the mask, `readers` of them: a resize in each costs more than the memory. With few
  * readers, or without memory, the mask stays as it is: same bits. */
 inline engine_status resize_ahead(engine_cuda &device, Block &memory, size_t readers, lk_mask *mask) {
   constexpr size_t kMany = 4;

@@ -1,18 +1,53 @@
-// Sums over a tree: the standard deviation, injectNoise that may divide by it, and the error norm of a step.
+// Sums over a tree, PyTorch's noise, and injectNoise, which may take both.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <vector>
 
-#include "draw.h"
+#include "device.h"
 #include "masks.h"
-#include "operations.h"
+#include "shared/checks.h"
 #include "shared/tree.h"
 
-// decision 80
+// decision 84
 namespace latentkit::cuda {
 namespace {
 
+lk_draw draw_of(uint64_t seed, uint64_t offset, const PhiloxLaunch &like, float k) {
+  return {seed, offset / 4, lk_divisor(like.threads), like.rows * like.threads, k};
+}
+
+/* n values, n above 0. */
+engine_status make_normals(engine_cuda &device, float *out, size_t n, const lk_draw &draw) {
+  return LK_LAUNCH(device, philox_normals, blocks_for(draw.counters / 4), out, draw, n);
+}
+
+engine_status philox_randn(engine_cuda *device, engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads,
+                           float k) {
+  PhiloxLaunch like;
+  const engine_status checked = check_philox(out.len, *offset, threads, &like);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (out.len == 0) return ENGINE_OK;
+    const engine_status status = make_normals(*device, out.data, out.len, draw_of(seed, *offset, like, k));
+    if (status == ENGINE_OK) *offset += like.moved();
+    return status;
+  });
+}
+
+engine_status philox_words(engine_cuda *device, engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads) {
+  const size_t n = out.len / 4;
+  if (out.len % 4 != 0) return ENGINE_BAD_LENGTH;
+  PhiloxLaunch like;
+  const engine_status checked = check_philox(n, offset, threads, &like);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (n == 0) return ENGINE_OK;
+    return LK_LAUNCH(*device, philox_words, blocks_for(n), out.data, n, seed, offset / 4, like.threads);
+  });
+}
+
+// decision 80
 /* Memory of the kernels that sum n values, n above 0, and the blocks of their launches. */
 template <class Result>
 struct Sums {
@@ -99,7 +134,7 @@ engine_status scaled_error(engine_cuda *device, engine_cf32 low, engine_cf32 hig
   });
 }
 
-/* True where everything can be read and written four elements at a time. */
+/* True if everything can be read and written four elements at a time. */
 bool in_fours(const float *out, const lk_injection &how, size_t n) {
   const auto whole = [](const float *p) { return address(p) % (4 * sizeof(float)) == 0; };
   const bool masked = how.mask.data != nullptr;
@@ -163,7 +198,7 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
     };
     float deviation = 1.0f;
     if (settings.normalize) {
-      // the kernel that writes is queued before the deviation is read, and writes nothing where it is 0
+      // the kernel that writes is queued before the deviation is read, and writes nothing if it is 0
       if (const engine_status read = spread.read(*device, &deviation, std::ref(write)); read != ENGINE_OK) return read;
     } else {
       write();
@@ -175,6 +210,8 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
 }  // namespace
 
 void fill_reduce(engine_cuda_table *table) {
+  table->philox_randn = philox_randn;
+  table->philox_words = philox_words;
   table->std = std_of;
   table->std_items = std_items;
   table->scaled_error = scaled_error;

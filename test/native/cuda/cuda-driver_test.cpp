@@ -24,7 +24,7 @@ void opening() {
   opens_with("devices=0", ENGINE_UNSUPPORTED, "no device");
   opens_with("devices=2", ENGINE_UNSUPPORTED, "no CUDA device 2: the driver sees 2", 2);
   opens_with("", ENGINE_UNSUPPORTED, "no CUDA device -1", -1);
-  opens_with("version=10020", ENGINE_UNSUPPORTED, "supports CUDA 10.2, needed is 11.0");
+  opens_with("version=10020", ENGINE_UNSUPPORTED, "supports CUDA 10.2, but 11.0");
   opens_with("fail=cuModuleLoadData:209,capability=61,version=12040", ENGINE_UNSUPPORTED,
              "CUDA_ERROR_NO_BINARY_FOR_GPU (209): the device has compute capability 6.1 and its driver supports CUDA "
              "12.4, the kernels were compiled by CUDA 13.0 for 75,80,86,89,90,100,120");

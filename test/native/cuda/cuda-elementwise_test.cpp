@@ -1,4 +1,6 @@
 // Operations element by element: the device against the CPU, bit for bit, on 200 random lengths each.
+#include <memory>
+
 #include "cuda-check.h"
 
 namespace {
@@ -61,6 +63,53 @@ void filled(const Device &device) {
   }
 }
 
+void weighted_sums(const Device &device) {
+  Choices choose(51);
+  for (int round = 0; round < 200; round++) {
+    const size_t n = choose.length(70000), count = choose.from(1, ENGINE_MAX_TERMS);
+    double coefficients[ENGINE_MAX_TERMS];
+    std::vector<std::vector<float>> x(count);
+    std::vector<std::unique_ptr<OnDevice<float>>> there(count);
+    std::vector<engine_cf32> operands(count), on_gpu(count);
+    for (size_t k = 0; k < count; k++) {
+      coefficients[k] = static_cast<double>(choose.number()) / 3;
+      x[k] = awkward(n, choose.seed()), operands[k] = in(x[k]);
+      there[k] = std::make_unique<OnDevice<float>>(device, x[k], choose.one_in(3) ? choose.below(5) : 0);
+      on_gpu[k] = in(*there[k]);
+    }
+    std::vector<float> expected(n);
+    CHECK(engine_weighted_sum(out(expected), operands.data(), coefficients, count) == ENGINE_OK);
+    OnDevice<float> to(device, n, choose.one_in(3) ? choose.below(5) : 0);
+    // the output may be any operand
+    for (const OnDevice<float> *result : {&to, there[choose.below(count)].get()}) {
+      CHECK(cuda().weighted_sum(device.handle, out(*result), on_gpu.data(), coefficients, count) == ENGINE_OK);
+      CHECK(same_values(expected, result->read()));
+    }
+    const size_t copies = choose.from(2, 4);
+    std::vector<float> repeated(copies * n);
+    CHECK(engine_weighted_sum(out(repeated), operands.data(), coefficients, count) == ENGINE_OK);
+    OnDevice<float> several(device, copies * n, choose.one_in(3) ? choose.below(5) : 0);
+    // outputs that are operands are behind them: their values have changed
+    for (size_t k = 0; k < count; k++)
+      there[k] = std::make_unique<OnDevice<float>>(device, x[k], 0), on_gpu[k] = in(*there[k]);
+    CHECK(cuda().weighted_sum(device.handle, out(several), on_gpu.data(), coefficients, count) == ENGINE_OK);
+    CHECK(same_values(repeated, several.read()));
+  }
+}
+
+void refused_sums(const Device &device) {
+  OnDevice<float> a(device, 8, 0), b(device, 7, 0);
+  const double coefficients[9] = {};
+  const std::vector<engine_cf32> equal(9, in(a)), unequal = {in(a), in(b)};
+  const auto status = [&](engine_f32 to, const std::vector<engine_cf32> &x, size_t count) {
+    return cuda().weighted_sum(device.handle, to, x.data(), coefficients, count);
+  };
+  CHECK(status(out(a), equal, 0) == ENGINE_BAD_ARGUMENT && status(out(a), equal, 9) == ENGINE_BAD_ARGUMENT);
+  CHECK(status(out(a), unequal, 2) == ENGINE_BAD_LENGTH && status(out(b), equal, 1) == ENGINE_BAD_LENGTH);
+  CHECK(status({nullptr, 0}, {{nullptr, 0}}, 1) == ENGINE_OK);
+  CHECK(status({a.data(), 0}, equal, 1) == ENGINE_BAD_LENGTH && status(out(a), {{nullptr, 0}}, 1) == ENGINE_BAD_LENGTH);
+}
+
 }  // namespace
 
 int main() {
@@ -71,6 +120,8 @@ int main() {
     for (const Operation &operation : kOperations) against_cpu(device, operation, seed++);
     lengths(device);
     filled(device);
+    weighted_sums(device);
+    refused_sums(device);
   }
   return finished();
 }

@@ -1,6 +1,6 @@
 // Floats and bytes of images, and the filters of PNG rows: the device against the CPU, on 200 random shapes each.
 #include "cuda-check.h"
-#include "runtime/dispatch.h"
+#include "runtime/runtime.h"
 
 namespace {
 

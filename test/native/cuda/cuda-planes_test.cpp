@@ -1,6 +1,6 @@
 // Resizes, blends and pasting: the device against the CPU, bit for bit, on 200 random shapes each.
 #include "cuda-check.h"
-#include "cuda/kernels/divisor.h"
+#include "kernels/kernels.h"
 
 namespace {
 
@@ -133,6 +133,43 @@ void divisions() {
   for (int round = 0; round < 20000; round++) around(1 + (choose.below(size_t{1} << 32) >> choose.below(30)));
 }
 
+void masked_sums(const Device &device) {
+  Choices choose(52);
+  for (int round = 0; round < 200; round++) {
+    const engine_shape4 shape = {choose.from(1, 4), choose.from(1, 4), choose.from(1, 20), choose.from(1, 20)};
+    engine_area area = {0, 0, choose.from(0, shape.h), choose.from(0, shape.w)};
+    area.y = choose.from(0, shape.h - area.h), area.x = choose.from(0, shape.w - area.w);
+    const size_t masks = choose.one_in(2) ? 1 : shape.n;
+    const std::vector<float> d = awkward(shape.n * shape.c * shape.h * shape.w, choose.seed()),
+                             s = awkward(shape.n * shape.c * area.h * area.w, choose.seed()),
+                             m = numbers(masks * area.h * area.w, choose.seed());
+    std::vector<float> expected = d;
+    CHECK(engine_add_masked(out(expected), shape, in(s), area, in(m), masks) == ENGINE_OK);
+    OnDevice<float> destination(device, d, choose.below(3)), source(device, s, 0), mask(device, m, 0);
+    CHECK(cuda().add_masked(device.handle, out(destination), shape, in(source), area, in(mask), masks) == ENGINE_OK);
+    CHECK(same_values(expected, destination.read()));
+  }
+}
+
+/* The device refuses what the CPU refuses. */
+void refused_areas(const Device &device) {
+  OnDevice<float> eight(device, 8, 0), four(device, 4, 0);
+  std::vector<float> a(8), b(4);
+  const size_t sizes[] = {0, 1, 2, 3, SIZE_MAX / 2};
+  for (size_t p : sizes) {
+    for (size_t q : sizes) {
+      for (size_t r : sizes) {
+        for (size_t masks : sizes) {
+          const engine_area area = {p, q, r, 2};
+          const auto mask = [&](const float *data) { return engine_cf32{data, masks < 3 ? masks * 2 : 4}; };
+          CHECK(cuda().add_masked(device.handle, out(eight), {2, 1, 2, 2}, in(four), area, mask(four.data()), masks) ==
+                engine_add_masked(out(a), {2, 1, 2, 2}, in(b), area, mask(b.data()), masks));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -145,6 +182,8 @@ int main() {
     resized_blended(device);
     pasted(device);
     refused(device);
+    masked_sums(device);
+    refused_areas(device);
   }
   return finished();
 }

@@ -147,6 +147,48 @@ void refused(const Device &device) {
   CHECK(drawing({1, 3, 256, 1.0f}, 8) == ENGINE_BAD_ARGUMENT && drawing({1, 4, 255, 1.0f}, 8) == ENGINE_BAD_ARGUMENT);
 }
 
+void deviations_of_items(const Device &device) {
+  Choices choose(53);
+  for (int round = 0; round < 200; round++) {
+    const size_t items = choose.from(1, 5), n = choose.one_in(8) ? choose.from(30000, 80000) : choose.from(0, 9000);
+    const std::vector<float> x =
+        choose.one_in(10) ? awkward(items * n, choose.seed()) : numbers(items * n, choose.seed());
+    std::vector<float> expected(items), got(items);
+    CHECK(engine_std_items(out(expected), in(x)) == ENGINE_OK);
+    OnDevice<float> from(device, x, choose.below(3));
+    CHECK(cuda().std_items(device.handle, out(got), in(from)) == ENGINE_OK);
+    CHECK(same_values(expected, got));
+  }
+  OnDevice<float> eight(device, 8, 0);
+  std::vector<float> three(3);
+  CHECK(cuda().std_items(device.handle, out(three), in(eight)) == ENGINE_BAD_LENGTH);
+  CHECK(cuda().std_items(device.handle, {nullptr, 0}, in(eight)) == ENGINE_BAD_LENGTH);
+  CHECK(cuda().std_items(device.handle, {nullptr, 0}, {nullptr, 0}) == ENGINE_OK);
+}
+
+void error_norms(const Device &device) {
+  Choices choose(54);
+  for (int round = 0; round < 200; round++) {
+    const size_t n = choose.one_in(8) ? choose.from(30000, 200000) : choose.from(0, 9000);
+    const bool odd = choose.one_in(10);
+    const auto values = [&] { return odd ? awkward(n, choose.seed()) : numbers(n, choose.seed()); };
+    const std::vector<float> low = values(), high = values(), previous = values();
+    const double atol = static_cast<double>(choose.below(100)) / 1000, rtol = static_cast<double>(choose.number());
+    double expected = 0, got = 0;
+    CHECK(engine_scaled_error(in(low), in(high), in(previous), atol, rtol, &expected) == ENGINE_OK);
+    OnDevice<float> l(device, low, choose.below(3)), h(device, high, 0), p(device, previous, choose.below(3));
+    CHECK(cuda().scaled_error(device.handle, in(l), in(h), in(p), atol, rtol, &got) == ENGINE_OK);
+    CHECK(std::isnan(expected) ? std::isnan(got) : std::memcmp(&expected, &got, sizeof got) == 0);
+    CHECK(odd || n == 0 || !std::isnan(expected));
+  }
+  OnDevice<float> eight(device, 8, 0), seven(device, 7, 0);
+  double norm = 0;
+  const auto status = [&](const OnDevice<float> &high, const OnDevice<float> &previous) {
+    return cuda().scaled_error(device.handle, in(eight), in(high), in(previous), 1, 1, &norm);
+  };
+  CHECK(status(seven, eight) == ENGINE_BAD_LENGTH && status(eight, seven) == ENGINE_BAD_LENGTH);
+}
+
 }  // namespace
 
 int main() {
@@ -159,6 +201,8 @@ int main() {
     injected(device, true);
     zero_deviation(device);
     refused(device);
+    deviations_of_items(device);
+    error_norms(device);
   }
   return finished();
 }

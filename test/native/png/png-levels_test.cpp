@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "libdeflate.h"
-#include "runtime/dispatch.h"
+#include "runtime/runtime.h"
 
 namespace {
 

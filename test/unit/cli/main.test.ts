@@ -113,8 +113,16 @@ describe("latentkit", () => {
     await refused(["render", join(folder(), "none.json")], 2, /does not exist/);
     await refused(["nodes", "ext latentNoisi"], 2, /Unknown node.*Did you mean "ext latentNoisy"\?/);
     await refused(["inspect", join(folder(), "none.png")], 2, /not found/);
-    await refused(["inspect", join(graphs, "if.json")], 2, /if\.json: PNG: it does not begin as a PNG does\.\n$/);
-    await refused(["verify", join(graphs, "if.json")], 2, /if\.json: PNG: it does not begin as a PNG does\.\n$/);
+    await refused(
+      ["inspect", join(graphs, "if.json")],
+      2,
+      /if\.json: PNG: it does not start with the signature of a PNG\.\n$/,
+    );
+    await refused(
+      ["verify", join(graphs, "if.json")],
+      2,
+      /if\.json: PNG: it does not start with the signature of a PNG\.\n$/,
+    );
     await refused(["constructor"], 2, /Unknown command/);
   });
 

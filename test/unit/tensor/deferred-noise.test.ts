@@ -121,7 +121,7 @@ describe("noise that injectNoise mixes @long", () => {
     `;
     const [nothing, read, over, refusal] = await onFakeGpu(program);
     assert.deepEqual([nothing, read, over], [[0, 1, 0], [true, 1, 2, 0], true]);
-    assert.match(String(refusal), /"options\.random": expected memory apart from the output's/);
+    assert.match(String(refusal), /"options\.random": expected memory separate from the output/);
   });
 });
 

@@ -111,6 +111,6 @@ describe("latentToRgb", () => {
     refuses(factors, [0, 0, 0], /"bias": expected a Float64Array/);
     const into = (out: Float32Array) => native.latentToRgb(out, latent.data, 1, factors, bias, 0, 1);
     assert.throws(() => into(new Float32Array(11)), { message: /"out": expected 9 elements, received 11/ });
-    assert.throws(() => into(latent.data.subarray(0, 12)), { message: /"x": expected memory apart/ });
+    assert.throws(() => into(latent.data.subarray(0, 12)), { message: /"x": expected memory separate/ });
   });
 });

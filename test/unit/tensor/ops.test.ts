@@ -66,7 +66,7 @@ describe("tensor ops", () => {
     assert.equal(ops.weightedSum([[1 / 3, Tensor.full([1], 2 ** 24)]]).data[0], f(2 ** 24 / 3));
     const [batch, item] = [Tensor.zeros([2, 8]), Tensor.zeros([1, 8])];
     for (const from of [1, 8]) {
-      assert.throws(() => ops.repeatedSum([[2, batch.part(from, item)]], 2, batch), /apart from the output's/);
+      assert.throws(() => ops.repeatedSum([[2, batch.part(from, item)]], 2, batch), /separate from the output/);
     }
     assert.throws(() => ops.repeatedSum([], 2), { code: "value.invalid" });
     assert.throws(() => ops.repeatedSum([[1, Tensor.full([], 1)]], 2), { code: "tensor.bad-shape" });

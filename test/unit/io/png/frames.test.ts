@@ -225,21 +225,21 @@ describe("decodePngFrames", () => {
     const at = (type: string, number: number) =>
       chunks.map(([name], i) => (name === type ? i : -1)).filter((i) => i >= 0)[number]!;
     const cases: [Buffer, RegExp][] = [
-      [change("acTL", 0, set(0, 4, 0)), /fewer frames than it announces/],
+      [change("acTL", 0, set(0, 4, 0)), /fewer frames than it declares/],
       [change("acTL", 0, set(0, 0x7fffffff, 0)), /fewer frames/],
       [change("fcTL", 1, set(0, 7)), /out of order/],
       [change("fdAT", 1, set(0, 2)), /out of order/],
       [change("fdAT", 1, (data) => data.subarray(0, 3)), /out of order/],
       [change("fcTL", 1, (data) => data.subarray(0, 25)), /wrong length/],
-      [change("fcTL", 1, set(4, 3)), /reaches past/],
+      [change("fcTL", 1, set(4, 3)), /extends beyond/],
       [change("fcTL", 1, set(4, 0)), /empty/],
-      [change("fcTL", 1, set(12, 0xffffffff)), /reaches past/],
-      [change("fcTL", 1, set(16, 1)), /reaches past/],
-      [change("fcTL", 1, byte(24, 3)), /operation that does not exist/],
-      [change("fcTL", 1, byte(25, 2)), /operation that does not exist/],
+      [change("fcTL", 1, set(12, 0xffffffff)), /extends beyond/],
+      [change("fcTL", 1, set(16, 1)), /extends beyond/],
+      [change("fcTL", 1, byte(24, 3)), /unknown operation/],
+      [change("fcTL", 1, byte(25, 2)), /unknown operation/],
       [change("fcTL", 0, set(4, 1)), /smaller than the picture/],
-      [change("fcTL", 1, set(4, 1)), /go on past/],
-      [change("fdAT", 2, byte(6, 0xff)), /damaged|end early/],
+      [change("fcTL", 1, set(4, 1)), /more data than the picture/],
+      [change("fdAT", 2, byte(6, 0xff)), /damaged|ends early/],
       [drop(at("fcTL", 1)), /out of order/],
       [drop(at("fdAT", 0), at("fdAT", 1)), /out of order/],
     ];
@@ -250,15 +250,15 @@ describe("decodePngFrames", () => {
     const end: Chunk = ["IEND", Buffer.alloc(0)];
     const bomb = Buffer.concat([words(2), deflateSync(Buffer.alloc(1 << 22))]);
     cases.push(
-      [assemble([...head, first!, second!, data(0), end]), /belong to no frame/],
-      [assemble([...head, control!, first!, second!, data(1), end]), /belong to no frame/],
-      [assemble([...head, control!, data(1), first!, second!, end]), /belong to no frame/],
+      [assemble([...head, first!, second!, data(0), end]), /data outside any frame/],
+      [assemble([...head, control!, first!, second!, data(1), end]), /data outside any frame/],
+      [assemble([...head, control!, data(1), first!, second!, end]), /data outside any frame/],
       [assemble([...head, control!, next(1), first!, second!, end]), /has no data/],
       [assemble([...head, control!, first!, second!, next(1), next(2), end]), /has no data/],
       [assemble([...head, control!, first!, second!, next(1), end]), /fewer frames/],
       [
         assemble([head[0]!, ["acTL", words(2, 0)], control!, first!, second!, next(1), ["fdAT", bomb], end]),
-        /go on past/,
+        /more data than the picture/,
       ],
     );
     for (const [file, reason] of cases) await refuses(decodePngFrames(file), "png.invalid", reason, /^PNG: [^:]+\.$/);

@@ -34,8 +34,8 @@ describe("arguments of the CUDA backend", () => {
       assert.match(message, /^scale: argument "x": expected memory of a CUDA device, received .+\.$/);
     }
     for (const [, message] of values.slice(8, 11)) assert.match(message, /"device": expected an opened CUDA device/);
-    assert.match(values[11]![1], /"x": expected memory, received released memory\.$/);
-    assert.match(values[12]![1], /"x": expected memory of one device, received another's\.$/);
+    assert.match(values[11]![1], /"x": expected device memory, received memory that was released\.$/);
+    assert.match(values[12]![1], /"x": expected memory of the same device, received memory of another\.$/);
     assert.deepEqual(values[13], [0]);
   });
 
@@ -67,7 +67,7 @@ describe("arguments of the CUDA backend", () => {
       /"start": expected an offset within the memory/,
       /"bytes": expected as many as the memory has/,
       /"at": expected an offset that leaves room/,
-      /"x": expected memory apart from the output's/,
+      /"x": expected memory separate from the output/,
       /"mask": expected 6 elements, received 4/,
       /"bytes": expected a whole number/,
       /"index": expected a picture of the batch, received 1/,
@@ -136,8 +136,8 @@ describe("arguments of the CUDA backend", () => {
       [string, string],
       number[],
     ];
-    assert.match(message, /"out": expected memory, received released memory/);
-    assert.match(drawing, /"base": expected memory, received released memory/);
+    assert.match(message, /"out": expected device memory, received memory that was released/);
+    assert.match(drawing, /"base": expected device memory, received memory that was released/);
     assert.deepEqual(misuses, [0]);
   });
 
