@@ -369,6 +369,15 @@ engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer,
 
 #define ENGINE_HASH_BYTES 32
 
+/* The state of a BLAKE3 hash of bytes that come in pieces; only the three functions read and write it. */
+typedef struct {
+  uint64_t words[240];
+} engine_hasher;
+void engine_hash_init(engine_hasher *hasher);
+void engine_hash_update(engine_hasher *hasher, engine_cu8 bytes);
+/* The hash of the bytes so far; more may follow. */
+void engine_hash_final(uint8_t out[ENGINE_HASH_BYTES], const engine_hasher *hasher);
+
 /* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top. Samples of 16
  * bits are big-endian, and their channels count 2^20 more. Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4,
  * bit_depth neither 8 nor 16). */

@@ -167,6 +167,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /** BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples, as 64 hex digits. `bitDepth` as of encodePng. */
   pixelHash(samples: Uint8Array, width: number, height: number, channels: number, bitDepth?: number): string;
+  /** BLAKE3 of bytes that come in pieces: `hex` gives the hash of those so far, as 64 digits. */
+  blake3(): { update(bytes: Uint8Array): void; hex(): string };
   /** x * 65535, rounded and clipped: two bytes each, big-endian. */
   floatToUint16(out: Uint8Array, x: Float32Array): void;
 

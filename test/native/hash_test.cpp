@@ -1,4 +1,6 @@
 // The hash of pictures. Its golden values come from another implementation of BLAKE3 (@noble/hashes).
+#include <algorithm>
+
 #include "check.h"
 
 namespace {
@@ -51,6 +53,26 @@ void lengths() {
   }
 }
 
+void pieces() {
+  const Bytes samples = picture(100'000);
+  // the hash of a picture is that of its three sides and its samples
+  const Bytes sides = {0, 0, 0, 100, 0, 0, 3, 232, 0, 0, 0, 1};
+  const Bytes whole = hash(samples, 100, 1000, 1);
+  for (const size_t step : {1000, 1024, 65536, 100'000}) {
+    const Bytes digest = everywhere([&] {
+      engine_hasher hasher;
+      engine_hash_init(&hasher);
+      engine_hash_update(&hasher, {sides.data(), sides.size()});
+      for (size_t at = 0; at < samples.size(); at += step)
+        engine_hash_update(&hasher, {samples.data() + at, std::min(step, samples.size() - at)});
+      Bytes out(ENGINE_HASH_BYTES);
+      engine_hash_final(out.data(), &hasher);
+      return out;
+    });
+    CHECK(digest == whole);
+  }
+}
+
 void refusals() {
   Bytes out(ENGINE_HASH_BYTES), samples = picture(24);
   const auto status = [&](uint32_t width, uint32_t height, uint32_t channels) {
@@ -74,6 +96,7 @@ int main() {
   golden();
   depths();
   lengths();
+  pieces();
   refusals();
   return report();
 }

@@ -1,6 +1,7 @@
 // Images: floats and bytes, masks, latents seen as colours, filters, hashes.
 #include <cstdint>
 #include <iterator>
+#include <memory>
 
 #include "cuda.h"
 #include "operations.h"
@@ -80,6 +81,12 @@ Napi::Value FloatToUint16(const Napi::CallbackInfo &info) {
   return a.done(engine_f32_to_u16(out, x));
 }
 
+Napi::String HexOf(Napi::Env env, const uint8_t hash[ENGINE_HASH_BYTES]) {
+  char text[2 * ENGINE_HASH_BYTES];
+  for (size_t i = 0; i < sizeof text; i++) text[i] = "0123456789abcdef"[hash[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+  return Napi::String::New(env, text, sizeof text);
+}
+
 Napi::Value PixelHash(const Napi::CallbackInfo &info) {
   const Args a(info);
   const auto side = [&a](size_t i, const char *name) {
@@ -93,9 +100,26 @@ Napi::Value PixelHash(const Napi::CallbackInfo &info) {
   uint8_t hash[ENGINE_HASH_BYTES];
   const engine_status status = engine_pixel_hash(hash, samples, width, height, channels, bit_depth);
   if (status != ENGINE_OK) return a.done(status);
-  char text[2 * ENGINE_HASH_BYTES];
-  for (size_t i = 0; i < sizeof text; i++) text[i] = "0123456789abcdef"[hash[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
-  return Napi::String::New(info.Env(), text, sizeof text);
+  return HexOf(info.Env(), hash);
+}
+
+/* A hash of bytes that come in pieces, as an object whose two functions own it. */
+Napi::Value Blake3(const Napi::CallbackInfo &info) {
+  const Napi::Env env = info.Env();
+  const auto hasher = std::make_shared<engine_hasher>();
+  engine_hash_init(hasher.get());
+  const auto update = [hasher](const Napi::CallbackInfo &call) {
+    engine_hash_update(hasher.get(), Args(call).bytes_in(0, "bytes"));
+  };
+  const auto hex = [hasher](const Napi::CallbackInfo &call) -> Napi::Value {
+    uint8_t hash[ENGINE_HASH_BYTES];
+    engine_hash_final(hash, hasher.get());
+    return HexOf(call.Env(), hash);
+  };
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("update", Napi::Function::New(env, update, "update"));
+  object.Set("hex", Napi::Function::New(env, hex, "hex"));
+  return object;
 }
 
 template <class A>
@@ -180,6 +204,7 @@ void ExportImages(const Exports &exports) {
                         {"resizeToBytes", ResizeToBytes},
                         {"floatToUint16", FloatToUint16},
                         {"pixelHash", PixelHash},
+                        {"blake3", Blake3},
                         {"convolveImage", ConvolveImage},
                         {"blendImages", BlendImages},
                         {"clampToUnit", ClampToUnit},

@@ -143,6 +143,18 @@ size_t blake3_simd_degree(void) {
   return std::min(MAX_SIMD_DEGREE, 4);
 }
 
+static_assert(sizeof(blake3_hasher) <= sizeof(engine_hasher) && alignof(blake3_hasher) <= alignof(engine_hasher));
+
+void engine_hash_init(engine_hasher *hasher) { blake3_hasher_init(reinterpret_cast<blake3_hasher *>(hasher->words)); }
+
+void engine_hash_update(engine_hasher *hasher, engine_cu8 bytes) {
+  blake3_hasher_update(reinterpret_cast<blake3_hasher *>(hasher->words), bytes.data, bytes.len);
+}
+
+void engine_hash_final(uint8_t out[ENGINE_HASH_BYTES], const engine_hasher *hasher) {
+  blake3_hasher_finalize(reinterpret_cast<const blake3_hasher *>(hasher->words), out, ENGINE_HASH_BYTES);
+}
+
 engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
                                 uint32_t channels, uint32_t bit_depth) {
   if (channels == 0 || channels > 4 || (bit_depth != 8 && bit_depth != 16)) return ENGINE_BAD_ARGUMENT;
