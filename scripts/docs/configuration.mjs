@@ -54,14 +54,14 @@ ${section(group("channels."))}
 
 Keys of one sender; \`signature\`, \`secrets\` and one of \`message\` and \`placeholders\` are required. A template is a text
 with \`{{/pointer}}\` (a JSON pointer into the payload) and \`{{Header-Name}}\` in it. See
-[Senders that sign](hooks.md#senders-that-sign).
+[Senders that sign](hooks-webhook.md#senders-that-sign).
 
 ${section(rowsOfEach(INCOMING))}
 
 ### A webhook: \`${WEBHOOKS.join(".")}.NAME\`
 
 Keys of one endpoint that is told of the ends of runs; \`url\` and \`secrets\` are required. See
-[Webhooks](hooks.md#webhooks).
+[Webhooks](hooks-webhook.md#webhooks).
 
 ${section(rowsOfEach(WEBHOOKS))}
 
