@@ -49,7 +49,7 @@ for (const [page, text] of written) {
 
     for (const [index, block] of blocks.entries()) {
       const { language, code, line, directives } = block;
-      if (language === "diagram") continue;
+      if (language === "diagram" || language === "mermaid") continue;
       const reason = directives["not run"];
       const title = code.split("\n").find((text) => text !== "" && !text.startsWith("import")) ?? "";
       const name = `line ${line}, ${language}: ${title.trim().slice(0, 60)}`;
