@@ -11,7 +11,7 @@ import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { modelSampling } from "../dist/index.js";
-import { LATENT_RGB } from "../dist/tensor/sampling/latent-rgb.js";
+import { LATENT_RGB } from "../dist/tensor/sampling/latent-format.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const [items, rounds] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 1)];

@@ -58,7 +58,9 @@ async function serve(folder) {
       ? createSqliteStore(join(folder, "bench.db"))
       : createPostgresStore({ url: values.store, schema: `capacity_${process.pid}` });
   const hooks = createHookService({
-    ...{ agent: eventful, store, logger },
+    agent: eventful,
+    store,
+    logger,
     config: { hooks_token: TOKEN, limits: { ...limits, running: 64, running_per_session: 64 } },
   });
   const { url } = await createServer({ hooks, port: 0, limits, logger }).listen();

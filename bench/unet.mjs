@@ -13,11 +13,11 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { randn, Tensor } from "latentkit";
-import { ModelPart } from "#src/host/checkpoint/model-part.js";
-import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
+import { ModelPart } from "#src/host/checkpoint/session/model-part.js";
+import { buildUnet } from "#src/host/checkpoint/unet/build.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 
 const CALLS_OF_A_RUN = 20;

@@ -8,8 +8,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { onPath } from "./native-build.mjs";
-import { installedPackages } from "./release/bill-of-materials.mjs";
-import { THIRD_PARTY } from "./release/third-party.mjs";
+import { installedPackages, THIRD_PARTY } from "./release/bill-of-materials.mjs";
 import { root } from "./setup.mjs";
 
 /** Licences that ask for no more than their text. */
@@ -33,7 +32,7 @@ export function checkLicenses(installed) {
 
 /**
  * Entries of third-party.json that NOTICE or the installed package contradicts.
- * @param {readonly import("./release/third-party.mjs").ThirdParty[]} parts
+ * @param {readonly import("./release/bill-of-materials.mjs").ThirdParty[]} parts
  * @param {string} notice
  */
 export function checkVersions(parts, notice) {

@@ -44,7 +44,7 @@ const { values, positionals } = parseArgs({
 orExplain(() => setup({ tests: true }));
 // loaded only now: they need what the set-up builds
 const { arm64Machine, buildArm64Core, ownMachine, runOn, STRICT, thisMachine } = await import("./nodes/machine.mjs");
-const { pixelsOfService } = await import("./nodes/service.mjs");
+const { pixelsOfService } = await import("./nodes/machine.mjs");
 const { HASHES: recorded } = await import("../dist/cli/reproducible/hashes.js");
 
 // decision 307

@@ -12,8 +12,7 @@ import { extname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { LatentkitError } from "#src/base/errors.js";
 import { writeDamaged } from "./fuzz-models/damaged-file.mjs";
-import { builtAs, ROLE_NAMES, unetOf } from "./fuzz-models/roles.mjs";
-import { CALLED, Calls, Sessions } from "./fuzz-models/runs.mjs";
+import { builtAs, CALLED, Calls, ROLE_NAMES, Sessions, unetOf } from "./fuzz-models/roles.mjs";
 import { makeModels, samplesOf } from "./fuzz-models/samples.mjs";
 import { seededRandom } from "./seeded-random.mjs";
 

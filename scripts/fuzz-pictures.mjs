@@ -7,9 +7,8 @@
 import { parseArgs } from "node:util";
 import sharp from "sharp";
 import { LatentkitError } from "#src/base/errors.js";
-import { encodeItem } from "#src/io/files/encode-item.js";
-import { decodePicture } from "#src/io/pictures/decode.js";
-import { readStill } from "#src/io/pictures/still.js";
+import { encodeItem } from "#src/io/files/save-images.js";
+import { decodePicture, readStill } from "#src/io/pictures/decode.js";
 import { pictureTexts } from "#src/io/pictures/texts.js";
 import { Tensor } from "#src/tensor/tensor.js";
 import { seededRandom } from "./seeded-random.mjs";

@@ -3,15 +3,15 @@
 // Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|t5xxl|flux-vae FILE [F16|F8_E4M3].
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
-import { buildFlux } from "../dist/host/checkpoint/networks/flux/transformer.js";
-import { buildQwen3 } from "../dist/host/checkpoint/networks/qwen3.js";
-import { buildT5 } from "../dist/host/checkpoint/networks/t5.js";
-import { buildTextEncoder } from "../dist/host/checkpoint/networks/text-encoder.js";
-import { buildUnet } from "../dist/host/checkpoint/networks/unet.js";
-import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/networks/vae.js";
-import { buildZImage } from "../dist/host/checkpoint/networks/z-image.js";
-import { toHalves } from "../dist/host/checkpoint/runtime/float16.js";
+import { buildFlux } from "../dist/host/checkpoint/flux/build.js";
+import { toHalves } from "../dist/host/checkpoint/runtime/onnx-session.js";
+import { buildTextEncoder } from "../dist/host/checkpoint/text-encoder/build.js";
+import { buildQwen3 } from "../dist/host/checkpoint/text-encoder/qwen3.js";
+import { buildT5 } from "../dist/host/checkpoint/text-encoder/t5.js";
+import { buildUnet } from "../dist/host/checkpoint/unet/build.js";
+import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/vae/build.js";
 import { listedNetwork } from "../dist/host/checkpoint/weights/network.js";
+import { buildZImage } from "../dist/host/checkpoint/z-image/build.js";
 import { createGenerator } from "../dist/index.js";
 
 /** Values that repeat, a prime number: no two rows of a weight are equal. */
@@ -19,8 +19,8 @@ const VALUES = 1_048_573;
 /** Bytes of a value of each type. */
 const TYPES = { F16: 2, F8_E4M3: 1 };
 
-/** @typedef {import("../dist/host/checkpoint/networks/text-encoder.js").TextEncoderConfig} TextEncoderConfig */
-/** @typedef {import("../dist/host/checkpoint/networks/unet.js").UnetConfig} UnetConfig */
+/** @typedef {import("../dist/host/checkpoint/text-encoder/build.js").TextEncoderConfig} TextEncoderConfig */
+/** @typedef {import("../dist/host/checkpoint/unet/build.js").UnetConfig} UnetConfig */
 /** @typedef {ReturnType<typeof listedNetwork>} ListedNetwork */
 /** @typedef {Record<string, (network: ListedNetwork) => void>} Parts Builders by the prefix of their keys. */
 
@@ -95,18 +95,38 @@ function vae(latentChannels) {
   };
 }
 
-/** @type {import("../dist/host/checkpoint/networks/z-image.js").ZImageConfig} */
+/** @type {import("../dist/host/checkpoint/z-image/build.js").ZImageConfig} */
 const Z_IMAGE = {
-  ...{ channels: 16, width: 3840, heads: 30, headSize: 128, captionWidth: 2560, mlp: 10240, layout: "original" },
-  ...{ layers: 30, noiseRefiners: 2, contextRefiners: 2, timeWidth: 256, timeHidden: 1024 },
+  channels: 16,
+  width: 3840,
+  heads: 30,
+  headSize: 128,
+  captionWidth: 2560,
+  mlp: 10240,
+  layout: "original",
+  layers: 30,
+  noiseRefiners: 2,
+  contextRefiners: 2,
+  timeWidth: 256,
+  timeHidden: 1024,
 };
 /** One layer more than is run, which is not written. */
 const QWEN3 = { hidden: 2560, layers: 36, heads: 32, groups: 8, headSize: 128, mlp: 9728, vocabulary: 151936 };
 
-/** @type {import("../dist/host/checkpoint/networks/flux/transformer.js").FluxConfig} */
+/** @type {import("../dist/host/checkpoint/flux/build.js").FluxConfig} */
 const FLUX1 = {
-  ...{ inputs: 64, outputs: 64, width: 3072, heads: 24, headSize: 128, mlp: 12288, norms: "scale" },
-  ...{ contextWidth: 4096, pooledWidth: 768, doubleBlocks: 19, singleBlocks: 38, hasGuidance: true },
+  inputs: 64,
+  outputs: 64,
+  width: 3072,
+  heads: 24,
+  headSize: 128,
+  mlp: 12288,
+  norms: "scale",
+  contextWidth: 4096,
+  pooledWidth: 768,
+  doubleBlocks: 19,
+  singleBlocks: 38,
+  hasGuidance: true,
 };
 const T5_XXL = { hidden: 4096, layers: 24, heads: 64, headSize: 64, mlp: 10240, vocabulary: 32128 };
 

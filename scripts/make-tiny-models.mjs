@@ -4,13 +4,13 @@
 // Usage: make-tiny-models.mjs DIR
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { buildControlNet } from "../dist/host/checkpoint/networks/controlnet.js";
-import { buildTaesdDecoder, buildTaesdEncoder } from "../dist/host/checkpoint/networks/taesd.js";
-import { buildTextEncoder } from "../dist/host/checkpoint/networks/text-encoder.js";
-import { buildUnet } from "../dist/host/checkpoint/networks/unet.js";
-import { buildUpscaler } from "../dist/host/checkpoint/networks/upscaler.js";
-import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/networks/vae.js";
-import { toHalves } from "../dist/host/checkpoint/runtime/float16.js";
+import { toHalves } from "../dist/host/checkpoint/runtime/onnx-session.js";
+import { buildTextEncoder } from "../dist/host/checkpoint/text-encoder/build.js";
+import { buildUnet } from "../dist/host/checkpoint/unet/build.js";
+import { buildControlNet } from "../dist/host/checkpoint/unet/control.js";
+import { buildUpscaler } from "../dist/host/checkpoint/upscaler/build.js";
+import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/vae/build.js";
+import { buildTaesdDecoder, buildTaesdEncoder } from "../dist/host/checkpoint/vae/taesd.js";
 import { levelsOfLdm, renaming, unetModules } from "../dist/host/checkpoint/weights/diffusers-names.js";
 import { listedNetwork } from "../dist/host/checkpoint/weights/network.js";
 import { randn } from "../dist/index.js";
@@ -25,12 +25,12 @@ const V_KEY = "model.diffusion_model.output_blocks.11.1.transformer_blocks.0.nor
 
 /**
  * Two blocks in each level on the way down, three on the way up. `depths` are those of the transformers by level.
- * @returns {import("../dist/host/checkpoint/networks/unet.js").UnetConfig}
+ * @returns {import("../dist/host/checkpoint/unet/build.js").UnetConfig}
  */
 function unet({ channels, depths, inChannels = 4, contextDim, labelDim = undefined, heads }) {
   const last = channels.length - 1;
   const level = (index) => ({ kind: /** @type {const} */ ("res"), channels: channels[index], depth: depths[index] });
-  /** @type {import("../dist/host/checkpoint/networks/unet.js").UnetBlock[]} */
+  /** @type {import("../dist/host/checkpoint/unet/build.js").UnetBlock[]} */
   const input = [{ kind: "conv", channels: channels[0], depth: 0 }];
   for (let index = 0; index <= last; index++) {
     input.push(level(index), level(index));

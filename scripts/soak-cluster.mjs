@@ -13,8 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { Clients } from "./soak-cluster/clients.mjs";
-import { Database } from "./soak-cluster/database.mjs";
-import { attack, Part } from "./soak-cluster/processes.mjs";
+import { attack, Database, Part } from "./soak-cluster/processes.mjs";
 import { Receiver } from "./soak-cluster/receiver.mjs";
 
 const TOKEN = "soak-token-soak-token";
@@ -74,8 +73,11 @@ try {
   await fronts[0].up();
   await Promise.all([...fronts.slice(1), ...workers].map((part) => part.up()));
   const attacked = attack({
-    ...{ parts: [...fronts, ...workers], database, seed },
-    ...{ times: Number(options.times), databaseStops: Number(options.database) },
+    parts: [...fronts, ...workers],
+    database,
+    seed,
+    times: Number(options.times),
+    databaseStops: Number(options.database),
   }).finally(() => {
     clients.isOver = true;
   });
@@ -121,8 +123,13 @@ function configuration(url) {
     webhooks: { soak: { url, secrets: SECRET, allow_networks: ["127.0.0.1"] } },
   };
   const limits = {
-    ...{ lease_seconds: LEASE_SECONDS, drain_seconds: 1, retention_runs: 1_000_000, queued: 100_000 },
-    ...{ starts_per_10s: 100_000, session_starts_per_10s: 100_000, webhook_seconds: 1 },
+    lease_seconds: LEASE_SECONDS,
+    drain_seconds: 1,
+    retention_runs: 1_000_000,
+    queued: 100_000,
+    starts_per_10s: 100_000,
+    session_starts_per_10s: 100_000,
+    webhook_seconds: 1,
   };
   const agent = { module: join(folder, "agent.mjs") };
   return { store: database.url, agent, channels: { web }, limits, output_dir: join(folder, "out") };

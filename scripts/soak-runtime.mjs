@@ -34,7 +34,7 @@ closeSync(handle);
  * A network of linear layers, 100 million parameters.
  *
  * @param {string} key
- * @returns {import("../dist/host/checkpoint/runtime/sessions.js").SessionSource}
+ * @returns {import("../dist/host/checkpoint/session/sessions.js").SessionSource}
  */
 const source = (key) => ({
   key,

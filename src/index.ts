@@ -78,19 +78,22 @@ export { type BatchCheck, checkBatch, type ItemFault } from "./render/batch/chec
 export type { BatchEvent, BatchStatus } from "./render/batch/events.js";
 export type { GridOptions } from "./render/contact-sheet/grid.js";
 export type { GridAxes } from "./render/contact-sheet/grid-axes.js";
-export { type ConvertOptions, convertWorkflow } from "./render/convert-workflow.js";
-export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, validateGraph } from "./render/defaults.js";
-export type { RenderedFile } from "./render/files.js";
 export { type PictureFile, type Pictures, picturesIn } from "./render/items/pictures.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
 export { createRenderer, type Renderer, type RendererJob, type RendererOptions } from "./render/renderer.js";
-export type { RenderResult } from "./render/result.js";
+export type { RenderedFile, RenderResult } from "./render/result.js";
 export { type GraphSchema, type GraphSchemaOptions, graphSchema } from "./render/schema/graph-schema.js";
 export type { PropertySchema } from "./render/schema/property.js";
-export type { DeviceChoice } from "./tensor/device/choice.js";
+export { type ConvertOptions, convertWorkflow } from "./render/source.js";
+export {
+  type ExecuteGraphOptions,
+  executeGraph,
+  type ValidateGraphOptions,
+  validateGraph,
+} from "./render/surroundings.js";
+export type { DeviceChoice } from "./tensor/device/device.js";
 export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
-export type { TensorPngOptions } from "./tensor/picture-codec.js";
 export {
   type Card,
   createGenerator,
@@ -114,4 +117,5 @@ export {
   type Scheduler,
   sigmas,
 } from "./tensor/sampling/sigmas.js";
+export type { TensorPngOptions } from "./tensor/tensor.js";
 export { Tensor } from "./tensor/tensor.js";

@@ -8,8 +8,8 @@ import { describe, LatentkitError } from "./base/errors.js";
 import { checkOptions, FLAG, type OptionRules, pickOptions, rulesWithout, TEXT } from "./base/options.js";
 import { SURROUNDINGS_RULES } from "./graph/surroundings.js";
 import { JOB_OPTION_RULES } from "./render/job.js";
-import { checkSnapshot, type SnapshotVerdict, type SnapshotWrites } from "./render/snapshot/check-snapshot.js";
 import { renderOutputs, type SnapshotRenderOptions } from "./render/snapshot/outputs.js";
+import { checkSnapshot, type SnapshotVerdict, type SnapshotWrites } from "./render/snapshot/snapshot.js";
 import { GRAPH } from "./render/source.js";
 
 /** Options of a comparison: those of the render that change its pixels, and how much they may differ. */

@@ -3,7 +3,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Target } from "#src/host/checkpoint/onnx/target.js";
-import type { Plan } from "#src/host/checkpoint/runtime/session-options.js";
+import type { Plan } from "#src/host/checkpoint/session/options.js";
 import type { Comparison } from "./helpers/networks/compare-network.js";
 import { TINY_NETWORKS } from "./helpers/networks/tiny-networks.js";
 import { isLlvmpipe, softwareGpu } from "./helpers/process/software-gpu.js";

@@ -17,8 +17,17 @@ const STEPS = 4;
 
 const sampler = (inputs: Record<string, unknown> = {}) =>
   node("KSampler", {
-    ...{ model: ["model", 0], positive: ["positive", 0], negative: ["negative", 0], latent_image: ["latent", 0] },
-    ...{ seed: 7, steps: STEPS, cfg: 7, sampler_name: "euler", scheduler: "normal", denoise: 1, ...inputs },
+    model: ["model", 0],
+    positive: ["positive", 0],
+    negative: ["negative", 0],
+    latent_image: ["latent", 0],
+    seed: 7,
+    steps: STEPS,
+    cfg: 7,
+    sampler_name: "euler",
+    scheduler: "normal",
+    denoise: 1,
+    ...inputs,
   });
 
 /** A picture of a checkpoint; `more` adds nodes or takes the place of these. */
@@ -50,8 +59,11 @@ const GRAPHS: Readonly<Record<string, Nodes>> = {
   SDXL: picture("tiny-sdxl"),
   "a LoRA": picture("tiny-sd1", {
     lora: node("LoraLoader", {
-      ...{ model: ["model", 0], clip: ["model", 1], lora_name: "tiny-sd1-lora.safetensors" },
-      ...{ strength_model: 0.8, strength_clip: 0.8 },
+      model: ["model", 0],
+      clip: ["model", 1],
+      lora_name: "tiny-sd1-lora.safetensors",
+      strength_model: 0.8,
+      strength_clip: 0.8,
     }),
     positive: node("CLIPTextEncode", { clip: ["lora", 1], text: "a lighthouse" }),
     samples: sampler({ model: ["lora", 0] }),
@@ -60,8 +72,13 @@ const GRAPHS: Readonly<Record<string, Nodes>> = {
     ...photo,
     net: node("ControlNetLoader", { control_net_name: "tiny-sd1-control.safetensors" }),
     control: node("ControlNetApplyAdvanced", {
-      ...{ positive: ["positive", 0], negative: ["negative", 0], control_net: ["net", 0], image: ["photo", 0] },
-      ...{ strength: 0.8, start_percent: 0, end_percent: 1 },
+      positive: ["positive", 0],
+      negative: ["negative", 0],
+      control_net: ["net", 0],
+      image: ["photo", 0],
+      strength: 0.8,
+      start_percent: 0,
+      end_percent: 1,
     }),
     samples: sampler({ positive: ["control", 0], negative: ["control", 1] }),
   }),
@@ -71,8 +88,12 @@ const GRAPHS: Readonly<Record<string, Nodes>> = {
     kept: node("SolidMask", { value: 0, width: SIDE / 2, height: SIDE }),
     right: node("MaskComposite", { destination: ["mask", 0], source: ["kept", 0], x: 0, y: 0, operation: "multiply" }),
     inpaint: node("InpaintModelConditioning", {
-      ...{ positive: ["positive", 0], negative: ["negative", 0], vae: ["model", 2] },
-      ...{ pixels: ["photo", 0], mask: ["right", 0], noise_mask: true },
+      positive: ["positive", 0],
+      negative: ["negative", 0],
+      vae: ["model", 2],
+      pixels: ["photo", 0],
+      mask: ["right", 0],
+      noise_mask: true,
     }),
     samples: sampler({ positive: ["inpaint", 0], negative: ["inpaint", 1], latent_image: ["inpaint", 2] }),
   }),
@@ -82,7 +103,11 @@ const GRAPHS: Readonly<Record<string, Nodes>> = {
     upscaler: node("UpscaleModelLoader", { model_name: "tiny-4x.safetensors" }),
     enlarged: node("ImageUpscaleWithModel", { upscale_model: ["upscaler", 0], image: ["small", 0] }),
     scaled: node("ImageScale", {
-      ...{ image: ["enlarged", 0], upscale_method: "area", width: 1.5 * SIDE, height: 1.5 * SIDE, crop: "disabled" },
+      image: ["enlarged", 0],
+      upscale_method: "area",
+      width: 1.5 * SIDE,
+      height: 1.5 * SIDE,
+      crop: "disabled",
     }),
     again: node("VAEEncode", { pixels: ["scaled", 0], vae: ["model", 2] }),
     samples: sampler({ latent_image: ["again", 0], denoise: 0.5 }),

@@ -100,8 +100,11 @@ async function hostileUploads(service) {
 async function pausedWebSockets(service) {
   const upgrade = (query, headers = [AUTH]) =>
     get(`/ws?${query}`, [
-      ...["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"],
-      ...["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", ...headers],
+      "Connection: Upgrade",
+      "Upgrade: websocket",
+      "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+      ...headers,
     ]);
   const foreign = await service.send(upgrade("clientId=me", [AUTH, "Origin: https://example.com"]));
   if (foreign.status !== 403) return `a foreign WebSocket got status ${foreign.status}`;

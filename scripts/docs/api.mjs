@@ -3,9 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup.mjs";
-import { exportsOf, referredBy } from "./declarations.mjs";
+import { exportsOf, fieldsOf, referredBy, splitDefault } from "./declarations.mjs";
 import { code, table } from "./markdown.mjs";
-import { fieldsOf, splitDefault } from "./options.mjs";
 
 /** Files of scripts/docs/api. */
 const TASKS = ["render", "batch", "nodes", "tensors", "models", "service", "testing"];

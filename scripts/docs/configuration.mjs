@@ -1,8 +1,8 @@
 // docs/configuration.md: every key of the schema, with its description, type, default and environment variable.
-import { loadZod } from "../../dist/base/lazy-packages.js";
+import { loadZod } from "../../dist/base/lazy.js";
+import { configLeaves } from "../../dist/render/config/config.js";
 import { configSchema } from "../../dist/render/config/config-schema.js";
 import { OTHER_VARIABLES, variableOf } from "../../dist/render/config/load-config.js";
-import { configLeaves } from "../../dist/render/config/schema-paths.js";
 import { code, table } from "./markdown.mjs";
 
 export function body() {

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createGraphAgent } from "../../dist/service/agent/graph-agent.js";
-import { createServiceWithRoutes } from "../../dist/service/hooks/service-with-routes.js";
+import { createServiceWithRoutes } from "../../dist/service/hooks/service.js";
 import { root } from "../setup.mjs";
 import { code, table } from "./markdown.mjs";
 

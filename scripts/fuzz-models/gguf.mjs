@@ -1,4 +1,4 @@
-import { BLOCK_TYPES } from "#src/host/checkpoint/weights/packed-types.js";
+import { BLOCK_TYPES } from "#src/host/checkpoint/weights/stored.js";
 import { any, changed, MOST_BYTES, otherFamily, otherKey, otherSides } from "./damaged-file.mjs";
 
 /**
@@ -70,7 +70,9 @@ export function ggufSample(name, pairs, tensors) {
   // not in the loop of changes, which clones what it changes
   const light = tensors.map(({ bytes: _, ...tensor }) => tensor);
   return {
-    ...{ name, bytes: Buffer.concat([header, data]), start: header.length },
+    name,
+    bytes: Buffer.concat([header, data]),
+    start: header.length,
     rewritten(next) {
       const contents = structuredClone({ pairs, tensors: light });
       const counted = next(8) === 0 ? undefined : counts;

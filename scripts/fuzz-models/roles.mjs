@@ -1,29 +1,32 @@
 import { basename } from "node:path";
-import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
-import { buildFlux } from "#src/host/checkpoint/networks/flux/transformer.js";
-import { buildQwen3 } from "#src/host/checkpoint/networks/qwen3.js";
-import { buildT5 } from "#src/host/checkpoint/networks/t5.js";
-import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
-import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
-import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
-import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
-import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
-import { buildZImage } from "#src/host/checkpoint/networks/z-image.js";
-import { buildZImageControl } from "#src/host/checkpoint/networks/z-image-control.js";
+import { randn } from "latentkit";
+import { createCheckpointHost } from "latentkit/models";
+import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
+import { buildFlux } from "#src/host/checkpoint/flux/build.js";
+import { changesOf } from "#src/host/checkpoint/lora/changes.js";
+import { readLora } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
-import { recogniseTextEncoders } from "#src/host/checkpoint/recognition/text-encoder.js";
-import { zImageControlPart } from "#src/host/checkpoint/recognition/transformers/z-image-control.js";
-import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
-import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
-import { readEmbedding } from "#src/host/checkpoint/tokenizer/embedding-file.js";
-import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
-import { readLora } from "#src/host/checkpoint/weights/lora/lora-file.js";
+import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
+import { sessionOptions } from "#src/host/checkpoint/session/options.js";
+import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
+import { readEmbedding } from "#src/host/checkpoint/text-encoder/embeddings.js";
+import { buildQwen3 } from "#src/host/checkpoint/text-encoder/qwen3.js";
+import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recognise.js";
+import { buildT5 } from "#src/host/checkpoint/text-encoder/t5.js";
+import { buildUnet } from "#src/host/checkpoint/unet/build.js";
+import { buildControlNet, controlNetPart } from "#src/host/checkpoint/unet/control.js";
+import { buildUpscaler } from "#src/host/checkpoint/upscaler/build.js";
+import { upscalerPart } from "#src/host/checkpoint/upscaler/recognise.js";
+import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
+import { recogniseVae } from "#src/host/checkpoint/vae/recognise.js";
+import { buildTaesdDecoder } from "#src/host/checkpoint/vae/taesd.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { PackedWeights } from "#src/host/checkpoint/weights/packed/packed-weights.js";
+import { withUnpacked } from "#src/host/checkpoint/weights/packed/unpack.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
+import { buildZImage } from "#src/host/checkpoint/z-image/build.js";
+import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-image/control.js";
 
 /**
  * A network that a file was recognised to hold: its graph, and its kind where it can be called. @typedef {object} Built
@@ -103,3 +106,89 @@ export async function unetOf(path) {
   const { network } = await recogniseCheckpoint(await open(path), readValues);
   return network.kind === "unet" ? network.part : undefined;
 }
+
+/** Calls of a host before it begins anew: sessions of files that are gone stay loaded. */
+const CALLS_OF_HOST = 50;
+const PROMPT = "a (red:1.2) cat";
+
+/** Makes sessions of graphs. */
+export class Sessions {
+  #runtime;
+  #session = 0;
+
+  /** Why a graph becomes no session; undefined where it does. @param {import("./roles.mjs").Built} built */
+  async flawOf({ graph: { bytes, folder }, unpack }) {
+    this.#runtime = this.#runtime?.isAlive ? this.#runtime : new RuntimeProcess();
+    const runtime = this.#runtime;
+    const session = ++this.#session;
+    try {
+      await runtime.ready;
+      const task = "A session";
+      const settings = sessionOptions({ provider: "cpu", threads: 1 }, folder);
+      await withUnpacked(unpack, async () => {
+        const sent = await runtime.sendBytes(bytes, task);
+        await runtime.create({ session, model: sent, options: settings }, task);
+      });
+      await runtime.request({ type: "release", session }, task);
+      return undefined;
+    } catch (error) {
+      return error.message;
+    }
+  }
+
+  close() {
+    this.#runtime?.kill();
+  }
+}
+
+/**
+ * Calls networks of a models folder as nodes do. Its files of transformers and of text encoders lie in one place; CLIP-L is
+ * there too, which T5 takes beside it.
+ */
+export class Calls {
+  #host;
+  #calls = 0;
+
+  /** @param {string} models @param {string} clipL name of its file */
+  constructor(models, clipL) {
+    this.#host = createCheckpointHost({ models, threads: 1 });
+    this.clipL = clipL;
+  }
+
+  /** Why a network that was recognised cannot be called; undefined where it can. @param {string} path @param {string} kind */
+  async flawOf(path, kind) {
+    if (++this.#calls % CALLS_OF_HOST === 0) await this.#host.close();
+    try {
+      await this.#call(basename(path), kind);
+      return undefined;
+    } catch (error) {
+      return error.stack ?? String(error);
+    }
+  }
+
+  async #call(name, kind) {
+    const load = (file, type) => this.#host.loadFile("text_encoders", file, undefined, { type });
+    switch (kind) {
+      case "z-image":
+      case "flux": {
+        const model = /** @type {any} */ (await this.#host.loadFile("diffusion_models", name));
+        const { outChannels, contextDim } = model.source.network;
+        const context = randn([1, 3, contextDim], { seed: 1 });
+        return model.predict(randn([1, outChannels, 4, 4], { seed: 2 }), 0.5, [[context, {}]]);
+      }
+      case "qwen3":
+        return (await load(name, "lumina2")).encodeText(PROMPT);
+      case "t5": {
+        const clip = (await load(name, "flux")).joinedWith([await load(this.clipL, "flux")]);
+        return clip.encodeTexts({ clip_l: PROMPT, t5xxl: PROMPT });
+      }
+    }
+  }
+
+  close() {
+    return this.#host.close();
+  }
+}
+
+/** Kinds of networks that are called. */
+export const CALLED = ["z-image", "flux", "qwen3", "t5"];

@@ -3,12 +3,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
-import { originalNames } from "#src/host/checkpoint/weights/gguf/names.js";
-import { BLOCK_TYPES } from "#src/host/checkpoint/weights/packed-types.js";
-import { readSafetensors } from "#src/io/safetensors/read.js";
+import { originalNames } from "#src/host/checkpoint/weights/gguf/open.js";
+import { BLOCK_TYPES } from "#src/host/checkpoint/weights/stored.js";
+import { readSafetensors } from "#src/io/safetensors.js";
 import { seededRandom } from "../seeded-random.mjs";
+import { safetensorsSample } from "./damaged-file.mjs";
 import { ggufSample, numberPair, numbersPair, textPair, textsPair } from "./gguf.mjs";
-import { safetensorsSample } from "./safetensors.mjs";
 
 const fileOf = (path) => fileURLToPath(new URL(path, import.meta.url));
 const GOLDEN = ["../../test/golden/models-flux", "../../test/golden/models-z-qwen"].map(fileOf);
@@ -50,8 +50,19 @@ const QUANTISED = {
   qwen_3_tiny: ["qwen3", { block: "blk.", others: ["token_embd", "output_norm", "output"] }],
 };
 const LAYERS = [
-  ...["attn_q", "attn_k", "attn_v", "attn_o", "attn_output", "attn_rel_b", "attn_q_norm", "attn_k_norm", "attn_norm"],
-  ...["ffn_gate", "ffn_up", "ffn_down", "ffn_norm"],
+  "attn_q",
+  "attn_k",
+  "attn_v",
+  "attn_o",
+  "attn_output",
+  "attn_rel_b",
+  "attn_q_norm",
+  "attn_k_norm",
+  "attn_norm",
+  "ffn_gate",
+  "ffn_up",
+  "ffn_down",
+  "ffn_norm",
 ];
 const MOST_BLOCKS = 8;
 

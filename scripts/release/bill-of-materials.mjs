@@ -1,8 +1,8 @@
-// The parts of a release, as CycloneDX: packages of the lock file, what is compiled in, the platforms' own packages.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { npm } from "./npm.mjs";
-import { THIRD_PARTY } from "./third-party.mjs";
+
+// The parts of a release, as CycloneDX: packages of the lock file, what is compiled in, the platforms' own packages.
 
 /**
  * A bill of materials, without the tools of the build.
@@ -52,3 +52,28 @@ export function installedPackages(root) {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   return Object.entries(packages).filter(([path, entry]) => path !== "" && !entry.dev && !entry.peer);
 }
+
+// decision 305
+// Third-party code that a package carries, with versions and licences: scripts/release/third-party.json.
+
+/**
+ * @typedef {{ name: string, version: string, license: string, copyright: string, origin: string, text: string,
+ *   packed?: string, of: "core" | "page" | "tokenizer", debian?: string }} ThirdParty text: path of the licence in the
+ *   checkout; packed: in a package, where it is another; of: the part that it is compiled into; debian: a package of it
+ */
+
+/** @type {readonly ThirdParty[]} */
+export const THIRD_PARTY = JSON.parse(readFileSync(new URL("third-party.json", import.meta.url), "utf8"));
+
+/** Path of a licence in a package. */
+export const packedText = ({ text, packed = text }) => packed;
+
+/** Licences of what is compiled into the native core, by their paths in a package, and where they are here. */
+export function coreTexts(platform = "") {
+  const core = THIRD_PARTY.filter((part) => part.of === "core").map((part) => [packedText(part), part.text]);
+  return Object.fromEntries(platform.startsWith("win32-") ? [...core, [WINDOWS_RUNTIME, WINDOWS_TEXT]] : core);
+}
+
+/** MinGW's start-up code and threads are part of a binary for Windows. */
+const WINDOWS_RUNTIME = "native/third_party/mingw-w64/LICENSE";
+const WINDOWS_TEXT = "/usr/share/doc/mingw-w64-x86-64-dev/copyright";

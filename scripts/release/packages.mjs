@@ -1,11 +1,10 @@
 // The packages of a release: a folder for each, as it is packed.
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { bundle } from "./bundle.mjs";
-import { INLINED, writeInlined } from "./inlined.mjs";
+import { coreTexts, packedText, THIRD_PARTY } from "./bill-of-materials.mjs";
+import { bundle, INLINED, writeInlined } from "./bundle.mjs";
 import { npm } from "./npm.mjs";
 import { PLATFORMS } from "./platforms.mjs";
-import { coreTexts, packedText, THIRD_PARTY } from "./third-party.mjs";
 
 /** Files of a platform's package beside its binary. */
 export const platformFiles = (platform) => [

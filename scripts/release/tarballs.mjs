@@ -9,7 +9,7 @@ import { formatMessage } from "publint/utils";
 import { prebuild } from "../prebuild.mjs";
 import { billOfMaterials } from "./bill-of-materials.mjs";
 import { checkBinary } from "./binaries.mjs";
-import { INLINED } from "./inlined.mjs";
+import { INLINED } from "./bundle.mjs";
 import { npm } from "./npm.mjs";
 import {
   emptyFolder,

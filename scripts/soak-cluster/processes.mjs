@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { chmodSync, chownSync, existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -94,7 +95,7 @@ export class Part {
 /**
  * Kills, drains and pauses parts, and stops the database, `times` in all. Returns how often each.
  *
- * @param {{ parts: Part[], database: import("./database.mjs").Database, times: number, databaseStops: number, seed: number }} options
+ * @param {{ parts: Part[], database: Database, times: number, databaseStops: number, seed: number }} options
  */
 export async function attack({ parts, database, times, databaseStops, seed }) {
   const below = seededRandom(seed);
@@ -131,4 +132,61 @@ export async function attack({ parts, database, times, databaseStops, seed }) {
   }
   await Promise.all(repairs);
   return counts;
+}
+
+const INSTALLED = "/usr/lib/postgresql";
+/** Debian's user nobody: PostgreSQL refuses to run as root. */
+const NOBODY = 65534;
+
+/** A PostgreSQL cluster of its own in a folder, reached by a socket there. */
+export class Database {
+  #folder;
+  #version;
+  #isRoot = process.getuid?.() === 0;
+
+  /** @param {string} folder */
+  constructor(folder) {
+    const installed = existsSync(INSTALLED) ? readdirSync(INSTALLED).map(Number) : [];
+    this.#version = Math.max(...installed.filter((number) => number >= 15));
+    this.#folder = folder;
+  }
+
+  get isInstalled() {
+    return Number.isFinite(this.#version);
+  }
+
+  get url() {
+    return `postgres://latentkit@localhost/postgres?host=${this.#folder}`;
+  }
+
+  create() {
+    if (this.#isRoot) {
+      chmodSync(this.#folder, 0o755);
+      chownSync(this.#folder, NOBODY, NOBODY);
+    }
+    this.#run("initdb", "-D", this.#data, "-A", "trust", "-U", "latentkit", "--no-locale", "-E", "UTF8");
+  }
+
+  start() {
+    const settings = `-c listen_addresses='' -k ${this.#folder} -c max_connections=200`;
+    const log = join(this.#folder, "log");
+    this.#run("pg_ctl", "-D", this.#data, "-w", "-l", log, "-o", settings, "start");
+  }
+
+  /** @param {"fast" | "immediate"} mode */
+  stop(mode) {
+    this.#run("pg_ctl", "-D", this.#data, "-m", mode, "-w", "stop");
+  }
+
+  get #data() {
+    return join(this.#folder, "data");
+  }
+
+  /** @param {string[]} args */
+  #run(program, ...args) {
+    const path = `${INSTALLED}/${this.#version}/bin/${program}`;
+    const setpriv = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+    const [command, ...rest] = this.#isRoot ? [...setpriv, path] : [path];
+    execFileSync(command, [...rest, ...args], { cwd: this.#folder, stdio: "ignore" });
+  }
 }

@@ -3,25 +3,27 @@ import { LatentkitError } from "./errors.js";
 
 /** Callbacks of a signal that share one listener: Node warns of a leak from the eleventh listener on. */
 class SharedListener {
-  private readonly callbacks = new Set<() => void>();
-  private readonly callAll = () => {
-    listeners.delete(this.signal);
-    for (const callback of [...this.callbacks]) if (this.callbacks.has(callback)) callback();
+  readonly #callbacks = new Set<() => void>();
+  readonly #callAll = () => {
+    listeners.delete(this.#signal);
+    for (const callback of [...this.#callbacks]) if (this.#callbacks.has(callback)) callback();
   };
+  readonly #signal: AbortSignal;
 
-  constructor(private readonly signal: AbortSignal) {
-    signal.addEventListener("abort", this.callAll, { once: true });
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener("abort", this.#callAll, { once: true });
     listeners.set(signal, this);
   }
 
   add(callback: () => void): () => void {
     // a callback that is added twice is called twice
     const own = () => callback();
-    this.callbacks.add(own);
+    this.#callbacks.add(own);
     return () => {
-      if (!this.callbacks.delete(own) || this.callbacks.size > 0) return;
-      this.signal.removeEventListener("abort", this.callAll);
-      if (listeners.get(this.signal) === this) listeners.delete(this.signal);
+      if (!this.#callbacks.delete(own) || this.#callbacks.size > 0) return;
+      this.#signal.removeEventListener("abort", this.#callAll);
+      if (listeners.get(this.#signal) === this) listeners.delete(this.#signal);
     };
   }
 }
@@ -74,32 +76,52 @@ const OVER = new DOMException("The run is over.", "AbortError");
 
 /** A span of work whose signal aborts at its end, so that work which a node has left behind stops. */
 export class Span {
-  private abort: AbortController | undefined;
-  private unsubscribe = () => {};
-  private ended = false;
+  #abort: AbortController | undefined;
+  #unsubscribe = () => {};
+  #ended = false;
+  readonly #outer: AbortSignal | undefined;
 
-  constructor(private readonly outer: AbortSignal | undefined) {}
+  constructor(outer: AbortSignal | undefined) {
+    this.#outer = outer;
+  }
 
   /** Signal that aborts with the outer signal, and at the end. Any number of listeners may be added. */
   get signal(): AbortSignal {
-    if (this.abort === undefined) {
+    if (this.#abort === undefined) {
       const abort = new AbortController();
-      this.abort = abort;
+      this.#abort = abort;
       setMaxListeners(0, abort.signal);
-      if (this.ended) abort.abort(OVER);
-      else this.unsubscribe = onAbort(this.outer, () => abort.abort(this.outer?.reason));
+      if (this.#ended) abort.abort(OVER);
+      else this.#unsubscribe = onAbort(this.#outer, () => abort.abort(this.#outer?.reason));
     }
-    return this.abort.signal;
+    return this.#abort.signal;
   }
 
   get isOver(): boolean {
-    return this.ended;
+    return this.#ended;
   }
 
   end(): void {
-    this.ended = true;
-    if (this.abort === undefined) return;
-    this.unsubscribe();
-    if (!this.abort.signal.aborted) this.abort.abort(OVER);
+    this.#ended = true;
+    if (this.#abort === undefined) return;
+    this.#unsubscribe();
+    if (!this.#abort.signal.aborted) this.#abort.abort(OVER);
+  }
+}
+
+/** Milliseconds after which timers, sockets and signals would starve. */
+const MAX_BUSY_MS = 10;
+
+/** Tells long work when to let the event loop turn, and does so. */
+export class YieldTimer {
+  #last = performance.now();
+
+  get isDue(): boolean {
+    return performance.now() - this.#last > MAX_BUSY_MS;
+  }
+
+  async yield(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#last = performance.now();
   }
 }

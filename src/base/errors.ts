@@ -1,6 +1,6 @@
+import { dirname, extname, join } from "node:path";
 import { types } from "node:util";
 import { escapeControls } from "./controls.js";
-import { permissionHint } from "./permission.js";
 
 /** The meaning of a failure to a ComfyUI client and to a shell script. */
 export interface ErrorMeaning {
@@ -304,4 +304,52 @@ function editDistance(a: string, b: string, limit: number): number {
     [before, previous] = [previous, row];
   }
   return previous[b.length]!;
+}
+
+/** Flags of node by the permission that an error of node says it lacks. */
+const FLAGS: Readonly<Record<string, string>> = {
+  FileSystemRead: "--allow-fs-read",
+  FileSystemWrite: "--allow-fs-write",
+  ChildProcess: "--allow-child-process",
+  WorkerThreads: "--allow-worker",
+};
+
+/** Sentence on the flag that allows what node's permission model has denied; undefined for any other error. */
+export function permissionHint(error: unknown): string | undefined {
+  const { code, permission = "", resource = "" } = (error ?? {}) as Partial<Record<string, string>>;
+  if (code === "ERR_DLOPEN_DISABLED" && process.permission !== undefined) return permissionSentence("--allow-addons");
+  if (code !== "ERR_ACCESS_DENIED") return undefined;
+  const flag = Object.hasOwn(FLAGS, permission) ? FLAGS[permission] : undefined;
+  if (flag === undefined) return permissionSentence(`the flag for ${permission}`);
+  if (resource === "") return permissionSentence(flag);
+  return permissionSentence(`${flag}=${permission === "FileSystemWrite" ? allIn(resource) : resource}`);
+}
+
+/** Names of files differ from run to run: all in the folder that could not be made or written to. */
+const allIn = (path: string): string => join(extname(path) === "" ? path : dirname(path), "*");
+
+const permissionSentence = (flag: string): string => `Node's permission model denies it: start node with ${flag}.`;
+
+/** An error on its way between threads. Without code: one that is not the library's own. */
+export interface SentError {
+  readonly code?: ErrorCode;
+  readonly message: string;
+  readonly details?: ErrorDetails;
+  readonly stack?: string;
+}
+
+/** An error as data that can be sent. */
+export function serializeError(error: unknown): SentError {
+  if (error instanceof LatentkitError) {
+    const { code, message, details, stack } = error;
+    return { code, message, details: { ...details }, stack };
+  }
+  return error instanceof Error ? { message: error.message, stack: error.stack } : { message: String(error) };
+}
+
+/** The error as it was before it was sent. */
+export function deserializeError({ code, message, details, stack }: SentError): Error {
+  const error = code === undefined ? new Error(message) : new LatentkitError(code, message, details);
+  if (stack !== undefined) error.stack = stack;
+  return error;
 }

@@ -1,12 +1,12 @@
 import { onAbort } from "../base/abort.js";
-import { gigabytes, type NetworkMemory } from "../base/memory.js";
-import { NETWORK_DEVICES } from "../host/checkpoint/runtime/session-options.js";
+import { gigabytes, type NetworkMemory } from "../base/network-memory.js";
+import { NETWORK_DEVICES } from "../host/checkpoint/session/options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/types.js";
 import type { BatchOptions } from "../render/batch/batch-options.js";
 import type { Arguments } from "./table/arguments.js";
+import type { modelOptions, networkOptions } from "./table/commands.js";
 import { type ValuesOf, wordOf } from "./table/option.js";
-import type { modelOptions, networkOptions } from "./table/shared-options.js";
 import { harmless, type Terminal } from "./terminal.js";
 
 /** Empties the line that the cursor is on. */

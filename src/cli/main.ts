@@ -1,12 +1,11 @@
 import { createRequire } from "node:module";
-import { LatentkitError, suggest } from "../base/errors.js";
+import { LatentkitError, permissionHint, suggest } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
-import { permissionHint } from "../base/permission.js";
-import { withoutUsers } from "../render/config/shown-address.js";
+import { withoutUsers } from "../render/config/secrets.js";
 import { readArguments } from "./table/arguments.js";
-import type { Command } from "./table/command.js";
 import { COMMANDS, type CommandName, type Run, type ValuesOfCommand } from "./table/commands.js";
 import { helpOf, overviewOf } from "./table/help.js";
+import type { Command } from "./table/option.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
 /** Loads a module by `require`, which takes half the time of `import` in Node 20. */

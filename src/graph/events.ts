@@ -1,5 +1,5 @@
 import type { LatentkitError } from "../base/errors.js";
-import type { NetworkMemory } from "../base/memory.js";
+import type { NetworkMemory } from "../base/network-memory.js";
 
 /** UI results of one node: lists by key, as ComfyUI's clients read them. */
 export type NodeUi = Record<string, unknown[]>;

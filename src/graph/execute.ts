@@ -1,19 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { GRACE_MS, interruption, orGivenUp, Span } from "../base/abort.js";
+import { GRACE_MS, interruption, orGivenUp, Span, YieldTimer } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
-import { YieldTimer } from "../base/yield-timer.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
-import { chooseDevice } from "../tensor/device/choice.js";
-import { RunResults } from "./disk-cache/run-results.js";
-import { DiskSigner } from "./disk-cache/signer.js";
+import { chooseDevice } from "../tensor/device/device.js";
+import { RunResults } from "./disk-cache/disk-cache.js";
 import type { Happening, RunEvent } from "./events.js";
-import { EventQueue } from "./execution/event-queue.js";
+import { RunSetting } from "./execution/context.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
-import { RunSetting } from "./execution/setting.js";
 import type { GraphRun } from "./job.js";
 import { RunMemory } from "./memory/run-memory.js";
-import { Signer } from "./memory/signature.js";
+import { DiskSigner, Signer } from "./memory/signature.js";
 import { parseGraph } from "./parse.js";
 import type { RunSurroundings } from "./surroundings.js";
 import { cycleError } from "./validation/graph-error.js";
@@ -29,7 +26,7 @@ export async function* executeGraph(
   job: GraphRun,
   surroundings: RunSurroundings,
 ): AsyncGenerator<RunEvent, void, void> {
-  const queue = new EventQueue();
+  const queue = new RunEvents();
   const emit = createEmitter(surroundings, (event) => queue.add(event));
   const { signal } = surroundings;
   const span = new Span(signal);
@@ -137,4 +134,60 @@ function cycleHappening(cycle: readonly string[]): Happening {
   const { sentence } = cycleError(cycle);
   const error = new LatentkitError("graph.cycle", sentence, { nodeId: cycle[0] });
   return { type: "node-error", nodeId: cycle[0]!, error, inputs: {} };
+}
+
+/** Events that happen while a node runs, until the consumer takes them. */
+class RunEvents {
+  #pending: RunEvent[] = [];
+  #wake = () => {};
+
+  add(event: RunEvent): void {
+    this.#pending.push(event);
+    this.#wake();
+  }
+
+  /** Takes all pending events. */
+  take(): readonly RunEvent[] {
+    const events = this.#pending;
+    this.#pending = [];
+    return events;
+  }
+
+  /**
+   * Steps through the run and yields its events, several at a time, also while a node still runs. One that does not
+   * listen to an abort is left alone after the grace.
+   */
+  async *follow(run: Run, signal: AbortSignal | undefined): AsyncGenerator<readonly RunEvent[], void, void> {
+    const timer = new YieldTimer();
+    while (run.status === undefined) {
+      let isSettled = false;
+      let failure: { error: unknown } | undefined;
+      const settle = () => {
+        isSettled = true;
+        this.#wake();
+      };
+      orGivenUp(run.step(), signal, GRACE_MS)
+        .catch((error: unknown) => {
+          if (!signal?.aborted || error !== signal.reason) throw error;
+          run.giveUp();
+        })
+        .then(settle, (error: unknown) => {
+          failure = { error };
+          settle();
+        });
+      while (!isSettled || this.#pending.length > 0) {
+        if (this.#pending.length === 0) await this.#nextEvent();
+        const events = this.take();
+        if (events.length > 0) yield events;
+      }
+      if (failure !== undefined) throw failure.error;
+      if (timer.isDue) await timer.yield();
+    }
+  }
+
+  #nextEvent(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
 }

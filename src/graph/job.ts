@@ -12,7 +12,7 @@ import {
 } from "../base/options.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import type { NodeConfig } from "../nodes/define.js";
-import type { DeviceChoice } from "../tensor/device/choice.js";
+import type { DeviceChoice } from "../tensor/device/device.js";
 import type { ClassAliases } from "./parse.js";
 
 /** One run of a graph as plain data: with the graph and its `Surroundings` all that the executor needs. */

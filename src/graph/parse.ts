@@ -5,14 +5,14 @@ import {
   isPlainObject,
   keysInOrder,
   MAX_DEPTH,
+  mayLackDigits,
   parseJson,
   printJsonPretty,
+  rememberOrder,
 } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
-import { refuseLostDigits, refuseNonFinite } from "./numbers.js";
 import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
-import { ignoredNotes, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 // decisions 16, 22
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
@@ -175,4 +175,125 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
   }
   if (unknown.length > 0) throw unknownClassesError(unknown, registry);
   return byId;
+}
+
+type Entries = Record<string, unknown>;
+
+/** Keys that hold a graph: of ComfyUI's POST /prompt, of services that run ComfyUI, and of templates. */
+const WRAPPERS = ["prompt", "workflow", "input", "nodes"] as const;
+const MAX_WRAPPERS = 3;
+
+/** Ids as the editor writes them, "12:3" inside a subgraph: the value of such a key is meant as a node. */
+const NODE_ID = /^\d+(?::\d+)*$/;
+const MAX_NAMED = 5;
+
+/** Returns the graph inside a request body such as `{ "input": { "workflow": … } }`, any other object unchanged. */
+export function unwrapGraph(object: Entries): Entries {
+  return innerGraph(object, MAX_WRAPPERS) ?? object;
+}
+
+function innerGraph(object: Entries, left: number): Entries | undefined {
+  if (isEditorFile(object) || Object.values(object).some(isNode)) return object;
+  for (const key of left > 0 ? WRAPPERS : []) {
+    const inner = Object.hasOwn(object, key) ? object[key] : undefined;
+    const graph = isPlainObject(inner) ? innerGraph(inner, left - 1) : undefined;
+    if (graph !== undefined) return graph;
+  }
+  return undefined;
+}
+
+/** Throws graph.invalid for a workflow as the editor saves it. */
+function refuseEditorFile(object: Entries): void {
+  if (!isEditorFile(object)) return;
+  throw new LatentkitError(
+    "graph.invalid",
+    "Graph: expected API format, received a workflow as the editor saves it, which convertWorkflow converts.",
+  );
+}
+
+/** Whether an object is a workflow as the editor saves it. */
+export const isEditorFile = ({ nodes, links }: Entries): boolean => Array.isArray(nodes) && Array.isArray(links);
+
+const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
+
+/** Nodes of a graph, and the keys of entries that are no nodes. */
+export interface NodesOnly {
+  readonly prompt: Entries;
+  readonly ignored: readonly string[];
+}
+
+/**
+ * Removes what the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are no
+ * number and hold no object, or one with neither class_type nor inputs. Returns the object itself where there are none.
+ */
+function nodesOnly(prompt: Entries): NodesOnly {
+  const ignored: string[] = [];
+  for (const [key, value] of Object.entries(prompt)) if (!isMeantAsNode(key, value)) ignored.push(key);
+  if (ignored.length === 0) return { prompt, ignored };
+  const left = new Set(ignored);
+  const ids = keysInOrder(prompt).filter((id) => !left.has(id));
+  const nodes: Entries = {};
+  for (const id of ids) nodes[id] = prompt[id];
+  rememberOrder(nodes, ids);
+  return { prompt: nodes, ignored };
+}
+
+function isMeantAsNode(key: string, value: unknown): boolean {
+  if (NODE_ID.test(key)) return true;
+  return isPlainObject(value) && (Object.hasOwn(value, "class_type") || Object.hasOwn(value, "inputs"));
+}
+
+/** Returns a sentence about entries that are not nodes, if there are any. */
+function ignoredNotes(ignored: readonly string[]): readonly string[] {
+  if (ignored.length === 0) return [];
+  const named = ignored
+    .slice(0, MAX_NAMED)
+    .map((key) => JSON.stringify(key.length > 40 ? `${key.slice(0, 37)}...` : key));
+  const more = ignored.length - named.length;
+  const list = more > 0 ? `${named.join(", ")} and ${more} more` : named.join(", ");
+  const [are, have, is] =
+    ignored.length === 1 ? ["is not a node", "it has", "it is"] : ["are not nodes", "they have", "they are"];
+  return [`Graph: ${list} ${are}, since ${have} no class_type; ${is} ignored.`];
+}
+
+type Prompt = Readonly<Record<string, unknown>>;
+
+/**
+ * Throws graph.invalid, which names node and input, for a whole number beyond 2^53 that is no bigint: JSON.parse, and with
+ * it the import of a JSON file, silently rounds them.
+ */
+function refuseLostDigits(prompt: Prompt): void {
+  const hint =
+    "which JavaScript rounds beyond 2^53; give the number as text or bigint, or the graph as text, a path or what parseGraphText returns";
+  refuse(prompt, mayLackDigits, "a whole number with all its digits", `, ${hint}`);
+}
+
+/** Throws graph.invalid, which names node and input, for NaN and infinities, which Python writes and JSON does not have. */
+export function refuseNonFinite(prompt: Prompt): void {
+  refuse(prompt, (number) => !Number.isFinite(number), "a finite number", "");
+}
+
+function refuse(prompt: Prompt, isBad: (number: number) => boolean, expected: string, hint: string): void {
+  for (const [nodeId, node] of Object.entries(prompt)) {
+    // frozen JSON came from text, which keeps every digit, and was checked before
+    if (!isPlainObject(node) || isFrozenJson(node) || !isPlainObject(node.inputs)) continue;
+    for (const [input, value] of Object.entries(node.inputs)) {
+      const bad = findNumber(value, isBad, 0);
+      if (bad === undefined) continue;
+      const message = `Node ${nodeId}, input "${input}": expected ${expected}, received ${bad}${hint}.`;
+      throw new LatentkitError("graph.invalid", message, { nodeId, input, expected, received: String(bad) });
+    }
+  }
+}
+
+function findNumber(value: unknown, isBad: (number: number) => boolean, depth: number): number | undefined {
+  if (typeof value === "number") return isBad(value) ? value : undefined;
+  if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
+  if (depth >= MAX_DEPTH)
+    throw new LatentkitError("graph.invalid", `Graph: nesting is deeper than ${MAX_DEPTH} levels.`);
+  for (const inner of Object.values(value)) {
+    const number = findNumber(inner, isBad, depth + 1);
+    if (number !== undefined) return number;
+  }
+  return undefined;
 }

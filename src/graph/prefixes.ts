@@ -1,7 +1,6 @@
 import { describe } from "../base/errors.js";
-import { withSlashes } from "../io/files/output-path.js";
+import { dateOf, fillTexts, openTexts, withSlashes } from "../io/files/output-path.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
-import { dateOf, fillTexts, openTexts } from "../io/prefix-texts.js";
 import type { Graph } from "./parse.js";
 import { titleOf } from "./unknown-classes.js";
 

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { isAbsolute, relative, sep } from "node:path";
 
 /** O_NONBLOCK, which Windows lacks: opening a pipe does not wait for its writer, nor a device for its other end. */
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
@@ -56,4 +57,31 @@ function requireFile(stats: Stats): void {
   if (stats.isFile()) return;
   const code = stats.isDirectory() ? "EISDIR" : stats.isFIFO() ? "a pipe, no file" : "a device, no file";
   throw Object.assign(new Error(`expected a file, received ${code}`), { code });
+}
+
+/**
+ * Text of a file's bytes, without its byte-order mark: UTF-16 where a mark, or a NUL beside the first character, says so,
+ * else UTF-8. Undefined for bytes that are no text of that encoding.
+ */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder(encodingOf(bytes), { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return "utf-16le";
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) return "utf-16be";
+  return "utf-8";
+}
+
+/** Limit of a path: no system opens longer ones, and normalising takes time quadratic in the length. */
+export const MAX_PATH_CHARACTERS = 4096;
+
+/** Whether an absolute path is the folder or inside it; both are normalised, links resolved by the caller. */
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }

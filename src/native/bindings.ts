@@ -1,5 +1,4 @@
-import type { CudaBindings } from "./cuda-bindings.js";
-import type { TensorOperations } from "./tensor-operations.js";
+import type { CudaBindings, TensorOperations } from "./tensor-operations.js";
 
 /**
  * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;

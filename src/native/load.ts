@@ -1,12 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { LatentkitError } from "../base/errors.js";
+import { describe, LatentkitError, permissionHint } from "../base/errors.js";
 import { packageRoot, version } from "../base/package.js";
-import { permissionHint } from "../base/permission.js";
 import type { NativeBindings } from "./bindings.js";
-import { checkEnvironment } from "./environment.js";
-import { packageFile, platformPackage } from "./platform-package.js";
 
 /** The native core and the path of its file. */
 interface LoadedCore {
@@ -87,4 +84,61 @@ function remedy(): string {
   if (Object.hasOwn(optionalDependencies, name))
     return `Run "npm install ${name}@${version}"; or build it from source: ${build}, ${compiler}.`;
   return `In a checkout run "node scripts/native-build.mjs"; in a project ${build}, ${compiler}.`;
+}
+
+/** musl's library by its own name or by its loader's, which may be a link to it; glibc's is libc.so.6. */
+const MUSL = /\/(?:ld-musl-[^/\n]*|libc\.so)$/m;
+
+// decision 289
+/**
+ * Name of the package that holds the native core of this machine, such as `@latentkit/linux-x64`; `linuxmusl` is Linux
+ * with musl as its C library, which is loaded into every process that uses it.
+ */
+export function platformPackage(
+  { platform, arch } = process as { platform: string; arch: string },
+  loadedFiles = platform === "linux" ? mapsOfProcess() : "",
+): string {
+  return `@latentkit/${platform}${MUSL.test(loadedFiles) ? "musl" : ""}-${arch}`;
+}
+
+/** Path of a file of an installed package, as Node finds it from the folder `root`; undefined where there is none. */
+export function packageFile(root: string, name: string, file: string): string | undefined {
+  try {
+    return createRequire(join(root, "package.json")).resolve(`${name}/${file}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Files that are mapped into this process; empty where the system does not tell. */
+function mapsOfProcess(): string {
+  try {
+    return readFileSync("/proc/self/maps", "latin1");
+  } catch {
+    return "";
+  }
+}
+
+const MAX_THREADS = 256;
+
+/** Variables that the native core reads when it is loaded. It would take a wrong value for none. */
+const VARIABLES: Readonly<Record<string, readonly [expected: string, holds: (text: string) => boolean]>> = {
+  LATENTKIT_ISA: ["avx512, avx2 or baseline", (text) => ["avx512", "avx2", "baseline"].includes(text)],
+  LATENTKIT_THREADS: [
+    `a whole number from 1 to ${MAX_THREADS}`,
+    (text) => /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= MAX_THREADS,
+  ],
+};
+
+/** Throws usage.invalid for the first variable of the native core with a value that it would ignore. @internal */
+export function checkEnvironment(env: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, [expected, holds]] of Object.entries(VARIABLES)) {
+    const text = env[name];
+    if (text === undefined || text === "" || holds(text)) continue;
+    const received = describe(text);
+    throw new LatentkitError("usage.invalid", `${name}: expected ${expected}, received ${received}.`, {
+      expected,
+      received,
+    });
+  }
 }

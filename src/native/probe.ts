@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
-import { loadKoffi } from "../base/lazy-packages.js";
+import { loadKoffi } from "../base/lazy.js";
 import { packageRoot } from "../base/package.js";
-import { packageFile, platformPackage } from "./platform-package.js";
+import { packageFile, platformPackage } from "./load.js";
 
 /** One CUDA device as the driver describes it. */
 export interface CudaDevice {

@@ -1,6 +1,6 @@
 import { describe } from "../base/errors.js";
-import { asciiDigits } from "../io/ascii-digits.js";
 import { NumberLiteral } from "../io/json/lossless.js";
+import { asciiDigits } from "../io/python-text.js";
 import type { InputSpec } from "./inputs.js";
 
 /** Numbers are as long as Python reads them; messages are shorter. */

@@ -13,8 +13,7 @@ import {
 import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
-import type { GivenInputs } from "./static-types.js";
-import type { HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
+import type { GivenInputs, HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
 
 export type * from "./types.js";
 

@@ -1,9 +1,9 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { hostModel } from "../host/derived-model.js";
-import type { Checkpoint, Host, HostFiles, Model, ModelPatch } from "../host/types.js";
+import type { Checkpoint, Clip, Conditioning, Host, HostFiles, Model, ModelPatch } from "../host/types.js";
+import type { Tensor } from "../tensor/tensor.js";
 import type { NodeContext } from "./define.js";
-import { hostName, PLURALS } from "./file-kinds.js";
-import { choice, clip, model } from "./inputs.js";
+import { type ChoiceContext, choice, clip, type FileKind, model } from "./inputs.js";
 
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
@@ -15,7 +15,7 @@ export const fileName = (kind: keyof HostFiles) => ({
 export type Loading = Pick<NodeContext, "host" | "signal" | "log">;
 
 /** A file's name in a graph, by the input that holds it. */
-export type NamedInput = Readonly<Record<string, string>>;
+type NamedInput = Readonly<Record<string, string>>;
 
 /** Loads a checkpoint. Fails as its host does, with the input's name in front. */
 export async function loadHostCheckpoint(named: NamedInput, { host, signal, log }: Loading): Promise<Checkpoint> {
@@ -93,3 +93,76 @@ export const merges =
   ({ model1, model2, ...inputs }: { readonly model1: Model; readonly model2: Model }, { host }: Loading) => ({
     MODEL: patchedModel(model1, { node, inputs: { ...inputs, ...ofHost({ model2 }) } }, host),
   });
+
+/** Order in which the encoders' tokens stand side by side, whatever the order of the files. */
+const ENCODER_ORDER = ["l", "g"];
+
+/** Loads text encoders of the host as one clip; the same errors as `loadHostFile`. */
+export async function joinedClips(
+  files: NamedInput,
+  loading: Loading,
+  settings?: Readonly<Record<string, string>>,
+): Promise<Clip> {
+  const clips: Clip[] = [];
+  for (const [input, name] of Object.entries(files))
+    clips.push(await loadHostFile("text_encoders", { [input]: name }, loading, settings));
+  return joinedClip(clips);
+}
+
+function joinedClip(clips: readonly Clip[]): Clip {
+  const whole = clips.find(({ joinedWith }) => joinedWith !== undefined);
+  if (clips.length > 1 && whole !== undefined) return whole.joinedWith!(clips.filter((clip) => clip !== whole));
+  if (clips.length > 1 && clips.some(({ encodeText }) => encodeText !== undefined)) {
+    const message =
+      "Text encoders: expected CLIP's alone, received one that reads prompts whole: load it with CLIPLoader.";
+    throw new LatentkitError("value.invalid", message);
+  }
+  const rank = (name: string): number =>
+    ENCODER_ORDER.includes(name) ? ENCODER_ORDER.indexOf(name) : ENCODER_ORDER.length;
+  const encoders = clips.flatMap((clip) => clip.encoders).sort((a, b) => rank(a.name) - rank(b.name));
+  const hasLayers = clips.every((clip) => clip.atLayer !== undefined);
+  return {
+    encoders,
+    atLayer: hasLayers ? (layer) => joinedClip(clips.map((clip) => clip.atLayer!(layer))) : undefined,
+  };
+}
+
+// decision 322
+/**
+ * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing where
+ * the host's clips have no such encoders.
+ */
+export async function encodeTexts(
+  clip: Clip,
+  texts: Readonly<Record<string, string>>,
+  host: Host,
+  pictures: readonly Tensor[] = [],
+): Promise<Conditioning> {
+  if (clip.encodeTexts !== undefined) return clip.encodeTexts(texts, pictures);
+  const names = Object.keys(texts);
+  throw lacking(host, `no clip with the ${names.length === 1 ? "encoder" : "encoders"} ${names.join(", ")}`);
+}
+
+/** Kinds of files in the words of a message. */
+const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
+  loras: "LoRAs",
+  vae: "separate VAEs",
+  controlnet: "ControlNets",
+  upscale_models: "upscale models",
+  clip_vision: "CLIP vision models",
+  style_models: "style models",
+  gligen: "GLIGEN models",
+  hypernetworks: "hypernetworks",
+  diffusion_models: "separate diffusion models",
+  text_encoders: "separate text encoders",
+  model_patches: "model patches",
+};
+
+/** Sentence on a host that has no files of a kind, for a graph that names one; undefined where it has some. */
+export function lackOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind): string | undefined {
+  if (kind === "checkpoints" || host.files?.(kind) !== undefined) return undefined;
+  return `${hostName(host)} has no ${PLURALS[kind]}`;
+}
+
+/** A host in a message. */
+const hostName = (host: { readonly name?: string }): string => `host ${describe(host.name)}`;

@@ -20,14 +20,14 @@ import type { Host } from "../host/types.js";
 import { InputFiles } from "../io/files/input-files.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import { parseJson } from "../io/json/lossless.js";
-import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
+import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/device.js";
 import { bendOf } from "./bends.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoiceContext, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
-import type { NamedInputs, NodeByKey, TypesOf } from "./static-types.js";
+import type { NamedInputs, NodeByKey, TypesOf } from "./types.js";
 import { CONVERTED, convertInput, expectedOf } from "./values.js";
 
 /** Options of `invokeNode`: the surroundings that a graph would give the node. */
@@ -166,15 +166,15 @@ class InvokeContext implements NodeContext {
   readonly config: NodeConfig;
   readonly log: NodeContext["log"];
   readonly progress = ignore;
-  private currentHost: Host | undefined;
-  private places: NodeContext["folders"] | undefined;
-  private inputs: InputFiles | undefined;
+  #currentHost: Host | undefined;
+  #places: NodeContext["folders"] | undefined;
+  #inputs: InputFiles | undefined;
+  readonly #options: InvokeOptions;
+  readonly #span: Span;
 
-  constructor(
-    key: string,
-    private readonly options: InvokeOptions,
-    private readonly span: Span,
-  ) {
+  constructor(key: string, options: InvokeOptions, span: Span) {
+    this.#options = options;
+    this.#span = span;
     this.nodeId = String(options.hidden?.unique_id ?? key);
     this.clock = options.clock ?? now;
     this.fetch = options.fetch ?? globalThis.fetch;
@@ -182,29 +182,29 @@ class InvokeContext implements NodeContext {
     this.log = (message) => {
       if (!span.isOver) options.log?.(message);
     };
-    this.currentHost = options.host;
+    this.#currentHost = options.host;
   }
 
   // the rest is made for a node that reads it
 
   get signal(): AbortSignal {
-    return this.span.signal;
+    return this.#span.signal;
   }
 
   get host(): Host {
-    this.currentHost ??= createPreviewHost();
-    return this.currentHost;
+    this.#currentHost ??= createPreviewHost();
+    return this.#currentHost;
   }
 
   get folders(): NodeContext["folders"] {
-    const { outputDir = "out", inputDir = "input" } = this.options;
-    this.places ??= { output: resolve(outputDir), input: resolve(inputDir) };
-    return this.places;
+    const { outputDir = "out", inputDir = "input" } = this.#options;
+    this.#places ??= { output: resolve(outputDir), input: resolve(inputDir) };
+    return this.#places;
   }
 
   readonly readInput: NodeContext["readInput"] = (name, subject) => {
-    this.inputs ??= new InputFiles({ folder: this.folders.input, files: this.options.files });
-    return this.inputs.read(name, subject, this.signal);
+    this.#inputs ??= new InputFiles({ folder: this.folders.input, files: this.#options.files });
+    return this.#inputs.read(name, subject, this.signal);
   };
 }
 
@@ -213,17 +213,21 @@ const now = (): Date => new Date();
 
 /** Surroundings of choices of inputs. */
 class InvokeChoices implements ChoiceContext {
+  readonly #context: NodeContext;
+
   constructor(
-    private readonly context: NodeContext,
+    context: NodeContext,
     readonly files: InvokeOptions["files"],
-  ) {}
+  ) {
+    this.#context = context;
+  }
 
   get inputDir(): string {
-    return this.context.folders.input;
+    return this.#context.folders.input;
   }
 
   get host(): Host {
-    return this.context.host;
+    return this.#context.host;
   }
 }
 

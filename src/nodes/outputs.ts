@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../base/errors.js";
-import type { Guider } from "../host/sampling/guiders/guider.js";
+import type { Guider } from "../host/sampling/guiders.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
 import type {

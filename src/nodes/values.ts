@@ -1,7 +1,6 @@
 import { type ErrorCode, inputError, type LatentkitError, suggest } from "../base/errors.js";
-import { asciiDigits } from "../io/ascii-digits.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
-import { pythonText } from "../io/python-text.js";
+import { asciiDigits, pythonText } from "../io/python-text.js";
 import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";
 
 /** Types whose values are converted; all others are objects of the application. */

@@ -1,58 +1,61 @@
 /** Events in order, from work that goes on while nobody takes them. */
 export class EventQueue<Event> {
-  private events: Event[] = [];
-  private isOver = false;
-  private wakeReader = () => {};
-  private wakeWriter = () => {};
+  #events: Event[] = [];
+  #isOver = false;
+  #wakeReader = () => {};
+  #wakeWriter = () => {};
+  readonly #limit: number;
 
-  constructor(private readonly limit = 1000) {}
+  constructor(limit = 1000) {
+    this.#limit = limit;
+  }
 
   add(event: Event): void {
-    if (this.isOver) return;
-    this.events.push(event);
-    this.wakeReader();
+    if (this.#isOver) return;
+    this.#events.push(event);
+    this.#wakeReader();
   }
 
   /** Adds an event in place of the newest that waits, where that one `isOutdated` by it. */
   replace(event: Event, isOutdated: (waiting: Event) => boolean): void {
-    const newest = this.events.at(-1);
-    if (!this.isOver && newest !== undefined && isOutdated(newest)) this.events[this.events.length - 1] = event;
+    const newest = this.#events.at(-1);
+    if (!this.#isOver && newest !== undefined && isOutdated(newest)) this.#events[this.#events.length - 1] = event;
     else this.add(event);
   }
 
   /** Resolves when the reader has caught up so far that more may be added. */
   async room(): Promise<void> {
-    while (this.events.length >= this.limit) {
+    while (this.#events.length >= this.#limit) {
       await new Promise<void>((resolve) => {
-        this.wakeWriter = resolve;
+        this.#wakeWriter = resolve;
       });
     }
   }
 
   /** Waits for events and takes all there are; undefined at the end. */
   async take(): Promise<Event[] | undefined> {
-    while (this.events.length === 0) {
-      if (this.isOver) return undefined;
+    while (this.#events.length === 0) {
+      if (this.#isOver) return undefined;
       await new Promise<void>((resolve) => {
-        this.wakeReader = resolve;
+        this.#wakeReader = resolve;
       });
     }
-    const { events } = this;
-    this.events = [];
-    this.wakeWriter();
+    const events = this.#events;
+    this.#events = [];
+    this.#wakeWriter();
     return events;
   }
 
   /** No event comes any more. */
   end(): void {
-    this.isOver = true;
-    this.wakeReader();
+    this.#isOver = true;
+    this.#wakeReader();
   }
 
   /** Lets the work go on without waiting for room, once the reader has left. */
   abandon(): void {
     this.end();
-    this.events = [];
-    this.wakeWriter();
+    this.#events = [];
+    this.#wakeWriter();
   }
 }

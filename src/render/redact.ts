@@ -1,8 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { cloneJson, isPlainObject } from "../io/json/lossless.js";
-import { readDottedKey } from "./fill/dotted-key.js";
 import { type DefinitionOf, findInput } from "./fill/fill.js";
-import { nodesTitled, PRIMITIVE_INPUT } from "./fill/titled.js";
+import { nodesTitled, PRIMITIVE_INPUT, readDottedKey } from "./fill/keys.js";
 
 // decisions 163, 164
 /** Stands in metadata where a value was. */

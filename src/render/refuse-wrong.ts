@@ -1,12 +1,18 @@
+import { resolve } from "node:path";
 import { describe, LatentkitError } from "../base/errors.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
+import type { PreparedNode } from "../graph/prepared.js";
 import type { RunSurroundings } from "../graph/surroundings.js";
+import { findRoots, neededBy } from "../graph/topology.js";
+import { checkGraph, validationError } from "../graph/validate.js";
+import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js";
+import { isPlainObject } from "../io/json/lossless.js";
 import { requireSharp } from "../io/pictures/sharp.js";
+import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
-import { fillGraph } from "./fill/fill.js";
+import { fillGraph, placeholders } from "./fill/fill.js";
 import type { Job } from "./job.js";
 import { redactMetadata } from "./redact.js";
-import { refuseInvalid } from "./refuse-invalid.js";
 
 /**
  * Refuses a graph and a job that would fail every item of a batch: unknown classes, keys of `set` and `redact` that name
@@ -41,4 +47,154 @@ export function refuseTargets({ ids }: Graph, targets: readonly string[] | undef
   if (unknown === undefined) return;
   const message = `targets: expected ids of the graph's nodes, received ${describe(unknown)}.`;
   throw new LatentkitError("graph.unknown-target", message, { received: describe(unknown) });
+}
+
+/** Whether an item may change an input of a node. */
+type MayChange = (nodeId: string, input: string) => boolean;
+
+/**
+ * Fails as validation does where an output cannot be computed whatever values items have, with `partial` where none
+ * can. `prompt`: the graph with all values that items share; `keys`: those that items may set, undefined: any. Fails
+ * as findDefinitions and findRoots, too.
+ */
+function refuseInvalid(
+  graph: Graph,
+  prompt: Readonly<Record<string, unknown>>,
+  job: Job,
+  surroundings: RunSurroundings,
+  keys: readonly string[] | undefined,
+): void {
+  const definitions = findDefinitions(graph, surroundings.registry);
+  const filled = { ...graph, prompt: { ...prompt } };
+  const inputDir = resolve(job.inputDir ?? "input");
+  const checked = checkGraph(filled, definitions, { ...job, inputDir }, surroundings);
+  const { validation, prepared, roots, leftOut } = checked;
+  if (leftOut.length === 0) return;
+  const mayChange = createMayChange(graph, keys);
+  const certain = certainErrors(validation.nodeErrors, prepared, definitions, mayChange);
+  const bad = dependentsOf(Object.keys(certain), prepared, mayChange);
+  const isRefused = job.partial === true ? roots.every((id) => bad.has(id)) : roots.some((id) => bad.has(id));
+  if (isRefused) throw validationError({ ...validation, nodeErrors: certain });
+}
+
+function createMayChange({ prompt }: Graph, keys: readonly string[] | undefined): MayChange {
+  if (keys === undefined) return () => true;
+  const settable = new Set(keys);
+  return (nodeId, input) => {
+    if (settable.has(`${nodeId}.${input}`)) return true;
+    const { inputs } = prompt[nodeId] as { inputs?: unknown };
+    const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    return [...placeholders(value)].some((key) => settable.has(key));
+  };
+}
+
+/** The errors that stay, whatever items set. */
+function certainErrors(
+  nodeErrors: Readonly<Record<string, NodeErrors>>,
+  prepared: ReadonlyMap<string, PreparedNode>,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  mayChange: MayChange,
+): Record<string, NodeErrors> {
+  const isCertain = (nodeId: string, { code, input, extra_info }: GraphError): boolean => {
+    const definition = definitions.get(nodeId)!;
+    if (code === "network.forbidden") return true;
+    if (code === "graph.cycle") {
+      const cycle = new Set(extra_info.cycle as readonly string[]);
+      const holds = ({ id, links }: PreparedNode) =>
+        links.every((link) => !cycle.has(link.source) || !mayChange(id, link.input));
+      return [...cycle].every((id) => holds(prepared.get(id)!));
+    }
+    // what a node makes of one input may hang on the others
+    const isOwn = input === undefined || definition.validate !== undefined;
+    return isOwn ? !Object.keys(definition.inputs).some((name) => mayChange(nodeId, name)) : !mayChange(nodeId, input);
+  };
+  const certain: Record<string, NodeErrors> = {};
+  for (const [nodeId, one] of Object.entries(nodeErrors)) {
+    const errors = one.errors.filter((error) => isCertain(nodeId, error));
+    if (errors.length > 0) certain[nodeId] = { ...one, errors };
+  }
+  return certain;
+}
+
+/** These nodes and all that need them by links which no item changes. */
+function dependentsOf(
+  ids: readonly string[],
+  prepared: ReadonlyMap<string, PreparedNode>,
+  mayChange: MayChange,
+): ReadonlySet<string> {
+  const bad = new Set(ids);
+  const consumers = new Map<string, string[]>();
+  for (const { id, links } of bad.size === 0 ? [] : prepared.values()) {
+    for (const { source, input } of links) {
+      if (mayChange(id, input)) continue;
+      const list = consumers.get(source);
+      if (list === undefined) consumers.set(source, [id]);
+      else list.push(id);
+    }
+  }
+  for (const id of bad) for (const consumer of consumers.get(id) ?? []) bad.add(consumer);
+  return bad;
+}
+
+/** A placeholder without a value. */
+export interface Unfilled {
+  readonly key: string;
+  readonly nodeId: string;
+  readonly input: string;
+  /** One sentence. */
+  readonly message: string;
+}
+
+/**
+ * Returns which placeholders of the nodes that run stay as they are when these keys have values, each once. Where the
+ * registry does not know a class, every node counts as one that runs. Fails as findRoots.
+ */
+export function createUnfilled(
+  graph: Graph,
+  { registry, targets }: { readonly registry: Registry; readonly targets?: readonly string[] },
+): (keys: ReadonlySet<string>) => Unfilled[] {
+  const marks = marksOf(graph, registry, targets);
+  return (keys) => {
+    const unfilled = new Map<string, Unfilled>();
+    for (const { key, nodeId, input } of marks) {
+      if (keys.has(key) || keys.has(`${nodeId}.${input}`) || unfilled.has(key)) continue;
+      const message = `Node ${nodeId}, input "${input}": no value is given for {{${key}}}; set ${key}, or set it to {{${key}}} to keep these characters.`;
+      unfilled.set(key, { key, nodeId, input, message });
+    }
+    return [...unfilled.values()];
+  };
+}
+
+export const unfilledError = ({ nodeId, input, message }: Unfilled): LatentkitError =>
+  new LatentkitError("input.missing", message, { nodeId, input });
+
+function marksOf(
+  graph: Graph,
+  registry: Registry,
+  targets: readonly string[] | undefined,
+): Omit<Unfilled, "message">[] {
+  const marks: Omit<Unfilled, "message">[] = [];
+  for (const nodeId of graph.ids) {
+    const node = graph.prompt[nodeId] as { inputs?: unknown };
+    if (placeholders(node).size === 0) continue;
+    const { inputs } = node;
+    for (const [input, value] of isPlainObject(inputs) ? Object.entries(inputs) : []) {
+      for (const key of placeholders(value)) marks.push({ key, nodeId, input });
+    }
+  }
+  // most graphs have none
+  if (marks.length === 0) return marks;
+  const running = neededBy(graph, rootsOf(graph, registry, targets));
+  return marks.filter(({ nodeId }) => running.has(nodeId));
+}
+
+function rootsOf(graph: Graph, registry: Registry, targets: readonly string[] | undefined): readonly string[] {
+  const definitions = new Map<string, NodeDefinition>();
+  for (const id of graph.ids) {
+    const { class_type } = graph.prompt[id] as { class_type?: unknown };
+    const definition = findDefinition(graph, String(class_type), registry);
+    if (definition === undefined) return targets ?? graph.ids;
+    definitions.set(id, definition);
+  }
+  return findRoots(graph, definitions, { targets });
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { GRACE_MS, orGivenUp } from "../base/abort.js";
+import { LatentkitError } from "../base/errors.js";
 import { checkOptions, type OptionRules, pickOptions } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { runGraph } from "../graph/execute.js";
@@ -7,21 +8,17 @@ import type { GraphRun } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { InputFiles } from "../io/files/input-files.js";
-import { MemoryFiles } from "../io/files/memory-files.js";
-import { counterFiles } from "../io/files/output-files.js";
+import { counterFiles, MemoryFiles, type OutputFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
-import { createClosable } from "./closable-files.js";
-import type { RenderSurroundings } from "./defaults.js";
 import { canonicalValues, fillGraph, nodesOfKeys } from "./fill/fill.js";
-import { createUnfilled } from "./fill/unfilled.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
-import { parametersOf } from "./receipt/parameters.js";
 import { createReceipts } from "./receipt/receipt.js";
+import { infotextOf } from "./receipt/settings.js";
 import { redactMetadata } from "./redact.js";
-import { refuseUnwritable } from "./refuse-wrong.js";
+import { createUnfilled, refuseUnwritable } from "./refuse-wrong.js";
 import { createFold, type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { readGraph } from "./source.js";
-import { openSurroundings } from "./surroundings.js";
+import { openSurroundings, type RenderSurroundings } from "./surroundings.js";
 
 /** Options of one render: its job, and live objects around it. */
 export interface RenderOptions extends JobOptions, Surroundings {}
@@ -86,7 +83,7 @@ export async function renderJob(
   const parameters =
     job.parameters === true && metadata !== "none"
       ? async (nodeId: string, size: { width: number; height: number }) =>
-          parametersOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
+          infotextOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
       : undefined;
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
@@ -145,4 +142,26 @@ function graphWarnings(graph: Graph, { set = {}, targets }: Job, registry: Regis
   const unfilled = createUnfilled(graph, { registry, targets })(new Set(Object.keys(set)));
   const warnings = unfilled.map(({ nodeId, message }): RunEvent => ({ type: "warning", nodeId, message, at }));
   return [...graph.notes.map((message): RunEvent => ({ type: "warning", message, at })), ...warnings];
+}
+
+/** Files that can be written until `close`: what a node that was left alone does later comes too late. */
+function createClosable(files: OutputFiles): { readonly files: OutputFiles; close(): void } {
+  let isClosed = false;
+  const open = (): OutputFiles => {
+    if (isClosed) throw new LatentkitError("run.interrupted", "The run was interrupted: nothing more is written.");
+    return files;
+  };
+  return {
+    files: {
+      keepsBytes: files.keepsBytes,
+      makeFolder: async (...args) => open().makeFolder(...args),
+      writeNumbered: async (...args) => open().writeNumbered(...args),
+      writeNew: async (...args) => open().writeNew(...args),
+      writeReplacing: async (...args) => open().writeReplacing(...args),
+      writeAppending: async (...args) => open().writeAppending(...args),
+    },
+    close: () => {
+      isClosed = true;
+    },
+  };
 }

@@ -14,7 +14,7 @@ import {
 import type { RunEvent } from "../graph/events.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../host/checkpoint/settings.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
-import { chooseDevice } from "../tensor/device/choice.js";
+import { chooseDevice } from "../tensor/device/device.js";
 import { EventQueue } from "./event-queue.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
 import { type RenderResult, type RunOutcome, resultOf } from "./result.js";

@@ -1,7 +1,6 @@
 import type { DestinationStream, Logger } from "pino";
-import { loadPino } from "../base/lazy-packages.js";
+import { loadPino } from "../base/lazy.js";
 import { checkOptions, hasMethods, type OptionRules } from "../base/options.js";
-import { TOKEN_HEADERS } from "./token-headers.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
@@ -40,3 +39,9 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     options.destination ?? pino.destination({ fd: 2, sync: true }),
   );
 }
+
+/** Headers with the bare token, besides `Authorization: Bearer`. */
+export const BARE_TOKEN_HEADERS = ["x-compat-token", "x-service-hook-token"] as const;
+
+/** Headers that may carry a token, which no log may show. */
+export const TOKEN_HEADERS = ["authorization", ...BARE_TOKEN_HEADERS] as const;

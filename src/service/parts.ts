@@ -1,19 +1,19 @@
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Logger } from "pino";
-import { LatentkitError } from "../base/errors.js";
-import type { DeviceReport } from "../host/checkpoint/runtime/runtime.js";
+import { describe, LatentkitError } from "../base/errors.js";
+import type { DeviceReport } from "../host/checkpoint/session/runtime.js";
 import type { Config } from "../render/config/config.js";
 import { ModelThread } from "../render/threads/model-thread.js";
 import type { Agent } from "./agent/agent.js";
 import type { GraphSources } from "./agent/agent-graphs.js";
 import { graphAgentWith } from "./agent/graph-agent.js";
-import { loadAgent } from "./agent/load-agent.js";
 import { tracedAgent } from "./agent/traced-agent.js";
 import { createBatchAgent } from "./batch/batch-agent.js";
 import type { FileStore } from "./hooks/files/file-store.js";
-import { createS3Files } from "./hooks/files/s3/s3-files.js";
+import { createS3Files } from "./hooks/files/s3-files.js";
 import { HookError } from "./hooks/hook-error.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createMemoryStore } from "./hooks/store/memory-store.js";
@@ -147,3 +147,24 @@ function openSqlite(path: string): Store {
     throw new LatentkitError("config.invalid", cause.message, {}, { cause });
   }
 }
+
+/**
+ * Loads the agent of a module's default export: `(run, { signal, emit, addFile }) => Promise<{ response }>`. It runs on
+ * the service's own thread. Fails with config.invalid.
+ *
+ * @internal
+ */
+export async function loadAgent(path: string): Promise<Agent> {
+  const file = resolve(path);
+  if (!existsSync(file)) throw invalid(file, "the file does not exist");
+  const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
+    throw invalid(file, `it cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+  });
+  const agent: unknown = (module as { default?: unknown }).default;
+  if (typeof agent === "function") return agent as Agent;
+  const received = agent === undefined ? "none" : describe(agent);
+  throw invalid(file, `expected a function (run, { signal, emit }) as its default export, received ${received}`);
+}
+
+const invalid = (file: string, why: string, cause?: unknown) =>
+  new LatentkitError("config.invalid", `Agent module ${file}: ${why}.`, {}, { cause });

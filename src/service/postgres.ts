@@ -7,5 +7,5 @@ export {
   type PostgresStoreOptions,
 } from "./hooks/store/postgres/postgres-store.js";
 export type { Claim, HeldRun, LostRunPolicy, LostRuns, QueueStore, RunCounts } from "./hooks/store/queue-store.js";
-export type { SharedStore } from "./hooks/store/shared-store.js";
+export type { SharedStore } from "./hooks/store/store.js";
 export { type RunningWorker, startWorker, type WorkerOptions } from "./worker/worker.js";

@@ -1,10 +1,8 @@
 import { LatentkitError } from "../base/errors.js";
 import { loadNative } from "../native/load.js";
-import { DeferredImage } from "./deferred-image.js";
-import { compute, produce } from "./device/compute.js";
-import { CPU_SIDE, type Memory, type Side } from "./device/sides.js";
-import { releaseMemory } from "./device-values.js";
-import { takeMemory } from "./memory.js";
+import { DeferredImage, releaseMemory } from "./deferred-values.js";
+import { CPU_SIDE, compute, type Memory, produce, type Side } from "./device/compute.js";
+import { takeMemory } from "./memory-pool.js";
 import { fourSides, maskSides, requireSameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 

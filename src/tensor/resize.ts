@@ -1,7 +1,7 @@
 import { LatentkitError } from "../base/errors.js";
 import type { ResizeMethod } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
-import { releaseMemory } from "./device-values.js";
+import { releaseMemory } from "./deferred-values.js";
 import { resizeBilinear } from "./ops.js";
 import { cropped } from "./parts.js";
 import { roundHalfEven } from "./rounding.js";

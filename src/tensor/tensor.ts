@@ -1,10 +1,7 @@
 import { types } from "node:util";
 import { describe, LatentkitError } from "../base/errors.js";
-import type { DeferredImage } from "./deferred-image.js";
-import type { DeviceValues } from "./device-values.js";
-import { rangeOf } from "./inspect.js";
-import { takeMemory } from "./memory.js";
-import type { PictureCodec, TensorPngOptions } from "./picture-codec.js";
+import type { DeferredImage, DeviceValues } from "./deferred-values.js";
+import { takeMemory } from "./memory-pool.js";
 
 /** Number of elements of one tensor at most: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
@@ -24,11 +21,11 @@ export class Tensor {
 
   readonly shape: readonly number[];
   readonly size: number;
-  private values: Float32Array | undefined;
-  private remote: DeviceValues | undefined;
-  private image: DeferredImage | undefined;
+  #values: Float32Array | undefined;
+  #remote: DeviceValues | undefined;
+  #image: DeferredImage | undefined;
   /** Unfrozen copy of the shape: an element of a frozen array takes ten times as long to read. */
-  private readonly sides: readonly number[];
+  readonly #sides: readonly number[];
 
   private constructor(
     values: Float32Array | undefined,
@@ -36,12 +33,12 @@ export class Tensor {
     remote?: DeviceValues,
     image?: DeferredImage,
   ) {
-    this.values = values;
-    this.remote = remote;
-    this.image = image;
+    this.#values = values;
+    this.#remote = remote;
+    this.#image = image;
     this.size = values === undefined ? (remote ?? image)!.size : values.length;
     const isTensor = shape instanceof Tensor;
-    this.sides = isTensor ? shape.sides : [...shape];
+    this.#sides = isTensor ? shape.#sides : [...shape];
     this.shape = isTensor ? shape.shape : Object.freeze([...shape]);
   }
 
@@ -99,7 +96,7 @@ export class Tensor {
 
   /** The values; those on a device are fetched and stay in memory from then on. Fails with device.lost. */
   get data(): Float32Array {
-    return this.values ?? this.fetch();
+    return this.#values ?? this.#fetch();
   }
 
   /** @internal The values from element `from` on in the shape of another tensor, in the same memory, the CPU's. */
@@ -109,39 +106,39 @@ export class Tensor {
 
   /** @internal The computation of the values, as long as nobody has read them. */
   get deferred(): DeferredImage | undefined {
-    return this.image;
+    return this.#image;
   }
 
   /** @internal Whether the values have to be fetched or computed before they can be read. */
   get isAway(): boolean {
-    return this.values === undefined;
+    return this.#values === undefined;
   }
 
   /** @internal The values on a device, if they are there. */
   get onDevice(): DeviceValues | undefined {
-    const { remote } = this;
+    const remote = this.#remote;
     // a tensor that shares the memory may have fetched it
-    if (remote?.fetched !== undefined) this.fetch();
-    return this.remote;
+    if (remote?.fetched !== undefined) this.#fetch();
+    return this.#remote;
   }
 
   /** @internal The memory of the values, one object for all tensors that share it. */
   get memory(): ArrayBufferLike | DeviceValues {
-    return this.onDevice ?? this.image?.buffer ?? this.data.buffer;
+    return this.onDevice ?? this.#image?.buffer ?? this.data.buffer;
   }
 
   /** Shape and range of the values, as console.log prints them. Nothing is fetched or computed for it. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    const values = this.values ?? this.remote?.fetched;
-    const state = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
+    const values = this.#values ?? this.#remote?.fetched;
+    const state = this.#remote === undefined ? "not computed yet" : `on ${this.#remote.cuda.name}`;
     return `Tensor [${this.shape.join(", ")}] ${values === undefined ? state : rangeOf(values)}`;
   }
 
-  private fetch(): Float32Array {
-    const values = this.image?.values() ?? this.remote!.fetch();
-    this.values = values;
-    this.remote = undefined;
-    this.image = undefined;
+  #fetch(): Float32Array {
+    const values = this.#image?.values() ?? this.#remote!.fetch();
+    this.#values = values;
+    this.#remote = undefined;
+    this.#image = undefined;
     return values;
   }
 
@@ -156,10 +153,10 @@ export class Tensor {
 
   /** Whether the tensor has this shape, or the shape of this tensor. */
   hasShape(shape: Tensor | readonly number[]): boolean {
-    const sides = shape instanceof Tensor ? shape.sides : shape;
-    if (!Array.isArray(sides) || sides.length !== this.sides.length) return false;
+    const sides = shape instanceof Tensor ? shape.#sides : shape;
+    if (!Array.isArray(sides) || sides.length !== this.#sides.length) return false;
     // callbacks and iterators would cost more than a small operation
-    for (let axis = 0; axis < sides.length; axis++) if (sides[axis] !== this.sides[axis]) return false;
+    for (let axis = 0; axis < sides.length; axis++) if (sides[axis] !== this.#sides[axis]) return false;
     return true;
   }
 
@@ -207,3 +204,54 @@ export function elementCount(shape: readonly number[]): number {
   }
   return size;
 }
+
+/** Options of `encodePng`. */
+export interface EncodePngOptions {
+  /**
+   * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
+   * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
+   */
+  level?: number;
+  /**
+   * Text chunks, in order before the pixels; pairs allow repeated keys. Keys have 1 … 79 characters of Latin-1. Texts in
+   * Latin-1 are tEXt chunks, others iTXt chunks, which come first.
+   */
+  text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
+  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. 8 where absent; samples that are numbers have their own. */
+  bitDepth?: 8 | 16;
+}
+
+/** Options of `Tensor.toPng`. */
+export interface TensorPngOptions extends EncodePngOptions {
+  /** Picture of a batch, from 0; required where it has several. */
+  index?: number;
+}
+
+/** Files from tensors and back, for which formats are needed, a layer above: src/io installs it. */
+interface PictureCodec<Tensor> {
+  encode(pictures: Tensor, options: TensorPngOptions | undefined): Promise<Buffer>;
+  decode(bytes: Uint8Array): Promise<Tensor>;
+}
+
+/** Number of values scanned for a range at most: some milliseconds. */
+const MAX_SCANNED = 2 ** 22;
+
+/** Least and largest value, as console.log prints them after a tensor's shape: "-3.21 … 3.4, 2 NaN". */
+function rangeOf(values: Float32Array): string {
+  if (values.length === 0) return "empty";
+  if (values.length > MAX_SCANNED) return `${values.length} values`;
+  let [low, high, nans] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
+  // an iterator would take ten times as long
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
+    if (value < low) low = value;
+    if (value > high) high = value;
+    if (Number.isNaN(value)) nans++;
+  }
+  if (nans === values.length) return "NaN";
+  const range = low === high ? fourDigits(low) : `${fourDigits(low)} … ${fourDigits(high)}`;
+  return nans === 0 ? range : `${range}, ${nans} NaN`;
+}
+
+/** Rounds to four digits: float32 0.1 is 0.10000000149. */
+const fourDigits = (value: number): string => String(Number(value.toPrecision(4)));

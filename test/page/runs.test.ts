@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createMemoryStore } from "latentkit/hooks";
 import { createServer } from "latentkit/service";
 import type { Page } from "playwright-core";
-import { createServiceWithRoutes } from "#src/service/hooks/service-with-routes.js";
+import { createServiceWithRoutes } from "#src/service/hooks/service.js";
 import { webRoutes } from "#src/service/web/routes.js";
 import { root } from "../helpers/folders.js";
 import { until } from "../helpers/hooks/hook-service.js";

@@ -20,17 +20,17 @@ import {
 import { ERROR_CODES, type ErrorCode } from "#src/base/errors.js";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
 import { CallQueue } from "#src/host/checkpoint/runtime/call-queue.js";
-import { requireRoom } from "#src/host/checkpoint/runtime/memory.js";
+import { requireRoom } from "#src/host/checkpoint/runtime/session-loader.js";
 import { InputFiles } from "#src/io/files/input-files.js";
 import { download } from "#src/io/http/download.js";
 import { post } from "#src/io/http/post.js";
 import { decodePicture } from "#src/io/pictures/decode.js";
 import { openWithSharp } from "#src/io/pictures/sharp.js";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { candidates, loadFirst } from "#src/native/load.js";
 import { parseConfig } from "#src/render/config/config.js";
 import { openItems } from "#src/render/items/open.js";
-import { publishReply } from "#src/service/batch/publish-reply.js";
+import { publishReply } from "#src/service/batch/chunks.js";
 import { temporaryFolder } from "../helpers/folders.js";
 import { weightFile, writeWeights } from "../helpers/models/weight-file.js";
 import { fakeGpu, onFakeGpu } from "../helpers/process/fake-gpu.js";
@@ -62,8 +62,13 @@ function pngOf(width: number, height: number): Buffer {
 
 const posted = (more: object) =>
   post({
-    ...{ url: "https://example.com", headers: {}, body: new Uint8Array(), clock: () => new Date() },
-    ...{ signal: new AbortController().signal, fetch, ...more },
+    url: "https://example.com",
+    headers: {},
+    body: new Uint8Array(),
+    clock: () => new Date(),
+    signal: new AbortController().signal,
+    fetch,
+    ...more,
   });
 
 /** For each code a failure and its whole sentence, or the reason for which a test cannot make it happen. */

@@ -9,14 +9,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { recogniseCheckpoint } from "../../../dist/host/checkpoint/families/recognise.js";
 import { createCheckpointHost } from "../../../dist/host/checkpoint/index.js";
-import { buildTextEncoder } from "../../../dist/host/checkpoint/networks/text-encoder.js";
-import { buildUnet } from "../../../dist/host/checkpoint/networks/unet.js";
-import { buildVaeDecoder } from "../../../dist/host/checkpoint/networks/vae.js";
 import { OnnxGraph } from "../../../dist/host/checkpoint/onnx/graph.js";
 import { openModelFile } from "../../../dist/host/checkpoint/recognition/open.js";
-import { recogniseCheckpoint } from "../../../dist/host/checkpoint/recognition/recognise.js";
 import { chooseDevice, tryProviders } from "../../../dist/host/checkpoint/runtime/devices/choice.js";
+import { buildTextEncoder } from "../../../dist/host/checkpoint/text-encoder/build.js";
+import { buildUnet } from "../../../dist/host/checkpoint/unet/build.js";
+import { buildVaeDecoder } from "../../../dist/host/checkpoint/vae/build.js";
 import { networkOf } from "../../../dist/host/checkpoint/weights/network.js";
 import { readValues } from "../../../dist/host/checkpoint/weights/values.js";
 import { render } from "../../../dist/index.js";
@@ -32,9 +32,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const { folder, quick, plan } = values;
-const provider = /** @type {import("../../../dist/host/checkpoint/runtime/session-options.js").Provider} */ (
-  values.provider
-);
+const provider = /** @type {import("../../../dist/host/checkpoint/session/options.js").Provider} */ (values.provider);
 const keep = plan === "keep";
 /** The same for the host; the CPU has another name for it. */
 const hostPlan = keep && values.provider === "cpu" ? "stream" : keep ? "keep" : "fold";
@@ -76,7 +74,7 @@ async function against(name, make, feeds) {
 }
 
 /**
- * @param {import("../../../dist/host/checkpoint/networks/unet.js").UnetConfig} config
+ * @param {import("../../../dist/host/checkpoint/unet/build.js").UnetConfig} config
  * @param {number} batch
  * @param {number} side
  */
@@ -95,8 +93,16 @@ const picture = (seed) => ({
   3: node("CLIPTextEncode", { clip: ["1", 1], text: "blurry" }),
   4: node("EmptyLatentImage", { width: quick ? 128 : 512, height: quick ? 128 : 512, batch_size: 1 }),
   5: node("KSampler", {
-    ...{ model: ["1", 0], positive: ["2", 0], negative: ["3", 0], latent_image: ["4", 0] },
-    ...{ seed, steps: quick ? 2 : 20, cfg: 7, sampler_name: "euler", scheduler: "normal", denoise: 1 },
+    model: ["1", 0],
+    positive: ["2", 0],
+    negative: ["3", 0],
+    latent_image: ["4", 0],
+    seed,
+    steps: quick ? 2 : 20,
+    cfg: 7,
+    sampler_name: "euler",
+    scheduler: "normal",
+    denoise: 1,
   }),
   6: node("VAEDecode", { samples: ["5", 0], vae: ["1", 2] }),
   7: node("SaveImage", { images: ["6", 0], filename_prefix: "picture" }),

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import ort from "onnxruntime-node";
 import { coreCount } from "../../../dist/host/checkpoint/runtime/machine.js";
-import { sessionOptions } from "../../../dist/host/checkpoint/runtime/session-options.js";
+import { sessionOptions } from "../../../dist/host/checkpoint/session/options.js";
 
 const QUERY = ["--query-gpu=memory.used", "--format=csv,noheader,nounits"];
 /** An NVIDIA card's memory is watched this often, in ms. */
@@ -43,7 +43,7 @@ function watchMemory() {
  * Loads a graph; `more` are options of onnxruntime-node.
  *
  * @param {import("../../../dist/host/checkpoint/onnx/graph.js").EncodedGraph} graph
- * @param {import("../../../dist/host/checkpoint/runtime/session-options.js").Provider} provider
+ * @param {import("../../../dist/host/checkpoint/session/options.js").Provider} provider
  * @param {import("onnxruntime-node").InferenceSession.SessionOptions} [more]
  */
 export function load({ bytes, folder }, provider, more = {}) {
@@ -85,7 +85,7 @@ function difference(expected, received) {
  * @param {string} name
  * @param {import("../../../dist/host/checkpoint/onnx/graph.js").EncodedGraph} graph
  * @param {Record<string, import("onnxruntime-node").Tensor>} feeds
- * @param {{ provider: import("../../../dist/host/checkpoint/runtime/session-options.js").Provider,
+ * @param {{ provider: import("../../../dist/host/checkpoint/session/options.js").Provider,
  *   times?: number, expected?: Float32Array, profile?: boolean }} how
  */
 export async function measure(name, graph, feeds, how) {

@@ -1,16 +1,14 @@
 import { join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/print.js";
-import { checkItems } from "../../render/batch/check.js";
-import { createItemCheck, type ItemCheck } from "../../render/batch/item-check.js";
+import { checkItems, createItemCheck, type ItemCheck } from "../../render/batch/check.js";
 import type { PreparedBatch } from "../../render/batch/prepare.js";
-import type { Axis } from "../../render/items/axis.js";
-import { combinations, firstValues } from "../../render/items/combine.js";
-import { plain } from "../../render/plain.js";
+import { type Axis, combinations, firstValues } from "../../render/items/axes.js";
+import { plainData } from "../../render/plain.js";
 import { shortest } from "../render-options.js";
 import { oneLine } from "../terminal.js";
 import type { BatchPlan } from "./batch-plan.js";
-import type { Printer } from "./batch-printer.js";
+import type { Printer } from "./batch-report.js";
 
 /** Items whose names are told. */
 const NAMED = 3;
@@ -53,7 +51,7 @@ export async function checkPlan(
     onFault: ({ index, error }) => {
       wrong++;
       if (source.source === undefined) throw error;
-      printer.json(`${printJson(plain({ type: "item-invalid", index: index * each, error }))}\n`);
+      printer.json(`${printJson(plainData({ type: "item-invalid", index: index * each, error }))}\n`);
       printer.fail("", error.message);
     },
     onCount: reportEvery(REPORT_MS, (items) =>

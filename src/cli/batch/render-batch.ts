@@ -3,18 +3,25 @@ import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
 import { isOutputLost } from "../../io/files/write-file.js";
 import { runPrepared } from "../../render/batch/batch.js";
-import type { BatchStatus } from "../../render/batch/events.js";
+import { type BatchEvent, type BatchStatus, sheetItemOf } from "../../render/batch/events.js";
 import { type PreparedBatch, prepareBatch } from "../../render/batch/prepare.js";
 import type { CreateRunner } from "../../render/batch/runner.js";
 import type { Config } from "../../render/config/config.js";
+import { createContactSheet } from "../../render/contact-sheet/contact-sheet.js";
 import { shortest } from "../render-options.js";
 import type { ArgumentsOf } from "../table/commands.js";
 import { harmless, red, type Terminal } from "../terminal.js";
-import { followWithSheet } from "./batch-contact-sheet.js";
 import { type BatchPlan, makeWay, planBatch } from "./batch-plan.js";
-import { createPrinter, type Printer } from "./batch-printer.js";
-import { type BatchProgress, createBatchProgress } from "./batch-progress.js";
-import { batchResultLine, createSummary, type Summary, summaryLine } from "./batch-summary.js";
+import {
+  type BatchProgress,
+  batchResultLine,
+  createBatchProgress,
+  createPrinter,
+  createSummary,
+  type Printer,
+  type Summary,
+  summaryLine,
+} from "./batch-report.js";
 import { checkLine, checkPlan, checkText } from "./check-plan.js";
 
 const INTERRUPTED = 130;
@@ -124,7 +131,7 @@ async function follow(
 
 /** Makes runners whose items the workers of the configuration's store render. */
 async function storeRunner(config: Config, report: (text: string) => void): Promise<CreateRunner> {
-  const { createStoreRunners } = await import("../../service/store-runners.js");
+  const { createStoreRunners } = await import("../../service/store-runner.js");
   return createStoreRunners(config, report);
 }
 
@@ -145,5 +152,25 @@ function reportStops({ drain, signal }: Stops, report: (text: string) => void): 
   return () => {
     drain.removeEventListener("abort", first);
     signal.removeEventListener("abort", second);
+  };
+}
+
+/** A contact sheet that follows a batch's events, items of earlier runs included. */
+export interface BatchSheet {
+  add(event: BatchEvent): Promise<void>;
+  finish(): Promise<string[]>;
+}
+
+const noSheet: BatchSheet = { add: async () => {}, finish: async () => [] };
+
+function followWithSheet(path: string | undefined, { graph, graphName }: PreparedBatch): BatchSheet {
+  if (path === undefined) return noSheet;
+  const sheet = createContactSheet(path, graphName);
+  return {
+    async add(event) {
+      const item = sheetItemOf(event);
+      if (item !== undefined) await sheet.add({ ...item, values: graph.redacted(item.values) });
+    },
+    finish: () => sheet.finish(),
   };
 }

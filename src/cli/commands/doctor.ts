@@ -7,8 +7,7 @@ import { packageVersion } from "../../base/package.js";
 import type { JudgedProvider } from "../../host/checkpoint/runtime/devices/choice.js";
 import { printJson } from "../../io/json/print.js";
 import { nativeFile } from "../../native/load.js";
-import { currentDevice } from "../../tensor/device/choice.js";
-import { type Device, device } from "../../tensor/device/device.js";
+import { currentDevice, type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
 
@@ -47,7 +46,7 @@ async function* installation(args: ArgumentsOf<"doctor">, signal: AbortSignal): 
 /** Comparison of what this machine computes, by each of its instruction sets, with what every machine should. */
 async function* reproducible(): AsyncGenerator<Finding> {
   yield* machine();
-  const { compare } = await import("../reproducible/compare.js");
+  const { compare } = await import("../reproducible/hashes.js");
   for await (const { isa, threads, differing, failure } of compare()) {
     const value = failure ?? (differing.length === 0 ? "equal" : `other bytes than recorded: ${differing.join(", ")}`);
     yield { name: `${isa}, ${threads}`, ok: value === "equal", value };

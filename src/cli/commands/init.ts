@@ -35,7 +35,10 @@ const isOperations = (name: string) => name.split(sep)[0] === OPERATIONS;
 function copy(folder: string): void {
   try {
     cpSync(EXAMPLES, folder, {
-      ...{ recursive: true, errorOnExist: true, force: false, mode: constants.COPYFILE_EXCL },
+      recursive: true,
+      errorOnExist: true,
+      force: false,
+      mode: constants.COPYFILE_EXCL,
       filter: (source) => !isOperations(relative(EXAMPLES, source)),
     });
   } catch (error) {

@@ -4,7 +4,7 @@ import type { NodeDefinition } from "../../nodes/define.js";
 import { describeNode } from "../../nodes/describe.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { choicesOf } from "../../nodes/values.js";
-import { defaultHost, defaultRegistry } from "../../render/defaults.js";
+import { defaultHost, defaultRegistry } from "../../render/surroundings.js";
 import type { Run } from "../table/commands.js";
 import type { Terminal } from "../terminal.js";
 

@@ -5,11 +5,9 @@ import { pythonText } from "../../io/python-text.js";
 import { renderOutcome } from "../../render/render.js";
 import type { RunOutcome } from "../../render/result.js";
 import type { GraphSource } from "../../render/source.js";
-import { eventLine, refusedLine, resultLine } from "../event-json.js";
-import { createProgress } from "../progress.js";
 import { renderOptions, shortest } from "../render-options.js";
-import type { ArgumentsOf, Run } from "../table/commands.js";
-import { batchOptions } from "../table/render-options.js";
+import { createProgress, eventLine, refusedLine, resultLine } from "../run-report.js";
+import { type ArgumentsOf, BATCH_OPTIONS, type Run } from "../table/commands.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
 const INTERRUPTED = 130;
@@ -39,7 +37,7 @@ export const run: Run<"render"> = async (args, terminal, signal, urgent) => {
 };
 
 const isBatch = (args: RenderArguments): boolean =>
-  Object.keys(batchOptions).some((name) => args.has(name as keyof typeof batchOptions));
+  Object.keys(BATCH_OPTIONS).some((name) => args.has(name as keyof typeof BATCH_OPTIONS));
 
 async function runJson(args: RenderArguments, terminal: Terminal, signal: AbortSignal): Promise<RunOutcome> {
   try {

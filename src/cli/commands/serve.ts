@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
-import { shownAddress } from "../../render/config/shown-address.js";
+import { shownAddress } from "../../render/config/secrets.js";
 import type { RunningService } from "../../service/server/start.js";
 import { modelFlags } from "../host.js";
 import { deviceOf, networkOf } from "../render-options.js";

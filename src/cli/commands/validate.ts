@@ -4,8 +4,8 @@ import { type GraphError, promptError } from "../../graph/validation/graph-error
 import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/print.js";
 import { registry } from "../../nodes/index.js";
-import { validateGraph } from "../../render/defaults.js";
 import { readGraph } from "../../render/source.js";
+import { validateGraph } from "../../render/surroundings.js";
 import { openHost } from "../host.js";
 import { networkOf } from "../render-options.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";

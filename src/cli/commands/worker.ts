@@ -1,5 +1,5 @@
 import { loadConfig } from "../../render/config/load-config.js";
-import { shownAddress } from "../../render/config/shown-address.js";
+import { shownAddress } from "../../render/config/secrets.js";
 import { modelFlags } from "../host.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import type { Run } from "../table/commands.js";

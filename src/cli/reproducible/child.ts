@@ -1,4 +1,4 @@
 // A process of `doctor --reproducible`: prints the hashes that it computes, as JSON.
-import { measure } from "./measure.js";
+import { measure } from "./hashes.js";
 
 process.stdout.write(JSON.stringify(await measure()));

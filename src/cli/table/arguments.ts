@@ -1,8 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { LatentkitError, suggest } from "../../base/errors.js";
-import type { Command } from "./command.js";
 import { usageOf } from "./help.js";
-import type { Option } from "./option.js";
+import type { Command, Option } from "./option.js";
 
 /** The arguments of a command, by the names in its table. */
 export interface Arguments<Values extends object> {

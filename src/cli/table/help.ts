@@ -1,5 +1,4 @@
-import type { Command } from "./command.js";
-import type { Operand, Option } from "./option.js";
+import type { Command, Operand, Option } from "./option.js";
 
 const WIDTH = 100;
 /** Longest name and value that stand on one line with their meaning. */

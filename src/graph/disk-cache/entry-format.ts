@@ -1,5 +1,6 @@
 import { endianness } from "node:os";
-import { pack, unpack } from "./structure.js";
+import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral, rememberOrder } from "../../io/json/lossless.js";
+import { elementCount, Tensor } from "../../tensor/tensor.js";
 
 /*
  * One entry: 8 bytes magic, u32 version, u32 length of the header, the header as JSON, zeros up to a multiple of 64,
@@ -82,4 +83,133 @@ function sliceTensors(view: Buffer, start: number, sizes: unknown): Float32Array
 function littleEndian(data: Float32Array): Uint8Array {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return endianness() === "BE" ? Buffer.from(bytes).swap32() : bytes;
+}
+
+/** Limits of depth and number of values; results beyond them are neither stored nor read. */
+const MAX_DEPTH = 32;
+const MAX_VALUES = 100_000;
+const MAX_AXES = 16;
+const MAX_DIGITS = 400;
+
+const INTEGER = /^-?\d+$/;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+/** Numbers that JSON lacks. */
+const ODD_NUMBERS: ReadonlyMap<string, number> = new Map([
+  ["NaN", Number.NaN],
+  ["Infinity", Number.POSITIVE_INFINITY],
+  ["-Infinity", Number.NEGATIVE_INFINITY],
+  ["-0", -0],
+]);
+
+/** A value as JSON, with the data of its tensors apart. */
+export interface Packed {
+  readonly json: unknown;
+  readonly tensors: readonly Float32Array[];
+}
+
+/** Thrown inside this file for a value that cannot be packed, or for invalid packed data. */
+class Unfit extends Error {}
+
+/**
+ * Packs a value. Scalars of JSON stay as they are, all else becomes a list that begins with its kind: ["list", …], ["object", key,
+ * value, …], ["integer", "5"] (a bigint), ["literal", "7.0"], ["number", "NaN"], ["nothing"], ["tensor", index, …shape].
+ * Undefined where a part is anything else: a model, a function, an instance of a class.
+ *
+ * @internal
+ */
+export function pack(value: unknown): Packed | undefined {
+  const tensors: Float32Array[] = [];
+  const indices = new Map<Float32Array, number>();
+  let left = MAX_VALUES;
+
+  const packTensor = ({ data, shape }: Tensor): unknown => {
+    if (data.length !== elementCount(shape) || shape.length > MAX_AXES) throw new Unfit();
+    const index = indices.get(data) ?? tensors.push(data) - 1;
+    indices.set(data, index);
+    return ["tensor", index, ...shape];
+  };
+  const packOne = (item: unknown, depth: number): unknown => {
+    if (depth > MAX_DEPTH || left-- <= 0) throw new Unfit();
+    switch (typeof item) {
+      case "string":
+      case "boolean":
+        return item;
+      case "undefined":
+        return ["nothing"];
+      case "number":
+        return Number.isFinite(item) && !Object.is(item, -0)
+          ? item
+          : ["number", Object.is(item, -0) ? "-0" : `${item}`];
+      case "bigint":
+        return ["integer", digits(String(item), INTEGER)];
+    }
+    if (item === null) return null;
+    if (item instanceof Tensor) return packTensor(item);
+    if (item instanceof NumberLiteral) return ["literal", digits(item.text, NUMBER)];
+    if (Array.isArray(item)) return ["list", ...Array.from(item, (part) => packOne(part, depth + 1))];
+    if (!isPlainObject(item)) throw new Unfit();
+    const keys = keysInOrder(item);
+    if (keys.some((key) => HOSTILE_KEYS.has(key))) throw new Unfit();
+    return ["object", ...keys.flatMap((key) => [key, packOne(item[key], depth + 1)])];
+  };
+  return unlessUnfit(() => ({ json: packOne(value, 0), tensors }));
+}
+
+/** Unpacks a value of `pack`; undefined for anything else. @internal */
+export function unpack({ json, tensors }: Packed): { readonly value: unknown } | undefined {
+  let left = MAX_VALUES;
+
+  const unpackTensor = (index: unknown, shape: readonly unknown[]): Tensor => {
+    const data = typeof index === "number" ? tensors[index] : undefined;
+    if (data === undefined || shape.length > MAX_AXES) throw new Unfit();
+    const size = shape.reduce((product: number, side) => product * (isSide(side) ? side : Number.NaN), 1);
+    if (size !== data.length) throw new Unfit();
+    return Tensor.from(data, shape as number[]);
+  };
+  const unpackObject = (parts: readonly unknown[], depth: number): Record<string, unknown> => {
+    const object: Record<string, unknown> = {};
+    const keys: string[] = [];
+    for (let i = 0; i < parts.length; i += 2) {
+      const key = parts[i];
+      if (typeof key !== "string" || HOSTILE_KEYS.has(key) || Object.hasOwn(object, key)) throw new Unfit();
+      keys.push(key);
+      object[key] = unpackOne(parts[i + 1], depth + 1);
+    }
+    rememberOrder(object, keys);
+    return object;
+  };
+  const unpackOne = (item: unknown, depth: number): unknown => {
+    if (depth > MAX_DEPTH || left-- <= 0) throw new Unfit();
+    if (item === null || ["string", "boolean", "number"].includes(typeof item)) return item;
+    if (!Array.isArray(item)) throw new Unfit();
+    const [kind, ...parts] = item as unknown[];
+    if (kind === "list") return parts.map((part) => unpackOne(part, depth + 1));
+    if (kind === "object" && parts.length % 2 === 0) return unpackObject(parts, depth);
+    if (kind === "tensor") return unpackTensor(parts[0], parts.slice(1));
+    if (kind === "nothing") return undefined;
+    const [text] = parts;
+    if (kind === "integer") return BigInt(digits(text, INTEGER));
+    if (kind === "literal") return new NumberLiteral(digits(text, NUMBER));
+    const odd = kind === "number" && typeof text === "string" ? ODD_NUMBERS.get(text) : undefined;
+    if (odd === undefined) throw new Unfit();
+    return odd;
+  };
+  return unlessUnfit(() => ({ value: unpackOne(json, 0) }));
+}
+
+const isSide = (side: unknown): side is number => Number.isSafeInteger(side) && (side as number) >= 0;
+
+/** Checks digits; long numbers would cost quadratic time. */
+function digits(text: unknown, pattern: RegExp): string {
+  if (typeof text === "string" && text.length <= MAX_DIGITS && pattern.test(text)) return text;
+  throw new Unfit();
+}
+
+function unlessUnfit<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Unfit) return undefined;
+    throw error;
+  }
 }

@@ -27,16 +27,19 @@ type Rank = 0 | 1 | 2 | 3;
  * first. Links are followed from the outputs, the last listed first. Costs O(log n) for each node.
  */
 export class Plan {
-  private readonly steps = new Map<string, Step>();
-  private readonly ready: readonly Heap[] = [new Heap(), new Heap(), new Heap(), new Heap()];
-  private open = 0;
-  private created = 0;
+  readonly #steps = new Map<string, Step>();
+  readonly #ready: readonly Heap[] = [new Heap(), new Heap(), new Heap(), new Heap()];
+  #open = 0;
+  #created = 0;
+  readonly #graph: PlanGraph;
 
-  constructor(private readonly graph: PlanGraph) {}
+  constructor(graph: PlanGraph) {
+    this.#graph = graph;
+  }
 
   /** Number of nodes that are not done. */
   get size(): number {
-    return this.open;
+    return this.#open;
   }
 
   /** Adds a node and all that it waits for. */
@@ -45,27 +48,27 @@ export class Plan {
     const links: [source: string, step: Step][] = [];
     const stack = [id];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-      if (this.steps.has(next)) continue;
-      const step = this.create(next);
+      if (this.#steps.has(next)) continue;
+      const step = this.#create(next);
       added.push(step);
-      for (const source of this.graph.sourcesOf(next)) {
+      for (const source of this.#graph.sourcesOf(next)) {
         stack.push(source);
         links.push([source, step]);
       }
     }
-    for (const [source, step] of links) this.join(this.steps.get(source)!, step);
-    for (const step of added) this.settle(step);
+    for (const [source, step] of links) this.#join(this.#steps.get(source)!, step);
+    for (const step of added) this.#settle(step);
   }
 
   /** Makes `to` wait for `from`, which is added where it is not part of the plan. */
   link(from: string, to: string): void {
     this.add(from);
-    this.join(this.steps.get(from)!, this.steps.get(to)!);
+    this.#join(this.#steps.get(from)!, this.#steps.get(to)!);
   }
 
   /** Takes the next node to run, until it is `done` or put `back`; undefined where none is ready. */
   take(): string | undefined {
-    for (const [rank, heap] of this.ready.entries()) {
+    for (const [rank, heap] of this.#ready.entries()) {
       for (let step = heap.pop(); step !== undefined; step = heap.pop()) {
         // a promoted step is in a better heap as well
         if (step.state !== "ready" || step.rank !== rank) continue;
@@ -78,36 +81,36 @@ export class Plan {
 
   /** Puts a taken node back: it runs again once what it now waits for is done. */
   back(id: string): void {
-    const step = this.steps.get(id)!;
+    const step = this.#steps.get(id)!;
     step.state = "waiting";
-    this.settle(step);
+    this.#settle(step);
   }
 
   done(id: string): void {
-    const step = this.steps.get(id)!;
+    const step = this.#steps.get(id)!;
     step.state = "done";
-    this.open--;
+    this.#open--;
     for (const consumer of step.consumers) {
       consumer.waitsFor--;
-      this.settle(consumer);
+      this.#settle(consumer);
     }
   }
 
   /** Removes a node that is done: where it is needed again, it is added and runs again. */
   forget(id: string): void {
-    if (this.steps.get(id)?.state === "done") this.steps.delete(id);
+    if (this.#steps.get(id)?.state === "done") this.#steps.delete(id);
   }
 
   /** Ids of the nodes that are not done, in the order in which they were added. */
   waiting(): string[] {
-    return [...this.steps.values()].filter(({ state }) => state !== "done").map(({ id }) => id);
+    return [...this.#steps.values()].filter(({ state }) => state !== "done").map(({ id }) => id);
   }
 
-  private create(id: string): Step {
-    const isOutput = this.graph.isOutput(id);
+  #create(id: string): Step {
+    const isOutput = this.#graph.isOutput(id);
     const step: Step = {
       id,
-      order: this.created++,
+      order: this.#created++,
       isOutput,
       sources: new Set(),
       consumers: [],
@@ -116,47 +119,47 @@ export class Plan {
       rank: isOutput ? 0 : 3,
       state: "waiting",
     };
-    this.steps.set(id, step);
-    this.open++;
+    this.#steps.set(id, step);
+    this.#open++;
     return step;
   }
 
-  private join(from: Step, to: Step): void {
+  #join(from: Step, to: Step): void {
     if (from.state === "done" || to.sources.has(from)) return;
     to.sources.add(from);
     from.consumers.push(to);
     to.waitsFor++;
     if (to.state === "ready") to.state = "waiting";
-    if (to.isOutput) this.markFeeding(from);
-    else if (to.feedsOutput) this.promote(from, 2);
+    if (to.isOutput) this.#markFeeding(from);
+    else if (to.feedsOutput) this.#promote(from, 2);
   }
 
-  private markFeeding(step: Step): void {
+  #markFeeding(step: Step): void {
     if (step.feedsOutput) return;
     step.feedsOutput = true;
-    this.promote(step, 1);
-    for (const source of step.sources) this.promote(source, 2);
+    this.#promote(step, 1);
+    for (const source of step.sources) this.#promote(source, 2);
   }
 
-  private promote(step: Step, rank: Rank): void {
+  #promote(step: Step, rank: Rank): void {
     if (rank >= step.rank) return;
     step.rank = rank;
-    if (step.state === "ready") this.ready[rank]!.push(step);
+    if (step.state === "ready") this.#ready[rank]!.push(step);
   }
 
-  private settle(step: Step): void {
+  #settle(step: Step): void {
     if (step.waitsFor > 0 || step.state !== "waiting") return;
     step.state = "ready";
-    this.ready[step.rank]!.push(step);
+    this.#ready[step.rank]!.push(step);
   }
 }
 
 /** Steps by their order, the lowest first. */
 class Heap {
-  private readonly items: Step[] = [];
+  readonly #items: Step[] = [];
 
   push(step: Step): void {
-    const items = this.items;
+    const items = this.#items;
     let at = items.push(step) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
@@ -168,7 +171,7 @@ class Heap {
   }
 
   pop(): Step | undefined {
-    const items = this.items;
+    const items = this.#items;
     const first = items[0];
     const last = items.pop();
     if (items.length === 0 || last === undefined) return first;

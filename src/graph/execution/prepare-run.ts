@@ -1,16 +1,14 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
-import { findCycles } from "../cycles.js";
 import type { GraphRun } from "../job.js";
 import { type Change, readChange, type Signer } from "../memory/signature.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
-import { findRoots } from "../roots.js";
 import type { RunSurroundings } from "../surroundings.js";
-import { type CheckedGraph, checkGraph } from "../validate.js";
+import { findCycles, findRoots } from "../topology.js";
+import { type CheckedGraph, checkGraph, validationError } from "../validate.js";
 import type { NodeErrors } from "../validation/graph-error.js";
-import { validationError } from "../validation-error.js";
-import { refuseNetwork } from "./offline.js";
+import { refuseNetwork } from "./context.js";
 
 export interface PreparedRun {
   readonly roots: readonly string[];

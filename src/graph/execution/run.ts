@@ -1,18 +1,27 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
-import { withDevice } from "../../tensor/device/choice.js";
-import type { RunResults } from "../disk-cache/run-results.js";
+import { withDevice } from "../../tensor/device/device.js";
+import type { RunResults } from "../disk-cache/disk-cache.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { Entry } from "../memory/cache.js";
 import type { RunMemory } from "../memory/run-memory.js";
 import type { PreparedNode } from "../prepared.js";
-import { type CallResult, callNode, checkLazy, mergeOutputs, missingSources } from "./calls.js";
-import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
-import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
-import { RunningNode } from "./node-context.js";
-import { refuseNetwork } from "./offline.js";
+import {
+  type CallResult,
+  callNode,
+  checkLazy,
+  type Expansion,
+  expandedOutputs,
+  expandNode,
+  type Gathered,
+  gather,
+  mergeOutputs,
+  missingSources,
+  NOT_GATHERED,
+  sourcesIn,
+} from "./calls.js";
+import { RunningNode, type RunSetting, refuseNetwork } from "./context.js";
 import { Plan } from "./plan.js";
 import { nodeError, outputValues, summarizeInputs } from "./reporting.js";
-import type { RunSetting } from "./setting.js";
 
 /** A node whose result was a graph: the nodes that replace it, and its own UI result. */
 interface Expanded extends Expansion {
@@ -28,234 +37,244 @@ export class Run {
   readonly ui: Record<string, NodeUi> = {};
   /** Undefined until the run is over. */
   status: RunStatus | undefined;
-  private readonly memory: RunMemory;
-  private readonly expanded = new Map<string, Expanded>();
+  readonly #memory: RunMemory;
+  readonly #expanded = new Map<string, Expanded>();
   /** Lazy inputs that nodes need, by node id. */
-  private readonly needed = new Map<string, ReadonlySet<string>>();
-  private readonly plan: Plan;
+  readonly #needed = new Map<string, ReadonlySet<string>>();
+  readonly #plan: Plan;
   /** The last node that a step took. */
-  private current: string | undefined;
-  private readonly isRoot: ReadonlySet<string>;
-  private readonly hasResult = (id: string) => this.memory.find(id) !== undefined;
-  private readonly resultOf = (id: string) => this.memory.find(id);
-  private readonly typeOf = (id: string, slot: number) => this.nodes.get(id)?.definition.outputs[slot]?.type;
+  #current: string | undefined;
+  readonly #isRoot: ReadonlySet<string>;
+  readonly #hasResult = (id: string) => this.#memory.find(id) !== undefined;
+  readonly #resultOf = (id: string) => this.#memory.find(id);
+  readonly #typeOf = (id: string, slot: number) => this.#nodes.get(id)?.definition.outputs[slot]?.type;
+  readonly #nodes: Map<string, PreparedNode>;
+  readonly #roots: readonly string[];
+  readonly #setting: RunSetting;
+  readonly #emit: (happening: Happening) => void;
+  readonly #stored: RunResults | undefined;
 
   /** `nodes`: all that the roots need. `emit` receives the events. `stored`: results on a disk. */
   constructor(
-    private readonly nodes: Map<string, PreparedNode>,
-    private readonly roots: readonly string[],
-    private readonly setting: RunSetting,
-    private readonly emit: (happening: Happening) => void,
-    private readonly stored: RunResults | undefined,
+    nodes: Map<string, PreparedNode>,
+    roots: readonly string[],
+    setting: RunSetting,
+    emit: (happening: Happening) => void,
+    stored: RunResults | undefined,
   ) {
-    this.isRoot = new Set(roots);
-    this.memory = setting.scope.memory;
-    this.plan = new Plan({
-      sourcesOf: (id) => this.eagerSources(id),
-      isOutput: (id) => this.isRoot.has(id) || nodes.get(id)!.definition.outputNode,
+    this.#nodes = nodes;
+    this.#roots = roots;
+    this.#setting = setting;
+    this.#emit = emit;
+    this.#stored = stored;
+    this.#isRoot = new Set(roots);
+    this.#memory = setting.scope.memory;
+    this.#plan = new Plan({
+      sourcesOf: (id) => this.#eagerSources(id),
+      isOutput: (id) => this.#isRoot.has(id) || nodes.get(id)!.definition.outputNode,
     });
-    for (const id of roots) this.plan.add(id);
+    for (const id of roots) this.#plan.add(id);
   }
 
   /** Runs the next node. Never rejects; sets `status` when the run is over. */
   async step(): Promise<void> {
-    const { signal } = this.setting.scope;
-    if (signal.aborted) return this.interrupt(undefined);
-    if (this.plan.size === 0) {
+    const { signal } = this.#setting.scope;
+    if (signal.aborted) return this.#interrupt(undefined);
+    if (this.#plan.size === 0) {
       this.status = "success";
       return;
     }
-    const id = this.plan.take();
-    this.current = id;
-    if (id === undefined) return this.failDeadlocked();
-    const node = this.nodes.get(id)!;
+    const id = this.#plan.take();
+    this.#current = id;
+    if (id === undefined) return this.#failDeadlocked();
+    const node = this.#nodes.get(id)!;
     let gathered = NOT_GATHERED;
     try {
-      const earlier = this.memory.find(id);
-      if (earlier !== undefined) return this.finish(node, earlier, 0);
-      const expanded = this.expanded.get(id);
-      if (expanded !== undefined) return this.finishExpanded(node, expanded);
-      if (this.stored !== undefined && (await this.takeStored(node, this.stored))) return;
-      this.emit({ type: "node-start", nodeId: id, displayId: node.displayId });
-      gathered = this.gather(node);
+      const earlier = this.#memory.find(id);
+      if (earlier !== undefined) return this.#finish(node, earlier, 0);
+      const expanded = this.#expanded.get(id);
+      if (expanded !== undefined) return this.#finishExpanded(node, expanded);
+      if (this.#stored !== undefined && (await this.#takeStored(node, this.#stored))) return;
+      this.#emit({ type: "node-start", nodeId: id, displayId: node.displayId });
+      gathered = this.#gather(node);
       while (node.definition.checkLazy !== undefined) {
-        const next = await this.stage(node, gathered);
+        const next = await this.#stage(node, gathered);
         if (next === "wait") return;
         if (next === "go") break;
-        gathered = this.gather(node);
+        gathered = this.#gather(node);
       }
-      if (this.refuseEmpty(node, gathered)) return;
-      await this.run(node, gathered);
+      if (this.#refuseEmpty(node, gathered)) return;
+      await this.#run(node, gathered);
     } catch (error) {
-      if (signal.aborted) this.interrupt(id);
-      else this.fail(id, nodeError(error, node), gathered);
+      if (signal.aborted) this.#interrupt(id);
+      else this.#fail(id, nodeError(error, node), gathered);
     }
   }
 
   /** Ends the run while a step is under way: its node did not listen to the abort. */
   giveUp(): void {
-    this.interrupt(this.current);
+    this.#interrupt(this.#current);
   }
 
   /** Values of the roots that have them. */
   outputs(): Record<string, unknown[]> {
-    const done = this.roots.filter((id) => this.memory.get(id) !== undefined);
-    return Object.fromEntries(done.map((id) => [id, outputValues(this.nodes.get(id)!, this.memory.get(id)!)]));
+    const done = this.#roots.filter((id) => this.#memory.get(id) !== undefined);
+    return Object.fromEntries(done.map((id) => [id, outputValues(this.#nodes.get(id)!, this.#memory.get(id)!)]));
   }
 
-  private eagerSources(id: string): string[] {
-    this.memory.revive(this.nodes.get(id)!);
-    if (this.stored?.isExpected(id)) return [];
+  #eagerSources(id: string): string[] {
+    this.#memory.revive(this.#nodes.get(id)!);
+    if (this.#stored?.isExpected(id)) return [];
     const sources: string[] = [];
-    for (const { spec, source } of this.nodes.get(id)!.links) {
-      if (!spec.lazy && !this.hasResult(source)) sources.push(source);
+    for (const { spec, source } of this.#nodes.get(id)!.links) {
+      if (!spec.lazy && !this.#hasResult(source)) sources.push(source);
     }
     return sources;
   }
 
   /** Whether the node need not run now: its result was on the disk, or was expected there and first needs its sources. */
-  private async takeStored(node: PreparedNode, stored: RunResults): Promise<boolean> {
+  async #takeStored(node: PreparedNode, stored: RunResults): Promise<boolean> {
     const wasExpected = stored.isExpected(node.id);
     const entry = await stored.find(node.id);
-    if (entry !== undefined) this.finish(node, entry, 0);
+    if (entry !== undefined) this.#finish(node, entry, 0);
     else if (wasExpected) {
-      const sources = this.eagerSources(node.id);
-      await stored.expect(sources, this.hasResult);
-      for (const source of sources) this.plan.link(source, node.id);
-      this.plan.back(node.id);
+      const sources = this.#eagerSources(node.id);
+      await stored.expect(sources, this.#hasResult);
+      for (const source of sources) this.#plan.link(source, node.id);
+      this.#plan.back(node.id);
     }
     return entry !== undefined || wasExpected;
   }
 
-  private gather(node: PreparedNode): Gathered {
-    const needed = this.needed.get(node.id) ?? NONE_NEEDED;
-    return gather(node, this.resultOf, this.typeOf, this.setting.checkOf(node), needed);
+  #gather(node: PreparedNode): Gathered {
+    const needed = this.#needed.get(node.id) ?? NONE_NEEDED;
+    return gather(node, this.#resultOf, this.#typeOf, this.#setting.checkOf(node), needed);
   }
 
   /** Checks which lazy inputs the node needs: it may "go", must "wait" for them, or check "again" with withheld ones. */
-  private async stage(node: PreparedNode, gathered: Gathered): Promise<"go" | "wait" | "again"> {
+  async #stage(node: PreparedNode, gathered: Gathered): Promise<"go" | "wait" | "again"> {
     const needed = await checkLazy(node.definition, gathered);
-    this.needed.set(node.id, new Set([...(this.needed.get(node.id) ?? []), ...needed]));
+    this.#needed.set(node.id, new Set([...(this.#needed.get(node.id) ?? []), ...needed]));
     const sources = missingSources(node, needed, gathered);
     if (sources.length === 0) return needed.some((input) => gathered.held.has(input)) ? "again" : "go";
-    await this.stored?.expect(sources, this.hasResult);
-    for (const source of sources) this.plan.link(source, node.id);
-    this.plan.back(node.id);
+    await this.#stored?.expect(sources, this.#hasResult);
+    for (const source of sources) this.#plan.link(source, node.id);
+    this.#plan.back(node.id);
     return "wait";
   }
 
   /** Whether an empty list keeps the node from running. Throws where a required input has no value for it. */
-  private refuseEmpty(node: PreparedNode, gathered: Gathered): boolean {
+  #refuseEmpty(node: PreparedNode, gathered: Gathered): boolean {
     const { definition, id } = node;
     const input = gathered.empty;
     if (input === undefined) return false;
     if (gathered.calls > 0) {
-      if (!this.setting.isChecked || definition.inputs[input]!.optional) return false;
+      if (!this.#setting.isChecked || definition.inputs[input]!.optional) return false;
       const at = { nodeId: id, node: definition.key, input };
       throw inputError("input.missing", at, "a value and not an empty list", undefined);
     }
-    this.setting.warnings.add(node, `input "${input}": the list is empty; the node does not run.`);
-    this.finish(node, this.kept(node, { outputs: definition.outputs.map(() => []), skipped: true }), 0);
+    this.#setting.warnings.add(node, `input "${input}": the list is empty; the node does not run.`);
+    this.#finish(node, this.#kept(node, { outputs: definition.outputs.map(() => []), skipped: true }), 0);
     return true;
   }
 
-  private async run(node: PreparedNode, gathered: Gathered): Promise<void> {
+  async #run(node: PreparedNode, gathered: Gathered): Promise<void> {
     const { definition, id } = node;
     const started = performance.now();
-    const context = new RunningNode(node, this.setting);
+    const context = new RunningNode(node, this.#setting);
     try {
-      const hidden = this.setting.hiddenOf(node);
-      const { device } = this.setting.scope;
+      const hidden = this.#setting.hiddenOf(node);
+      const { device } = this.#setting.scope;
       const called = await withDevice(device, () => callNode(definition, gathered, hidden, context));
-      for (const message of called.messages) this.emit({ type: "blocked", nodeId: id, message });
+      for (const message of called.messages) this.#emit({ type: "blocked", nodeId: id, message });
       if (called.results.some(({ expand }) => expand !== undefined)) {
-        return this.expand(node, called.results, called.ui, started);
+        return this.#expand(node, called.results, called.ui, started);
       }
-      const entry = this.kept(node, { outputs: mergeOutputs(definition, called.results), ui: called.ui });
+      const entry = this.#kept(node, { outputs: mergeOutputs(definition, called.results), ui: called.ui });
       if (called.ran > 0) {
         const ms = performance.now() - started;
-        if (this.stored !== undefined) await this.stored.store(node, entry, ms);
-        return this.finish(node, entry, ms);
+        if (this.#stored !== undefined) await this.#stored.store(node, entry, ms);
+        return this.#finish(node, entry, ms);
       }
-      if (called.messages.size === 0) this.emit({ type: "blocked", nodeId: id });
-      this.store(node, entry);
+      if (called.messages.size === 0) this.#emit({ type: "blocked", nodeId: id });
+      this.#store(node, entry);
     } finally {
       context.close();
     }
   }
 
-  private expand(node: PreparedNode, results: readonly CallResult[], ui: NodeUi | undefined, started: number): void {
-    const { isOffline, choiceContext, scope, surroundings } = this.setting;
-    const exists = (id: string) => this.nodes.has(id);
+  #expand(node: PreparedNode, results: readonly CallResult[], ui: NodeUi | undefined, started: number): void {
+    const { isOffline, choiceContext, scope, surroundings } = this.#setting;
+    const exists = (id: string) => this.#nodes.has(id);
     const around = { graph: scope.graph, registry: surroundings.registry, choiceContext, exists };
     const expansion = expandNode(node, results, around);
     if (isOffline) refuseNetwork(expansion.nodes, choiceContext.files);
     for (const inner of expansion.nodes) {
-      this.nodes.set(inner.id, inner);
-      for (const { input, bend } of inner.bends) this.setting.warnings.addBend(inner, input, () => bend);
-      this.memory.addReader(inner);
+      this.#nodes.set(inner.id, inner);
+      for (const { input, bend } of inner.bends) this.#setting.warnings.addBend(inner, input, () => bend);
+      this.#memory.addReader(inner);
     }
-    this.expanded.set(node.id, { ...expansion, ui, started });
-    for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.plan.link(id, node.id);
+    this.#expanded.set(node.id, { ...expansion, ui, started });
+    for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.#plan.link(id, node.id);
     for (const source of sourcesIn(expansion)) {
-      this.memory.addRead(source);
-      this.plan.link(source, node.id);
+      this.#memory.addRead(source);
+      this.#plan.link(source, node.id);
     }
-    this.plan.back(node.id);
+    this.#plan.back(node.id);
   }
 
-  private finishExpanded(node: PreparedNode, { outputs: slots, ui, started }: Expanded): void {
-    const outputs = expandedOutputs(node, slots, (source) => this.memory.find(source)!);
-    this.finish(node, this.kept(node, { outputs, ui }), performance.now() - started);
+  #finishExpanded(node: PreparedNode, { outputs: slots, ui, started }: Expanded): void {
+    const outputs = expandedOutputs(node, slots, (source) => this.#memory.find(source)!);
+    this.#finish(node, this.#kept(node, { outputs, ui }), performance.now() - started);
   }
 
-  private finish(node: PreparedNode, entry: Entry, ms: number): void {
-    this.store(node, entry);
+  #finish(node: PreparedNode, entry: Entry, ms: number): void {
+    this.#store(node, entry);
     const { id, displayId } = node;
     const outputs = outputValues(node, entry);
-    if (entry.ui === undefined) this.emit({ type: "node-done", nodeId: id, displayId, outputs, ms });
+    if (entry.ui === undefined) this.#emit({ type: "node-done", nodeId: id, displayId, outputs, ms });
     else {
       this.ui[id] = entry.ui;
-      this.emit({ type: "node-done", nodeId: id, displayId, outputs, ui: entry.ui, ms });
+      this.#emit({ type: "node-done", nodeId: id, displayId, outputs, ui: entry.ui, ms });
     }
   }
 
-  private kept(node: PreparedNode, entry: Entry): Entry {
-    return this.setting.warnings.keep(node, entry, this.sourcesOf(node));
+  #kept(node: PreparedNode, entry: Entry): Entry {
+    return this.#setting.warnings.keep(node, entry, this.#sourcesOf(node));
   }
 
-  private store(node: PreparedNode, entry: Entry): void {
-    this.setting.warnings.repeat(node, entry);
-    const released = this.memory.store(node, entry, this.sourcesOf(node));
-    this.plan.done(node.id);
+  #store(node: PreparedNode, entry: Entry): void {
+    this.#setting.warnings.repeat(node, entry);
+    const released = this.#memory.store(node, entry, this.#sourcesOf(node));
+    this.#plan.done(node.id);
     for (const id of released) {
-      this.expanded.delete(id);
-      this.plan.forget(id);
+      this.#expanded.delete(id);
+      this.#plan.forget(id);
     }
   }
 
   /** Sources of a node, those of its expansion included. */
-  private sourcesOf({ id, links }: PreparedNode): string[] {
+  #sourcesOf({ id, links }: PreparedNode): string[] {
     const sources = links.map(({ source }) => source);
-    const expanded = this.expanded.get(id);
+    const expanded = this.#expanded.get(id);
     return expanded === undefined ? sources : sources.concat(sourcesIn(expanded));
   }
 
-  private interrupt(nodeId: string | undefined): void {
+  #interrupt(nodeId: string | undefined): void {
     this.status = "interrupted";
-    this.emit(nodeId === undefined ? { type: "interrupted" } : { type: "interrupted", nodeId });
+    this.#emit(nodeId === undefined ? { type: "interrupted" } : { type: "interrupted", nodeId });
   }
 
-  private fail(nodeId: string, error: LatentkitError, { lists }: Pick<Gathered, "lists">): void {
+  #fail(nodeId: string, error: LatentkitError, { lists }: Pick<Gathered, "lists">): void {
     this.status = "failed";
-    this.emit({ type: "node-error", nodeId, error, inputs: summarizeInputs(lists) });
+    this.#emit({ type: "node-error", nodeId, error, inputs: summarizeInputs(lists) });
   }
 
   /** Only graphs that nodes return can close a cycle at this point. */
-  private failDeadlocked(): void {
-    const waiting = this.plan.waiting();
+  #failDeadlocked(): void {
+    const waiting = this.#plan.waiting();
     const nodeId = waiting[0]!;
     const message = `The graph has a cycle among the nodes ${waiting.slice(0, 10).join(", ")}.`;
-    this.fail(nodeId, new LatentkitError("graph.cycle", message, { nodeId }), { lists: {} });
+    this.#fail(nodeId, new LatentkitError("graph.cycle", message, { nodeId }), { lists: {} });
   }
 }

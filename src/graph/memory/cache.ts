@@ -1,7 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
+import { isPlainObject } from "../../io/json/lossless.js";
+import { Tensor } from "../../tensor/tensor.js";
 import type { NodeUi } from "../events.js";
-import { type Footprint, type Memory, measure } from "./footprint.js";
 
 /** A warning that belongs to a result: of its node, or of one that it was computed from. */
 export interface KeptWarning {
@@ -72,14 +73,14 @@ export function createCache(options: CacheOptions = {}): Cache {
 
 /** Results by signature, and the state of node instances. Made by `createCache`. */
 export class Cache {
-  private readonly results = new Map<number, Stored>();
-  private readonly owners = new Map<Memory, number>();
-  private readonly signatures = new Map<string, number>();
-  private readonly identities = new WeakMap<object, number>();
-  private readonly states = new Map<string, { definition: object; state: Record<string, unknown> }>();
-  private counter = 0;
-  private run = 0;
-  private ownedBytes = 0;
+  readonly #results = new Map<number, Stored>();
+  readonly #owners = new Map<Memory, number>();
+  readonly #signatures = new Map<string, number>();
+  readonly #identities = new WeakMap<object, number>();
+  readonly #states = new Map<string, { definition: object; state: Record<string, unknown> }>();
+  #counter = 0;
+  #run = 0;
+  #ownedBytes = 0;
 
   constructor(
     readonly policy: CachePolicy,
@@ -88,124 +89,173 @@ export class Cache {
 
   /** Bytes of the results, each buffer counted once; measured for the policy "bytes" only. */
   get bytes(): number {
-    return this.ownedBytes;
+    return this.#ownedBytes;
   }
 
   /** Number of results. */
   get size(): number {
-    return this.results.size;
+    return this.#results.size;
   }
 
   clear(): void {
-    this.results.clear();
-    this.owners.clear();
-    this.signatures.clear();
-    this.states.clear();
-    this.ownedBytes = 0;
+    this.#results.clear();
+    this.#owners.clear();
+    this.#signatures.clear();
+    this.#states.clear();
+    this.#ownedBytes = 0;
   }
 
   /** @internal Returns the number of a signature: equal texts have equal numbers. */
   intern(text: string): number {
-    const interned = this.signatures.get(text);
+    const interned = this.#signatures.get(text);
     // deleted and set again: the most recently used is evicted last
-    if (interned !== undefined) this.signatures.delete(text);
+    if (interned !== undefined) this.#signatures.delete(text);
     const number = interned ?? this.unique();
-    this.signatures.set(text, number);
+    this.#signatures.set(text, number);
     return number;
   }
 
   /** @internal Returns a number that no other signature has. */
   unique(): number {
-    this.counter++;
-    return this.counter;
+    this.#counter++;
+    return this.#counter;
   }
 
   /** @internal Returns the number of an object, for signatures that hold it. */
   identity(object: object): number {
-    const number = this.identities.get(object) ?? this.unique();
-    this.identities.set(object, number);
+    const number = this.#identities.get(object) ?? this.unique();
+    this.#identities.set(object, number);
     return number;
   }
 
   /** @internal */
   has(signature: number | undefined): boolean {
-    return signature !== undefined && this.results.has(signature);
+    return signature !== undefined && this.#results.has(signature);
   }
 
   /** @internal */
   get(signature: number): Entry | undefined {
-    const stored = this.results.get(signature);
+    const stored = this.#results.get(signature);
     if (stored === undefined) return undefined;
-    stored.run = this.run;
+    stored.run = this.#run;
     if (this.policy !== "classic") {
-      this.results.delete(signature);
-      this.results.set(signature, stored);
+      this.#results.delete(signature);
+      this.#results.set(signature, stored);
     }
     return stored.entry;
   }
 
   /** @internal */
   put(signature: number, entry: Entry): void {
-    this.drop(signature);
+    this.#drop(signature);
     const footprint = this.policy === "bytes" ? measure(entry) : NO_FOOTPRINT;
-    this.results.set(signature, { entry, footprint, run: this.run });
-    this.ownedBytes += footprint.otherBytes;
+    this.#results.set(signature, { entry, footprint, run: this.#run });
+    this.#ownedBytes += footprint.otherBytes;
     for (const buffer of footprint.buffers) {
-      const owners = this.owners.get(buffer) ?? 0;
-      this.owners.set(buffer, owners + 1);
-      if (owners === 0) this.ownedBytes += buffer.byteLength;
+      const owners = this.#owners.get(buffer) ?? 0;
+      this.#owners.set(buffer, owners + 1);
+      if (owners === 0) this.#ownedBytes += buffer.byteLength;
     }
     if (this.policy === "bytes") {
-      this.evictWhile(() => this.ownedBytes > this.limit || this.results.size > MAX_RESULTS);
+      this.#evictWhile(() => this.#ownedBytes > this.limit || this.#results.size > MAX_RESULTS);
     }
   }
 
   /** @internal Begins a run with these signatures and node ids: evicts, by the policy, what it cannot use. */
   begin(signatures: ReadonlySet<number>, ids: ReadonlySet<string>): void {
-    this.run++;
-    for (const id of this.states.keys()) if (!ids.has(id)) this.states.delete(id);
+    this.#run++;
+    for (const id of this.#states.keys()) if (!ids.has(id)) this.#states.delete(id);
     if (this.policy === "classic") {
-      for (const signature of this.results.keys()) if (!signatures.has(signature)) this.drop(signature);
+      for (const signature of this.#results.keys()) if (!signatures.has(signature)) this.#drop(signature);
     }
     if (this.policy === "lru") {
       for (const signature of signatures) this.get(signature);
-      this.evictWhile((oldest) => this.results.size > this.limit && oldest.run < this.run);
+      this.#evictWhile((oldest) => this.#results.size > this.limit && oldest.run < this.#run);
     }
     const limit = Math.max(MAX_SIGNATURES, 2 * signatures.size);
-    for (const text of this.signatures.keys()) {
-      if (this.signatures.size <= limit) break;
-      this.signatures.delete(text);
+    for (const text of this.#signatures.keys()) {
+      if (this.#signatures.size <= limit) break;
+      this.#signatures.delete(text);
     }
   }
 
   /** @internal State of the node with this id, a new one where the id had another class. */
   stateOf(id: string, definition: object): Record<string, unknown> {
-    const instance = this.states.get(id);
+    const instance = this.#states.get(id);
     if (instance?.definition === definition) return instance.state;
     const state: Record<string, unknown> = {};
-    this.states.set(id, { definition, state });
+    this.#states.set(id, { definition, state });
     return state;
   }
 
-  private evictWhile(isTooMuch: (oldest: Stored) => boolean): void {
-    for (const [signature, stored] of this.results) {
+  #evictWhile(isTooMuch: (oldest: Stored) => boolean): void {
+    for (const [signature, stored] of this.#results) {
       if (!isTooMuch(stored)) return;
-      this.drop(signature);
+      this.#drop(signature);
     }
   }
 
-  private drop(signature: number): void {
-    const stored = this.results.get(signature);
+  #drop(signature: number): void {
+    const stored = this.#results.get(signature);
     if (stored === undefined) return;
-    this.results.delete(signature);
-    this.ownedBytes -= stored.footprint.otherBytes;
+    this.#results.delete(signature);
+    this.#ownedBytes -= stored.footprint.otherBytes;
     for (const buffer of stored.footprint.buffers) {
-      const owners = this.owners.get(buffer)! - 1;
-      if (owners > 0) this.owners.set(buffer, owners);
+      const owners = this.#owners.get(buffer)! - 1;
+      if (owners > 0) this.#owners.set(buffer, owners);
       else {
-        this.owners.delete(buffer);
-        this.ownedBytes -= buffer.byteLength;
+        this.#owners.delete(buffer);
+        this.#ownedBytes -= buffer.byteLength;
       }
     }
   }
+}
+
+/** Number of values visited at most: enough for any result; of a larger structure a part is counted. */
+const MAX_VISITS = 20_000;
+/** Rough size of a number, a key or the header of an object. */
+const VALUE_BYTES = 64;
+
+/** Memory that several values may share: a buffer, or values on a device. */
+export type Memory = Tensor["memory"];
+
+/** Memory that a result holds: distinct buffers, and roughly the bytes of everything else. */
+export interface Footprint {
+  readonly buffers: readonly Memory[];
+  readonly otherBytes: number;
+  /** False where the value was too large to visit as a whole. */
+  readonly isComplete: boolean;
+}
+
+/** Measures a value: tensors, typed arrays and texts in lists, plain objects, maps and sets. */
+export function measure(value: unknown): Footprint {
+  const buffers = new Set<Memory>();
+  const visited = new Set<object>();
+  const stack: unknown[] = [value];
+  let otherBytes = 0;
+  let isComplete = true;
+  const visit = (values: Iterable<unknown>, count: number) => {
+    if (count > MAX_VISITS) isComplete = false;
+    let left = MAX_VISITS;
+    for (const value of values) {
+      if (left-- === 0) return;
+      stack.push(value);
+    }
+  };
+  while (stack.length > 0 && visited.size < MAX_VISITS) {
+    const next = stack.pop();
+    otherBytes += typeof next === "string" ? 2 * next.length : VALUE_BYTES;
+    if (typeof next !== "object" || next === null || visited.has(next)) continue;
+    visited.add(next);
+    if (next instanceof Tensor) buffers.add(next.memory);
+    else if (ArrayBuffer.isView(next)) buffers.add(next.buffer);
+    else if (next instanceof ArrayBuffer || next instanceof SharedArrayBuffer) buffers.add(next);
+    else if (Array.isArray(next) || next instanceof Set) visit(next, Array.isArray(next) ? next.length : next.size);
+    else if (next instanceof Map) visit(next.values(), next.size);
+    else if (isPlainObject(next)) {
+      const values = Object.values(next);
+      visit(values, values.length);
+    }
+  }
+  return { buffers: [...buffers], otherBytes, isComplete: isComplete && stack.length === 0 };
 }

@@ -1,8 +1,8 @@
 import { atNode, describe, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../base/errors.js";
-import { pythonNumber } from "../../io/json/lossless.js";
+import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { choicesOf, expectedOf, isWidget, type Misfit, misfitError } from "../../nodes/values.js";
-import { type CheckedInput, comfyTypeOf, inputConfig, jsonValue, LISTED_CHOICES } from "./checked-input.js";
 
 /** ComfyUI's clients see it as the kind of an error. */
 const CANNOT_RUN = "Node cannot run here";
@@ -247,4 +247,39 @@ export function outputsFailed(ownErrors: readonly GraphError[]): GraphError {
   const error = new LatentkitError("graph.outputs-failed", "No output of the graph can be computed.");
   const lines = ownErrors.map(({ message, details }) => `${message}: ${details}`);
   return fromError(error, { message: "Prompt outputs failed validation", details: lines.join("\n") });
+}
+
+/** An input of a node, with what is needed to describe it. */
+export interface CheckedInput {
+  readonly nodeId: string;
+  readonly node: string;
+  readonly input: string;
+  readonly spec: InputSpec;
+  readonly context: ChoiceContext;
+}
+
+/** Choices beyond this number are counted in the details, and left out of input_config. */
+const LISTED_CHOICES = 20;
+
+/** Declaration of the input in ComfyUI's form: [type or list of choices, options]; null for long lists. */
+function inputConfig({ spec, context }: CheckedInput): unknown {
+  const choices = choicesOf(spec, context);
+  if (choices !== undefined && choices.length > LISTED_CHOICES) return null;
+  return jsonValue([comfyTypeOf(spec, context), spec.options]);
+}
+
+/** Type of the input in ComfyUI's form: a list of choices, or the name of the type. */
+function comfyTypeOf(spec: InputSpec, context: ChoiceContext): unknown {
+  const isListed = spec.type === "COMBO" && spec.options.options === undefined;
+  return isListed ? (choicesOf(spec, context) ?? spec.type) : spec.type;
+}
+
+/** Makes a value printable as JSON: integers beyond 2^53 become text. */
+function jsonValue(value: unknown, depth = 0): unknown {
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (value instanceof NumberLiteral) return Number(value);
+  if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return value;
+  if (Array.isArray(value)) return value.map((item) => jsonValue(item, depth + 1));
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonValue(item, depth + 1)]));
 }

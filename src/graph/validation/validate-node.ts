@@ -1,15 +1,54 @@
-import { describe, LatentkitError } from "../../base/errors.js";
-import { isPlainObject } from "../../io/json/lossless.js";
+import { describe, LatentkitError, nodeName } from "../../base/errors.js";
+import { isFrozenJson, isPlainObject, recall } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
+import type { Registry } from "../../nodes/registry.js";
 import { defaultOf, expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
 import { bendsOf, type GraphFault, type InputBend, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
-import type { CheckedInput } from "./checked-input.js";
-import { validateCustom } from "./custom-validation.js";
-import { badLink, type GraphError, linkError, typeMismatch, valueError } from "./graph-error.js";
+import {
+  badLink,
+  type CheckedInput,
+  customError,
+  type GraphError,
+  linkError,
+  typeMismatch,
+  valueError,
+} from "./graph-error.js";
 
-export interface CheckedNode {
+const CHECKED = Symbol("checked");
+
+// decision 19
+/**
+ * Checks a node like `checkNode`, once for a frozen node of the package that passed among the same classes. A file that
+ * it names and that is removed later fails when it is read.
+ */
+export function checkCached(
+  id: string,
+  raw: Readonly<Record<string, unknown>>,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  context: ChoiceContext,
+  builtIns: Registry | undefined,
+): CheckedNode {
+  const definition = definitions.get(id)!;
+  const check = () => checkNode(id, raw, definitions, context);
+  if (!isFrozenJson(raw) || builtIns?.get(definition.key) !== definition) return check();
+  const dependencies = [
+    definition,
+    context.host,
+    context.inputDir,
+    context.files,
+    ...linkedClasses(raw.inputs, definitions),
+  ];
+  return recall(raw, CHECKED, check, dependencies, ({ errors, fault }) => fault === undefined && errors.length === 0);
+}
+
+function linkedClasses(inputs: unknown, definitions: ReadonlyMap<string, NodeDefinition>): unknown[] {
+  const links = isPlainObject(inputs) ? Object.values(inputs).filter(Array.isArray) : [];
+  return links.map(([source]) => definitions.get(source as string));
+}
+
+interface CheckedNode {
   readonly errors: GraphError[];
   readonly links: PreparedLink[];
   readonly values: Record<string, unknown>;
@@ -21,7 +60,7 @@ export interface CheckedNode {
 }
 
 /** Checks presence, types, ranges, choices and links of the inputs of one node, then lets the node validate them. */
-export function checkNode(
+function checkNode(
   id: string,
   raw: Readonly<Record<string, unknown>>,
   definitions: ReadonlyMap<string, NodeDefinition>,
@@ -159,4 +198,74 @@ function readLink(
     return { fault: { error: linkError(at, expected, `output ${slot}`), kind: "IndexError" } };
   }
   return { link: { input: at.input, spec: at.spec, source: source as string, slot }, type: output.type };
+}
+
+/** Result of a node's own validation, and the inputs that it read: "input_types" where it read the types of links. */
+export type CustomValidation =
+  | { readonly errors: readonly GraphError[]; readonly read: ReadonlySet<string> }
+  | { readonly fault: GraphFault };
+
+/**
+ * Lets a node validate its inputs. Values are converted, linked inputs are present but undefined, absent ones are not
+ * present. The node must return at once, not a promise.
+ */
+function validateCustom(
+  definition: NodeDefinition,
+  at: { nodeId: string; node: string },
+  values: Readonly<Record<string, unknown>>,
+  inputTypes: Readonly<Record<string, string>>,
+  { inputDir, files, hints }: ChoiceContext = {},
+): CustomValidation {
+  const read = new Set<string>();
+  const inputs = new Proxy<Record<string, unknown>>(
+    { ...values },
+    {
+      get(target, key, receiver) {
+        if (typeof key !== "string") return Reflect.get(target, key, receiver);
+        if (Object.hasOwn(target, key)) read.add(key);
+        if (key !== "input_types" || Object.hasOwn(target, key)) return Reflect.get(target, key, receiver);
+        read.add(key);
+        return inputTypes;
+      },
+    },
+  );
+  const context = {
+    inputDir,
+    files,
+    hints,
+    get inputTypes() {
+      read.add("input_types");
+      return inputTypes;
+    },
+  };
+  let result: unknown;
+  try {
+    result = definition.validate!(inputs, context);
+  } catch (error) {
+    return { fault: faultOf(error, at) };
+  }
+  if (result instanceof Promise) {
+    // a late result has no use
+    result.catch(() => undefined);
+    return { fault: faultOf(new TypeError("validate must return at once, received a promise"), at) };
+  }
+  if (result === true || result === undefined) return { errors: [], read };
+  if (isPlainObject(result)) {
+    const errors = Object.entries(result).map(([input, reason]) =>
+      customError(at, input, reason instanceof LatentkitError ? reason : String(reason)),
+    );
+    return { errors, read };
+  }
+  const reason = typeof result === "string" ? result : false;
+  const blamed = read.size === 0 ? [undefined] : [...read];
+  return { errors: blamed.map((input) => customError(at, input, reason)), read };
+}
+
+function faultOf(error: unknown, at: { nodeId: string; node: string }): GraphFault {
+  const reason = error instanceof Error ? error.message : String(error);
+  const message = `${nodeName(at)}: its validation failed: ${reason.replace(/\.$/, "")}.`;
+  return {
+    error: new LatentkitError("validation.exception", message, { ...at }, { cause: error }),
+    kind: error instanceof Error ? error.name : "Error",
+  };
 }

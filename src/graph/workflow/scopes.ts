@@ -1,4 +1,3 @@
-import type { Classes } from "./definitions.js";
 import {
   BYPASSED,
   type EditorGraph,
@@ -9,6 +8,7 @@ import {
   nameOfNode,
   refuseMoreInputs,
 } from "./document.js";
+import type { Classes } from "./subgraphs.js";
 import { assignValues, namedWidgets, savedWidgets } from "./widgets.js";
 
 /** Deeper than people nest subgraphs. */

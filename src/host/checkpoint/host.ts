@@ -1,16 +1,15 @@
 import type { MessagePort } from "node:worker_threads";
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
 import type { Host } from "../types.js";
-import { FileHashes } from "./files/file-hashes.js";
+import { FileHashes, StoredHashes } from "./files/file-hashes.js";
 import { MODELS_RULE } from "./files/kinds.js";
 import { ModelFolders } from "./files/model-folders.js";
-import { StoredHashes } from "./files/stored-hashes.js";
 import { listedBy, withAbilities } from "./listing-host.js";
-import { ModelLoader } from "./model-loader.js";
+import { ModelLoader } from "./loader/model-loader.js";
 import { provenanceOf } from "./reports/provenance.js";
 import { createRuntime } from "./runtime/client.js";
 import { RemoteRuntime } from "./runtime/remote/remote-runtime.js";
-import type { Runtime, RuntimeOptions } from "./runtime/runtime.js";
+import type { Runtime, RuntimeOptions } from "./session/runtime.js";
 import type { ModelSettings } from "./settings.js";
 
 /** Options of `createCheckpointHost`. */

@@ -1,6 +1,6 @@
 import { checkOptions, isObject, type OptionRules, type Rule } from "../../base/options.js";
 import { MODELS_RULE } from "./files/kinds.js";
-import { RUNTIME_RULES, type RuntimeOptions } from "./runtime/runtime.js";
+import { RUNTIME_RULES, type RuntimeOptions } from "./session/runtime.js";
 
 // decision 325
 /** Models as plain data: a folder of files, and how their networks run. Threads that render share one process for them. */

@@ -1,6 +1,6 @@
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { checkOptions, type OptionRules, VALUES } from "../../base/options.js";
-import { LATENT_RGB } from "../../tensor/sampling/latent-rgb.js";
+import { LATENT_RGB } from "../../tensor/sampling/latent-format.js";
 import { type ModelSamplingName, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";

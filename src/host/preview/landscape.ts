@@ -1,4 +1,3 @@
-import { chance, noise, Outline, ridge, within } from "./outline.js";
 import { type Contents, PIGMENTS, type Pigment } from "./scene.js";
 
 /** Arrangements that the landscape of a prompt has. */
@@ -88,13 +87,12 @@ class Cell {
   readonly #near: Outline;
   readonly #bank: Outline;
   readonly #swells: readonly Outline[];
+  readonly #layout: Layout;
+  readonly #contents: Contents;
 
-  constructor(
-    private readonly layout: Layout,
-    private readonly contents: Contents,
-    rows: number,
-    columns: number,
-  ) {
+  constructor(layout: Layout, contents: Contents, rows: number, columns: number) {
+    this.#layout = layout;
+    this.#contents = contents;
     const { seed, horizon, height } = layout;
     const outline = (at: (x: number) => number) => new Outline(at, rows, columns);
     this.#soft = 1.2 / rows;
@@ -107,10 +105,10 @@ class Cell {
   }
 
   paint(x: number, y: number): void {
-    const { horizon } = this.layout;
+    const { horizon } = this.#layout;
     this.amounts.fill(0);
     if (y < horizon) this.#paintDistance(x, y);
-    else if (this.contents.water) this.#paintWater(x, y);
+    else if (this.#contents.water) this.#paintWater(x, y);
     else this.#paintLand(x, y);
     this.#paintFront(x, y);
   }
@@ -124,7 +122,7 @@ class Cell {
   }
 
   #paintDistance(x: number, y: number): void {
-    const { seed, horizon, light, stars } = this.layout;
+    const { seed, horizon, light, stars } = this.#layout;
     const low = y / horizon;
     this.#over("skyTop", 1);
     this.#over("skyLow", low * low);
@@ -134,7 +132,7 @@ class Cell {
     this.#over("glow", 0.6 * near * near);
     const drift = noise(y * 7, 60 + seed) + 0.5 * noise(y * 15, 65 + seed) + 0.6 * noise(x * 1.7 + 2 * y, 70 + seed);
     this.#over("cloud", 0.5 * within(drift, 1.05, 0.5) * (1 - 0.6 * low));
-    if (this.contents.stars) {
+    if (this.#contents.stars) {
       for (const star of stars) {
         const apart = Math.max(Math.abs(x - star.x), Math.abs(y - star.y));
         if (apart < 0.5 * this.#soft) this.#over("star", star.light);
@@ -146,7 +144,7 @@ class Cell {
   }
 
   #paintWater(x: number, y: number): void {
-    const { seed, horizon, light } = this.layout;
+    const { seed, horizon, light } = this.#layout;
     const depth = (y - horizon) / (1 - horizon);
     const ripple = (noise(y * 46 + x * 3, 120 + seed) - 0.5) * 0.05 * depth;
     this.#paintDistance(x + ripple, Math.max(0, horizon - (y - horizon) * MIRRORED));
@@ -156,7 +154,7 @@ class Cell {
   }
 
   #paintLand(x: number, y: number): void {
-    const { horizon } = this.layout;
+    const { horizon } = this.#layout;
     const depth = (y - horizon) / (1 - horizon);
     this.#over("field", 1);
     this.#over("meadow", depth * depth);
@@ -169,8 +167,8 @@ class Cell {
   }
 
   #paintFront(x: number, y: number): void {
-    const { trees, animal } = this.layout;
-    const { contents } = this;
+    const { trees, animal } = this.#layout;
+    const contents = this.#contents;
     this.#over("bank", this.#below(y, this.#bank.at(x)));
     if (contents.trees) {
       for (const { x: trunk, foot, height } of trees) {
@@ -218,4 +216,61 @@ class Cell {
   #below(value: number, edge: number): number {
     return within(value, edge - this.#soft / 2, this.#soft);
   }
+}
+
+/** Most that ripples move what they mirror, as a part of a picture's height. */
+const MARGIN = 0.03;
+
+/** A line across a landscape, computed at each column and between them straight. */
+class Outline {
+  readonly #heights: Float64Array;
+  readonly #left: number;
+  readonly #rows: number;
+
+  constructor(at: (x: number) => number, rows: number, columns: number) {
+    this.#rows = rows;
+    this.#left = MARGIN * rows + columns / 2;
+    this.#heights = Float64Array.from({ length: Math.ceil(2 * this.#left) + 2 }, (_, i) => at((i - this.#left) / rows));
+  }
+
+  /** Height at a place up to MARGIN beside the picture. */
+  at(x: number): number {
+    const place = Math.max(0, x * this.#rows + this.#left);
+    const before = Math.min(Math.floor(place), this.#heights.length - 2);
+    const from = this.#heights[before]!;
+    return from + (this.#heights[before + 1]! - from) * (place - before);
+  }
+}
+
+/** Rises smoothly from 0 at `from` to 1 over a width. */
+function within(value: number, from: number, width: number): number {
+  const t = Math.min(1, Math.max(0, (value - from) / width));
+  return t * t * (3 - 2 * t);
+}
+
+/** Outline of hills in 0 … 1, of waves of falling length and height. */
+function ridge(x: number, salt: number): number {
+  let [sum, height, scale] = [0, 0.5, 1];
+  for (let octave = 0; octave < 4; octave++) {
+    sum += height * noise(x * scale, salt * 7 + octave);
+    height *= 0.5;
+    scale *= 2.1;
+  }
+  return sum;
+}
+
+/** Smooth noise along a line, in 0 … 1. */
+function noise(x: number, salt: number): number {
+  const before = Math.floor(x);
+  const t = x - before;
+  const [from, to] = [chance(before, salt), chance(before + 1, salt)];
+  return from + (to - from) * t * t * (3 - 2 * t);
+}
+
+/** A number in 0 … 1 that follows from two whole numbers. */
+function chance(at: number, salt: number): number {
+  let bits = Math.imul(at, 0x9e3779b1) ^ Math.imul(salt + 1, 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d);
+  bits = Math.imul(bits ^ (bits >>> 12), 0x297a2d39);
+  return ((bits ^ (bits >>> 15)) >>> 0) / 2 ** 32;
 }

@@ -4,9 +4,19 @@ import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model } from "../types.js";
-import { addTo, type Basis, basisOf } from "./basis.js";
 import { layoutsOf } from "./landscape.js";
-import { amplitudesOf, type Component, componentOf, type Item, shiftOf, textureGain, weightsOf } from "./mixture.js";
+import {
+  addTo,
+  amplitudesOf,
+  type Basis,
+  basisOf,
+  type Component,
+  componentOf,
+  type Item,
+  shiftOf,
+  textureGain,
+  weightsOf,
+} from "./mixture.js";
 import { type Contents, PIGMENTS, type Scene, sceneOf } from "./scene.js";
 import type { Colour } from "./words.js";
 

@@ -12,8 +12,21 @@ export interface Contents {
 
 /** Colours of a landscape, in the order in which it is drawn. */
 export const PIGMENTS = [
-  ...["skyTop", "skyLow", "cloud", "star", "glow", "light", "far", "near", "water"],
-  ...["field", "meadow", "bank", "tree", "animal", "white"],
+  "skyTop",
+  "skyLow",
+  "cloud",
+  "star",
+  "glow",
+  "light",
+  "far",
+  "near",
+  "water",
+  "field",
+  "meadow",
+  "bank",
+  "tree",
+  "animal",
+  "white",
 ] as const satisfies readonly string[];
 export type Pigment = (typeof PIGMENTS)[number];
 export type Palette = Readonly<Record<Pigment, Colour>>;

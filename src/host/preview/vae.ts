@@ -1,8 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { latentToRgb } from "../../tensor/latent-rgb.js";
+import { latentToRgb } from "../../tensor/latents.js";
 import { resizeToImage } from "../../tensor/ops.js";
-import type { LatentFormat } from "../../tensor/sampling/latent-format.js";
-import type { LatentRgb } from "../../tensor/sampling/latent-rgb.js";
+import type { LatentFormat, LatentRgb } from "../../tensor/sampling/latent-format.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";

@@ -1,14 +1,11 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder, Conditioning, Warn } from "../types.js";
-import { parseA1111 } from "./a1111.js";
-import { CHUNK_LENGTH, chunkSegments, requireEncoder, type Token } from "./chunks.js";
 import { Budget, ChunkEncoder } from "./encoding.js";
-import { normalizeWeights } from "./normalize.js";
 import { type CheckedOptions, type PromptOptions, readPromptOptions, requireText } from "./options.js";
-import { parsePrompt, type Segment } from "./parse.js";
-import { scheduleTexts } from "./schedule.js";
-import { takeTimestep, zeroRange } from "./timestep.js";
+import { parseA1111, parsePrompt, type Segment } from "./parse.js";
+import { scheduleTexts, takeTimestep, zeroRange } from "./schedule.js";
+import { CHUNK_LENGTH, chunkSegments, normalizeWeights, requireEncoder, type Token } from "./tokenize.js";
 import { encodeWeighted, type Weighted } from "./weigh.js";
 
 /** Options of one encoding, with the token that fills the empty prompt which weights are measured from. */

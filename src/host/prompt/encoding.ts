@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { ClipEncoder } from "../types.js";
-import { CHUNK_LENGTH, emptyChunk } from "./chunks.js";
+import { CHUNK_LENGTH, emptyChunk } from "./tokenize.js";
 
 /** Encodings of chunks, back to back: [chunks, 77, dim] as one array. */
 export interface Encoding {

@@ -1,4 +1,3 @@
-export type { Token } from "./chunks.js";
 export { encodePlain, encodePrompt, encodeSides } from "./encode.js";
 export {
   type PromptOptions,
@@ -8,4 +7,5 @@ export {
   type WeightInterpretation,
 } from "./options.js";
 export { parsePrompt, type Segment } from "./parse.js";
+export type { Token } from "./tokenize.js";
 export { tokenizePrompt } from "./tokenize.js";

@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { sumOfItems } from "../../tensor/items.js";
-import { type Term, weightedSum } from "../../tensor/ops.js";
+import { resizeBilinear, type Term, weightedSum } from "../../tensor/ops.js";
+import { narrowed } from "../../tensor/parts.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { fourSides } from "../../tensor/shape.js";
@@ -91,3 +92,18 @@ function byChannel(x: Tensor, factors: readonly number[], addend: (factor: numbe
 
 const constant = (like: Tensor, value: number): readonly Term[] =>
   value === 0 ? [] : [[value, Tensor.full(like.shape, 1)]];
+
+/** The noise mask of a latent as [n, H, W] of the latent's sides, with at most as many masks as latents; fewer repeat. */
+export function denoiseMask(mask: unknown, shape: readonly number[]): Tensor | undefined {
+  if (mask === undefined || mask === null) return undefined;
+  const [batch, , height, width] = shape as [number, number, number, number];
+  const [rows, columns] = mask instanceof Tensor ? mask.shape.slice(-2) : [];
+  if (!(mask instanceof Tensor) || rows === undefined || columns === undefined || mask.size === 0) {
+    const expected = "a mask [B, H, W] or [H, W] with elements";
+    throw new LatentkitError("tensor.bad-shape", `noise_mask: expected ${expected}, received ${describe(mask)}.`);
+  }
+  const count = mask.size / (rows * columns);
+  const planes = mask.reshape([count, rows, columns]);
+  const used = count > batch ? narrowed(planes, 0, 0, batch) : planes;
+  return rows === height && columns === width ? used : resizeBilinear(used, height, width);
+}

@@ -1,15 +1,14 @@
-import { releaseMemory } from "../../tensor/device-values.js";
+import { releaseMemory } from "../../tensor/deferred-values.js";
+import { type ScheduleOptions, sigmas } from "../../tensor/sampling/sigmas.js";
 import type { Latent, SamplingRun } from "../types.js";
-import { readSides } from "./conditioning/entries.js";
-import { type Denoiser, requireDenoiser } from "./conditioning/estimator.js";
-import { denoiseMask } from "./denoise-mask.js";
+import { readSides } from "./conditioning.js";
 import { DenoisingRun, type SampledStep } from "./denoising-run.js";
-import { guidanceOf } from "./guiders/guidance.js";
-import type { Guider } from "./guiders/guider.js";
-import { intoModel, noisedTerms, outOfModel, withChannels } from "./latent-space.js";
+import { type Denoiser, requireDenoiser } from "./estimator.js";
+import { type Guider, guidanceOf } from "./guiders.js";
+import { denoiseMask, intoModel, noisedTerms, outOfModel, withChannels } from "./latent-space.js";
 import { type InitialNoise, initialNoise, reseededNoise, solverNoise } from "./noise.js";
 import type { SamplerChoice } from "./solver.js";
-import { chosenSolver } from "./solver-choice.js";
+import { chosenSolver } from "./solvers/index.js";
 
 /** Everything that sampling follows from. */
 export interface SampleOptions {
@@ -26,14 +25,18 @@ export interface SampleOptions {
 
 /** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
 export class Sampled {
+  readonly #run: DenoisingRun | undefined;
+
   constructor(
     readonly latent: Latent,
-    private readonly run: DenoisingRun | undefined,
-  ) {}
+    run: DenoisingRun | undefined,
+  ) {
+    this.#run = run;
+  }
 
   /** Computed when it is read: most graphs do not. */
   get denoised(): Latent {
-    const { denoised, sampling } = this.run ?? {};
+    const { denoised, sampling } = this.#run ?? {};
     if (denoised === undefined) return this.latent;
     return { ...this.latent, samples: outOfModel(denoised, sampling!) };
   }
@@ -117,4 +120,24 @@ function inRun(model: Denoiser, run: SamplingRun): Denoiser {
   if (own === undefined) return model;
   const { sampling, guidance } = model;
   return { sampling, guidance, predict: (...input) => own.predict(...input) };
+}
+
+/** Steps of a schedule that one node runs. */
+export interface StepWindow {
+  /** First step; from the last one on nothing is left to do. */
+  readonly start: number;
+  /** Step before which sampling ends. */
+  readonly end: number;
+  /** Leaves the noise of a schedule that ends early; else the last step removes all of it. */
+  readonly leavesNoise: boolean;
+}
+
+/** Noise levels of a sampler node; none where it has nothing to do. */
+export function scheduledSigmas(options: ScheduleOptions, window?: StepWindow): Float32Array {
+  const all = sigmas(options);
+  if (window === undefined) return all;
+  const { start, end, leavesNoise } = window;
+  const used = end < all.length - 1 ? all.slice(0, end + 1) : all;
+  if (used !== all && !leavesNoise) used[used.length - 1] = 0;
+  return start < used.length - 1 ? used.subarray(start) : new Float32Array(0);
 }

@@ -10,14 +10,14 @@ const MOST_TERMS = 8;
  * whether the sum itself has been read or not.
  */
 export class Estimate {
-  private values: Tensor | undefined;
+  #values: Tensor | undefined;
 
   constructor(readonly terms: readonly Term[]) {}
 
   /** The sum, computed once. */
   get tensor(): Tensor {
-    this.values ??= sumOf(this.terms);
-    return this.values;
+    this.#values ??= sumOf(this.terms);
+    return this.#values;
   }
 }
 

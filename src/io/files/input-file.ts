@@ -6,21 +6,22 @@ import {
   opendirSync,
   openSync,
   promises,
+  read,
   readSync,
   realpathSync,
+  type Stats,
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
+import { promisify } from "node:util";
 import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
-import { returnMemory, takeMemory } from "../../tensor/memory.js";
+import { returnMemory, takeMemory } from "../../tensor/memory-pool.js";
 import { parseAddress } from "../http/download.js";
 import { isRead, READ_NAMES } from "../pictures/decode.js";
-import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/kind.js";
+import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/format.js";
 import { requireSharp } from "../pictures/sharp.js";
-import { readRegular } from "../regular-file.js";
-import { freeInputDisk, type InputDisk } from "./input-disk.js";
+import { isInside, MAX_PATH_CHARACTERS, readRegular } from "../regular-file.js";
 import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
-import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
@@ -233,3 +234,34 @@ function neighbours(path: string): string[] {
   }
   return names;
 }
+
+interface InputHandle {
+  read(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesRead: number }>;
+  close(): Promise<void>;
+}
+
+/** Calls that reading a file takes. */
+interface InputDisk {
+  realpath(path: string): Promise<string>;
+  stat(path: string): Promise<Stats>;
+  open(path: string, flags: number): Promise<InputHandle>;
+}
+
+/** Leaves the thread free. */
+const freeInputDisk: InputDisk = promises;
+
+const readAt = promisify(read);
+
+// decision 264
+/** For threads that only render: all calls block the thread, except reading itself, which may wait for a medium. */
+export const blockingInputDisk: InputDisk = {
+  realpath: async (path) => realpathSync.native(path),
+  stat: async (path) => statSync(path),
+  open: async (path, flags) => {
+    const descriptor = openSync(path, flags);
+    return {
+      read: (bytes, offset, length, position) => readAt(descriptor, bytes, offset, length, position),
+      close: async () => closeSync(descriptor),
+    };
+  },
+};

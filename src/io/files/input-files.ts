@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import { download } from "../http/download.js";
-import { blockingInputDisk } from "./input-disk.js";
-import { createInputHashes, readInputFile } from "./input-file.js";
+import { blockingInputDisk, createInputHashes, readInputFile } from "./input-file.js";
 import { type FilesByName, isAddress } from "./input-text.js";
 
 /** Places where the input files of a run are found. */
@@ -25,15 +24,17 @@ const MAX_BYTES = 512 * 2 ** 20;
 
 /** The input files of one run. A receipt hashes the bytes that a node has read. */
 export class InputFiles {
-  private readonly downloads = new Map<string, Promise<Buffer>>();
-  private bytes = 0;
-  private readonly hashOf: (name: string) => Promise<string>;
+  readonly #downloads = new Map<string, Promise<Buffer>>();
+  #bytes = 0;
+  readonly #hashOf: (name: string) => Promise<string>;
   /** SHA-256 of the files as they were last read, by name. */
-  private readonly readHashes = new Map<string, string>();
+  readonly #readHashes = new Map<string, string>();
+  readonly #places: InputPlaces;
 
-  constructor(private readonly places: InputPlaces) {
+  constructor(places: InputPlaces) {
+    this.#places = places;
     const { folder = "", files } = places;
-    this.hashOf = createInputHashes(folder, files);
+    this.#hashOf = createInputHashes(folder, files);
   }
 
   /**
@@ -41,38 +42,38 @@ export class InputFiles {
    * `readInputFile` and `download`, and with network.forbidden.
    */
   async read(name: string, subject?: string, signal?: AbortSignal): Promise<Buffer> {
-    const { folder, files, isBlocking, hashesReads } = this.places;
+    const { folder, files, isBlocking, hashesReads } = this.#places;
     const isGiven = files !== undefined && Object.hasOwn(files, name);
-    if (isAddress(name) && !isGiven) return this.load(name, subject, signal);
+    if (isAddress(name) && !isGiven) return this.#load(name, subject, signal);
     if (folder === undefined) throw new LatentkitError("usage.invalid", "inputDir: expected a folder, received none.");
     const bytes = await readInputFile({ folder, name, subject, files }, isBlocking ? blockingInputDisk : undefined);
-    if (hashesReads) this.readHashes.set(name, sha256(bytes));
+    if (hashesReads) this.#readHashes.set(name, sha256(bytes));
     return bytes;
   }
 
   /** SHA-256 of a file's bytes, in hex; undefined for an address that nobody has read. */
   async hash(name: string): Promise<string | undefined> {
-    const isFile = !isAddress(name) || Object.hasOwn(this.places.files ?? {}, name);
-    if (isFile) return this.readHashes.get(name) ?? this.hashOf(name);
-    const bytes = await this.downloads.get(name)?.catch(() => undefined);
+    const isFile = !isAddress(name) || Object.hasOwn(this.#places.files ?? {}, name);
+    if (isFile) return this.#readHashes.get(name) ?? this.#hashOf(name);
+    const bytes = await this.#downloads.get(name)?.catch(() => undefined);
     return bytes && sha256(bytes);
   }
 
-  private load(address: string, subject: string | undefined, signal: AbortSignal | undefined): Promise<Buffer> {
-    const { isOffline, download: get = download } = this.places;
+  #load(address: string, subject: string | undefined, signal: AbortSignal | undefined): Promise<Buffer> {
+    const { isOffline, download: get = download } = this.#places;
     if (isOffline) {
       const message = "The network may not be reached (allowNetwork, allow_network, --offline).";
       throw new LatentkitError("network.forbidden", message);
     }
-    const started = this.downloads.get(address);
+    const started = this.#downloads.get(address);
     if (started !== undefined) return started;
     const loading = get(address, { subject, signal }).then((bytes) => {
-      this.bytes += bytes.length;
-      if (this.bytes <= MAX_BYTES) return bytes;
-      const message = `${subject ?? "Download"}: expected at most ${MAX_BYTES} bytes of downloads in one run, received ${this.bytes}.`;
+      this.#bytes += bytes.length;
+      if (this.#bytes <= MAX_BYTES) return bytes;
+      const message = `${subject ?? "Download"}: expected at most ${MAX_BYTES} bytes of downloads in one run, received ${this.#bytes}.`;
       throw new LatentkitError("download.refused", message);
     });
-    this.downloads.set(address, loading);
+    this.#downloads.set(address, loading);
     return loading;
   }
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { promises, unlink } from "node:fs";
-import { join } from "node:path";
+import { join, relative, resolve, sep } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
-import type { OutputFiles } from "./output-files.js";
-import { type Ending, makeFolder } from "./output-path.js";
+import { type OutputFiles, owned } from "./output-files.js";
+import { type Ending, escapeFault, makeFolder, nameFault } from "./output-path.js";
 import { type Disk, freeDisk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 
 /** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
@@ -65,40 +65,41 @@ export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, p
 export class ItemFiles implements OutputFiles {
   readonly written: WrittenFile[] = [];
   readonly makeFolder = makeFolder;
-  private readonly next = new Map<string, number>();
-  private readonly waiting: (() => Promise<void>)[] = [];
-  private isClosed = false;
-  private readonly own: Set<string>;
+  readonly #next = new Map<string, number>();
+  readonly #waiting: (() => Promise<void>)[] = [];
+  #isClosed = false;
+  readonly #own: Set<string>;
+  readonly #names: ItemNames;
+  readonly #disk: Disk;
 
-  constructor(
-    private readonly names: ItemNames,
-    private readonly disk: Disk = freeDisk,
-  ) {
-    this.own = new Set(names.own);
+  constructor(names: ItemNames, disk: Disk = freeDisk) {
+    this.#names = names;
+    this.#disk = disk;
+    this.#own = new Set(names.own);
   }
 
   async writeNumbered(folder: string, prefix: string, ending: Ending, bytes: Uint8Array): Promise<string> {
-    const stem = itemStem(this.names, prefix);
+    const stem = itemStem(this.#names, prefix);
     const key = join(folder, stem + ending);
-    const first = this.next.get(key) ?? 1;
+    const first = this.#next.get(key) ?? 1;
     let taken = first;
     const filename = await this.writeNew(folder, bytes, (attempt) => {
       taken = first + attempt;
       return `${stem}${taken === 1 ? "" : `-${taken}`}${ending}`;
     });
-    this.next.set(key, taken + 1);
+    this.#next.set(key, taken + 1);
     return filename;
   }
 
   async writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string> {
-    const own = await this.findOwn(folder, bytes, nameAt);
+    const own = await this.#findOwn(folder, bytes, nameAt);
     if (own !== undefined) return own;
-    const start = temporaryStart(this.names.batch, this.names.position);
+    const start = temporaryStart(this.#names.batch, this.#names.position);
     const temporary = join(folder, `${start}${unique.next().value}${TEMPORARY_SUFFIX}`);
-    const filename = await writeLinked(folder, bytes, temporary, nameAt, this.disk);
-    if (!this.names.isKept) await this.disk.rm(temporary, { force: true });
+    const filename = await writeLinked(folder, bytes, temporary, nameAt, this.#disk);
+    if (!this.#names.isKept) await this.#disk.rm(temporary, { force: true });
     const written = { path: join(folder, filename), temporary };
-    if (this.isClosed) {
+    if (this.#isClosed) {
       await discardFiles([written]);
       throw new LatentkitError("run.interrupted", `The item was given up: ${JSON.stringify(filename)} comes too late.`);
     }
@@ -108,47 +109,43 @@ export class ItemFiles implements OutputFiles {
 
   /** Ends the item: a node that does not listen to the abort leaves no file any more. */
   close(): void {
-    this.isClosed = true;
+    this.#isClosed = true;
   }
 
   async writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void> {
-    this.waiting.push(() => writeReplacing(folder, name, bytes, this.disk, this.mark));
+    this.#waiting.push(() => writeReplacing(folder, name, bytes, this.#disk, this.#mark));
   }
 
   async writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void> {
-    if (this.own.has(join(folder, name))) return;
-    this.waiting.push(() => writeAppending(folder, name, bytes, this.disk, this.mark));
+    if (this.#own.has(join(folder, name))) return;
+    this.#waiting.push(() => writeAppending(folder, name, bytes, this.#disk, this.#mark));
   }
 
   /** Writes what waits, in order. Fails with file.write-failed; what was written before that stays. */
   async commit(): Promise<void> {
-    for (const write of this.waiting.splice(0)) await write();
+    for (const write of this.#waiting.splice(0)) await write();
   }
 
   /**
    * The first of these names that an earlier run gave a file of this item, where it holds these bytes; one that a power
    * failure has cut gets them again.
    */
-  private async findOwn(
-    folder: string,
-    bytes: Uint8Array,
-    nameAt: (attempt: number) => string,
-  ): Promise<string | undefined> {
-    for (let attempt = 0; attempt <= this.own.size && this.own.size > 0; attempt++) {
+  async #findOwn(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string | undefined> {
+    for (let attempt = 0; attempt <= this.#own.size && this.#own.size > 0; attempt++) {
       const path = join(folder, nameAt(attempt));
-      if (!this.own.has(path)) continue;
+      if (!this.#own.has(path)) continue;
       const content = await promises.readFile(path);
       const isSame = content.equals(bytes);
       if (!isSame && !isCutShort(content, bytes)) continue;
-      if (!isSame) await writeReplacing(folder, nameAt(attempt), bytes, this.disk, this.mark);
-      this.own.delete(path);
+      if (!isSame) await writeReplacing(folder, nameAt(attempt), bytes, this.#disk, this.#mark);
+      this.#own.delete(path);
       return nameAt(attempt);
     }
     return undefined;
   }
 
-  private get mark(): string {
-    return temporaryStart(this.names.batch, this.names.position).slice(START.length) + NO_PROOF;
+  get #mark(): string {
+    return temporaryStart(this.#names.batch, this.#names.position).slice(START.length) + NO_PROOF;
   }
 }
 
@@ -177,4 +174,137 @@ export async function discardFiles(written: readonly WrittenFile[]): Promise<voi
     await remove(path);
     await remove(temporary);
   }
+}
+
+/** Free names that are tried where a node counts its own files. */
+const MOST_NAMES = 100;
+
+/** Place of a write: paths relative to the output folder of the job, with "/". */
+interface WriteFolder {
+  /** The folder that no link may leave; "" for the output folder. */
+  readonly root: string;
+  readonly folder: string;
+}
+
+/** One write of an item as data that can be sent, but for its bytes. */
+export type CollectedWrite = WriteFolder & { readonly bytes: Uint8Array } & (
+    | {
+        readonly kind: "numbered";
+        readonly prefix: string;
+        readonly ending: Ending;
+        /** Name in an empty folder, which the node was told. */
+        readonly filename: string;
+      }
+    /** `names`: those to try, in order. */
+    | { readonly kind: "new"; readonly names: readonly string[]; readonly filename: string }
+    | { readonly kind: "replacing" | "appending"; readonly filename: string }
+  );
+
+// decision 265
+/** Keeps the writes of an item of a batch, for the process that publishes them; `ItemFiles` does so by `publish`. */
+export class CollectedFiles implements OutputFiles {
+  readonly keepsBytes = true;
+  readonly writes: CollectedWrite[] = [];
+  readonly #taken = new Set<string>();
+  #root = "";
+  readonly #names: Pick<ItemNames, "number" | "name">;
+  readonly #outputDir: string;
+
+  /** `outputDir`: the job's, absolute. */
+  constructor(names: Pick<ItemNames, "number" | "name">, outputDir: string) {
+    this.#names = names;
+    this.#outputDir = outputDir;
+  }
+
+  async makeFolder(outputFolder: string): Promise<void> {
+    this.#root = this.#below(resolve(outputFolder));
+  }
+
+  async writeNumbered(folder: string, prefix: string, ending: Ending, bytes: Uint8Array): Promise<string> {
+    const stem = itemStem(this.#names, prefix);
+    const filename = this.#take(folder, (attempt) => `${stem}${attempt === 0 ? "" : `-${attempt + 1}`}${ending}`);
+    this.writes.push({ ...this.#at(folder, bytes), kind: "numbered", prefix, ending, filename });
+    return filename;
+  }
+
+  async writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string> {
+    const names = Array.from({ length: MOST_NAMES }, (_, attempt) => nameAt(attempt));
+    const filename = this.#take(folder, (attempt) => nameOf(names, attempt));
+    this.writes.push({ ...this.#at(folder, bytes), kind: "new", names, filename });
+    return filename;
+  }
+
+  async writeReplacing(folder: string, filename: string, bytes: Uint8Array): Promise<void> {
+    this.writes.push({ ...this.#at(folder, bytes), kind: "replacing", filename });
+  }
+
+  async writeAppending(folder: string, filename: string, bytes: Uint8Array): Promise<void> {
+    this.writes.push({ ...this.#at(folder, bytes), kind: "appending", filename });
+  }
+
+  #take(folder: string, nameAt: (attempt: number) => string): string {
+    let attempt = 0;
+    while (this.#taken.has(join(folder, nameAt(attempt)))) attempt++;
+    this.#taken.add(join(folder, nameAt(attempt)));
+    return nameAt(attempt);
+  }
+
+  #at(folder: string, bytes: Uint8Array): WriteFolder & { readonly bytes: Uint8Array } {
+    return { root: this.#root, folder: this.#below(folder), bytes: owned(bytes) };
+  }
+
+  #below(folder: string): string {
+    return relative(this.#outputDir, folder).split(sep).join("/");
+  }
+}
+
+/**
+ * Writes what was collected elsewhere, under an item's names; texts wait until `commit`. Returns the path that each file
+ * has now, by the one that its node was told. Fails with path.outside and file.write-failed.
+ */
+export async function publish(
+  writes: Iterable<CollectedWrite> | AsyncIterable<CollectedWrite>,
+  outputDir: string,
+  files: ItemFiles,
+): Promise<ReadonlyMap<string, string>> {
+  const paths = new Map<string, string>();
+  for await (const write of writes) {
+    for (const path of [write.root, write.folder]) refuse(path, escapeFault);
+    const folder = join(outputDir, write.folder);
+    const root = join(outputDir, write.root);
+    await files.makeFolder(root, { folder, subfolder: relative(root, folder).split(sep).join("/"), name: "" });
+    paths.set(join(folder, write.filename), join(folder, await publishOne(write, folder, files)));
+  }
+  return paths;
+}
+
+async function publishOne(write: CollectedWrite, folder: string, files: ItemFiles): Promise<string> {
+  const { bytes, filename } = write;
+  if (write.kind === "numbered") {
+    refuse(write.prefix, nameFault);
+    return files.writeNumbered(folder, write.prefix, write.ending, bytes);
+  }
+  if (write.kind === "new") {
+    for (const name of write.names) refuse(name, nameFault);
+    return files.writeNew(folder, bytes, (attempt) => nameOf(write.names, attempt));
+  }
+  refuse(filename, nameFault);
+  await (write.kind === "replacing"
+    ? files.writeReplacing(folder, filename, bytes)
+    : files.writeAppending(folder, filename, bytes));
+  return filename;
+}
+
+function nameOf(names: readonly string[], attempt: number): string {
+  const name = names[attempt];
+  if (name !== undefined) return name;
+  const message = `Cannot write ${JSON.stringify(names[0])}: the folder has ${names.length} files of this name and the next numbers.`;
+  throw new LatentkitError("file.write-failed", message);
+}
+
+/** Checks once more what another process has sent. */
+function refuse(path: string, faultOf: (path: string) => string | undefined): void {
+  const expected = faultOf(path);
+  if (expected === undefined) return;
+  throw new LatentkitError("path.outside", `Output path: expected ${expected}, received ${JSON.stringify(path)}.`);
 }

@@ -1,12 +1,14 @@
 import { describe, inputError, LatentkitError } from "../../base/errors.js";
-import { returnMemory } from "../../tensor/memory.js";
-import type { Tensor } from "../../tensor/tensor.js";
+import { returnMemory } from "../../tensor/memory-pool.js";
+import { itemToBytes, itemToUint16 } from "../../tensor/ops.js";
+import { Tensor } from "../../tensor/tensor.js";
 import { keysInOrder } from "../json/lossless.js";
 import { printJson } from "../json/print.js";
 import { EXTENSIONS, type PictureFormat } from "../pictures/format.js";
+import { encodeBySharp } from "../pictures/sharp.js";
+import { encodeFiltered, encodeHere, encodePng } from "../png/png.js";
+import { filterOnDevice, type RawImage } from "../png/raw-image.js";
 import { checkTextKey } from "../png/text-chunks.js";
-import type { RawImage } from "../raw-image.js";
-import { encodeItem, viewOf } from "./encode-item.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, resolvePrefix } from "./output-path.js";
 
@@ -133,4 +135,57 @@ export function metadataText(prompt: unknown, extraPnginfo: unknown): [string, s
     text.push([key, printJson((extraPnginfo as Record<string, unknown>)[key])]);
   }
   return text;
+}
+
+type Texts = readonly (readonly [key: string, text: string])[];
+
+/** How an image becomes a file. */
+export interface ItemEncoding {
+  /** A PNG file of 8 bits where absent. */
+  readonly format?: PictureFormat;
+  readonly text?: Texts;
+  /** Makes a further text of the very samples that are encoded. */
+  readonly textOf?: (pixels: RawImage) => Promise<readonly [key: string, text: string] | undefined>;
+  /** Encodes PNG files in the calling thread; see `OutputHandling`. */
+  readonly isBlocking?: boolean;
+}
+
+const PNG_LEVEL = 4;
+
+/** Encodes image `index` of [B, H, W, C]. */
+export async function encodeItem(images: Tensor, index: number, encoding: ItemEncoding): Promise<Buffer> {
+  const { format: { type = "png", bitDepth = 8, ...format } = {}, text = [], textOf, isBlocking = false } = encoding;
+  const [, height, width, channels] = images.shape as [number, number, number, number];
+  const isPng = type === "png";
+  const filtered =
+    isPng && bitDepth === 8 ? await filterOnDevice(images, index, { width, height, channels }) : undefined;
+  const needsBytes = textOf !== undefined || isBlocking || !isPng;
+  const pixels = filtered?.pixels ?? pictureOf(images, index, bitDepth, needsBytes);
+  const further = pixels instanceof Tensor ? undefined : await textOf?.(pixels);
+  const texts = further === undefined ? text : [...text, further];
+  const settings = { level: PNG_LEVEL, text: texts, bitDepth };
+  try {
+    if (filtered !== undefined) return await encodeFiltered(filtered, settings);
+    if (pixels instanceof Tensor) return await encodePng(pixels, settings);
+    if (!isPng) return await encodeBySharp(pixels, type, format, texts);
+    return isBlocking ? encodeHere(pixels, settings) : await encodePng(pixels, settings);
+  } finally {
+    if (!(pixels instanceof Tensor)) returnMemory(pixels.data.buffer);
+  }
+}
+
+/** One of the images, as bytes where these are needed. */
+function pictureOf(images: Tensor, index: number, bitDepth: 8 | 16, asBytes: boolean): Tensor | RawImage {
+  // a deferred image is cheaper to compute as bytes
+  if (!asBytes && images.deferred === undefined) return viewOf(images, index);
+  const [, height, width, channels] = images.shape as [number, number, number, number];
+  const data = bitDepth === 16 ? itemToUint16(images, index) : itemToBytes(images, index);
+  return { data, width, height, channels, bitDepth };
+}
+
+/** Image `index` of a batch as a view [H, W, C]. */
+function viewOf({ data, shape }: Tensor, index: number): Tensor {
+  const [, height, width, channels] = shape as [number, number, number, number];
+  const size = height * width * channels;
+  return Tensor.from(data.subarray(index * size, (index + 1) * size), [height, width, channels]);
 }

@@ -1,8 +1,7 @@
 // Gives Tensor its files, which it cannot import from the layer below.
 import { LatentkitError } from "../../base/errors.js";
 import { checkOptions } from "../../base/options.js";
-import type { TensorPngOptions } from "../../tensor/picture-codec.js";
-import { Tensor } from "../../tensor/tensor.js";
+import { Tensor, type TensorPngOptions } from "../../tensor/tensor.js";
 import { decodePicture } from "../pictures/decode.js";
 import { ENCODE_RULES, encodePng, imageTensor } from "../png/png.js";
 

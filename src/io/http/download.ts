@@ -3,8 +3,7 @@ import { type RequestOptions, request } from "node:https";
 import { isIP } from "node:net";
 import { onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { createLookup } from "./checked-lookup.js";
-import { isPublicAddress } from "./public-address.js";
+import { createLookup, isPublicAddress } from "./public-address.js";
 
 export interface DownloadOptions {
   /** Names the download in messages: `input "image"`. */

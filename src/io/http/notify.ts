@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import { isIP } from "node:net";
 import { onAbort } from "../../base/abort.js";
-import { createLookup } from "./checked-lookup.js";
+import { createLookup } from "./public-address.js";
 
 export interface Notification {
   readonly url: URL;

@@ -1,10 +1,23 @@
-import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
+import { type LookupAddress, lookup as resolveName } from "node:dns";
+import { BlockList, isIP, isIPv4, isIPv6, type LookupFunction } from "node:net";
 
 /** Networks of IPv4 that are no part of the public internet: private, shared, loopback, link-local, tests, multicast. */
 const CLOSED_V4 = [
-  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"],
-  ...["192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"],
-  ...["224.0.0.0/4", "240.0.0.0/4"],
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
 ];
 /** Public addresses of IPv6, and networks among them that lead elsewhere: tunnels to IPv4, tests. */
 const OPEN_V6 = "2000::/3";
@@ -46,4 +59,17 @@ function listOf(family: "ipv4" | "ipv6", networks: readonly string[]): BlockList
     list.addSubnet(address, Number(bits), family);
   }
   return list;
+}
+
+// decision 228
+/** A lookup whose result is what is connected to: a name that resolves to one closed address is refused altogether. */
+export function createLookup(isAllowed: (ip: string) => boolean, refusal: () => Error): LookupFunction {
+  return (name, { all, family, hints }, callback) => {
+    resolveName(name, { family, hints, all: true }, (error, found: LookupAddress[] = []) => {
+      const isOpen = found.length > 0 && found.every(({ address }) => isAllowed(address));
+      if (error !== null || !isOpen) return callback(error ?? refusal(), []);
+      if (all) callback(null, found);
+      else callback(null, found[0]!.address, found[0]!.family);
+    });
+  };
 }

@@ -57,115 +57,119 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 class Parser {
-  private at: number;
+  #at: number;
+  readonly #text: string;
+  readonly #maxDepth: number;
+  readonly #options: ParseOptions;
 
-  constructor(
-    private readonly text: string,
-    private readonly maxDepth: number,
-    private readonly options: ParseOptions,
-  ) {
-    this.at = text.charCodeAt(0) === 0xfeff ? 1 : 0;
+  constructor(text: string, maxDepth: number, options: ParseOptions) {
+    this.#text = text;
+    this.#maxDepth = maxDepth;
+    this.#options = options;
+    this.#at = text.charCodeAt(0) === 0xfeff ? 1 : 0;
   }
 
   document(): unknown {
-    this.space();
-    const value = this.value(0);
-    this.space();
-    if (this.at < this.text.length) throw this.unexpected("the end of the text");
+    this.#space();
+    const value = this.#value(0);
+    this.#space();
+    if (this.#at < this.#text.length) throw this.#unexpected("the end of the text");
     return value;
   }
 
-  private value(depth: number): unknown {
-    const char = this.text[this.at];
-    if (char === '"') return this.string();
-    const integer = this.shortInteger();
+  #value(depth: number): unknown {
+    const char = this.#text[this.#at];
+    if (char === '"') return this.#string();
+    const integer = this.#shortInteger();
     if (integer !== undefined) return integer;
     if (char === "{" || char === "[") {
-      if (depth >= this.maxDepth) throw this.failure(`nesting is deeper than ${this.maxDepth} levels`);
-      return char === "{" ? this.object(depth) : this.list(depth);
+      if (depth >= this.#maxDepth) throw this.#failure(`nesting is deeper than ${this.#maxDepth} levels`);
+      return char === "{" ? this.#object(depth) : this.#list(depth);
     }
-    for (const word of this.options.nonFinite ? Object.keys(NON_FINITE) : []) {
-      if (this.takes(word)) return NON_FINITE[word];
+    for (const word of this.#options.nonFinite ? Object.keys(NON_FINITE) : []) {
+      if (this.#takes(word)) return NON_FINITE[word];
     }
     const word = WORDS.get(char);
-    if (word !== undefined && this.takes(word[0])) return word[1];
-    return this.number();
+    if (word !== undefined && this.#takes(word[0])) return word[1];
+    return this.#number();
   }
 
-  private object(depth: number): Record<string, unknown> {
+  #object(depth: number): Record<string, unknown> {
     const object: Record<string, unknown> = {};
     const keys: string[] = [];
-    this.at++;
-    this.space();
-    if (this.takes("}")) return object;
+    this.#at++;
+    this.#space();
+    if (this.#takes("}")) return object;
     for (;;) {
-      if (this.text[this.at] !== '"') throw this.unexpected("a key in double quotes");
-      const start = this.at;
-      const key = this.string();
+      if (this.#text[this.#at] !== '"') throw this.#unexpected("a key in double quotes");
+      const start = this.#at;
+      const key = this.#string();
       if (HOSTILE_KEYS.has(key) || Object.hasOwn(object, key)) {
-        this.at = start;
-        throw this.failure(`the key ${JSON.stringify(key)} ${HOSTILE_KEYS.has(key) ? "is refused" : "is there twice"}`);
+        this.#at = start;
+        throw this.#failure(
+          `the key ${JSON.stringify(key)} ${HOSTILE_KEYS.has(key) ? "is refused" : "is there twice"}`,
+        );
       }
-      this.space();
-      if (!this.takes(":")) throw this.unexpected('":"');
-      this.space();
-      object[key] = this.value(depth + 1);
+      this.#space();
+      if (!this.#takes(":")) throw this.#unexpected('":"');
+      this.#space();
+      object[key] = this.#value(depth + 1);
       keys.push(key);
-      this.space();
-      if (this.takes("}")) break;
-      if (!this.takes(",")) throw this.unexpected('"," or "}"');
-      this.space();
+      this.#space();
+      if (this.#takes("}")) break;
+      if (!this.#takes(",")) throw this.#unexpected('"," or "}"');
+      this.#space();
     }
     rememberOrder(object, keys);
     return object;
   }
 
-  private list(depth: number): unknown[] {
+  #list(depth: number): unknown[] {
     const list: unknown[] = [];
-    this.at++;
-    this.space();
-    if (this.takes("]")) return list;
+    this.#at++;
+    this.#space();
+    if (this.#takes("]")) return list;
     for (;;) {
-      list.push(this.value(depth + 1));
-      this.space();
-      if (this.takes("]")) return list;
-      if (!this.takes(",")) throw this.unexpected('"," or "]"');
-      this.space();
+      list.push(this.#value(depth + 1));
+      this.#space();
+      if (this.#takes("]")) return list;
+      if (!this.#takes(",")) throw this.#unexpected('"," or "]"');
+      this.#space();
     }
   }
 
-  private string(): string {
-    const end = this.text.indexOf('"', this.at + 1);
-    const plain = this.text.slice(this.at + 1, Math.max(end, this.at + 1));
+  #string(): string {
+    const end = this.#text.indexOf('"', this.#at + 1);
+    const plain = this.#text.slice(this.#at + 1, Math.max(end, this.#at + 1));
     if (end > 0 && !ESCAPED_OR_CONTROL.test(plain)) {
-      this.at = end + 1;
+      this.#at = end + 1;
       return plain;
     }
-    const start = this.at++;
-    let value = this.skip(PLAIN_TEXT);
-    if (this.takes('"')) return value;
-    const whole = this.escapedString(start);
+    const start = this.#at++;
+    let value = this.#skip(PLAIN_TEXT);
+    if (this.#takes('"')) return value;
+    const whole = this.#escapedString(start);
     if (whole !== undefined) return whole;
     for (;;) {
-      value += this.skip(PLAIN_TEXT);
-      if (this.takes('"')) return value;
-      if (!this.takes("\\")) throw this.unexpected("the closing quote of a text, control characters escaped");
-      const letter = this.text[this.at] ?? "";
-      const hex = /^u([0-9a-fA-F]{4})/.exec(this.text.slice(this.at, this.at + 5));
-      if (hex === null && ESCAPES[letter] === undefined) throw this.unexpected("an escape that JSON knows");
+      value += this.#skip(PLAIN_TEXT);
+      if (this.#takes('"')) return value;
+      if (!this.#takes("\\")) throw this.#unexpected("the closing quote of a text, control characters escaped");
+      const letter = this.#text[this.#at] ?? "";
+      const hex = /^u([0-9a-fA-F]{4})/.exec(this.#text.slice(this.#at, this.#at + 5));
+      if (hex === null && ESCAPES[letter] === undefined) throw this.#unexpected("an escape that JSON knows");
       value += hex === null ? ESCAPES[letter] : String.fromCharCode(Number.parseInt(hex[1]!, 16));
-      this.at += hex === null ? 1 : 5;
+      this.#at += hex === null ? 1 : 5;
     }
   }
 
   /** A text with escapes, read by V8, which takes a hundredth of the time; undefined for a wrong one, whose fault is looked for. */
-  private escapedString(start: number): string | undefined {
-    let end = this.text.indexOf('"', start + 1);
-    while (end > 0 && isEscaped(this.text, end)) end = this.text.indexOf('"', end + 1);
+  #escapedString(start: number): string | undefined {
+    let end = this.#text.indexOf('"', start + 1);
+    while (end > 0 && isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
     if (end < 0) return undefined;
     try {
-      const value = JSON.parse(this.text.slice(start, end + 1)) as string;
-      this.at = end + 1;
+      const value = JSON.parse(this.#text.slice(start, end + 1)) as string;
+      this.#at = end + 1;
       return value;
     } catch {
       return undefined;
@@ -173,70 +177,70 @@ class Parser {
   }
 
   /** A whole number of few digits, as most numbers of a graph are; undefined for anything else. */
-  private shortInteger(): number | undefined {
-    let at = this.at;
+  #shortInteger(): number | undefined {
+    let at = this.#at;
     let value = 0;
-    for (let unit = this.text.charCodeAt(at); unit >= ZERO && unit <= NINE; unit = this.text.charCodeAt(++at)) {
+    for (let unit = this.#text.charCodeAt(at); unit >= ZERO && unit <= NINE; unit = this.#text.charCodeAt(++at)) {
       value = value * 10 + unit - ZERO;
     }
-    const digits = at - this.at;
-    const isShort = digits > 0 && digits <= SAFE_DIGITS && (digits === 1 || this.text.charCodeAt(this.at) !== ZERO);
-    if (!isShort || FRACTION.has(this.text.charCodeAt(at))) return undefined;
-    this.at = at;
+    const digits = at - this.#at;
+    const isShort = digits > 0 && digits <= SAFE_DIGITS && (digits === 1 || this.#text.charCodeAt(this.#at) !== ZERO);
+    if (!isShort || FRACTION.has(this.#text.charCodeAt(at))) return undefined;
+    this.#at = at;
     return value;
   }
 
-  private number(): number | bigint | NumberLiteral {
-    const digits = this.skip(NUMBER);
-    if (digits === "") throw this.noValue();
-    if (digits.length > MAX_NUMBER_LENGTH) throw this.failure(`a number has more than ${MAX_NUMBER_LENGTH} digits`);
+  #number(): number | bigint | NumberLiteral {
+    const digits = this.#skip(NUMBER);
+    if (digits === "") throw this.#noValue();
+    if (digits.length > MAX_NUMBER_LENGTH) throw this.#failure(`a number has more than ${MAX_NUMBER_LENGTH} digits`);
     const value = Number(digits);
     if (/^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value)) return BigInt(digits);
     return String(value) === digits ? value : new NumberLiteral(digits);
   }
 
   /** Skips what the sticky pattern matches here and returns it. */
-  private skip(pattern: RegExp): string {
-    pattern.lastIndex = this.at;
-    const match = pattern.exec(this.text)?.[0] ?? "";
-    this.at += match.length;
+  #skip(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#text)?.[0] ?? "";
+    this.#at += match.length;
     return match;
   }
 
-  private space(): void {
+  #space(): void {
     for (;;) {
-      const unit = this.text.charCodeAt(this.at);
+      const unit = this.#text.charCodeAt(this.#at);
       if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return;
-      this.at++;
+      this.#at++;
     }
   }
 
-  private takes(word: string): boolean {
-    if (!this.text.startsWith(word, this.at)) return false;
-    this.at += word.length;
+  #takes(word: string): boolean {
+    if (!this.#text.startsWith(word, this.#at)) return false;
+    this.#at += word.length;
     return true;
   }
 
-  private unexpected(expected: string): LatentkitError {
-    const received = this.at < this.text.length ? JSON.stringify(this.text[this.at]) : "the end of the text";
-    return this.failure(`expected ${expected}, received ${received}`);
+  #unexpected(expected: string): LatentkitError {
+    const received = this.#at < this.#text.length ? JSON.stringify(this.#text[this.#at]) : "the end of the text";
+    return this.#failure(`expected ${expected}, received ${received}`);
   }
 
-  private noValue(): LatentkitError {
-    const word = Object.keys(NON_FINITE).find((word) => this.text.startsWith(word, this.at));
-    return word === undefined ? this.unexpected("a value") : this.failure(`expected a value, received ${word}`);
+  #noValue(): LatentkitError {
+    const word = Object.keys(NON_FINITE).find((word) => this.#text.startsWith(word, this.#at));
+    return word === undefined ? this.#unexpected("a value") : this.#failure(`expected a value, received ${word}`);
   }
 
-  private failure(reason: string): LatentkitError {
-    let line = this.options.line ?? 1;
+  #failure(reason: string): LatentkitError {
+    let line = this.#options.line ?? 1;
     let start = 0;
     // an array of lines would be larger than the text
-    for (let end = this.text.indexOf("\n"); end >= 0 && end < this.at; end = this.text.indexOf("\n", start)) {
+    for (let end = this.#text.indexOf("\n"); end >= 0 && end < this.#at; end = this.#text.indexOf("\n", start)) {
       start = end + 1;
       line++;
     }
-    const position = `line ${line}, column ${this.at - start + 1}`;
-    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${position}: ${reason}.`);
+    const position = `line ${line}, column ${this.#at - start + 1}`;
+    return new LatentkitError("graph.invalid-json", `${this.#options.what ?? "JSON"}, ${position}: ${reason}.`);
   }
 }
 

@@ -1,6 +1,5 @@
 import { LatentkitError } from "../../base/errors.js";
-import { recall } from "./frozen.js";
-import { keysInOrder, MAX_DEPTH, NumberLiteral } from "./values.js";
+import { keysInOrder, MAX_DEPTH, NumberLiteral, recall } from "./values.js";
 
 /** Prints a float as Python's repr does: 7.0, 1e-07, 1e+16, nan, inf. */
 export function pythonNumber(x: number): string {

@@ -1,5 +1,5 @@
 /** A value of a directory: its tag, its type and its bytes. */
-interface Entry {
+interface ReadEntry {
   readonly tag: number;
   readonly type: number;
   readonly bytes: Buffer;
@@ -49,47 +49,49 @@ export function exifTexts(block: Uint8Array): ExifText[] {
 }
 
 class Reader {
-  private left = MAX_TEXT_BYTES;
+  #left = MAX_TEXT_BYTES;
+  readonly #bytes: Buffer;
+  readonly #isLittle: boolean;
 
-  constructor(
-    private readonly bytes: Buffer,
-    private readonly isLittle: boolean,
-  ) {}
+  constructor(bytes: Buffer, isLittle: boolean) {
+    this.#bytes = bytes;
+    this.#isLittle = isLittle;
+  }
 
   u32(at: number): number {
-    if (at + 4 > this.bytes.length) return 0;
-    return this.isLittle ? this.bytes.readUInt32LE(at) : this.bytes.readUInt32BE(at);
+    if (at + 4 > this.#bytes.length) return 0;
+    return this.#isLittle ? this.#bytes.readUInt32LE(at) : this.#bytes.readUInt32BE(at);
   }
 
-  u32Of({ bytes }: Entry): number {
+  u32Of({ bytes }: ReadEntry): number {
     if (bytes.length < 4) return 0;
-    return this.isLittle ? bytes.readUInt32LE(0) : bytes.readUInt32BE(0);
+    return this.#isLittle ? bytes.readUInt32LE(0) : bytes.readUInt32BE(0);
   }
 
-  directory(start: number): Entry[] {
-    const entries: Entry[] = [];
-    if (start < 8 || start + 2 > this.bytes.length) return entries;
-    const count = Math.min(this.u16(start), MAX_ENTRIES);
-    for (let at = start + 2; entries.length < count && at + 12 <= this.bytes.length; at += 12) {
-      entries.push({ tag: this.u16(at), type: this.u16(at + 2), bytes: this.value(at) });
+  directory(start: number): ReadEntry[] {
+    const entries: ReadEntry[] = [];
+    if (start < 8 || start + 2 > this.#bytes.length) return entries;
+    const count = Math.min(this.#u16(start), MAX_ENTRIES);
+    for (let at = start + 2; entries.length < count && at + 12 <= this.#bytes.length; at += 12) {
+      entries.push({ tag: this.#u16(at), type: this.#u16(at + 2), bytes: this.#value(at) });
     }
     return entries;
   }
 
-  private u16(at: number): number {
-    return this.isLittle ? this.bytes.readUInt16LE(at) : this.bytes.readUInt16BE(at);
+  #u16(at: number): number {
+    return this.#isLittle ? this.#bytes.readUInt16LE(at) : this.#bytes.readUInt16BE(at);
   }
 
-  private value(at: number): Buffer {
-    const length = this.u32(at + 4) * (TYPE_BYTES.get(this.u16(at + 2)) ?? 0);
+  #value(at: number): Buffer {
+    const length = this.u32(at + 4) * (TYPE_BYTES.get(this.#u16(at + 2)) ?? 0);
     const start = length <= 4 ? at + 8 : this.u32(at + 8);
-    if (length > this.left || start + length > this.bytes.length) return Buffer.alloc(0);
-    this.left -= length;
-    return this.bytes.subarray(start, start + length);
+    if (length > this.#left || start + length > this.#bytes.length) return Buffer.alloc(0);
+    this.#left -= length;
+    return this.#bytes.subarray(start, start + length);
   }
 }
 
-function textOf({ tag, type, bytes }: Entry): string | undefined {
+function textOf({ tag, type, bytes }: ReadEntry): string | undefined {
   if (bytes.length === 0) return undefined;
   if (tag === USER_COMMENT) return userComment(bytes);
   if (type !== 2 && type !== BYTE && type !== UNDEFINED) return undefined;
@@ -124,4 +126,92 @@ function utf16Text(bytes: Buffer): string {
   const isBig = mark === 0xfeff || (mark !== 0xfffe && zeros >= 0);
   const text = (isBig ? Buffer.from(even).swap16() : even).toString("utf16le");
   return text.replace(/^\ufeff/, "").split("\0", 1)[0]!;
+}
+
+// decision 240
+const MODEL = 0x0110;
+const MAKE = 0x010f;
+const EXIF_DIRECTORY_TAG = 0x8769;
+const ASCII = 2;
+const LONG_TYPE = 4;
+const UNDEFINED_TYPE = 7;
+const HEADER_BYTES = 8;
+const ENTRY_BYTES = 12;
+
+/** Key of the text that A1111 writes as the user comment. */
+const PARAMETERS_KEY = "parameters";
+
+interface WrittenEntry {
+  readonly tag: number;
+  readonly type: number;
+  readonly count: number;
+  /** Its value, or the offset of it, once that is known. */
+  readonly value: Buffer;
+}
+
+/**
+ * Texts as an EXIF block in the layout that ComfyUI gives WebP files: "prompt:…" under the tag Model, the others, "key:…",
+ * from Make on downwards, and `parameters` as A1111 writes it, the user comment in UTF-16. Values lie in the order of the
+ * texts.
+ */
+export function writeExif(texts: readonly (readonly [key: string, text: string])[]): Buffer {
+  const entries: WrittenEntry[] = [];
+  let comment: Buffer | undefined;
+  let tag = MAKE;
+  for (const [key, text] of texts) {
+    if (key === PARAMETERS_KEY) comment = userCommentBytes(text);
+    else {
+      const value = Buffer.from(`${key}:${text}\0`, "utf8");
+      entries.push({ tag: key === "prompt" ? MODEL : tag--, type: ASCII, count: value.length, value });
+    }
+  }
+  const main = directoryBytes(entries.length + (comment === undefined ? 0 : 1));
+  const inner = comment === undefined ? 0 : directoryBytes(1);
+  const innerAt = HEADER_BYTES + main;
+  if (comment !== undefined) {
+    entries.push({ tag: EXIF_DIRECTORY_TAG, type: LONG_TYPE, count: 1, value: u32(innerAt) });
+  }
+  const end = innerAt + inner;
+  const first = directoryOf(entries, end);
+  const comments =
+    comment === undefined
+      ? directoryOf([], end)
+      : directoryOf([{ tag: USER_COMMENT, type: UNDEFINED_TYPE, count: comment.length, value: comment }], first.end);
+  const parts = [Buffer.from("MM\0*\0\0\0\x08", "latin1"), first.bytes];
+  if (comment !== undefined) parts.push(comments.bytes);
+  return Buffer.concat([...parts, ...first.values, ...(comment === undefined ? [] : comments.values)]);
+}
+
+const directoryBytes = (count: number): number => 2 + ENTRY_BYTES * count + 4;
+
+/** A directory whose larger values lie from `at` on. Entries stand by their tags. */
+function directoryOf(entries: readonly WrittenEntry[], at: number) {
+  const values: Buffer[] = [];
+  let end = at;
+  const rows = entries.map(({ tag, type, count, value }) => {
+    const isInPlace = value.length <= 4;
+    const place = isInPlace ? Buffer.concat([value, Buffer.alloc(4 - value.length)]) : u32(end);
+    if (!isInPlace) {
+      values.push(value);
+      end += value.length;
+    }
+    return { tag, bytes: Buffer.concat([u16(tag), u16(type), u32(count), place]) };
+  });
+  rows.sort((a, b) => a.tag - b.tag);
+  return { bytes: Buffer.concat([u16(rows.length), ...rows.map(({ bytes }) => bytes), u32(0)]), values, end };
+}
+
+const userCommentBytes = (text: string): Buffer =>
+  Buffer.concat([Buffer.from("UNICODE\0", "latin1"), Buffer.from(text, "utf16le").swap16()]);
+
+function u16(value: number): Buffer {
+  const bytes = Buffer.alloc(2);
+  bytes.writeUInt16BE(value);
+  return bytes;
+}
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
 }

@@ -1,9 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { readPngTexts } from "../png/read-texts.js";
-import { avifExif } from "./avif-exif.js";
+import { readPngTexts } from "../png/text-chunks.js";
 import { type ExifText, exifTexts, USER_COMMENT } from "./exif.js";
-import { jpegExif, webpExif } from "./exif-block.js";
-import { type PictureKind, pictureKind } from "./kind.js";
+import { avifExif, jpegExif, webpExif } from "./exif-block.js";
+import { type PictureKind, pictureKind } from "./format.js";
 
 /**
  * Texts that a picture's file carries, by their keys in ComfyUI's PNG files: `prompt`, `workflow`, `parameters` and any

@@ -1,14 +1,13 @@
-import type { CudaBindings } from "../cuda-bindings.js";
 import { pow } from "../elementary.js";
-import type { InjectOptions } from "../tensor-operations.js";
-import type { Four, Side } from "./sides.js";
+import type { CudaBindings, InjectOptions } from "../tensor-operations.js";
+import type { Four, TrialSide } from "./trial-sides.js";
 
 type Result = Float32Array | Uint8Array | Uint32Array | number | bigint;
 
 /** One operation on one set of operands; `run` returns all that it computed. */
 export interface TrialCase {
   readonly name: string;
-  run<M>(side: Side<M>): Result | Promise<Result>;
+  run<M>(side: TrialSide<M>): Result | Promise<Result>;
 }
 
 /** One, a few, and one more than a warp, a block and a leaf of the sums have. */
@@ -34,7 +33,7 @@ const room = (count: number): Float32Array => new Float32Array(count).fill(7);
 const size = (shape: readonly number[]): number => shape.reduce((product, side) => product * side, 1);
 
 /** A case with one result: `count` floats that `write` leaves in `out`. */
-function floatsOf(name: string, count: number, write: <M>(side: Side<M>, out: M) => void): TrialCase {
+function floatsOf(name: string, count: number, write: <M>(side: TrialSide<M>, out: M) => void): TrialCase {
   return {
     name,
     run(side) {
@@ -55,7 +54,7 @@ const noise = [1, 5, 1023, 40_001].flatMap((n) =>
     const name = `philoxRandn of ${n}, seed ${seed}`;
     const nextOffset = {
       name,
-      run: <M>({ ops, put }: Side<M>) => ops.philoxRandn(put(room(n)), seed, offset, threads, k),
+      run: <M>({ ops, put }: TrialSide<M>) => ops.philoxRandn(put(room(n)), seed, offset, threads, k),
     };
     return [nextOffset, floatsOf(name, n, ({ ops }, out) => void ops.philoxRandn(out, seed, offset, threads, k))];
   }),
@@ -116,7 +115,7 @@ function pasted(shape: Four, offset: number): TrialCase {
 /** Sets of injectNoise's settings: 1 average, 2 normalize, 4 mix. */
 const INJECTIONS = [0, 1, 2, 3, 4, 5, 6, 7];
 
-function injection<M>({ put }: Side<M>, shape: Four, bits: number): InjectOptions<M> {
+function injection<M>({ put }: TrialSide<M>, shape: Four, bits: number): InjectOptions<M> {
   return {
     strength: 0.37,
     average: (bits & 1) > 0,

@@ -1,41 +1,43 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { packageRoot } from "../../base/package.js";
-import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "../cuda-bindings.js";
-import { loadNative, nativeFile } from "../load.js";
-import { packageFile, platformPackage } from "../platform-package.js";
+import { loadNative, nativeFile, packageFile, platformPackage } from "../load.js";
 import { probeCuda } from "../probe.js";
+import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "../tensor-operations.js";
 import { trustOf } from "./trust.js";
 
 const LIBRARY = "latentkit_cuda.so";
 
 /** A CUDA device, opened by this thread. */
 export class Cuda {
-  private loss: string | undefined;
+  #loss: string | undefined;
+  readonly #handle: CudaHandle;
 
   constructor(
     /** "cuda:0" */
     readonly name: string,
     readonly ops: CudaBindings,
-    private readonly handle: CudaHandle,
-  ) {}
+    handle: CudaHandle,
+  ) {
+    this.#handle = handle;
+  }
 
   /** Why the device cannot be used any more: its driver reported a fault. Tensors on it are gone. */
   get lost(): string | undefined {
-    return this.loss;
+    return this.#loss;
   }
 
   lose(reason: string): void {
-    this.loss ??= reason;
+    this.#loss ??= reason;
   }
 
   /** Memory that is not cleared. Throws as every operation does, with `status` "no-memory" where there is none. */
   take(bytes: number): CudaMemory {
-    return this.ops.take(this.handle, bytes);
+    return this.ops.take(this.#handle, bytes);
   }
 
   get memory(): CudaMemoryState {
-    return this.ops.memory(this.handle);
+    return this.ops.memory(this.#handle);
   }
 }
 

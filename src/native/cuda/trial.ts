@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { loadNative } from "../load.js";
 import { CASES, differs } from "./cases.js";
-import { CPU_SIDE, cudaSide } from "./sides.js";
+import { CPU_TRIAL_SIDE, cudaTrialSide } from "./trial-sides.js";
 import type { Trust } from "./trust.js";
 
 const [library = "", driver = "", ordinal = ""] = process.argv.slice(2);
@@ -11,9 +11,9 @@ const [library = "", driver = "", ordinal = ""] = process.argv.slice(2);
 async function judge(): Promise<Trust> {
   try {
     const { cuda } = loadNative();
-    const device = cudaSide(cuda, cuda.open(library, driver, Number(ordinal)));
+    const device = cudaTrialSide(cuda, cuda.open(library, driver, Number(ordinal)));
     for (const { name, run } of CASES) {
-      const difference = differs(await run(CPU_SIDE), await run(device));
+      const difference = differs(await run(CPU_TRIAL_SIDE), await run(device));
       if (difference !== undefined) {
         return { trusted: false, reason: `${name} differs from the processor's: ${difference}.` };
       }

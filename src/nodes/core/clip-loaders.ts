@@ -1,18 +1,48 @@
-import { joinedClips } from "../clips.js";
 import { defineNode } from "../define.js";
-import { fileName, loadHostFile } from "../host-files.js";
+import { fileName, joinedClips, loadHostFile } from "../host-files.js";
 import { choice } from "../inputs.js";
 
 /** Families of models by ComfyUI's names: those of one text encoder, then those of two. */
 const CLIP_FAMILIES = [
-  ...["stable_diffusion", "stable_cascade", "sd3", "stable_audio", "mochi", "ltxv", "pixart", "cosmos", "lumina2"],
-  ...["wan", "hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis"],
-  ...["longcat_image", "minimax", "krea2", "ideogram4", "cogvideox", "ernie_image"],
+  "stable_diffusion",
+  "stable_cascade",
+  "sd3",
+  "stable_audio",
+  "mochi",
+  "ltxv",
+  "pixart",
+  "cosmos",
+  "lumina2",
+  "wan",
+  "hidream",
+  "chroma",
+  "ace",
+  "omnigen2",
+  "qwen_image",
+  "hunyuan_image",
+  "flux2",
+  "ovis",
+  "longcat_image",
+  "minimax",
+  "krea2",
+  "ideogram4",
+  "cogvideox",
+  "ernie_image",
 ];
 
 const DUAL_CLIP_FAMILIES = [
-  ...["sdxl", "sd3", "flux", "hunyuan_video", "hidream", "hunyuan_image", "hunyuan_video_15", "kandinsky5"],
-  ...["kandinsky5_image", "ltxv", "newbie", "ace"],
+  "sdxl",
+  "sd3",
+  "flux",
+  "hunyuan_video",
+  "hidream",
+  "hunyuan_image",
+  "hunyuan_video_15",
+  "kandinsky5",
+  "kandinsky5_image",
+  "ltxv",
+  "newbie",
+  "ace",
 ];
 
 const clipFile = () => fileName("text_encoders");

@@ -3,10 +3,9 @@ import type { Conditioning } from "../../host/types.js";
 import { weightedSum } from "../../tensor/ops.js";
 import { cycled, joined, narrowed } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { inCells } from "../cells.js";
-import { withOptions, withReferences } from "../conditioning.js";
 import { defineNode } from "../define.js";
 import { choice, conditioning, float, int, latent, mask, socket } from "../inputs.js";
+import { inCells } from "../latents.js";
 
 const FROM = { input: "conditioning_from" };
 
@@ -300,3 +299,14 @@ export const conditioningNodes = [
   fluxKontextMultiReferenceLatentMethod,
   referenceLatent,
 ] as const;
+
+/** Entries with shared tensors and further options. */
+export const withOptions = (entries: Conditioning, options: Readonly<Record<string, unknown>>): Conditioning =>
+  entries.map(([tensor, own]) => [tensor, { ...own, ...options }]);
+
+/** Entries with further latents for models that edit pictures to look at. */
+export const withReferences = (entries: Conditioning, latents: readonly Tensor[]): Conditioning =>
+  entries.map(([tensor, { reference_latents: before, ...own }]) => [
+    tensor,
+    { ...own, reference_latents: [...(Array.isArray(before) ? before : []), ...latents] },
+  ]);

@@ -6,10 +6,10 @@ import { scale } from "../../tensor/ops.js";
 import { cropped, joined, narrowed } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
-import { CELL, inCells } from "../cells.js";
 import { defineNode } from "../define.js";
 import { lacking, patchedModel } from "../host-files.js";
 import { choice, clip, conditioning, float, image, int, mask, model, socket, text, vae } from "../inputs.js";
+import { CELL, inCells } from "../latents.js";
 import { addTile, regionOf, tilesOf } from "../tiles.js";
 
 /** Input with a control net. */
@@ -118,8 +118,15 @@ const controlNetApplySd3 = defineNode({
 
 /** Kinds of pictures; those after the first are numbered from 0. */
 const UNION_TYPES = [
-  ...["auto", "openpose", "depth", "hed/pidi/scribble/ted", "canny/lineart/anime_lineart/mlsd", "normal", "segment"],
-  ...["tile", "repaint"],
+  "auto",
+  "openpose",
+  "depth",
+  "hed/pidi/scribble/ted",
+  "canny/lineart/anime_lineart/mlsd",
+  "normal",
+  "segment",
+  "tile",
+  "repaint",
 ];
 
 const setUnionControlNetType = defineNode({

@@ -1,7 +1,7 @@
 import { Tensor } from "../../tensor/tensor.js";
-import { inCells } from "../cells.js";
 import { defineNode } from "../define.js";
 import { int } from "../inputs.js";
+import { inCells } from "../latents.js";
 
 /** Input for a side of an image in pixels, in ComfyUI's limits; a latent cell has eight pixels. */
 export const latentSide = () => inCells(int({ default: 512, min: 16, max: 16384, step: 8 }));

@@ -1,6 +1,6 @@
 import { inputError } from "../../base/errors.js";
 import { derivedModel } from "../../host/derived-model.js";
-import { perpendicular } from "../../host/sampling/guiders/perp-neg.js";
+import { perpendicular } from "../../host/sampling/guiders.js";
 import type { GuidanceStep } from "../../host/types.js";
 import { productOfItems, stdOfItems, sumOfItems, termsOfItems } from "../../tensor/items.js";
 import { type Term, weightedSum } from "../../tensor/ops.js";

@@ -1,19 +1,22 @@
 import { inputError } from "../../base/errors.js";
-import { inverted } from "../../tensor/channels.js";
+import { inverted, rgbOf, widened, yuvOf } from "../../tensor/channels.js";
 import { blended } from "../../tensor/image/blend.js";
-import { clampToUnit, convolved, gaussianWeights, sharpened } from "../../tensor/image/blur.js";
-import { cannyEdges } from "../../tensor/image/canny.js";
-import { extremeInSquare } from "../../tensor/image/extremes.js";
-import { widened } from "../../tensor/image/planes.js";
+import {
+  cannyEdges,
+  clampToUnit,
+  convolved,
+  extremeInSquare,
+  gaussianWeights,
+  sharpened,
+} from "../../tensor/image/filters.js";
 import { DITHERS, quantized } from "../../tensor/image/quantize.js";
-import { rgbOf, yuvOf } from "../../tensor/image/yuv.js";
 import { axpy } from "../../tensor/ops.js";
+import { mirrored, turned, upsideDown } from "../../tensor/parts.js";
 import { createGenerator } from "../../tensor/random.js";
 import type { Tensor } from "../../tensor/tensor.js";
-import { mirrored, turned, upsideDown } from "../../tensor/turned.js";
 import { defineNode } from "../define.js";
-import { channelsOf, fittedImage, requireBatch } from "../image-inputs.js";
 import { choice, float, image, int, seed } from "../inputs.js";
+import { channelsOf, fittedImage, requireBatch } from "./image.js";
 
 // decision 215
 const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.99, step: 0.01 });

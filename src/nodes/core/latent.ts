@@ -1,15 +1,13 @@
 import { inputError } from "../../base/errors.js";
-import { interpolateDirections } from "../../tensor/directions.js";
+import { interpolateDirections } from "../../tensor/latents.js";
 import { axpy, composite, resizeBilinear, scale } from "../../tensor/ops.js";
-import { cropped, cycled } from "../../tensor/parts.js";
+import { cropped, cycled, mirrored, turned, upsideDown } from "../../tensor/parts.js";
 import { maskSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { mirrored, turned, upsideDown } from "../../tensor/turned.js";
 import { warnOfClips } from "../bends.js";
-import { CELL, inCells } from "../cells.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, int, latent, mask } from "../inputs.js";
-import { added, fitted, planes } from "../latents.js";
+import { added, CELL, fitted, inCells, planes } from "../latents.js";
 
 const latentAdd = defineNode({
   key: "LatentAdd",

@@ -9,12 +9,12 @@ import {
 } from "../../io/files/input-file.js";
 import { type FilesByName, givenBytes, isAddress } from "../../io/files/input-text.js";
 import { decodePicture } from "../../io/pictures/decode.js";
-import { pictureKind } from "../../io/pictures/kind.js";
+import { pictureKind } from "../../io/pictures/format.js";
 import { decoderVersion } from "../../io/pictures/sharp.js";
 import { imageTensor } from "../../io/png/png.js";
-import { readSafetensors, toTensor } from "../../io/safetensors/read.js";
+import { readSafetensors, toTensor } from "../../io/safetensors.js";
 import { channelOf, firstChannels, inverted } from "../../tensor/channels.js";
-import { returnMemory } from "../../tensor/memory.js";
+import { returnMemory } from "../../tensor/memory-pool.js";
 import { scale } from "../../tensor/ops.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type NodeContext, type ValidateContext, type ValidationResult } from "../define.js";

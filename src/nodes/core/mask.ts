@@ -1,16 +1,14 @@
 import { inputError } from "../../base/errors.js";
-import { channelOf, inverted } from "../../tensor/channels.js";
-import { clampToUnit } from "../../tensor/image/blur.js";
-import { extremeInDiamond, extremeInSquare } from "../../tensor/image/extremes.js";
-import { widened } from "../../tensor/image/planes.js";
-import { composed, type Layer, PORTER_DUFF_MODES } from "../../tensor/image/porter-duff.js";
+import { channelOf, inverted, widened } from "../../tensor/channels.js";
+import { composed, type Layer, PORTER_DUFF_MODES } from "../../tensor/image/blend.js";
+import { clampToUnit, extremeInDiamond, extremeInSquare } from "../../tensor/image/filters.js";
 import { resizeBilinear } from "../../tensor/ops.js";
 import { cropped, narrowed } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { warnOfClips } from "../bends.js";
 import { defineNode } from "../define.js";
-import { channelsOf, fittedImage, masksOf, offset, side } from "../image-inputs.js";
 import { boolean, choice, float, image, int, mask } from "../inputs.js";
+import { channelsOf, fittedImage, masksOf, offset, side } from "./image.js";
 
 const cropMask = defineNode({
   key: "CropMask",

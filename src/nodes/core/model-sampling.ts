@@ -2,9 +2,9 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { derivedModel } from "../../host/derived-model.js";
 import type { Host, Model, ModelPatch } from "../../host/types.js";
 import { atan, tan } from "../../native/elementary.js";
-import { distilledSampling } from "../../tensor/sampling/distilled-sampling.js";
 import { LATENT_FORMATS } from "../../tensor/sampling/latent-format.js";
 import {
+  distilledSampling,
   type ModelSampling,
   type ModelSamplingName,
   modelSampling,

@@ -1,10 +1,21 @@
 import { describe, inputError } from "../../base/errors.js";
 import type { SamplerChoice } from "../../host/sampling/solver.js";
 import { pow } from "../../native/elementary.js";
-import { percentToSigma } from "../../tensor/sampling/percent-to-sigma.js";
+import { percentToSigma } from "../../tensor/sampling/noise-level.js";
+import { SAMPLERS, type Sampler } from "../../tensor/sampling/sigmas.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, int, model } from "../inputs.js";
-import { samplerName } from "../sampler-names.js";
+
+// decision 197
+/** Samplers of ComfyUI's first graphs, which had a prefix there. */
+const PREFIXED: readonly Sampler[] = [
+  ...(["euler", "euler_ancestral", "heun", "dpm_2", "dpm_2_ancestral", "lms"] as const),
+  ...(["dpm_fast", "dpm_adaptive", "dpmpp_2s_ancestral", "dpmpp_sde", "dpmpp_2m"] as const),
+];
+const RENAMED: ReadonlyMap<unknown, Sampler> = new Map(PREFIXED.map((name) => [`sample_${name}`, name]));
+
+/** Input with the choice of samplers, under their old names too. */
+export const samplerName = () => ({ ...choice(SAMPLERS), renamed: RENAMED });
 
 /** Output of a node that chooses a sampler. */
 const sampling = (sampler: SamplerChoice["sampler"], options: SamplerChoice["options"]) => ({

@@ -1,10 +1,15 @@
-import { addedNoise } from "../../host/sampling/added-noise.js";
-import { type Sampled, type SampleOptions, sample, sampleWithEstimate } from "../../host/sampling/sample.js";
-import { scheduledSigmas } from "../../host/sampling/schedule.js";
+import { addedNoise } from "../../host/sampling/noise.js";
+import {
+  type Sampled,
+  type SampleOptions,
+  sample,
+  sampleWithEstimate,
+  scheduledSigmas,
+} from "../../host/sampling/sample.js";
 import type { Latent, Model } from "../../host/types.js";
-import { latentToRgb } from "../../tensor/latent-rgb.js";
+import { latentToRgb } from "../../tensor/latents.js";
 import { planesToImage, std } from "../../tensor/ops.js";
-import { LATENT_RGB } from "../../tensor/sampling/latent-rgb.js";
+import { LATENT_RGB } from "../../tensor/sampling/latent-format.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { SCHEDULERS } from "../../tensor/sampling/sigmas.js";
@@ -24,7 +29,7 @@ import {
   seed,
   sigmas,
 } from "../inputs.js";
-import { samplerName } from "../sampler-names.js";
+import { samplerName } from "./samplers.js";
 
 type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
 type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;

@@ -1,15 +1,15 @@
 import { join } from "node:path";
+import { describe } from "../../base/errors.js";
 import { counterFiles } from "../../io/files/output-files.js";
-import { expandPrefix, resolvePrefix } from "../../io/files/output-path.js";
+import { expandPrefix, nameFault, pathFault, resolvePrefix } from "../../io/files/output-path.js";
 import { metadataText, saveImages } from "../../io/files/save-images.js";
-import type { RawImage } from "../../io/raw-image.js";
-import { writeSafetensors } from "../../io/safetensors/write.js";
-import { widened } from "../../tensor/image/planes.js";
+import type { RawImage } from "../../io/png/raw-image.js";
+import { writeSafetensors } from "../../io/safetensors.js";
+import { widened } from "../../tensor/channels.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type NodeContext } from "../define.js";
-import { masksOf } from "../image-inputs.js";
 import { image, latent, mask, text } from "../inputs.js";
-import { validPaths } from "../output-inputs.js";
+import { masksOf } from "./image.js";
 
 /** Folder of previews inside the output folder, named like ComfyUI's type for them. */
 export const TEMPORARY = "temp";
@@ -154,3 +154,23 @@ const saveImageWebsocket = defineNode({
 });
 
 export const fileSaverNodes = [maskPreview, previewImage, saveImage, saveLatent, saveImageWebsocket] as const;
+
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * Validates the paths and file names that a node writes to: true, or the fault of each wrong input. So a graph fails
+ * before anything is written; values that come through links are checked when the node runs.
+ */
+export function validPaths(paths: Values, names: Values = {}): true | Record<string, string> {
+  const faults = { ...faultsOf(paths, pathFault), ...faultsOf(names, nameFault) };
+  return Object.keys(faults).length === 0 ? true : faults;
+}
+
+function faultsOf(values: Values, faultOf: (text: string) => string | undefined): Record<string, string> {
+  const faults: Record<string, string> = {};
+  for (const [input, value] of Object.entries(values)) {
+    const fault = typeof value === "string" ? faultOf(value) : undefined;
+    if (fault !== undefined) faults[input] = `expected ${fault}, received ${describe(value)}`;
+  }
+  return faults;
+}

@@ -1,9 +1,9 @@
 import { inputError } from "../../base/errors.js";
 import { exp, log } from "../../native/elementary.js";
 import { roundHalfEven } from "../../tensor/rounding.js";
-import { betaIndices } from "../../tensor/sampling/beta-indices.js";
 import { SCHEDULERS, sigmas } from "../../tensor/sampling/sigmas.js";
 import {
+  betaIndices,
   flux2Sigmas,
   karrasSigmas,
   laplaceSigmas,

@@ -1,8 +1,8 @@
 import { inputError } from "../../base/errors.js";
 import { cos, sin } from "../../native/elementary.js";
 import { roundHalfEven } from "../../tensor/rounding.js";
-import { linspace } from "../../tensor/sampling/linspace.js";
-import { percentToSigma } from "../../tensor/sampling/percent-to-sigma.js";
+import { percentToSigma } from "../../tensor/sampling/noise-level.js";
+import { linspace } from "../../tensor/sampling/spaced-sigmas.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, int, model, sigmas, text } from "../inputs.js";

@@ -5,11 +5,11 @@ import { cropped } from "../../tensor/parts.js";
 import { roundHalfEven } from "../../tensor/rounding.js";
 import { fourSides, maskSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { CELL, coloursOf, inCells, warnOfCut, wholeCells } from "../cells.js";
-import { withOptions } from "../conditioning.js";
 import { defineNode } from "../define.js";
 import { boolean, conditioning, image, int, latent, mask, vae } from "../inputs.js";
+import { CELL, coloursOf, inCells, warnOfCut, wholeCells } from "../latents.js";
 import { addTile, regionOf, type Tile, tilesOf } from "../tiles.js";
+import { withOptions } from "./conditioning.js";
 
 /** An image for inpainting, cut to whole cells of the vae. */
 interface InpaintImage {

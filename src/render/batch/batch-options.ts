@@ -11,7 +11,7 @@ import {
   TEXT,
 } from "../../base/options.js";
 import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
-import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
+import type { RuntimeOptions } from "../../host/checkpoint/session/runtime.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settings.js";
 import type { GridOptions } from "../contact-sheet/grid.js";
 import { JOB_OPTION_RULES, type JobOptions } from "../job.js";

@@ -4,13 +4,12 @@ import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-f
 import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
-import type { DrawnFor } from "../items/random-seeds.js";
+import type { DrawnFor } from "../items/seeds.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
-import { Intake, type NumberedItem } from "./intake.js";
+import { Intake, type NumberedItem, Semaphore } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
 import { fillTemplate, namesOf } from "./names.js";
 import type { Attempt, Runner, RunnerItem } from "./runner.js";
-import { Semaphore } from "./semaphore.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;
@@ -60,80 +59,83 @@ interface Task extends RunnerItem {
 
 /** One run of a batch, from its first item to its last or to where it is stopped. */
 export class BatchRun {
-  private readonly started = performance.now();
-  private readonly slots: Semaphore;
-  private readonly window: Semaphore;
-  private readonly counts = { done: 0, skipped: 0, failed: 0 };
-  private journal!: Journal;
+  readonly #started = performance.now();
+  readonly #slots: Semaphore;
+  readonly #window: Semaphore;
+  readonly #counts = { done: 0, skipped: 0, failed: 0 };
+  #journal!: Journal;
   /** The journal cannot be used any more. */
-  private failure: { error: unknown } | undefined;
-  private isCut = false;
+  #failure: { error: unknown } | undefined;
+  #isCut = false;
   /** Why no more files can be written. */
-  private lost: LatentkitError | undefined;
+  #lost: LatentkitError | undefined;
   /** Aborts with `lost`. */
-  private readonly halt = new AbortController();
+  readonly #halt = new AbortController();
+  readonly #graph: BatchGraph;
+  readonly #runner: Runner;
+  readonly #options: BatchRunOptions;
+  readonly #queue: EventQueue<BatchEvent>;
 
-  constructor(
-    private readonly graph: BatchGraph,
-    private readonly runner: Runner,
-    private readonly options: BatchRunOptions,
-    private readonly queue: EventQueue<BatchEvent>,
-  ) {
-    this.slots = new Semaphore(runner.slots);
-    this.window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
+  constructor(graph: BatchGraph, runner: Runner, options: BatchRunOptions, queue: EventQueue<BatchEvent>) {
+    this.#graph = graph;
+    this.#runner = runner;
+    this.#options = options;
+    this.#queue = queue;
+    this.#slots = new Semaphore(runner.slots);
+    this.#window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
   }
 
   /** Renders all items. Rejects where the journal cannot be opened, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
-    const { hash, prefixes, notes } = this.graph;
-    this.journal = await Journal.open({ ...this.options, hash, prefixes });
-    const leave = onAbort(this.options.drain, () => this.runner.stop?.());
+    const { hash, prefixes, notes } = this.#graph;
+    this.#journal = await Journal.open({ ...this.#options, hash, prefixes });
+    const leave = onAbort(this.#options.drain, () => this.#runner.stop?.());
     try {
-      await this.journal.recover();
-      const { journal, total } = this.options;
-      const { finished } = this.journal;
-      this.emit({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
-      for (const message of [...notes, ...this.journal.warnings()]) this.emit({ type: "warning", message });
-      const broken = await this.renderEach(items);
-      await this.window.takeAll();
-      const failure = this.failure ?? broken;
+      await this.#journal.recover();
+      const { journal, total } = this.#options;
+      const { finished } = this.#journal;
+      this.#emit({ type: "batch-start", journal, total, finished, concurrency: this.#runner.concurrency });
+      for (const message of [...notes, ...this.#journal.warnings()]) this.#emit({ type: "warning", message });
+      const broken = await this.#renderEach(items);
+      await this.#window.takeAll();
+      const failure = this.#failure ?? broken;
       if (failure !== undefined) throw failure.error;
-      await this.end();
+      await this.#end();
     } finally {
       leave();
-      await this.journal.close();
+      await this.#journal.close();
     }
   }
 
-  private get isStopped(): boolean {
-    const { signal, drain } = this.options;
-    if (signal?.aborted === true || drain?.aborted === true) this.isCut = true;
-    return this.isCut || this.failure !== undefined || this.hasFailedFast;
+  get #isStopped(): boolean {
+    const { signal, drain } = this.#options;
+    if (signal?.aborted === true || drain?.aborted === true) this.#isCut = true;
+    return this.#isCut || this.#failure !== undefined || this.#hasFailedFast;
   }
 
-  private get hasFailedFast(): boolean {
-    return this.options.failFast && this.counts.failed > 0;
+  get #hasFailedFast(): boolean {
+    return this.#options.failFast && this.#counts.failed > 0;
   }
 
   /** Starts the items in order; returns the error that ended reading them: those before it are rendered. */
-  private async renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
-    const intake = new Intake(items, [this.options.signal, this.options.drain, this.halt.signal]);
+  async #renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
+    const intake = new Intake(items, [this.#options.signal, this.#options.drain, this.#halt.signal]);
     try {
       for (let next = await intake.next(); next !== undefined; next = await intake.next()) {
-        await this.queue.room();
-        if (this.isStopped) return undefined;
-        const entry = await this.journal.find(next.index, next.item);
+        await this.#queue.room();
+        if (this.#isStopped) return undefined;
+        const entry = await this.#journal.find(next.index, next.item);
         const { position, finished: files } = entry;
-        const read = this.withSeeds(next, position);
+        const read = this.#withSeeds(next, position);
         if (files === undefined) {
-          await this.window.take();
-          void this.renderItem(read, entry).finally(() => this.window.give());
+          await this.#window.take();
+          void this.#renderItem(read, entry).finally(() => this.#window.give());
         } else {
-          this.counts.skipped++;
-          this.emit({ type: "item-skipped", index: read.index, values: read.item.values, position, files });
+          this.#counts.skipped++;
+          this.#emit({ type: "item-skipped", index: read.index, values: read.item.values, position, files });
         }
       }
-      if (intake.isCut) this.isCut = true;
+      if (intake.isCut) this.#isCut = true;
       return undefined;
     } catch (error) {
       return { error };
@@ -142,134 +144,134 @@ export class BatchRun {
     }
   }
 
-  private withSeeds(read: NumberedItem, position: number): NumberedItem {
+  #withSeeds(read: NumberedItem, position: number): NumberedItem {
     const { item, passing } = read;
-    const values = this.graph.seedsOf(item.values, { batch: this.journal.header.id, position });
+    const values = this.#graph.seedsOf(item.values, { batch: this.#journal.header.id, position });
     if (values === item.values) return read;
     const drawn = Object.keys(values).filter((key) => values[key] !== item.values[key]);
     return { ...read, item: { ...item, values }, passing: [...new Set([...passing, ...drawn])] };
   }
 
   /** Renders an item and records what came of it. Never rejects. */
-  private async renderItem(read: NumberedItem, entry: Entry): Promise<void> {
+  async #renderItem(read: NumberedItem, entry: Entry): Promise<void> {
     try {
       const { index, item } = read;
       const { values } = item;
-      const task = this.taskOf(read, entry);
-      if (task instanceof LatentkitError) return await this.fail({ index, values, entry }, task, 1);
-      const names = namesOf(this.graph.prefixes, values, task.names);
-      await this.journal.begin(entry, this.graph.redacted(values), names);
-      await this.slots.take();
-      const success = await this.attempts(task).finally(() => this.slots.give());
+      const task = this.#taskOf(read, entry);
+      if (task instanceof LatentkitError) return await this.#fail({ index, values, entry }, task, 1);
+      const names = namesOf(this.#graph.prefixes, values, task.names);
+      await this.#journal.begin(entry, this.#graph.redacted(values), names);
+      await this.#slots.take();
+      const success = await this.#attempts(task).finally(() => this.#slots.give());
       // the next item in the slot does not wait for the record
-      if (success !== undefined) await this.finish(task, success.attempt, success.ms);
+      if (success !== undefined) await this.#finish(task, success.attempt, success.ms);
     } catch (error) {
-      if (isOutputLost(error)) this.lose(error);
-      else this.failure ??= { error };
+      if (isOutputLost(error)) this.#lose(error);
+      else this.#failure ??= { error };
     }
   }
 
   /** An item as the runner takes it, or why it cannot be rendered. */
-  private taskOf({ index, item, passing }: NumberedItem, entry: Entry): Task | LatentkitError {
+  #taskOf({ index, item, passing }: NumberedItem, entry: Entry): Task | LatentkitError {
     const { values, fault } = item;
     if (fault !== undefined) return fault;
     try {
-      const fault = this.graph.faultOf(values);
+      const fault = this.#graph.faultOf(values);
       if (fault !== undefined) throw fault;
-      return { index, values, entry, passing, names: this.namesFor(entry, item), item };
+      return { index, values, entry, passing, names: this.#namesFor(entry, item), item };
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       return withOrigin(error, item);
     }
   }
 
-  private namesFor({ position, leftovers }: Entry, { values, fields: own }: BatchItem): ItemNames {
-    const { isKept, header } = this.journal;
+  #namesFor({ position, leftovers }: Entry, { values, fields: own }: BatchItem): ItemNames {
+    const { isKept, header } = this.#journal;
     const number = header.first + position;
-    const { name: template } = this.options;
-    const { prompt, set } = this.graph;
+    const { name: template } = this.#options;
+    const { prompt, set } = this.#graph;
     const fields = { index: position, number, values: { ...set, ...own, ...values }, prompt };
     const name = template === undefined ? undefined : fillTemplate(template, fields);
     return { batch: header.id, position, number, name, isKept, own: leftovers };
   }
 
   /** Tries an item until it succeeds or fails for good; undefined where it does not succeed. */
-  private async attempts(task: Task): Promise<{ attempt: Attempt; ms: number } | undefined> {
+  async #attempts(task: Task): Promise<{ attempt: Attempt; ms: number } | undefined> {
     const { index, values, entry } = task;
     for (let number = 1; ; number++) {
-      if (this.isStopped) return undefined;
+      if (this.#isStopped) return undefined;
       const started = performance.now();
-      this.emit({ type: "item-start", index, values });
-      const attempt = await this.attempt(task);
+      this.#emit({ type: "item-start", index, values });
+      const attempt = await this.#attempt(task);
       if (attempt.status === "success") return { attempt, ms: attempt.ms ?? performance.now() - started };
-      if (attempt.written === undefined) await this.journal.discard(entry.position);
+      if (attempt.written === undefined) await this.#journal.discard(entry.position);
       else await discardFiles(attempt.written);
       if (attempt.status === "interrupted") {
         // an item that a failed one kept from starting is no interruption
-        if (!this.hasFailedFast) this.isCut = true;
+        if (!this.#hasFailedFast) this.#isCut = true;
         return undefined;
       }
       if (isOutputLost(attempt.error)) {
-        this.lose(attempt.error);
+        this.#lose(attempt.error);
         return undefined;
       }
       const error = withOrigin(attempt.error ?? new LatentkitError("node.failed", "The run failed."), task.item);
-      const willRetry = number <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
+      const willRetry = number <= this.#options.retry && error.meaning.exit === 1 && !this.#isStopped;
       if (!willRetry) {
-        await this.fail(task, error, number);
+        await this.#fail(task, error, number);
         return undefined;
       }
-      await this.journal.failed(entry, number, error);
-      this.emit({ type: "item-failed", index, values, error, attempt: number, willRetry, files: [] });
+      await this.#journal.failed(entry, number, error);
+      this.#emit({ type: "item-failed", index, values, error, attempt: number, willRetry, files: [] });
     }
   }
 
-  private async attempt(task: Task): Promise<Attempt> {
+  async #attempt(task: Task): Promise<Attempt> {
     const { index, entry } = task;
-    const attempt = await this.runner.run(task);
-    for (const message of attempt.warnings) this.emit({ type: "warning", index, message });
+    const attempt = await this.#runner.run(task);
+    for (const message of attempt.warnings) this.#emit({ type: "warning", index, message });
     if (attempt.error?.code !== "thread.lost") return attempt;
-    this.emit({ type: "warning", index, message: `${attempt.error.message} Item ${index} is tried again, alone.` });
-    await this.journal.discard(entry.position);
-    return await this.runner.runAlone(task);
+    this.#emit({ type: "warning", index, message: `${attempt.error.message} Item ${index} is tried again, alone.` });
+    await this.#journal.discard(entry.position);
+    return await this.#runner.runAlone(task);
   }
 
-  private async finish({ index, values, entry }: Task, attempt: Attempt, ms: number): Promise<void> {
+  async #finish({ index, values, entry }: Task, attempt: Attempt, ms: number): Promise<void> {
     const { files, leftOut, written = [] } = attempt;
-    await this.journal.done(entry, attempt, ms);
-    if (this.journal.isKept) await settleFiles(written);
-    this.counts.done++;
-    this.emit({ type: "item-done", index, values, files, ...(leftOut.length > 0 && { leftOut }), ms });
+    await this.#journal.done(entry, attempt, ms);
+    if (this.#journal.isKept) await settleFiles(written);
+    this.#counts.done++;
+    this.#emit({ type: "item-done", index, values, files, ...(leftOut.length > 0 && { leftOut }), ms });
   }
 
-  private async fail(
+  async #fail(
     { index, values, entry }: Pick<Task, "index" | "values" | "entry">,
     error: LatentkitError,
     attempt: number,
   ): Promise<void> {
-    await this.journal.failed(entry, attempt, error);
-    this.counts.failed++;
-    if (this.hasFailedFast) this.runner.stop?.();
-    this.emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
+    await this.#journal.failed(entry, attempt, error);
+    this.#counts.failed++;
+    if (this.#hasFailedFast) this.#runner.stop?.();
+    this.#emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
   // decision 341
   /** Cuts the batch as `drain` does: its other items would fail alike, and the journal has those that are cut. */
-  private lose(error: LatentkitError): void {
-    this.lost ??= error;
-    this.isCut = true;
-    this.runner.stop?.();
-    this.halt.abort();
+  #lose(error: LatentkitError): void {
+    this.#lost ??= error;
+    this.#isCut = true;
+    this.#runner.stop?.();
+    this.#halt.abort();
   }
 
-  private async end(): Promise<void> {
-    const status: BatchStatus = this.isCut ? "interrupted" : this.counts.failed > 0 ? "failed" : "success";
-    if (!this.isCut) await this.journal.end(this.counts);
-    const error = this.lost && { error: this.lost };
-    this.emit({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started, ...error });
+  async #end(): Promise<void> {
+    const status: BatchStatus = this.#isCut ? "interrupted" : this.#counts.failed > 0 ? "failed" : "success";
+    if (!this.#isCut) await this.#journal.end(this.#counts);
+    const error = this.#lost && { error: this.#lost };
+    this.#emit({ type: "batch-done", status, ...this.#counts, ms: performance.now() - this.#started, ...error });
   }
 
-  private emit(event: EventFacts): void {
-    this.queue.add({ ...event, at: this.options.clock().getTime() } as BatchEvent);
+  #emit(event: EventFacts): void {
+    this.#queue.add({ ...event, at: this.#options.clock().getTime() } as BatchEvent);
   }
 }

@@ -1,6 +1,7 @@
 import type { LatentkitError } from "../../base/errors.js";
-import type { RenderedFile } from "../files.js";
+import type { SheetItem } from "../contact-sheet/contact-sheet.js";
 import type { ItemValues } from "../items/item.js";
+import type { RenderedFile } from "../result.js";
 
 /**
  * How a batch ended: "failed" where an item failed, "interrupted" where a signal, or a disk that takes no more files, has
@@ -67,3 +68,15 @@ export type BatchEvent = { readonly at: number } & (
       readonly grid?: readonly string[];
     }
 );
+
+const PICTURE = /\.(png|webp|jpg|avif)$/i;
+
+/** Result of an item as contact sheets and grids show it; undefined for an event that is no item's end. */
+export function sheetItemOf(event: BatchEvent): SheetItem | undefined {
+  if (event.type === "item-done" || event.type === "item-skipped") {
+    const pictures = event.files.map(({ path }) => path).filter((path) => PICTURE.test(path));
+    return { index: event.index, values: event.values, pictures };
+  }
+  if (event.type !== "item-failed" || event.willRetry) return undefined;
+  return { index: event.index, values: event.values, pictures: [], isFailed: true };
+}

@@ -21,56 +21,82 @@ export interface NumberedItem {
 export class Intake {
   /** A signal came before the end of the source. */
   isCut = false;
-  private readonly source: AsyncIterator<BatchItem>;
-  private readonly leaves: (() => void)[];
-  private isStopped = false;
-  private isOver = false;
-  private wake = () => {};
-  private index = 0;
-  private previous = new Map<string, string>();
+  readonly #source: AsyncIterator<BatchItem>;
+  readonly #leaves: (() => void)[];
+  #isStopped = false;
+  #isOver = false;
+  #wake = () => {};
+  #index = 0;
+  #previous = new Map<string, string>();
 
   constructor(items: AsyncIterable<BatchItem>, signals: readonly (AbortSignal | undefined)[]) {
-    this.source = items[Symbol.asyncIterator]();
+    this.#source = items[Symbol.asyncIterator]();
     const stop = () => {
-      this.isStopped = true;
-      this.wake();
+      this.#isStopped = true;
+      this.#wake();
     };
-    this.leaves = signals.map((signal) => onAbort(signal, stop));
+    this.#leaves = signals.map((signal) => onAbort(signal, stop));
   }
 
   /** The next item; undefined at the end, or where a signal came before it. Throws as the source does. */
   async next(): Promise<NumberedItem | undefined> {
     try {
-      const result = await this.nextOrStop();
+      const result = await this.#nextOrStop();
       this.isCut = result === undefined;
-      this.isOver = result?.done === true;
+      this.#isOver = result?.done === true;
       if (result === undefined || result.done) return undefined;
-      return { index: this.index++, item: result.value, passing: this.changedKeys(result.value) };
+      return { index: this.#index++, item: result.value, passing: this.#changedKeys(result.value) };
     } catch (error) {
-      this.isOver = true;
+      this.#isOver = true;
       throw error;
     }
   }
 
   /** Closes the source, where it is not at its end. */
   close(): void {
-    for (const leave of this.leaves) leave();
+    for (const leave of this.#leaves) leave();
     // one that still waits for its next item may never come back to end
-    if (!this.isOver) void Promise.resolve(this.source.return?.()).catch(() => {});
+    if (!this.#isOver) void Promise.resolve(this.#source.return?.()).catch(() => {});
   }
 
   /** Undefined where a signal came first. No race with one promise for all items, which would keep a reaction of each. */
-  private nextOrStop(): Promise<IteratorResult<BatchItem> | undefined> {
+  #nextOrStop(): Promise<IteratorResult<BatchItem> | undefined> {
     return new Promise((resolve, reject) => {
-      this.wake = () => resolve(undefined);
-      if (this.isStopped) this.wake();
-      else this.source.next().then(resolve, reject);
+      this.#wake = () => resolve(undefined);
+      if (this.#isStopped) this.#wake();
+      else this.#source.next().then(resolve, reject);
     });
   }
 
-  private changedKeys({ values }: BatchItem): string[] {
-    const { previous } = this;
-    this.previous = new Map(Object.entries(values).map(([key, value]) => [key, printJson(value)]));
-    return [...this.previous].filter(([key, text]) => text !== previous.get(key)).map(([key]) => key);
+  #changedKeys({ values }: BatchItem): string[] {
+    const previous = this.#previous;
+    this.#previous = new Map(Object.entries(values).map(([key, value]) => [key, printJson(value)]));
+    return [...this.#previous].filter(([key, text]) => text !== previous.get(key)).map(([key]) => key);
+  }
+}
+
+/** A counting semaphore, first come first served. */
+export class Semaphore {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(readonly count: number) {
+    this.#free = count;
+  }
+
+  async take(): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  give(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free++;
+    else next();
+  }
+
+  /** Resolves when nobody holds one. */
+  async takeAll(): Promise<void> {
+    for (let i = 0; i < this.count; i++) await this.take();
   }
 }

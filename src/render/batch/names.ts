@@ -3,8 +3,7 @@ import { LatentkitError } from "../../base/errors.js";
 import { itemStem } from "../../io/files/item-files.js";
 import { nextCounter, resolvePrefix, withSlashes } from "../../io/files/output-path.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
-import { readDottedKey } from "../fill/dotted-key.js";
-import { replacePlaceholders } from "../fill/placeholders.js";
+import { readDottedKey, replacePlaceholders } from "../fill/keys.js";
 import type { ItemValues } from "../items/item.js";
 
 type Prompt = Readonly<Record<string, unknown>>;

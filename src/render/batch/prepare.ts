@@ -1,24 +1,25 @@
+import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { pickOptions } from "../../base/options.js";
 import { findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
-import { chooseDevice } from "../../tensor/device/choice.js";
+import { isPlainObject, printJson } from "../../io/json/lossless.js";
+import type { Registry } from "../../nodes/registry.js";
+import { chooseDevice } from "../../tensor/device/device.js";
 import { checkGrid, type GridOptions } from "../contact-sheet/grid.js";
-import { type RenderSurroundings, withDefaults } from "../defaults.js";
-import { canonicalValues } from "../fill/fill.js";
+import { canonicalValues, inputsOfKey, placeholders } from "../fill/fill.js";
 import { createGraphKeys } from "../items/graph-keys.js";
 import type { ItemValues } from "../items/item.js";
-import { createSeedDraw } from "../items/random-seeds.js";
+import { createSeedDraw } from "../items/seeds.js";
 import { type Job, jobOf } from "../job.js";
-import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
+import { REDACTED } from "../redact.js";
+import { createUnfilled, refuseTargets, refuseUnknown, refuseWrong, unfilledError } from "../refuse-wrong.js";
 import type { GraphSource } from "../source.js";
+import { type RenderSurroundings, withDefaults } from "../surroundings.js";
 import { ModelThread } from "../threads/model-thread.js";
 import { type BatchOptions, LIVE_RULES } from "./batch-options.js";
 import type { BatchGraph, BatchRunOptions } from "./batch-run.js";
-import { createFaults, type KnownKeys } from "./faults.js";
-import { batchHash } from "./identity.js";
-import { canonicalTemplate, checkTemplate, prefixesOf } from "./names.js";
-import { createItemRedaction } from "./redaction.js";
+import { canonicalTemplate, checkFields, checkTemplate, prefixesOf } from "./names.js";
 import type { BatchSurroundings } from "./runner.js";
 
 /** A batch that is checked as far as it can be without its items. */
@@ -133,3 +134,128 @@ function checkCount(option: "retry" | "concurrency", count: number, [from, to]: 
   const expected = `a whole number from ${from} to ${to}`;
   throw new LatentkitError("value.out-of-range", `${option}: expected ${expected}, received ${describe(count)}.`);
 }
+
+/** Facts of a batch's items that are known before they are read. */
+export interface KnownKeys {
+  /** Keys that each of them sets, where they are known. */
+  readonly keys?: readonly string[];
+  /** Keys that any of them may set, where they are known. */
+  readonly settable?: readonly string[];
+  /** Fields of the name template that items have beside, where they are known. */
+  readonly fields?: readonly string[];
+}
+
+interface Common {
+  readonly registry: Registry;
+  readonly targets?: readonly string[];
+  readonly set?: ItemValues;
+  readonly setup?: string;
+}
+
+/**
+ * Finds the fault of an item that follows from its keys alone: a placeholder that nothing fills. Fails at once where it
+ * is every item's fault, as far as their keys are known: with input.missing, and with usage.invalid for a field of the
+ * name template that no item can have.
+ */
+function createFaults(
+  graph: Graph,
+  { registry, targets, set = {}, setup }: Common,
+  name: string | undefined,
+  { keys, fields }: Pick<KnownKeys, "keys" | "fields">,
+): (values: ItemValues) => LatentkitError | undefined {
+  const shared = Object.keys(set);
+  if (name !== undefined && fields !== undefined) {
+    const definitionOf = (type: string) => findDefinition(graph, type, registry);
+    const allKeys = new Set([...shared, ...(keys ?? []), ...fields]);
+    // a setup's nodes may have inputs that nobody knows here
+    const isNode = (key: string) => setup !== undefined && graph.ids.some((id) => key.startsWith(`${id}.`));
+    const isInput = (key: string) => !("reason" in inputsOfKey(graph.prompt, key, definitionOf));
+    checkFields(name, graph.prompt, (key) => allKeys.has(key) || (keys === undefined && (isNode(key) || isInput(key))));
+  }
+  const unfilled = createUnfilled(graph, { registry, targets });
+  const faultOf = (names: readonly string[]) => {
+    const [first] = unfilled(new Set([...shared, ...names]));
+    return first && unfilledError(first);
+  };
+  const common = keys && faultOf(keys);
+  if (common !== undefined) throw common;
+  // most items have the keys of the one before
+  let last: { readonly keys: string; readonly fault: LatentkitError | undefined } | undefined;
+  return (values) => {
+    const names = Object.keys(values);
+    const joined = names.join("\0");
+    if (last?.keys !== joined) last = { keys: joined, fault: faultOf(names) };
+    return last.fault;
+  };
+}
+
+/**
+ * Redacts an item's values for journal and contact sheet: those that go into an input which `redact` hides, also where
+ * they fill a placeholder in it.
+ */
+function createItemRedaction(
+  prompt: Readonly<Record<string, unknown>>,
+  redact: readonly string[] = [],
+): (values: ItemValues) => ItemValues {
+  if (redact.length === 0) return (values) => values;
+  const redacted = new Set(redact);
+  const hidden = new Set(redact);
+  for (const [nodeId, node] of Object.entries(prompt)) {
+    const inputs = isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
+    for (const [input, value] of Object.entries(inputs)) {
+      const isHidden = [nodeId, input, `${nodeId}.${input}`].some((key) => redacted.has(key));
+      if (isHidden) for (const key of placeholders(value)) hidden.add(key);
+    }
+  }
+  // node ids and input names may hold dots themselves
+  const isHidden = (key: string) =>
+    hidden.has(key) || redact.some((part) => key.startsWith(`${part}.`) || key.endsWith(`.${part}`));
+  return (values) =>
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, isHidden(key) ? REDACTED : value]));
+}
+
+/**
+ * Fields of a job that an item's pictures and their names depend on; folders may move, and a machine may differ. Their
+ * order is that of the text under the hash: one that changes makes all journals strangers.
+ */
+const IS_HASHED = {
+  set: true,
+  targets: true,
+  partialExecutionTargets: true,
+  classAliases: true,
+  metadata: true,
+  redact: true,
+  extraPnginfo: true,
+  setup: true,
+  format: true,
+  parameters: true,
+  outputDir: false,
+  inputDir: false,
+  cacheDir: false,
+  config: false,
+  partial: false,
+  allowNetwork: false,
+  device: false,
+  previews: false,
+  output: false,
+  files: true,
+  // every item has its own
+  passing: false,
+} as const satisfies Record<keyof Job, boolean>;
+
+/** Hash of a batch: of its graph, its job and the template of its files' names. @internal */
+export function batchHash(prompt: object, job: Job, name: string | undefined): string {
+  const hashed = (Object.keys(IS_HASHED) as (keyof Job)[]).filter((key) => IS_HASHED[key]);
+  const text = printJson({
+    prompt,
+    ...Object.fromEntries(hashed.map((key) => [key, job[key]])),
+    files: hashesOf(job.files),
+    name,
+  });
+  return `sha256:${sha256(text)}`;
+}
+
+const hashesOf = (files: Job["files"]) =>
+  files && Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, sha256(bytes)]));
+
+const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");

@@ -4,14 +4,13 @@ import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
-import type { RenderSurroundings } from "../defaults.js";
 import type { ItemValues } from "../items/item.js";
 import type { Job } from "../job.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
 import type { RunOutcome } from "../result.js";
 import { readGraph } from "../source.js";
-import { openSurroundings } from "../surroundings.js";
+import { openSurroundings, type RenderSurroundings } from "../surroundings.js";
 import type { ModelThread } from "../threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../threads/thread-pool.js";
 

@@ -1,12 +1,11 @@
 import type { z } from "zod";
 import { ERROR_CODES } from "../../base/errors.js";
-import { lazy, loadZod } from "../../base/lazy-packages.js";
-import { MOST_MODELS_BYTES, NETWORK_DEVICES } from "../../host/checkpoint/runtime/session-options.js";
+import { lazy, loadZod } from "../../base/lazy.js";
+import { MOST_MODELS_BYTES, NETWORK_DEVICES } from "../../host/checkpoint/session/options.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
-import type { DeviceChoice } from "../../tensor/device/choice.js";
-import { allowedOrigins } from "./allowed-origins.js";
+import type { DeviceChoice } from "../../tensor/device/device.js";
 import { incomingSchema } from "./incoming.js";
-import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
+import { normalizeSessionKey, sessionKeyFault } from "./run-terms.js";
 import { webhooksSchema } from "./webhooks.js";
 
 /** Whether a failed run may have an error code: `agent_failed` is that of errors of an agent without one. */
@@ -295,4 +294,29 @@ function withoutSlashes(url: string): string {
   let end = url.length;
   while (url[end - 1] === "/") end--;
   return url.slice(0, end);
+}
+
+const MOST_ORIGINS = 100;
+
+/** Schema of a list of origins, each as a browser sends it: in lower case, without the scheme's own port. */
+function allowedOrigins() {
+  const { z } = loadZod();
+  const origin = z.string().transform((text, { addIssue }) => {
+    const origin = originOf(text);
+    if (origin === undefined) {
+      addIssue("expected an origin, scheme://host or scheme://host:port, as https://gallery.example.com");
+      return z.NEVER;
+    }
+    return origin;
+  });
+  return z.array(origin).max(MOST_ORIGINS);
+}
+
+/** Undefined for what is more or less than an origin. */
+function originOf(text: string): string | undefined {
+  const [, scheme, host] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*,]+)$/i.exec(text) ?? [];
+  if (scheme === undefined || host === undefined || !URL.canParse(text)) return undefined;
+  const { origin } = new URL(text);
+  // of a scheme that browsers alone know, as those of their extensions
+  return origin === "null" ? text.toLowerCase() : origin;
 }

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { loadZod } from "../../base/lazy-packages.js";
+import { loadZod } from "../../base/lazy.js";
 import { isInNetworks, isNetwork, isPublicAddress } from "../../io/http/public-address.js";
 import { standardKey } from "./incoming.js";
 

@@ -1,7 +1,7 @@
+import type { RawImage } from "../../io/png/png.js";
 import type { ItemValues } from "../items/item.js";
-import { Varying } from "./labels.js";
+import { Canvas, type Colour, charactersIn, cut, textHeight, textWidth, Varying, wrap } from "./canvas.js";
 import { removeLater, SHEET, writePage } from "./own-pages.js";
-import { drawPage, GROUND, SIDE, type Tile } from "./page.js";
 import { fileThumbnail } from "./thumbnail.js";
 
 /** Result of one item. */
@@ -116,4 +116,105 @@ function subtitle(sources: readonly TileSource[]): string {
   const items = first === last ? `item ${first}` : `items ${first} to ${last}`;
   const failed = sources.filter(({ path }) => path === undefined).length;
   return failed === 0 ? items : `${items}, ${failed} failed`;
+}
+
+/** One tile of a page. */
+interface Tile {
+  /** Number of the item. */
+  readonly number: string;
+  /** Its values that vary. */
+  readonly parts: readonly string[];
+  /** At most SIDE wide and high; a word that says why there is none. */
+  readonly picture: RawImage | "failed" | "unreadable";
+}
+
+/** Longest side of a picture on a page. */
+const SIDE = 192;
+export const GROUND: Colour = [248, 248, 246];
+
+export const INK: Colour = [34, 34, 38];
+export const SOFT_INK: Colour = [92, 92, 98];
+export const BED: Colour = [236, 236, 232];
+export const FAILED_BED: Colour = [252, 234, 231];
+export const FAILED_INK: Colour = [176, 42, 32];
+
+const MARGIN = 28;
+const GAP = 20;
+const ROW_GAP = 30;
+const TITLE_GAP = 20;
+const LABEL_GAP = 8;
+const LINE_GAP = 5;
+const MIN_CELL_WIDTH = 120;
+const MIN_CELL_HEIGHT = 48;
+const MAX_COLUMNS = 16;
+const VALUE_LINES = 3;
+/** Pixels of the picture for one of the font. */
+const LARGE = 2;
+const SMALL = 1;
+
+/** A grid of pictures with labels under them, as large as they need. */
+function drawPage(tiles: readonly Tile[], title: string, subtitle: string): Canvas {
+  const cell = cellOf(tiles);
+  const labels = tiles.map(({ parts }) => wrap(parts, charactersIn(cell.width, SMALL), VALUE_LINES));
+  const lines = Math.max(0, ...labels.map(({ length }) => length));
+  const labelHeight = LABEL_GAP + textHeight(LARGE) + lines * (LINE_GAP + textHeight(SMALL));
+  const rowHeight = cell.height + labelHeight + ROW_GAP;
+  const columns = columnsOf(tiles.length, cell.width + GAP, rowHeight);
+  const rows = Math.ceil(tiles.length / columns);
+  const top = MARGIN + textHeight(LARGE) + LINE_GAP * 2 + textHeight(SMALL) + TITLE_GAP;
+  const width = MARGIN * 2 + columns * (cell.width + GAP) - GAP;
+  const page = new Canvas(width, top + rows * rowHeight - ROW_GAP + MARGIN, GROUND);
+  const room = width - MARGIN * 2;
+  page.text(cut(title, charactersIn(room, LARGE)), MARGIN, MARGIN, LARGE, INK);
+  const below = MARGIN + textHeight(LARGE) + LINE_GAP * 2;
+  page.text(cut(subtitle, charactersIn(room, SMALL)), MARGIN, below, SMALL, SOFT_INK);
+  for (const [i, tile] of tiles.entries()) {
+    const x = MARGIN + (i % columns) * (cell.width + GAP);
+    const y = top + Math.floor(i / columns) * rowHeight;
+    drawTile(page, tile, x, y, cell);
+    let line = y + cell.height + LABEL_GAP;
+    page.text(cut(tile.number, charactersIn(cell.width, LARGE)), x, line, LARGE, INK);
+    line += textHeight(LARGE) + LINE_GAP;
+    for (const text of labels[i]!) {
+      page.text(text, x, line, SMALL, SOFT_INK);
+      line += textHeight(SMALL) + LINE_GAP;
+    }
+  }
+  return page;
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+function cellOf(tiles: readonly Tile[]): Size {
+  let [width, height] = [MIN_CELL_WIDTH, MIN_CELL_HEIGHT];
+  for (const { picture } of tiles) {
+    if (typeof picture === "string") continue;
+    width = Math.max(width, picture.width);
+    height = Math.max(height, picture.height);
+  }
+  return { width, height };
+}
+
+/** Number of columns with which the page is about as wide as high. */
+function columnsOf(count: number, width: number, height: number): number {
+  const square = Math.ceil(Math.sqrt((count * height) / width));
+  return Math.max(1, Math.min(count, square, MAX_COLUMNS));
+}
+
+function drawTile(page: Canvas, { picture }: Tile, x: number, y: number, cell: Size): void {
+  if (typeof picture !== "string") {
+    const isFull = picture.width === cell.width && picture.height === cell.height;
+    if (!isFull) page.fill(x, y, cell.width, cell.height, BED);
+    const left = x + ((cell.width - picture.width) >> 1);
+    page.draw(picture, left, y + ((cell.height - picture.height) >> 1));
+    return;
+  }
+  page.fill(x, y, cell.width, cell.height, FAILED_BED);
+  page.frame(x, y, cell.width, cell.height, FAILED_INK);
+  const scale = textWidth(picture, LARGE) <= cell.width ? LARGE : SMALL;
+  const left = x + ((cell.width - textWidth(picture, scale)) >> 1);
+  page.text(picture, left, y + ((cell.height - textHeight(scale)) >> 1), scale, FAILED_INK);
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { printJson } from "../../io/json/lossless.js";
 import type { ItemValues } from "../items/item.js";
+import { inWords } from "./canvas.js";
 import type { SheetItem } from "./contact-sheet.js";
-import { inWords } from "./labels.js";
 
 /** Keys of the items whose values are a grid's rows, columns and pages. */
 export interface GridAxes {
@@ -59,31 +59,32 @@ interface SeenCell {
 
 /** Collects items in any order into cells by the values of their axes; `redacted` hides values from labels. */
 export class GridItems {
-  private readonly seen: Map<string, SeenValue>[];
-  private readonly kinds: readonly (keyof GridAxes)[];
-  private readonly cells = new Map<string, SeenCell>();
+  readonly #seen: Map<string, SeenValue>[];
+  readonly #kinds: readonly (keyof GridAxes)[];
+  readonly #cells = new Map<string, SeenCell>();
+  readonly #axes: GridAxes;
+  readonly #redacted: (values: ItemValues) => ItemValues;
 
-  constructor(
-    private readonly axes: GridAxes,
-    private readonly redacted: (values: ItemValues) => ItemValues,
-  ) {
-    this.kinds = KINDS.filter((kind) => axes[kind] !== undefined);
-    this.seen = this.kinds.map(() => new Map());
+  constructor(axes: GridAxes, redacted: (values: ItemValues) => ItemValues) {
+    this.#axes = axes;
+    this.#redacted = redacted;
+    this.#kinds = KINDS.filter((kind) => axes[kind] !== undefined);
+    this.#seen = this.#kinds.map(() => new Map());
   }
 
   add({ index, values, pictures, isFailed = false }: SheetItem): void {
-    const shown = this.redacted(values);
-    const ids = this.kinds.map((kind, axis) => {
-      const key = this.axes[kind]!;
-      return this.idOf(this.seen[axis]!, values[key], shown[key], index);
+    const shown = this.#redacted(values);
+    const ids = this.#kinds.map((kind, axis) => {
+      const key = this.#axes[kind]!;
+      return this.#idOf(this.#seen[axis]!, values[key], shown[key], index);
     });
     if (ids.includes(undefined)) return;
     const place = ids.join(" ");
     const picture = isFailed ? "failed" : pictures[0];
-    const cell = this.cells.get(place);
+    const cell = this.#cells.get(place);
     if (cell === undefined) {
-      if (this.cells.size < MAX_CELLS)
-        this.cells.set(place, { index, picture, more: Math.max(0, pictures.length - 1) });
+      if (this.#cells.size < MAX_CELLS)
+        this.#cells.set(place, { index, picture, more: Math.max(0, pictures.length - 1) });
       return;
     }
     // several items of the same values: the first one is in front
@@ -93,17 +94,17 @@ export class GridItems {
 
   /** The table of what was added; undefined for nothing. */
   table(): GridTable | undefined {
-    if (this.cells.size === 0) return undefined;
-    const sorted = this.seen.map((values) => [...values.values()].sort((a, b) => a.first - b.first));
-    const keys = this.kinds.map((kind) => this.axes[kind]!);
-    const named = this.kinds.map((kind, i) => [kind, axisOf(shortName(keys[i]!, keys), sorted[i]!)] as const);
+    if (this.#cells.size === 0) return undefined;
+    const sorted = this.#seen.map((values) => [...values.values()].sort((a, b) => a.first - b.first));
+    const keys = this.#kinds.map((kind) => this.#axes[kind]!);
+    const named = this.#kinds.map((kind, i) => [kind, axisOf(shortName(keys[i]!, keys), sorted[i]!)] as const);
     return {
       axes: Object.fromEntries(named) as unknown as GridTable["axes"],
-      cell: (at) => this.cells.get(this.kinds.map((kind, i) => sorted[i]![at[kind]]!.id).join(" ")),
+      cell: (at) => this.#cells.get(this.#kinds.map((kind, i) => sorted[i]![at[kind]]!.id).join(" ")),
     };
   }
 
-  private idOf(values: Map<string, SeenValue>, value: unknown, shown: unknown, index: number): number | undefined {
+  #idOf(values: Map<string, SeenValue>, value: unknown, shown: unknown, index: number): number | undefined {
     const text = value === undefined ? "" : printJson(value);
     const key = text.length <= MAX_TEXT ? text : createHash("sha256").update(text).digest("base64");
     const seen = values.get(key);

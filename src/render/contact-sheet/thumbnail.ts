@@ -1,7 +1,7 @@
 import { decodePicture } from "../../io/pictures/decode.js";
-import { pictureKind } from "../../io/pictures/kind.js";
+import { pictureKind } from "../../io/pictures/format.js";
 import { type DecodedImage, decodePng } from "../../io/png/png.js";
-import type { RawImage } from "../../io/raw-image.js";
+import type { RawImage } from "../../io/png/raw-image.js";
 import { readRegular } from "../../io/regular-file.js";
 import type { Colour } from "./canvas.js";
 

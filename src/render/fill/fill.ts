@@ -2,11 +2,18 @@ import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { titleOf } from "../../graph/unknown-classes.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import { COMMON_NAMES, inputsByCommonName } from "./common-names.js";
-import { readDottedKey } from "./dotted-key.js";
-import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
+import {
+  COMMON_NAMES,
+  inputsByCommonName,
+  nodesTitled,
+  PRIMITIVE_INPUT,
+  placeholderKeys,
+  readDottedKey,
+  replacePlaceholders,
+  titledPrimitives,
+  wholePlaceholder,
+} from "./keys.js";
 import { createSeedTest, lackOfDigits } from "./seed-digits.js";
-import { nodesTitled, PRIMITIVE_INPUT, titledPrimitives } from "./titled.js";
 
 // decisions 9, 10
 /** The part of a node's definition that says which values it takes; undefined for an unknown class. */

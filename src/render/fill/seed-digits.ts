@@ -1,6 +1,6 @@
 import { describe } from "../../base/errors.js";
-import { asciiDigits } from "../../io/ascii-digits.js";
 import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
+import { asciiDigits } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 

@@ -1,9 +1,8 @@
 import { type CsvError, Parser } from "csv-parse";
 import { describe, type LatentkitError } from "../../base/errors.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { takesSeed, takesText } from "./graph-keys.js";
+import { type ItemKeys, type KeyRole, takesSeed, takesText, unknownKey, withFields } from "./graph-keys.js";
 import { type BatchItem, type FilePosition, type ItemParser, itemError } from "./item.js";
-import { type ItemKeys, type KeyRole, unknownKey, withFields } from "./item-keys.js";
 
 /** A row of more bytes is a quote that was never closed, or no CSV. */
 const MAX_ROW_BYTES = 1 << 20;
@@ -38,17 +37,18 @@ interface Column {
  * quoting; a row whose fields are too few, too many, empty for a number or shortened for a seed is an item with a fault.
  */
 export class CsvParser implements ItemParser {
-  private columns: readonly Column[] | undefined;
-  private numbers: Readonly<Record<string, number>> = {};
-  private rows: Row[] = [];
-  private line = 1;
-  private readonly parser: Parser;
+  #columns: readonly Column[] | undefined;
+  #numbers: Readonly<Record<string, number>> = {};
+  #rows: Row[] = [];
+  #line = 1;
+  readonly #parser: Parser;
+  readonly #file: string;
+  readonly #itemKeys: ItemKeys;
 
-  constructor(
-    private readonly file: string,
-    private readonly itemKeys: ItemKeys,
-  ) {
-    this.parser = new Parser({
+  constructor(file: string, itemKeys: ItemKeys) {
+    this.#file = file;
+    this.#itemKeys = itemKeys;
+    this.#parser = new Parser({
       bom: true,
       // all three at once: files are put together from others
       record_delimiter: ["\r\n", "\n", "\r"],
@@ -58,58 +58,58 @@ export class CsvParser implements ItemParser {
       on_record: (record: unknown) => {
         const { raw, record: fields } = record as { raw: string; record: string[] };
         const isBlank = fields.length === 1 && fields[0] === "" && !raw.includes('"');
-        if (!isBlank) this.rows.push({ fields, line: this.line });
-        this.line += raw.match(LINE_BREAK)?.length ?? 0;
+        if (!isBlank) this.#rows.push({ fields, line: this.#line });
+        this.#line += raw.match(LINE_BREAK)?.length ?? 0;
         return null;
       },
     });
     // `push` reports it; without a listener it would end the process
-    this.parser.on("error", () => {});
+    this.#parser.on("error", () => {});
   }
 
   get keys(): readonly string[] {
-    return this.keysOf("value");
+    return this.#keysOf("value");
   }
 
   get fields(): readonly string[] {
-    return this.keysOf("field");
+    return this.#keysOf("field");
   }
 
-  private keysOf(role: KeyRole["role"]): readonly string[] {
-    return (this.columns ?? []).filter((column) => column.role === role).map(({ key }) => key);
+  #keysOf(role: KeyRole["role"]): readonly string[] {
+    return (this.#columns ?? []).filter((column) => column.role === role).map(({ key }) => key);
   }
 
   async push(chunk: Buffer | undefined, items: BatchItem[]): Promise<void> {
-    const failure = await this.parse(chunk);
-    const rows = this.rows;
-    this.rows = [];
+    const failure = await this.#parse(chunk);
+    const rows = this.#rows;
+    this.#rows = [];
     for (const row of rows) {
-      if (this.columns === undefined) this.setColumns(row);
-      else items.push(this.itemOf(row, this.columns));
+      if (this.#columns === undefined) this.#setColumns(row);
+      else items.push(this.#itemOf(row, this.#columns));
     }
-    if (failure !== undefined) throw brokenRow(failure, this.file, this.line);
-    if (chunk === undefined && this.columns === undefined) {
-      throw itemError({ file: this.file, line: 1 }, "expected a row of keys, received the end of the file");
+    if (failure !== undefined) throw brokenRow(failure, this.#file, this.#line);
+    if (chunk === undefined && this.#columns === undefined) {
+      throw itemError({ file: this.#file, line: 1 }, "expected a row of keys, received the end of the file");
     }
   }
 
-  private parse(chunk: Buffer | undefined): Promise<Error | undefined> {
+  #parse(chunk: Buffer | undefined): Promise<Error | undefined> {
     return new Promise((resolve) => {
       const done = (error?: Error | null) => resolve(error ?? undefined);
-      if (chunk !== undefined) this.parser.write(chunk, done);
-      else this.parser.once("error", done).end(done);
+      if (chunk !== undefined) this.#parser.write(chunk, done);
+      else this.#parser.once("error", done).end(done);
     });
   }
 
-  private setColumns(row: Row): void {
-    this.columns = readHeader(row, this.file, this.itemKeys);
-    this.numbers = Object.fromEntries(
-      this.columns.flatMap(({ key, inputs }, i) => [key, ...inputs].map((name) => [name, i + 1])),
+  #setColumns(row: Row): void {
+    this.#columns = readHeader(row, this.#file, this.#itemKeys);
+    this.#numbers = Object.fromEntries(
+      this.#columns.flatMap(({ key, inputs }, i) => [key, ...inputs].map((name) => [name, i + 1])),
     );
   }
 
-  private itemOf({ fields, line }: Row, columns: readonly Column[]): BatchItem {
-    const { file } = this;
+  #itemOf({ fields, line }: Row, columns: readonly Column[]): BatchItem {
+    const file = this.#file;
     const fault = faultOf(fields, { file, line }, columns);
     // in a row of the wrong length no field certainly belongs to a column
     const isWhole = fields.length === columns.length;
@@ -118,7 +118,7 @@ export class CsvParser implements ItemParser {
         columns.flatMap(({ key, role }, i) => (role === wanted && isWhole ? [[key, fields[i]!]] : [])),
       );
     const named = withFields(valuesOf("field"));
-    const origin = { file, line, columns: this.numbers };
+    const origin = { file, line, columns: this.#numbers };
     return { values: valuesOf("value"), ...named, origin, ...(fault !== undefined && { fault }) };
   }
 }

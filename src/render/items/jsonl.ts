@@ -1,9 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder, parseJson } from "../../io/json/lossless.js";
 import { lackOfDigits } from "../fill/seed-digits.js";
-import { takesSeed } from "./graph-keys.js";
+import { type ItemKeys, takesSeed, unknownKey, withFields } from "./graph-keys.js";
 import { type BatchItem, type ItemOrigin, type ItemParser, itemError } from "./item.js";
-import { type ItemKeys, unknownKey, withFields } from "./item-keys.js";
 
 const MAX_LINE_BYTES = 1 << 20;
 const NEWLINE = 10;
@@ -15,44 +14,47 @@ const NEWLINE = 10;
 export class JsonlParser implements ItemParser {
   readonly keys: readonly string[] = [];
   readonly fields: readonly string[] = [];
-  private line = 1;
+  #line = 1;
   /** Bytes of the line so far; none are kept of one that is too long. */
-  private pending: Buffer[] = [];
-  private length = 0;
+  #pending: Buffer[] = [];
+  #length = 0;
+  readonly #file: string;
+  readonly #itemKeys: ItemKeys;
 
-  constructor(
-    private readonly file: string,
-    private readonly itemKeys: ItemKeys,
-  ) {}
+  constructor(file: string, itemKeys: ItemKeys) {
+    this.#file = file;
+    this.#itemKeys = itemKeys;
+  }
 
   push(chunk: Buffer | undefined, items: BatchItem[]): void {
     if (chunk === undefined) {
-      if (this.length > 0) this.endLine(items);
+      if (this.#length > 0) this.#endLine(items);
       return;
     }
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      this.add(chunk.subarray(start, end));
-      this.endLine(items);
+      this.#add(chunk.subarray(start, end));
+      this.#endLine(items);
       start = end + 1;
     }
-    this.add(chunk.subarray(start));
+    this.#add(chunk.subarray(start));
   }
 
-  private add(bytes: Buffer): void {
-    this.length += bytes.length;
-    if (this.length <= MAX_LINE_BYTES) this.pending.push(bytes);
-    else this.pending = [];
+  #add(bytes: Buffer): void {
+    this.#length += bytes.length;
+    if (this.#length <= MAX_LINE_BYTES) this.#pending.push(bytes);
+    else this.#pending = [];
   }
 
-  private endLine(items: BatchItem[]): void {
-    const origin: ItemOrigin = { file: this.file, line: this.line++ };
-    const { pending, length } = this;
-    this.pending = [];
-    this.length = 0;
+  #endLine(items: BatchItem[]): void {
+    const origin: ItemOrigin = { file: this.#file, line: this.#line++ };
+    const pending = this.#pending;
+    const length = this.#length;
+    this.#pending = [];
+    this.#length = 0;
     try {
       if (length > MAX_LINE_BYTES) throw itemError(origin, "expected a line of at most 1 MiB");
-      const item = readLine(Buffer.concat(pending), origin, this.itemKeys);
+      const item = readLine(Buffer.concat(pending), origin, this.#itemKeys);
       if (item !== undefined) items.push({ ...item, origin });
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;

@@ -2,9 +2,8 @@ import { extname } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { openRegular } from "../../io/regular-file.js";
 import { CsvParser } from "./csv.js";
-import type { GraphKeys } from "./graph-keys.js";
+import { createItemKeys, type ExtraKeys, type GraphKeys, type ItemKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemParser, itemError } from "./item.js";
-import { createItemKeys, type ExtraKeys, type ItemKeys } from "./item-keys.js";
 import { JsonlParser } from "./jsonl.js";
 
 const PARSERS: Readonly<Record<string, new (file: string, keys: ItemKeys) => ItemParser>> = {
@@ -75,58 +74,61 @@ async function begun(path: string, file: ItemFile): Promise<ItemFile> {
 /** Items of a file, read a chunk at a time as they are asked for. */
 export class ItemFile {
   /** Items of the last chunk, and how many of them were taken. */
-  private items: BatchItem[] = [];
-  private taken = 0;
-  private isRead = false;
-  private isFirst = true;
-  private failure: { readonly error: LatentkitError } | undefined;
+  #items: BatchItem[] = [];
+  #taken = 0;
+  #isRead = false;
+  #isFirst = true;
+  #failure: { readonly error: LatentkitError } | undefined;
+  readonly #path: string;
+  readonly #parser: ItemParser;
+  readonly #chunks: AsyncIterator<Buffer>;
 
-  constructor(
-    private readonly path: string,
-    private readonly parser: ItemParser,
-    private readonly chunks: AsyncIterator<Buffer>,
-  ) {}
+  constructor(path: string, parser: ItemParser, chunks: AsyncIterator<Buffer>) {
+    this.#path = path;
+    this.#parser = parser;
+    this.#chunks = chunks;
+  }
 
   /** Keys that every item sets, where the file names them before its items. */
   get keys(): readonly string[] {
-    return this.parser.keys;
+    return this.#parser.keys;
   }
 
   /** Fields of the name template that every item has beside, where the file names them before its items. */
   get fields(): readonly string[] {
-    return this.parser.fields;
+    return this.#parser.fields;
   }
 
   /** Reads on where no item is left of the last chunk. Fails once the items before the failure are taken. */
   async isAtEnd(): Promise<boolean> {
-    while (this.taken === this.items.length) {
-      if (this.failure !== undefined) throw this.failure.error;
-      if (this.isRead) return true;
-      await this.readChunk();
+    while (this.#taken === this.#items.length) {
+      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.#isRead) return true;
+      await this.#readChunk();
     }
     return false;
   }
 
   /** The next item; undefined at the end. */
   async next(): Promise<BatchItem | undefined> {
-    return (await this.isAtEnd()) ? undefined : this.items[this.taken++];
+    return (await this.isAtEnd()) ? undefined : this.#items[this.#taken++];
   }
 
   async close(): Promise<void> {
-    await this.chunks.return?.();
+    await this.#chunks.return?.();
   }
 
-  private async readChunk(): Promise<void> {
-    this.items = [];
-    this.taken = 0;
+  async #readChunk(): Promise<void> {
+    this.#items = [];
+    this.#taken = 0;
     try {
-      const { value, done } = await this.chunks.next();
-      this.isRead = done === true;
-      if (this.isFirst && !done) refuseUtf16(value, this.path);
-      this.isFirst = false;
-      await this.parser.push(done ? undefined : value, this.items);
+      const { value, done } = await this.#chunks.next();
+      this.#isRead = done === true;
+      if (this.#isFirst && !done) refuseUtf16(value, this.#path);
+      this.#isFirst = false;
+      await this.#parser.push(done ? undefined : value, this.#items);
     } catch (error) {
-      this.failure = { error: unreadable(this.path, error) };
+      this.#failure = { error: unreadable(this.#path, error) };
       await this.close();
     }
   }

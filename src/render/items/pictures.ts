@@ -1,11 +1,10 @@
 import { realpath, stat } from "node:fs/promises";
 import { join, posix, relative, resolve, sep } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { isInside } from "../../io/files/path-inside.js";
+import { isInside } from "../../io/regular-file.js";
 import type { GraphKeys } from "./graph-keys.js";
 import type { BatchItem } from "./item.js";
-import { pictureFiles } from "./picture-files.js";
-import { hasWildcard, isPictureName, type PicturePattern, readPattern } from "./picture-pattern.js";
+import { hasWildcard, isPictureName, type PicturePattern, pictureFiles, readPattern } from "./picture-files.js";
 
 /** A picture's file as an item of a batch; `picturesIn` makes one. */
 export interface PictureFile {
@@ -76,38 +75,46 @@ class PictureItems {
   readonly keys: readonly string[];
   /** Fields of the name template beside the keys. */
   readonly fields: readonly string[] = [NAME];
-  private readonly files: AsyncGenerator<string, void, undefined>;
-  private ahead: IteratorResult<string, void> | undefined;
+  readonly #files: AsyncGenerator<string, void, undefined>;
+  #ahead: IteratorResult<string, void> | undefined;
+  readonly #pattern: PicturePattern;
+  readonly #prefix: string;
+  readonly #key: string;
+  readonly #isNamed: boolean;
 
   constructor(
-    private readonly pattern: PicturePattern,
+    pattern: PicturePattern,
     /** Folder that names are relative to; absolute. */
     readonly inputDir: string,
-    private readonly prefix: string,
-    private readonly key: string,
-    private readonly isNamed: boolean,
+    prefix: string,
+    key: string,
+    isNamed: boolean,
   ) {
+    this.#pattern = pattern;
+    this.#prefix = prefix;
+    this.#key = key;
+    this.#isNamed = isNamed;
     this.keys = isNamed ? [key, NAME] : [key];
-    this.files = pictureFiles(pattern);
+    this.#files = pictureFiles(pattern);
   }
 
   async isAtEnd(): Promise<boolean> {
-    this.ahead ??= await this.files.next();
-    return this.ahead.done === true;
+    this.#ahead ??= await this.#files.next();
+    return this.#ahead.done === true;
   }
 
   /** The next item; undefined at the end. */
   async next(): Promise<BatchItem | undefined> {
     if (await this.isAtEnd()) return undefined;
-    const file = this.ahead!.value as string;
-    this.ahead = undefined;
+    const file = this.#ahead!.value as string;
+    this.#ahead = undefined;
     const name = stem(file);
-    const values = { [this.key]: this.prefix + file, ...(this.isNamed && { [NAME]: name }) };
-    return { values, fields: { [NAME]: name }, state: await stateOf(join(this.pattern.folder, file)) };
+    const values = { [this.#key]: this.#prefix + file, ...(this.#isNamed && { [NAME]: name }) };
+    return { values, fields: { [NAME]: name }, state: await stateOf(join(this.#pattern.folder, file)) };
   }
 
   async close(): Promise<void> {
-    await this.files.return();
+    await this.#files.return();
   }
 }
 

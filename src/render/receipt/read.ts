@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { LatentkitError } from "../../base/errors.js";
-import { lazy, loadZod } from "../../base/lazy-packages.js";
+import { lazy, loadZod } from "../../base/lazy.js";
 import { parseJson } from "../../io/json/lossless.js";
 import type { Receipt } from "./receipt.js";
 

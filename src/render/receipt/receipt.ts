@@ -7,7 +7,7 @@ import type { InputFiles } from "../../io/files/input-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
-import { pixelHash } from "../../io/png/pixel-hash.js";
+import { pixelHash } from "../../io/png/png.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { createOrigins, type IsShown } from "./origins.js";

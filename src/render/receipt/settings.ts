@@ -1,3 +1,4 @@
+import { packageVersion } from "../../base/package.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { printJson } from "../../io/json/print.js";
 
@@ -39,7 +40,7 @@ const MODEL_INPUTS = ["ckpt_name", "unet_name"] as const;
 const MAX_NODES = 10_000;
 
 /** Settings of the first sampler above a node, as the node that saves a picture; undefined where no sampler is there. */
-export function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined {
+function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined {
   const graph = new Upstream(prompt);
   const sampler = graph.first(nodeId, ({ latent_image, positive, guider }) => {
     return isLink(latent_image) && (isLink(positive) || isLink(guider));
@@ -66,10 +67,14 @@ const isLink = (value: unknown): value is Link =>
 
 /** A graph as seen from a node against its links. */
 class Upstream {
-  constructor(private readonly prompt: Prompt) {}
+  readonly #prompt: Prompt;
+
+  constructor(prompt: Prompt) {
+    this.#prompt = prompt;
+  }
 
   inputsOf(nodeId: string): Inputs | undefined {
-    const node = Object.hasOwn(this.prompt, nodeId) ? this.prompt[nodeId] : undefined;
+    const node = Object.hasOwn(this.#prompt, nodeId) ? this.#prompt[nodeId] : undefined;
     return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
   }
 
@@ -98,7 +103,7 @@ class Upstream {
     });
     for (const inputs of [sampler, ...linked]) {
       for (const name of names) {
-        const value = this.literal(inputs[name]);
+        const value = this.#literal(inputs[name]);
         if (value !== undefined) return value;
       }
     }
@@ -106,7 +111,7 @@ class Upstream {
   }
 
   /** A value as text, also one that nodes only pass on. */
-  private literal(value: unknown): string | undefined {
+  #literal(value: unknown): string | undefined {
     let at = value;
     for (let passes = 0; isLink(at) && passes < MAX_PASSES; passes++) {
       const inputs = this.inputsAt(at) ?? {};
@@ -117,7 +122,7 @@ class Upstream {
   }
 
   /** A side of a pipe, as the node that put it there got it: a text or a link. */
-  private sideOfPipe(pipe: unknown, side: Side): unknown {
+  #sideOfPipe(pipe: unknown, side: Side): unknown {
     const seen = new Set<string>();
     for (let link = pipe; isLink(link) && !seen.has(link[0]); link = this.inputsAt(link)?.pipe) {
       seen.add(link[0]);
@@ -135,11 +140,11 @@ class Upstream {
     for (let link = pending.shift(); link !== undefined && seen.size < MAX_NODES; link = pending.shift()) {
       if (!isLink(link) || seen.has(`${link[0]} ${link[1]}`)) continue;
       seen.add(`${link[0]} ${link[1]}`);
-      const node = this.prompt[link[0]];
+      const node = this.#prompt[link[0]];
       const inputs = this.inputsOf(link[0]);
       if (inputs === undefined || (isPlainObject(node) && node.class_type === "ConditioningZeroOut")) continue;
-      const ofPipe = this.sideOfPipe(inputs.pipe, side);
-      const own = [...TEXT_INPUTS.map((name) => inputs[name]), ofPipe].flatMap((text) => this.literal(text) ?? []);
+      const ofPipe = this.#sideOfPipe(inputs.pipe, side);
+      const own = [...TEXT_INPUTS.map((name) => inputs[name]), ofPipe].flatMap((text) => this.#literal(text) ?? []);
       for (const text of own) if (text.trim() !== "") texts.add(text.trim());
       if (own.length > 0) continue;
       // a node with both sides returns them in this order
@@ -162,3 +167,106 @@ class Upstream {
 
 /** A literal of a graph, numbers with the digits they have there. */
 const asText = (value: unknown): string => (typeof value === "string" ? value : printJson(value));
+
+type SavedPrompt = Readonly<Record<string, unknown>>;
+
+/**
+ * Settings of a picture by the graph in it: of the node that saved it where that is known, else of the last one that saves
+ * pictures. Undefined where the graph samples nothing.
+ */
+export function pictureSettings(graph: unknown, node: string | undefined): Settings | undefined {
+  if (!isPlainObject(graph)) return undefined;
+  const savers =
+    node === undefined
+      ? Object.keys(graph)
+          .filter((id) => isSaver(graph, id))
+          .reverse()
+      : [node];
+  for (const id of savers) {
+    const settings = settingsOf(graph, id);
+    if (settings !== undefined) return settings;
+  }
+  return undefined;
+}
+
+function isSaver(graph: SavedPrompt, id: string): boolean {
+  const node = graph[id];
+  const inputs = isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
+  return Array.isArray(inputs.images);
+}
+
+// decision 241
+type ShownPrompt = Readonly<Record<string, unknown>>;
+
+/** Names of samplers and schedulers as A1111 spells them; others stay as they are. */
+const SAMPLERS: Readonly<Record<string, string>> = {
+  euler: "Euler",
+  euler_ancestral: "Euler a",
+  heun: "Heun",
+  dpm_2: "DPM2",
+  dpm_2_ancestral: "DPM2 a",
+  lms: "LMS",
+  dpm_fast: "DPM fast",
+  dpm_adaptive: "DPM adaptive",
+  dpmpp_2s_ancestral: "DPM++ 2S a",
+  dpmpp_sde: "DPM++ SDE",
+  dpmpp_sde_gpu: "DPM++ SDE",
+  dpmpp_2m: "DPM++ 2M",
+  dpmpp_2m_sde: "DPM++ 2M SDE",
+  dpmpp_2m_sde_gpu: "DPM++ 2M SDE",
+  dpmpp_3m_sde: "DPM++ 3M SDE",
+  dpmpp_3m_sde_gpu: "DPM++ 3M SDE",
+  ddim: "DDIM",
+  uni_pc: "UniPC",
+  lcm: "LCM",
+};
+const SCHEDULERS: Readonly<Record<string, string>> = {
+  normal: "Normal",
+  karras: "Karras",
+  exponential: "Exponential",
+  sgm_uniform: "SGM Uniform",
+  simple: "Simple",
+  ddim_uniform: "DDIM",
+  beta: "Beta",
+  kl_optimal: "KL Optimal",
+};
+
+/** Hashes of model files by kind and name, as receipts have them. */
+type Models = Readonly<Record<string, string>>;
+
+/**
+ * The settings of a picture in the lines that A1111 writes and prompt readers know: of the first sampler above the node
+ * that saves it. Undefined where no sampler is there.
+ */
+export function infotextOf(
+  prompt: ShownPrompt,
+  nodeId: string,
+  { width, height }: { readonly width: number; readonly height: number },
+  models: Models = {},
+): string | undefined {
+  const settings = settingsOf(prompt, nodeId);
+  if (settings === undefined) return undefined;
+  const { positive, negative, steps, sampler, scheduler, cfg, seed, denoise, model } = settings;
+  const hash = model && models[`${model.kind}/${model.name}`];
+  const fields: readonly (readonly [name: string, value: string | undefined])[] = [
+    ["Steps", steps],
+    ["Sampler", renamed(SAMPLERS, sampler)],
+    ["Schedule type", renamed(SCHEDULERS, scheduler)],
+    ["CFG scale", cfg],
+    ["Seed", seed],
+    ["Size", `${width}x${height}`],
+    ["Model hash", hash?.replace("sha256:", "").slice(0, 10)],
+    ["Model", model?.name.replace(/^.*[\\/]/s, "").replace(/\.[^.]{1,16}$/, "")],
+    ["Denoising strength", denoise === undefined || Number(denoise) === 1 ? undefined : denoise],
+    ["Version", `latentkit ${packageVersion()}`],
+  ];
+  const line = fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${quoted(value)}`]));
+  const lines = [positive, ...(negative === "" ? [] : [`Negative prompt: ${negative}`]), line.join(", ")];
+  return lines.join("\n");
+}
+
+const renamed = (names: Readonly<Record<string, string>>, name: string | undefined): string | undefined =>
+  name !== undefined && Object.hasOwn(names, name) ? names[name] : name;
+
+/** A value as A1111 writes it: as JSON where it holds what separates fields. */
+const quoted = (value: string): string => (/[,:\n]/.test(value) ? JSON.stringify(value) : value);

@@ -1,6 +1,5 @@
-import type { RawImage } from "../../io/raw-image.js";
-import { Canvas, type Colour, charactersIn, textHeight, textWidth } from "../contact-sheet/canvas.js";
-import { cut } from "../contact-sheet/labels.js";
+import type { RawImage } from "../../io/png/raw-image.js";
+import { Canvas, type Colour, charactersIn, cut, textHeight, textWidth } from "../contact-sheet/canvas.js";
 import { offAt, type PixelDifference, type WidePicture } from "./pixel-difference.js";
 
 // decision 352

@@ -3,11 +3,10 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
-import { pixelHash } from "../../io/png/pixel-hash.js";
-import { type DecodedImage, decodePng } from "../../io/png/png.js";
+import { type DecodedImage, decodePng, pixelHash } from "../../io/png/png.js";
 import { pythonText } from "../../io/python-text.js";
-import { filesOf } from "../files.js";
 import { type RenderOptions, render } from "../render.js";
+import { filesOf } from "../result.js";
 
 /** A picture as a snapshot keeps it: the hash of its pixels, which no encoder changes. */
 export interface PictureFact {

@@ -13,7 +13,7 @@ function waitForAll(): void {
 // decision 263
 /** A worker thread that is stopped only once its program is loaded. Its first message is `{ type: "loaded" }`. */
 export class LoadedWorker extends Worker {
-  private readonly loaded: Promise<void>;
+  readonly #loaded: Promise<void>;
 
   constructor(
     program: URL,
@@ -26,7 +26,7 @@ export class LoadedWorker extends Worker {
     // the end of a process stops its threads as well
     if (loading.size === 0) process.on("exit", waitForAll);
     loading.add(flag);
-    this.loaded = new Promise((resolve) => {
+    this.#loaded = new Promise((resolve) => {
       const end = () => {
         if (loading.delete(flag) && loading.size === 0) process.off("exit", waitForAll);
         resolve();
@@ -39,7 +39,7 @@ export class LoadedWorker extends Worker {
   override async terminate(): Promise<number> {
     // a thread that keeps no process alive would end with it here, unawaited
     this.ref();
-    await this.loaded;
+    await this.#loaded;
     return super.terminate();
   }
 }

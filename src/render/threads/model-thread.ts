@@ -6,7 +6,7 @@ import type {
   RuntimeThreadData,
   ToRuntimeThread,
 } from "../../host/checkpoint/runtime/remote/thread.js";
-import type { RuntimeOptions } from "../../host/checkpoint/runtime/runtime.js";
+import type { RuntimeOptions } from "../../host/checkpoint/session/runtime.js";
 import type { ModelSettings } from "../../host/checkpoint/settings.js";
 import type { Host } from "../../host/types.js";
 import { LoadedWorker } from "./loaded-worker.js";
@@ -27,12 +27,14 @@ export class ModelThread {
 
   /** Lists and checks the models in the thread that has this object. */
   readonly listing: Host;
+  readonly #reports: Pick<RuntimeOptions, "onLoad" | "onDevice">;
 
   /** Throws usage.invalid for wrong settings, and config.invalid for folders that do not exist. */
   constructor(
     readonly settings: ModelSettings,
-    private readonly reports: Pick<RuntimeOptions, "onLoad" | "onDevice"> = {},
+    reports: Pick<RuntimeOptions, "onLoad" | "onDevice"> = {},
   ) {
+    this.#reports = reports;
     // read where there are models alone
     const { createListingHost } =
       require("../../host/checkpoint/listing-host.js") as typeof import("../../host/checkpoint/listing-host.js");
@@ -77,8 +79,8 @@ export class ModelThread {
     const workerData: RuntimeThreadData = { device, threads, memory, plan };
     const worker = startWorker(workerData);
     worker.on("message", (message: FromRuntimeThread) => {
-      if (message.type === "network") this.reports.onLoad?.(message.label, message.state, message.memory);
-      if (message.type === "device") this.reports.onDevice?.(message.facts);
+      if (message.type === "network") this.#reports.onLoad?.(message.label, message.state, message.memory);
+      if (message.type === "device") this.#reports.onDevice?.(message.facts);
     });
     // those who wait for a call are told by their port
     worker.on("error", () => {});

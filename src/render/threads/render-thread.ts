@@ -1,10 +1,8 @@
 import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
-import { LatentkitError } from "../../base/errors.js";
-import { revive } from "../../base/sent-error.js";
+import { deserializeError, LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
-import type { CollectedWrite } from "../../io/files/collected-files.js";
-import type { WrittenFile } from "../../io/files/item-files.js";
+import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
 import { LoadedWorker } from "./loaded-worker.js";
 import { createMark, readMark, setMark } from "./mark.js";
@@ -57,49 +55,51 @@ interface Running {
 
 /** One worker thread that renders graphs. It keeps the process alive only while it does. */
 export class RenderThread {
-  private readonly worker: LoadedWorker;
-  private readonly running = new Map<number, Running>();
+  readonly #worker: LoadedWorker;
+  readonly #running = new Map<number, Running>();
   /** Marks of runs that are over. */
-  private readonly marks: SharedArrayBuffer[] = [];
+  readonly #marks: SharedArrayBuffer[] = [];
   /** Graph, job and files that were sent last: those of a batch are sent once. */
-  private graph: string | Uint8Array | undefined;
-  private job: string | undefined;
-  private files: PooledRun["files"];
-  private nextId = 0;
-  private crash: Error | undefined;
-  private isOver = false;
+  #graph: string | Uint8Array | undefined;
+  #job: string | undefined;
+  #files: PooledRun["files"];
+  #nextId = 0;
+  #crash: Error | undefined;
+  #isOver = false;
   /** Resolves when the thread is gone. */
   readonly ended: Promise<void>;
+  readonly #settings: ThreadSettings;
 
-  constructor(private readonly settings: ThreadSettings) {
+  constructor(settings: ThreadSettings) {
+    this.#settings = settings;
     const { data, models, resourceLimits } = settings;
-    const retire = () => this.retire();
+    const retire = () => this.#retire();
     const port = models?.connect(retire);
     const opened = port && models && { port, folders: models.settings.folders };
     const transferList = port === undefined ? [] : [port];
-    this.worker = startWorker({ workerData: { ...data, models: opened }, transferList, resourceLimits });
-    this.worker.on("message", (message: FromThread) => this.receive(message));
-    this.worker.on("error", (error) => {
-      this.crash = error;
+    this.#worker = startWorker({ workerData: { ...data, models: opened }, transferList, resourceLimits });
+    this.#worker.on("message", (message: FromThread) => this.#receive(message));
+    this.#worker.on("error", (error) => {
+      this.#crash = error;
     });
     this.ended = new Promise((resolve) => {
-      this.worker.on("exit", (code) => {
+      this.#worker.on("exit", (code) => {
         models?.leave(retire);
-        this.exited(code);
+        this.#exited(code);
         resolve();
       });
     });
-    this.worker.unref();
+    this.#worker.unref();
   }
 
   /** False once the thread has ended or is of no use. */
   get isAlive(): boolean {
-    return !this.isOver;
+    return !this.#isOver;
   }
 
   /** Number of runs in progress. */
   get load(): number {
-    return this.running.size;
+    return this.#running.size;
   }
 
   /**
@@ -107,102 +107,102 @@ export class RenderThread {
    * the graph or the setup is wrong, before anything is written. "check" does no more than that.
    */
   run({ type, outputDir, ...run }: PooledRun, { onEvent, signal }: RunListener): Promise<ThreadResult> {
-    const id = this.nextId++;
-    const mark = this.marks.pop() ?? createMark();
+    const id = this.#nextId++;
+    const mark = this.#marks.pop() ?? createMark();
     setMark(mark, "");
     const done = new Promise<ThreadResult>((resolve, reject) => {
       const fold = createFold(outputDir);
-      this.running.set(id, { fold, onEvent, resolve, reject, mark, isAborted: false, grace: undefined });
+      this.#running.set(id, { fold, onEvent, resolve, reject, mark, isAborted: false, grace: undefined });
     });
-    this.worker.ref();
-    const graph = run.graph === this.graph ? undefined : run.graph;
-    const job = run.job === this.job ? undefined : run.job;
-    const files = run.files === this.files ? undefined : (run.files ?? null);
-    this.send({ id, type, run: { ...run, graph, job, files, isQuiet: onEvent === undefined, mark } });
-    this.graph = run.graph;
-    this.job = run.job;
-    this.files = run.files;
-    const leave = onAbort(signal, () => this.abort(id));
+    this.#worker.ref();
+    const graph = run.graph === this.#graph ? undefined : run.graph;
+    const job = run.job === this.#job ? undefined : run.job;
+    const files = run.files === this.#files ? undefined : (run.files ?? null);
+    this.#send({ id, type, run: { ...run, graph, job, files, isQuiet: onEvent === undefined, mark } });
+    this.#graph = run.graph;
+    this.#job = run.job;
+    this.#files = run.files;
+    const leave = onAbort(signal, () => this.#abort(id));
     return done.finally(() => leave());
   }
 
   /** Asks all runs to stop; a thread that does not listen is ended. */
   abortAll(): void {
-    for (const id of this.running.keys()) this.abort(id);
+    for (const id of this.#running.keys()) this.#abort(id);
   }
 
   /** Ends the thread, whatever it does. */
   end(): void {
-    this.isOver = true;
-    void this.worker.terminate();
+    this.#isOver = true;
+    void this.#worker.terminate();
   }
 
   /** Takes no further run, and ends the thread after the last. */
-  private retire(): void {
-    this.isOver = true;
+  #retire(): void {
+    this.#isOver = true;
     if (this.load === 0) this.end();
   }
 
-  private abort(id: number): void {
-    const running = this.running.get(id);
+  #abort(id: number): void {
+    const running = this.#running.get(id);
     if (running === undefined || running.isAborted) return;
     running.isAborted = true;
-    this.send({ id, type: "abort" });
-    running.grace = setTimeout(() => this.end(), this.settings.graceMs);
+    this.#send({ id, type: "abort" });
+    running.grace = setTimeout(() => this.end(), this.#settings.graceMs);
   }
 
-  private send(message: ToThread): void {
-    this.worker.postMessage(message);
+  #send(message: ToThread): void {
+    this.#worker.postMessage(message);
   }
 
-  private receive(message: FromThread): void {
+  #receive(message: FromThread): void {
     if (message.type === "loaded") return;
     const { id } = message;
-    const running = this.running.get(id);
+    const running = this.#running.get(id);
     if (running === undefined) return;
-    if (message.type === "event") this.emit(id, running, message.event);
+    if (message.type === "event") this.#emit(id, running, message.event);
     else if (message.type === "end") {
       const { written, failure, result, files, collected } = message;
       const rendered = result === undefined ? running.fold.end() : received(result);
-      const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
-      this.settle(id, () => running.resolve({ ...rendered, ...(files && { files }), ...failed, written, collected }));
+      const failed = failure && { status: "failed" as const, error: deserializeError(failure) as LatentkitError };
+      this.#settle(id, () => running.resolve({ ...rendered, ...(files && { files }), ...failed, written, collected }));
     } else {
       if (message.isFatal) this.end();
-      this.settle(id, () => running.reject(revive(message.error)));
+      this.#settle(id, () => running.reject(deserializeError(message.error)));
     }
   }
 
-  private emit(id: number, running: Running, received: RunEvent): void {
-    const event = received.type === "node-error" ? { ...received, error: revive(received.error) } : received;
+  #emit(id: number, running: Running, received: RunEvent): void {
+    const event = received.type === "node-error" ? { ...received, error: deserializeError(received.error) } : received;
     running.fold.add(event as RunEvent);
     try {
       running.onEvent?.(event as RunEvent);
     } catch (error) {
       // a listener that throws must not take the process down from inside an event handler
       this.end();
-      this.settle(id, () => running.reject(error));
+      this.#settle(id, () => running.reject(error));
     }
   }
 
-  private exited(code: number): void {
-    this.isOver = true;
-    for (const [id, running] of this.running) {
+  #exited(code: number): void {
+    this.#isOver = true;
+    for (const [id, running] of this.#running) {
       const result = running.fold.end();
       const cause: Partial<RunOutcome> = running.isAborted
         ? { status: "interrupted", error: undefined }
-        : { status: "failed", error: lost(readMark(running.mark), this.crash, code) };
-      this.settle(id, () => running.resolve({ ...result, ...cause }));
+        : { status: "failed", error: lost(readMark(running.mark), this.#crash, code) };
+      this.#settle(id, () => running.resolve({ ...result, ...cause }));
     }
   }
 
-  private settle(id: number, how: () => void): void {
-    const running = this.running.get(id);
+  #settle(id: number, how: () => void): void {
+    const running = this.#running.get(id);
     if (running === undefined) return;
     clearTimeout(running.grace);
-    this.running.delete(id);
-    this.marks.push(running.mark);
-    if (this.running.size === 0 && this.isOver) this.end();
-    else if (this.running.size === 0) this.worker.unref();
+    this.#running.delete(id);
+    this.#marks.push(running.mark);
+    if (this.#running.size === 0 && this.#isOver) this.end();
+    else if (this.#running.size === 0) this.#worker.unref();
     how();
   }
 }
@@ -232,5 +232,5 @@ function lost(nodeId: string | undefined, crash: Error | undefined, code: number
 
 const received = ({ error, ...result }: SentResult): RunOutcome => ({
   ...result,
-  error: error && (revive(error) as LatentkitError),
+  error: error && (deserializeError(error) as LatentkitError),
 });

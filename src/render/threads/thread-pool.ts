@@ -88,40 +88,40 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
 
 class Pool implements ThreadPool {
   /** In order of last use, most recent last. */
-  private readonly threads = new Set<RenderThread>();
-  private free: number;
+  readonly #threads = new Set<RenderThread>();
+  #free: number;
   /** Runs that wait for a free thread; called with false, they get none. */
-  private readonly waiting = new Set<(isTurn: boolean) => void>();
-  private isClosed = false;
+  readonly #waiting = new Set<(isTurn: boolean) => void>();
+  #isClosed = false;
   /** A job never changes: that of a batch is printed once for all items. */
-  private readonly texts = new WeakMap<Job, string>();
-  private readonly files = new WeakMap<Job, FilesByName>();
+  readonly #texts = new WeakMap<Job, string>();
+  readonly #files = new WeakMap<Job, FilesByName>();
+  readonly #limit: number;
+  readonly #settings: ThreadSettings;
 
-  constructor(
-    private readonly limit: number,
-    runsPerThread: number,
-    private readonly settings: ThreadSettings,
-  ) {
-    this.free = limit * runsPerThread;
+  constructor(limit: number, runsPerThread: number, settings: ThreadSettings) {
+    this.#limit = limit;
+    this.#settings = settings;
+    this.#free = limit * runsPerThread;
     rendering.set(this, limit);
     shareProcessors();
   }
 
   get size(): number {
-    return this.threads.size;
+    return this.#threads.size;
   }
 
   render(graph: string | object, job: Job = {}, run: PoolRun = {}): Promise<ThreadResult> {
     const item = run.item && { ...run.item, set: printJson(run.item.set) };
-    return this.dispatch("run", graph, job, run, { item });
+    return this.#dispatch("run", graph, job, run, { item });
   }
 
   async check(graph: string | object, job: Job = {}, keys?: readonly string[], signal?: AbortSignal): Promise<void> {
-    const { error } = await this.dispatch("check", graph, job, { signal }, { keys });
+    const { error } = await this.#dispatch("check", graph, job, { signal }, { keys });
     if (error !== undefined) throw error;
   }
 
-  private async dispatch(
+  async #dispatch(
     type: "run" | "check",
     graph: string | object,
     job: Job,
@@ -134,88 +134,88 @@ class Pool implements ThreadPool {
       ...more,
       type,
       graph: sendableGraph(graph),
-      job: this.textOf(job),
-      files: this.filesOf(job),
+      job: this.#textOf(job),
+      files: this.#filesOf(job),
       outputDir,
     };
-    if (!(await this.turn(listener.signal))) return { ...createFold(outputDir).end(), status: "interrupted" };
+    if (!(await this.#turn(listener.signal))) return { ...createFold(outputDir).end(), status: "interrupted" };
     let thread: RenderThread | undefined;
     try {
-      thread = this.takeThread();
+      thread = this.#takeThread();
       return await thread.run(run, listener);
     } finally {
-      if (this.isClosed && thread?.load === 0) thread.end();
-      this.release();
+      if (this.#isClosed && thread?.load === 0) thread.end();
+      this.#release();
     }
   }
 
-  private textOf(job: Job): string {
-    const text = this.texts.get(job) ?? printJob(job);
-    this.texts.set(job, text);
+  #textOf(job: Job): string {
+    const text = this.#texts.get(job) ?? printJob(job);
+    this.#texts.set(job, text);
     return text;
   }
 
   // decision 237
   /** Files without what their memory holds besides, which would be sent with them. */
-  private filesOf(job: Job): FilesByName | undefined {
+  #filesOf(job: Job): FilesByName | undefined {
     if (job.files === undefined) return undefined;
     const entries = Object.entries(job.files).map(([name, bytes]) => [name, alone(bytes)]);
-    const files = this.files.get(job) ?? (Object.fromEntries(entries) as FilesByName);
-    this.files.set(job, files);
+    const files = this.#files.get(job) ?? (Object.fromEntries(entries) as FilesByName);
+    this.#files.set(job, files);
     return files;
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
+    this.#isClosed = true;
     rendering.delete(this);
     shareProcessors();
-    for (const next of this.waiting) next(false);
-    for (const thread of this.threads) {
+    for (const next of this.#waiting) next(false);
+    for (const thread of this.#threads) {
       if (thread.load === 0) thread.end();
       else thread.abortAll();
     }
-    await Promise.all([...this.threads].map(({ ended }) => ended));
+    await Promise.all([...this.#threads].map(({ ended }) => ended));
   }
 
   /** An idle one, of which the one that ran last has the warmest cache; else a new one; else the least busy. */
-  private takeThread(): RenderThread {
-    const alive = [...this.threads].filter(({ isAlive }) => isAlive);
+  #takeThread(): RenderThread {
+    const alive = [...this.#threads].filter(({ isAlive }) => isAlive);
     const idle = alive.findLast(({ load }) => load === 0);
     const least = Math.min(...alive.map(({ load }) => load));
-    const used = idle ?? (alive.length < this.limit ? undefined : alive.find(({ load }) => load === least));
+    const used = idle ?? (alive.length < this.#limit ? undefined : alive.find(({ load }) => load === least));
     if (used !== undefined) {
-      this.threads.delete(used);
-      this.threads.add(used);
+      this.#threads.delete(used);
+      this.#threads.add(used);
       return used;
     }
-    const started = new RenderThread(this.settings);
-    this.threads.add(started);
-    void started.ended.then(() => this.threads.delete(started));
+    const started = new RenderThread(this.#settings);
+    this.#threads.add(started);
+    void started.ended.then(() => this.#threads.delete(started));
     return started;
   }
 
   /** Waits for a free thread, first come, first served; false where the run is aborted or the pool closes before. */
-  private async turn(signal: AbortSignal | undefined): Promise<boolean> {
-    if (this.isClosed || signal?.aborted) return false;
-    if (this.free > 0) {
-      this.free--;
+  async #turn(signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.#isClosed || signal?.aborted) return false;
+    if (this.#free > 0) {
+      this.#free--;
       return true;
     }
     return new Promise((resolve) => {
       const stop = () => next(false);
       const next = (isTurn: boolean) => {
-        this.waiting.delete(next);
+        this.#waiting.delete(next);
         leave();
         resolve(isTurn);
       };
-      this.waiting.add(next);
+      this.#waiting.add(next);
       const leave = onAbort(signal, stop);
     });
   }
 
-  private release(): void {
-    const [next] = this.waiting;
-    if (next === undefined) this.free++;
+  #release(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) this.#free++;
     else next(true);
   }
 }

@@ -1,24 +1,65 @@
-// Runs in a worker thread: graphs as render-thread.ts asks for them.
+import { createRequire } from "node:module";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { lastOf } from "../../base/last-of.js";
-import { type SentError, sent } from "../../base/sent-error.js";
+import { LatentkitError, type SentError, serializeError } from "../../base/errors.js";
+import { memoizeLast } from "../../base/lazy.js";
 import type { RunEvent } from "../../graph/events.js";
+import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph, parseGraphText } from "../../graph/parse.js";
-import type { NetworkRun } from "../../host/checkpoint/runtime/remote/remote-runtime.js";
-import { blockingDisk } from "../../io/files/blocking-disk.js";
-import { CollectedFiles, type CollectedWrite } from "../../io/files/collected-files.js";
+import type { ConnectedHost } from "../../host/checkpoint/host.js";
+import type { PlacedRun } from "../../host/checkpoint/runtime/remote/remote-runtime.js";
+import type { ModelSettings } from "../../host/checkpoint/settings.js";
 import type { FilesByName } from "../../io/files/input-text.js";
-import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
+import {
+  CollectedFiles,
+  type CollectedWrite,
+  ItemFiles,
+  type ItemNames,
+  type WrittenFile,
+} from "../../io/files/item-files.js";
+import { blockingDisk } from "../../io/files/write-file.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { type Job, parseJob } from "../job.js";
-import { plainEvent, plainResult } from "../plain.js";
+import { plainEvent, plainResult, withSmallPreview } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
 import type { RunOutcome } from "../result.js";
-import { withSmallPreview } from "../small-preview.js";
 import { frozenGraph, readGraph } from "../source.js";
+import { type RenderSurroundings, runSetup, surroundingsOf } from "../surroundings.js";
 import { setMark } from "./mark.js";
-import { type OpenThread, openThread, type ThreadObjects } from "./open-thread.js";
+
+const require = createRequire(import.meta.url);
+
+/** Data of a thread's live objects, which all its runs share; the disk cache's folder is absolute. */
+interface ThreadObjects extends Readonly<Pick<Job, "setup" | "cacheDir">> {
+  readonly cacheBytes: number;
+  /** Models to render with, and the port to the thread that runs their networks. */
+  readonly models?: { readonly folders: ModelSettings["folders"]; readonly port: MessagePort };
+}
+
+/** Live objects of a thread. */
+interface OpenThread {
+  readonly surroundings: RenderSurroundings;
+  /** Does the work of a run. */
+  readonly within: ConnectedHost["within"];
+}
+
+/** Opens the objects of a thread once for all of its runs. Rejects with setup.failed and config.invalid. */
+async function openThread(data: ThreadObjects): Promise<OpenThread> {
+  const { models, setup: url } = data;
+  const cache = createCache({ policy: "bytes", size: data.cacheBytes });
+  const setup = url === undefined ? {} : await runSetup(url);
+  if (models === undefined)
+    return { surroundings: surroundingsOf(data, { cache }, setup), within: (_, work) => work() };
+  if (setup.host !== undefined) {
+    throw new LatentkitError("setup.failed", `Setup module ${url}: expected models or its host, received both.`);
+  }
+  // loaded where there are models alone, in half the time of `import` in Node 20
+  const { connectHost } = require("../../host/checkpoint/host.js") as typeof import("../../host/checkpoint/host.js");
+  const { host, within } = connectHost(models.folders, models.port);
+  return { surroundings: surroundingsOf(data, { cache, host }, setup), within };
+}
+
+// Runs in a worker thread: graphs as render-thread.ts asks for them.
 
 /** Facts that a thread is started with. */
 export interface ThreadData extends ThreadObjects {
@@ -106,8 +147,8 @@ function serve(port: MessagePort, data: ThreadData): void {
   const { isBlocking } = data;
   // once for all runs: models are loaded once, and the cache recognises the host
   const open = once(() => openThread(data));
-  const graphOf = lastOf(readGraphText);
-  const jobOf = lastOf(parseJob);
+  const graphOf = memoizeLast(readGraphText);
+  const jobOf = memoizeLast(parseJob);
   const withFiles = (text: string, files: FilesByName | undefined): Job =>
     files === undefined ? jobOf(text) : { ...jobOf(text), files };
   let graph: string | Uint8Array = "";
@@ -121,7 +162,7 @@ function serve(port: MessagePort, data: ThreadData): void {
     try {
       opened = await open();
     } catch (error) {
-      send({ id, type: "refused", error: sent(error), isFatal: true });
+      send({ id, type: "refused", error: serializeError(error), isFatal: true });
       return;
     }
     const { surroundings, within } = opened;
@@ -161,7 +202,7 @@ function serve(port: MessagePort, data: ThreadData): void {
       // items of this process's batch in their order; those of a store's are runs of a service, which take turns
       const rank = item === undefined || item.isCollected ? 0 : item.names.position;
       const place = { run: String(id), rank };
-      const onLoad: NetworkRun["onLoad"] = ({ label, state, memory }) =>
+      const onLoad: PlacedRun["onLoad"] = ({ label, state, memory }) =>
         onEvent({ type: "network", network: label, state, ...(memory && { memory }), at: Date.now() });
       const rendered = await within({ place, onLoad }, () =>
         renderJob(graphOf(graph), itemJob ?? shared, around, runId),
@@ -174,7 +215,7 @@ function serve(port: MessagePort, data: ThreadData): void {
       const outcome = { written: own?.written, result, files: moved, collected: collected?.writes, failure };
       send({ id, type: "end", ...outcome }, [...bytes] as ArrayBuffer[]);
     } catch (error) {
-      send({ id, type: "refused", error: sent(error), isFatal: false });
+      send({ id, type: "refused", error: serializeError(error), isFatal: false });
     }
   };
 
@@ -200,7 +241,7 @@ function sentResult({ error, ...result }: RunOutcome, isItem: boolean): SentResu
   const values = isItem
     ? { ...result, ui: {}, outputs: {}, nodeMs: {} }
     : (plainResult({ ...result, files: result.files.map(({ bytes, ...file }) => file) }, Number) as RunOutcome);
-  return { ...values, error: error && sent(error) };
+  return { ...values, error: error && serializeError(error) };
 }
 
 const readGraphText = (graph: string | Uint8Array): string | object =>
@@ -212,7 +253,7 @@ async function commit(files: ItemFiles | undefined): Promise<SentError | undefin
     await files?.commit();
     return undefined;
   } catch (error) {
-    return sent(error);
+    return serializeError(error);
   }
 }
 
@@ -238,7 +279,7 @@ function createThrottle(): (event: RunEvent) => boolean {
 function sendable(event: RunEvent): RunEvent {
   if (event.type === "progress") return withSmallPreview(event);
   const copy = plainEvent(event, Number) as RunEvent;
-  return event.type === "node-error" ? ({ ...copy, error: sent(event.error) } as RunEvent) : copy;
+  return event.type === "node-error" ? ({ ...copy, error: serializeError(event.error) } as RunEvent) : copy;
 }
 
 if (parentPort === null) throw new Error("render/threads/thread.js runs in a worker thread only.");

@@ -1,6 +1,5 @@
-import { pixelHash } from "../../io/png/pixel-hash.js";
-import { type DecodedImage, toRawImage } from "../../io/png/png.js";
-import type { RawImage } from "../../io/raw-image.js";
+import { type DecodedImage, pixelHash, toRawImage } from "../../io/png/png.js";
+import type { RawImage } from "../../io/png/raw-image.js";
 
 /**
  * Whether a file shows the picture of that hash. A program that packs PNG files more tightly stores grey pictures as

@@ -1,28 +1,28 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LatentkitError } from "../../base/errors.js";
-import { type Graph, parseGraph } from "../../graph/parse.js";
+import { LatentkitError, nodeName } from "../../base/errors.js";
+import { findDefinitions, type Graph, parseGraph } from "../../graph/parse.js";
+import { neededBy } from "../../graph/topology.js";
 import type { OutputFiles, OutputHandling } from "../../io/files/output-files.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
-import { parseJson } from "../../io/json/lossless.js";
-import type { PictureFormat } from "../../io/pictures/format.js";
-import { pictureKind } from "../../io/pictures/kind.js";
-import { readStill, type StillImage } from "../../io/pictures/still.js";
-import { pixelHash } from "../../io/png/pixel-hash.js";
+import { isPlainObject, parseJson } from "../../io/json/lossless.js";
+import { readStill, type StillImage } from "../../io/pictures/decode.js";
+import { type PictureFormat, pictureKind } from "../../io/pictures/format.js";
+import { pixelHash } from "../../io/png/png.js";
+import type { RawImage } from "../../io/png/raw-image.js";
 import { textKeys } from "../../io/png/text-chunks.js";
-import type { RawImage } from "../../io/raw-image.js";
-import { chooseDevice } from "../../tensor/device/choice.js";
+import { type NodeDefinition, needsNetwork } from "../../nodes/define.js";
+import { chooseDevice } from "../../tensor/device/device.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
 import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
 import { type RenderOptions, render } from "../render.js";
-import type { Difference } from "./difference.js";
-import { type Comparison, compareReceipt, versionDifference } from "./differences.js";
-import { refuseActing } from "./refuse-acting.js";
+import { defaultRegistry } from "../surroundings.js";
+import { type Comparison, compareReceipt, type Difference, versionDifference } from "./differences.js";
 import { hasPixels, largestDifference } from "./same-pixels.js";
 
 // decisions 165, 166
-export type { Difference } from "./difference.js";
+export type { Difference } from "./differences.js";
 
 /** Result of a check. */
 export interface Verdict {
@@ -233,3 +233,29 @@ function withoutModels(untrue: readonly Difference[], receipt: Receipt): Verdict
   const others = untrue.filter(({ what }) => what !== "host");
   return others.length === 0 ? unverifiable("host", why, receipt) : verdictOf("different", untrue, receipt);
 }
+
+const savesImages = ({ writesFiles, inputs }: NodeDefinition): boolean =>
+  writesFiles && Object.hasOwn(inputs, "images");
+
+/**
+ * Refuses a graph from a file of unknown origin where a node that the picture needs would reach the network. What nodes
+ * write stays in the output folder, which for this is a temporary one. Fails with graph.invalid and graph.unknown-class.
+ */
+function refuseActing(graph: Graph, nodeId: string): void {
+  const definitions = findDefinitions(graph, defaultRegistry);
+  const saver = definitions.get(nodeId);
+  if (saver === undefined)
+    throw refusal(`the receipt names node ${JSON.stringify(nodeId)}, which the graph does not have`);
+  if (!savesImages(saver)) throw refusal(`${label(nodeId, saver.key)} saves no images`);
+  for (const id of neededBy(graph, [nodeId])) {
+    const definition = definitions.get(id)!;
+    const { inputs } = graph.prompt[id] as { inputs?: unknown };
+    if (needsNetwork(definition, isPlainObject(inputs) ? inputs : {}))
+      throw refusal(`${label(id, definition.key)} reaches the network`);
+  }
+}
+
+const label = (nodeId: string, node: string) => nodeName({ nodeId, node });
+
+const refusal = (why: string) =>
+  new LatentkitError("graph.invalid", `The graph in the file is not rendered again: ${why}.`);

@@ -1,22 +1,24 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { findDefinitions, type Graph, parseGraph } from "../../graph/parse.js";
+import { findDefinitions, type Graph, parseGraph, unwrapGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
-import { printJsonUnicode } from "../../io/json/lossless.js";
-import { defaultRegistry } from "../../render/defaults.js";
+import { parseJson, printJsonUnicode } from "../../io/json/lossless.js";
 import type { Job } from "../../render/job.js";
 import { refuseTargets } from "../../render/refuse-wrong.js";
-import { schemaOf } from "../../render/schema/graph-schema.js";
-import { type Parameter, parametersOf } from "../../render/schema/parameters.js";
+import { type Parameter, parametersOf, schemaOf } from "../../render/schema/graph-schema.js";
 import { type GraphSource, readGraph } from "../../render/source.js";
-import type { AgentGraphs, RunGraph } from "./agent.js";
+import { defaultRegistry } from "../../render/surroundings.js";
+import type { AgentGraphs, AgentRun, PromptFacts, RunGraph } from "./agent.js";
+import { mayReferToAssets, readAssets } from "./asset-references.js";
+import { fillsOf, unusedEvents } from "./message.js";
 
 /** Name of the graph of runs that name none. */
 const DEFAULT = "default";
 const NAME = /^[A-Za-z][\w.-]{0,63}$/;
 
 /** A graph, ready to be rendered for messages. */
-export interface AgentGraph {
+interface AgentGraph {
   readonly run: RunGraph;
   readonly prompt: Graph["prompt"];
   /** Sentences about what is not in the graph: warnings of each of its runs. */
@@ -130,4 +132,56 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     if (setup === undefined && !partial) return parameters;
     return parameters.map(({ property: { title }, ...rest }) => ({ ...rest, property: { title } }));
   }
+}
+
+/** A graph as its run renders it. */
+export interface AskedRun {
+  readonly text: string;
+  /** Its nodes, whose classes are looked up; the thread that renders reads the text. */
+  readonly prompt: Readonly<Record<string, unknown>>;
+  /** Whether a client of ComfyUI's classic API asks. */
+  readonly isForComfy: boolean;
+  readonly warnings: readonly string[];
+  readonly job: Job;
+}
+
+/** Most bytes of the assets of one graph: they are in memory while it is rendered. */
+const MOST_ASSET_BYTES = 256 * 1024 * 1024;
+
+/** A graph with names in the place of its assets, and the assets' bytes by these names. Fails with file.not-found. */
+export const assetsOf = (graph: object, assetsDir: string) =>
+  readAssets(graph as Record<string, unknown>, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+
+/** A named graph, filled by a message. Throws usage.invalid for one that its schema does not allow. */
+export function namedRun({ run, prompt, notes, parameters }: AgentGraph, message: string): AskedRun {
+  const set = fillsOf(message, parameters);
+  const unused = unusedEvents(message);
+  const warnings = unused === undefined ? notes : [...notes, unused];
+  // the next message is another one: results that follow from this one would only fill the cache
+  const job: Job = { set, passing: Object.keys(set) };
+  return { text: run.text, prompt, isForComfy: false, warnings, job };
+}
+
+/** A graph that came with its request, and what a client of the classic API said of it. Fails with file.not-found. */
+export async function postedRun(
+  { text }: RunGraph,
+  { promptFacts }: Pick<AgentRun, "promptFacts">,
+  { assetsDir, extraPnginfo }: { assetsDir: string } & Pick<Job, "extraPnginfo">,
+): Promise<AskedRun> {
+  // its store has just read it: other requests have their turn before a long one is parsed
+  await nextTurn();
+  // the nodes that are wanted, and the files at hand, are those of the agent's graphs
+  const job: Job = { targets: undefined, files: undefined };
+  if (promptFacts !== undefined) {
+    const facts = parseJson(promptFacts) as PromptFacts;
+    job.partial = true;
+    job.partialExecutionTargets = facts.targets;
+    job.extraPnginfo = { ...extraPnginfo, ...facts.extraPnginfo };
+  }
+  const own = { isForComfy: promptFacts !== undefined, warnings: [], job };
+  // only classes are looked up: these digits do not matter
+  if (!mayReferToAssets(text)) return { ...own, text, prompt: unwrapGraph(JSON.parse(text)) };
+  const { graph, files } = await assetsOf(parseJson(text) as object, assetsDir);
+  job.files = files;
+  return { ...own, text: printJsonUnicode(graph), prompt: unwrapGraph(graph) };
 }

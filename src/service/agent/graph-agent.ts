@@ -10,23 +10,27 @@ import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settin
 import type { Host } from "../../host/types.js";
 import { TEMPORARY_SUFFIX } from "../../io/files/write-file.js";
 import { describeNode } from "../../nodes/describe.js";
-import { apiGraph } from "../../render/convert-workflow.js";
-import { defaultHost, defaultRegistry } from "../../render/defaults.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../../render/job.js";
+import { withSmallPreview } from "../../render/plain.js";
 import { renderJob } from "../../render/render.js";
 import { type RunOutcome, resultOf } from "../../render/result.js";
-import { withSmallPreview } from "../../render/small-preview.js";
-import { GRAPH } from "../../render/source.js";
-import { surroundingsOf } from "../../render/surroundings.js";
+import { apiGraph, GRAPH } from "../../render/source.js";
+import { defaultHost, defaultRegistry, surroundingsOf } from "../../render/surroundings.js";
 import { ModelThread } from "../../render/threads/model-thread.js";
 import type { RunListener } from "../../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../../render/threads/thread-pool.js";
-import { chooseDevice } from "../../tensor/device/choice.js";
+import { chooseDevice } from "../../tensor/device/device.js";
 import type { Agent, AgentGraphs, AgentRun, RunGraph } from "./agent.js";
-import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
-import { type AskedRun, assetsOf, namedRun, postedRun } from "./asked-run.js";
-import { fillWorkflow } from "./fill-workflow.js";
-import { fillsOf } from "./message.js";
+import {
+  type AskedRun,
+  assetsOf,
+  type GraphSources,
+  NamedGraphs,
+  namedRun,
+  postedRun,
+  readSources,
+} from "./agent-graphs.js";
+import { fillsOf, fillWorkflow } from "./message.js";
 import { createReporter } from "./run-reporter.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */

@@ -1,8 +1,8 @@
 import { dirname, extname, relative, sep } from "node:path";
 import type { NodeUi, RunEvent } from "../../graph/events.js";
 import { encodePng } from "../../io/png/png.js";
-import type { RawImage } from "../../io/raw-image.js";
-import { filesOf, type RenderedFile } from "../../render/files.js";
+import type { RawImage } from "../../io/png/raw-image.js";
+import { filesOf, type RenderedFile } from "../../render/result.js";
 import type { AgentContext } from "./agent.js";
 
 // decision 298

@@ -1,6 +1,6 @@
 import type { Context, Span, Tracer } from "@opentelemetry/api";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { loadOpenTelemetry } from "../../base/lazy-packages.js";
+import { loadOpenTelemetry } from "../../base/lazy.js";
 import { packageVersion } from "../../base/package.js";
 import type { Agent, AgentContext } from "./agent.js";
 
@@ -50,11 +50,13 @@ export function tracedAgent(agent: Agent): Agent {
 /** Spans of the nodes of one run. */
 class NodeSpans {
   readonly #open = new Map<string, Span>();
+  readonly #tracer: Tracer;
+  readonly #within: Context;
 
-  constructor(
-    private readonly tracer: Tracer,
-    private readonly within: Context,
-  ) {}
+  constructor(tracer: Tracer, within: Context) {
+    this.#tracer = tracer;
+    this.#within = within;
+  }
 
   follow(event: string, data: unknown): void {
     // an agent of the application may send anything
@@ -63,7 +65,7 @@ class NodeSpans {
     if (event === "node_start" && typeof type === "string") {
       this.end(node);
       const attributes = { "latentkit.node.id": node, "latentkit.node.class": type };
-      this.#open.set(node, this.tracer.startSpan(`node ${type}`, { attributes }, this.within));
+      this.#open.set(node, this.#tracer.startSpan(`node ${type}`, { attributes }, this.#within));
     } else if (event === "node_error") {
       this.#open.get(node)?.setStatus({ code: loaded().SpanStatusCode.ERROR, message: String(code) });
       this.end(node);

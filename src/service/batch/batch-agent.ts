@@ -1,18 +1,17 @@
 import { rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { interruption } from "../../base/abort.js";
-import { lastOf } from "../../base/last-of.js";
-import type { CollectedWrite } from "../../io/files/collected-files.js";
+import { memoizeLast } from "../../base/lazy.js";
+import type { CollectedWrite } from "../../io/files/item-files.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { failed } from "../../render/batch/runner.js";
 import { type Job, parseJob } from "../../render/job.js";
-import { plain } from "../../render/plain.js";
+import { plainData } from "../../render/plain.js";
 import type { RunOutcome } from "../../render/result.js";
 import type { ModelThread } from "../../render/threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../../render/threads/thread-pool.js";
 import type { Agent } from "../agent/agent.js";
-import { type MessageItem, PACK_NAME, printReply, type ReplyItem, readMessage } from "./batch-message.js";
-import { PackWriter } from "./pack.js";
+import { type MessageItem, PACK_NAME, PackWriter, printReply, type ReplyItem, readMessage } from "./batch-message.js";
 
 /** Each item uses what stays the same between items, so a small cache keeps it. */
 const CACHE_BYTES = 2 ** 26;
@@ -39,7 +38,7 @@ export function createBatchAgent(options: BatchAgentOptions): Agent & { close():
     pool ??= createThreadPool({ threads, models, cacheDir, cacheBytes: CACHE_BYTES });
     return pool;
   };
-  const jobOf = lastOf((text): Job => {
+  const jobOf = memoizeLast((text): Job => {
     const job = parseJob(text);
     return { ...job, device, config, cacheDir, allowNetwork: allowNetwork && job.allowNetwork !== false };
   });
@@ -77,10 +76,19 @@ async function renderItem(
   );
   if (status === "interrupted") throw interruption(signal, "The agent was closed.");
   const isDone = status === "success";
-  const sent = error && { code: error.code, message: error.message, details: plain(error.details, Number) as object };
+  const sent = error && {
+    code: error.code,
+    message: error.message,
+    details: plainData(error.details, Number) as object,
+  };
   const packed = isDone ? await pack.add(writes) : [];
   return {
-    ...{ status, warnings, leftOut, error: sent, writes: packed, ms: performance.now() - started },
+    status,
+    warnings,
+    leftOut,
+    error: sent,
+    writes: packed,
+    ms: performance.now() - started,
     files: isDone ? files.map(({ bytes, ...file }) => file) : [],
   };
 }

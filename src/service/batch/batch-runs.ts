@@ -4,9 +4,7 @@ import { LatentkitError } from "../../base/errors.js";
 import { steadyWall, systemClock } from "../hooks/clock.js";
 import { PLAIN_TERMS, type RunFile, type RunTerms, type TerminalState } from "../hooks/run.js";
 import { cancelled } from "../hooks/runs/outcome.js";
-import { storeTime } from "../hooks/runs/queue/store-time.js";
-import type { SharedStore } from "../hooks/store/shared-store.js";
-import type { EventBatch } from "../hooks/store/store.js";
+import { type EventBatch, type SharedStore, storeTime } from "../hooks/store/store.js";
 import { PACK_NAME } from "./batch-message.js";
 
 /** Interval of looks at the store, whose hints may be lost. */
@@ -126,8 +124,14 @@ export class BatchRuns {
     if (!this.#followed.has(id) || (this.#failingSince !== undefined && (await this.#store.getSummary(id)))) return;
     const now = this.#now();
     await this.#store.createRun({
-      ...{ id, sessionKey, start: { origin: "batch" }, terms: TERMS },
-      ...{ createdAt: now, createdMark: now, maxWakeBytes: 0, compose: () => message },
+      id,
+      sessionKey,
+      start: { origin: "batch" },
+      terms: TERMS,
+      createdAt: now,
+      createdMark: now,
+      maxWakeBytes: 0,
+      compose: () => message,
     });
     if (!this.#followed.has(id)) await this.#end(id, ["queued", "running"]);
   }

@@ -1,4 +1,10 @@
-import type { Attempt, RunnerItem } from "../../render/batch/runner.js";
+import { basename } from "node:path";
+import { LatentkitError } from "../../base/errors.js";
+import { type CollectedWrite, ItemFiles, publish } from "../../io/files/item-files.js";
+import { type Attempt, failed, type RunnerItem } from "../../render/batch/runner.js";
+import type { FileStore } from "../hooks/files/file-store.js";
+import { PackReader, type ReplyItem, readReply, reviveError } from "./batch-message.js";
+import type { RunEnd } from "./batch-runs.js";
 
 /** Time of a run: its start and end cost some milliseconds of the store, of the worker and of the batch. */
 const RUN_MS = 500;
@@ -26,4 +32,82 @@ export function takeChunk(
   const alone = pending.findIndex(({ isAlone }, at) => isAlone && at > 0);
   const count = alone === -1 ? most : Math.min(most, alone);
   return { chunk: pending.slice(0, count), rest: pending.slice(count) };
+}
+
+/**
+ * Publishes what a run has rendered under the names of its items, each whole or not at all. Returns the mean time of an
+ * item in ms. Rejects with store.unavailable where the bytes cannot be read.
+ */
+export async function publishReply(
+  chunk: readonly Pending[],
+  { response, pack }: RunEnd,
+  outputDir: string,
+  store: FileStore,
+): Promise<number> {
+  const replies = readReply(response ?? "{}");
+  if (replies?.length !== chunk.length) {
+    throw new LatentkitError("store.unavailable", "A worker's response to the batch is damaged.");
+  }
+  const opened = pack && (await store.open(pack, { headOnly: false }).catch((cause) => unreadable(pack.path, cause)));
+  const reader = opened && new PackReader(opened.read());
+  const take = async (length: number): Promise<Uint8Array> => {
+    if (length === 0) return new Uint8Array();
+    if (reader === undefined) throw unreadable("the run's files", new Error("the run has none"));
+    return reader.take(length).catch((cause) => unreadable(pack!.path, cause));
+  };
+  try {
+    for (const [index, pending] of chunk.entries()) {
+      pending.resolve(await publishItem(replies[index]!, pending, outputDir, take));
+    }
+  } finally {
+    reader?.close();
+    await opened?.close();
+  }
+  return replies.reduce((sum, { ms }) => sum + ms, 0) / replies.length;
+}
+
+async function publishItem(
+  { status, warnings, leftOut, files, ms, error, writes }: ReplyItem,
+  { item }: Pending,
+  outputDir: string,
+  take: (length: number) => Promise<Uint8Array>,
+): Promise<Attempt> {
+  if (status !== "success") {
+    return { status, warnings, leftOut, files: [], ms, error: reviveError(error ?? {}), written: [] };
+  }
+  const own = new ItemFiles(item.names);
+  try {
+    const paths = await publish(unpack(writes, take), outputDir, own);
+    await own.commit();
+    const published = files.map((file) => {
+      const path = paths.get(file.path) ?? file.path;
+      return { ...file, path, filename: basename(path) };
+    });
+    return { status, warnings, leftOut, files: published, ms, written: own.written };
+  } catch (error) {
+    if (error instanceof LatentkitError && error.code === "store.unavailable") throw error;
+    // the items behind it are read from where its bytes end
+    return { ...failed(error, own.written), warnings };
+  }
+}
+
+async function* unpack(
+  writes: ReplyItem["writes"],
+  take: (length: number) => Promise<Uint8Array>,
+): AsyncGenerator<CollectedWrite> {
+  let at = 0;
+  try {
+    for (const { length, ...write } of writes) {
+      at++;
+      yield { ...write, bytes: await take(length) } as CollectedWrite;
+    }
+  } finally {
+    for (const { length } of writes.slice(at)) await take(length);
+  }
+}
+
+function unreadable(path: string, cause: unknown): never {
+  const reason = cause instanceof Error ? ` (${cause.message})` : "";
+  const sentence = `Cannot read what a worker has rendered at ${JSON.stringify(path)}${reason}: the batch and its workers need one output_dir under the same path, or the same "files".`;
+  throw new LatentkitError("store.unavailable", sentence, {}, { cause });
 }

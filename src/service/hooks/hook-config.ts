@@ -1,6 +1,6 @@
-import { type Config, type ConfigInput, parseConfig } from "../../render/config/config.js";
-import type { Frame } from "../../render/config/config-fault.js";
-import { normalizeSessionKey } from "../../render/config/session-key.js";
+import { hasMethods, type Rule } from "../../base/options.js";
+import { type Config, type ConfigInput, type Frame, parseConfig } from "../../render/config/config.js";
+import { normalizeSessionKey } from "../../render/config/run-terms.js";
 
 export type Limits = Config["limits"];
 type WebConfig = Config["channels"]["web"];
@@ -71,3 +71,16 @@ export function readHookConfig(input: HookConfigInput): HookConfig {
     },
   };
 }
+
+/** The part of a pino logger that the service uses. It never receives a header, a token, a URL's query or a message. */
+export interface HookLog {
+  debug(facts: object, message: string): void;
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+  error(facts: object, message: string): void;
+}
+
+export const LOGGER: Rule = [
+  "a logger with debug, info, warn and error",
+  (value) => hasMethods(value, "debug", "info", "warn", "error"),
+];

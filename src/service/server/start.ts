@@ -2,10 +2,9 @@ import { BlockList, isIP } from "node:net";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../../base/options.js";
 import { type ConfigInput, parseConfig } from "../../render/config/config.js";
-import { defaultHost } from "../../render/defaults.js";
+import { defaultHost } from "../../render/surroundings.js";
 import { createTokens } from "../hooks/http/access/token.js";
-import { takesText, warnOfMessages } from "../hooks/message-warnings.js";
-import { createServiceWithRoutes } from "../hooks/service-with-routes.js";
+import { createServiceWithRoutes, takesText, warnOfMessages } from "../hooks/service.js";
 import { createLogger } from "../log.js";
 import {
   factsOf,

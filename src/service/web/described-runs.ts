@@ -1,9 +1,11 @@
+import { extname } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { type Graph, parseGraph } from "../../graph/parse.js";
 import { HookError } from "../hooks/hook-error.js";
+import { onlyValue } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
-import type { RunFilter, RunStatus, RunSummary } from "../hooks/run.js";
-import { isPicture } from "./picture-address.js";
+import { signedQuery } from "../hooks/http/routes/payloads.js";
+import { fileUrl, type RunFile, type RunFilter, type RunStatus, type RunSummary } from "../hooks/run.js";
 import { factsOf, MOST_GRAPH, type RunFacts } from "./run-facts.js";
 
 /** Runs whose facts are kept, and graphs that many of them share. */
@@ -15,7 +17,7 @@ const PAGE = 100;
 const NOTHING: RunFacts = { title: "", values: [], models: [], searched: "" };
 
 /** Conditions of a list. */
-export interface Scan extends Pick<RunFilter, "state" | "tag"> {
+interface Scan extends Pick<RunFilter, "state" | "tag"> {
   readonly cursor: string | undefined;
   /** Runs that are found, at most. */
   readonly limit: number;
@@ -125,4 +127,66 @@ async function unlessRemoved<T>(reading: Promise<T>): Promise<T | undefined> {
     if (error instanceof HookError && error.kind === "run_not_found") return undefined;
     throw error;
   }
+}
+
+/** Time for which an address that the page asks for opens a run, at least. */
+export const ADDRESS_SECONDS = 3600;
+/** Time for which a picture keeps its address, so that a browser loads it once. */
+const SAME_SECONDS = 1800;
+/** Extensions of pictures that browsers show. */
+const SHOWN: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
+
+export const isPicture = ({ name }: RunFile): boolean => SHOWN.has(extname(name).toLowerCase());
+
+// decision 284
+/** The signed query with which a browser loads a run's stream and files; "" where they are open. */
+export function signedQueryOf(context: HookContext, runId: string): string {
+  const until = Math.ceil(context.runs.now() / 1000 / SAME_SECONDS) * SAME_SECONDS + ADDRESS_SECONDS;
+  return new URLSearchParams(signedQuery(context, runId, until)).toString();
+}
+
+/** Address of a file, relative to the page; `query` is that of its run. */
+export const fileAddress = (runId: string, name: string, query: string): string =>
+  fileUrl(runId, name).slice(1) + (query === "" ? "" : `?${query}`);
+
+const MOST_CHARACTERS = 200;
+const MOST_MS = 8.64e15;
+
+/** A test for the runs that a query looks for by `search`, `model`, `from` and `to`. Throws invalid_request. */
+export function readSearch(query: URLSearchParams): Scan["matches"] {
+  const words = (onlyValue(query, "search") ?? "")
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  if (words.join(" ").length > MOST_CHARACTERS) {
+    throw new HookError("invalid_request", `search: expected at most ${MOST_CHARACTERS} characters`);
+  }
+  const model = onlyValue(query, "model");
+  const from = readTime(query, "from") ?? -Infinity;
+  const to = readTime(query, "to") ?? Infinity;
+  return (run, facts) =>
+    run.createdAt >= from &&
+    run.createdAt < to &&
+    (model === undefined || facts.models.includes(model)) &&
+    hasWords(words, run, facts);
+}
+
+/** Every word stands somewhere in the run's facts, session, name, tags or id. */
+function hasWords(
+  words: readonly string[],
+  { sessionKey, name, tags, id }: RunSummary,
+  { searched }: RunFacts,
+): boolean {
+  if (words.length === 0) return true;
+  const others = [sessionKey, name ?? "", ...tags, id].join("\n").toLowerCase();
+  return words.every((word) => searched.includes(word) || others.includes(word));
+}
+
+/** Wall clock ms. */
+function readTime(query: URLSearchParams, name: string): number | undefined {
+  const text = onlyValue(query, name);
+  if (text === undefined) return undefined;
+  const ms = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (Math.abs(ms) <= MOST_MS) return ms;
+  throw new HookError("invalid_request", `${name}: expected a time in milliseconds since 1970`);
 }

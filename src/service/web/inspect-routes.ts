@@ -1,14 +1,12 @@
 import { HookError } from "../hooks/hook-error.js";
-import { arrivalLimits } from "../hooks/http/arrival.js";
-import { clientSignal, readBodyBytes } from "../hooks/http/body.js";
+import { arrivalLimits, clientSignal, readBodyBytes } from "../hooks/http/body.js";
 import { type Call, type Route, requireRunId } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes, sendJson } from "../hooks/http/responses.js";
 import { WorkThreads } from "../hooks/work-threads.js";
 import type { Inspected, Inspecting } from "./inspect-thread.js";
-import { pageRoute } from "./page-route.js";
+import { type PageSchemas, pageRoute } from "./page-route.js";
 import { messageTexts } from "./run-facts.js";
-import type { PageSchemas } from "./schemas.js";
 
 /** Largest file that is inspected. */
 const MOST_BYTES = 32 * 2 ** 20;

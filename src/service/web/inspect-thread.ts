@@ -1,9 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/lossless.js";
 import { serveWork } from "../hooks/work-threads.js";
-import { filledJob } from "./fill-graph.js";
-import { formOfRun } from "./form-of-run.js";
-import { inspect, type ServedGraph } from "./inspect.js";
+import { filledJob, formOfRun, inspect, type ServedGraph } from "./inspect.js";
 
 /** Work of a thread on the bytes of a request. */
 export type Inspecting = { readonly bytes: Uint8Array } & (

@@ -1,15 +1,20 @@
+import { isUtf8 } from "node:buffer";
 import { LatentkitError } from "../../base/errors.js";
-import { type Graph, parseGraph } from "../../graph/parse.js";
+import { findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
-import { printJson } from "../../io/json/lossless.js";
-import { pictureKind } from "../../io/pictures/kind.js";
+import { isPlainObject, parseJson, printJson } from "../../io/json/lossless.js";
+import { pictureKind } from "../../io/pictures/format.js";
 import { pictureTexts } from "../../io/pictures/texts.js";
-import { defaultRegistry } from "../../render/defaults.js";
+import type { Registry } from "../../nodes/registry.js";
+import { fillGraph, titleKeys } from "../../render/fill/fill.js";
+import { PRIMITIVE_INPUT, placeholderKeys, replacePlaceholders } from "../../render/fill/keys.js";
 import { readReceipt } from "../../render/receipt/read.js";
 import type { Receipt } from "../../render/receipt/receipt.js";
-import { parametersOf } from "../../render/schema/parameters.js";
+import { parametersOf } from "../../render/schema/graph-schema.js";
 import { readGraph } from "../../render/source.js";
-import { servedValues } from "./served-values.js";
+import { defaultRegistry } from "../../render/surroundings.js";
+import { fillWorkflow } from "../agent/message.js";
+import { messageTexts } from "./run-facts.js";
 import { type ShownNode, type ShownParameter, shownNodes, shownParameters } from "./shown-graph.js";
 
 /** Characters of each text that are shown. */
@@ -86,4 +91,98 @@ function findServed(graph: Graph, served: readonly ServedGraph[]): Inspection["s
     if (values !== undefined) return { name, values };
   }
   return null;
+}
+
+// decision 287
+/**
+ * Values of the named parameters with which a graph of the service becomes another graph, as texts; undefined where no
+ * such values are found.
+ *
+ * @internal
+ */
+export function servedValues(served: Graph, other: Graph, registry: Registry): Record<string, string> | undefined {
+  if (served.ids.join() !== other.ids.join()) return undefined;
+  const definitionOf = (type: string) => findDefinition(served, type, registry);
+  const titles = titleKeys(served.prompt, definitionOf);
+  const values = new Map<string, string>();
+  for (const id of served.ids) {
+    const inputs = inputsOf(other, id);
+    for (const [name, value] of Object.entries(inputsOf(served, id))) {
+      const isTitled = name === PRIMITIVE_INPUT && titles.has(id);
+      const [key, text] = isTitled ? [titles.get(id)!, scalarText(inputs[name])] : (between(value, inputs[name]) ?? []);
+      if (key !== undefined && text !== undefined && !values.has(key)) values.set(key, text);
+    }
+  }
+  const found = Object.fromEntries(values);
+  const filled = fillGraph({ ...served.prompt }, found, definitionOf);
+  // whatever was read above, the graph that they give decides
+  return printJson(filled) === printJson(other.prompt) ? found : undefined;
+}
+
+function inputsOf(graph: Graph, id: string): Readonly<Record<string, unknown>> {
+  const node = graph.prompt[id];
+  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
+}
+
+/** Key of the one placeholder of a text, and what stands in its place. */
+function between(template: unknown, value: unknown): [key: string, text: string] | undefined {
+  const [key, second] = typeof template === "string" ? placeholderKeys(template) : [];
+  const text = scalarText(value);
+  if (typeof template !== "string" || key === undefined || second !== undefined || text === undefined) return undefined;
+  let length = 0;
+  const start = replacePlaceholders(template, (mark) => {
+    length = mark.length;
+    return "\u0000";
+  }).indexOf("\u0000");
+  const end = template.length - start - length;
+  const isFilled = text.startsWith(template.slice(0, start)) && text.endsWith(template.slice(start + length));
+  return isFilled && text.length >= start + end ? [key, text.slice(start, text.length - end)] : undefined;
+}
+
+/** A text, or a number or boolean as one; undefined for anything else. */
+function scalarText(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  if (value === undefined || value === null || Array.isArray(value) || isPlainObject(value)) return undefined;
+  return printJson(value);
+}
+
+/** Fields of a run, with what it was started with. */
+export interface RunForm {
+  readonly parameters: readonly ShownParameter[];
+  /** Values by the keys of the parameters, as texts. */
+  readonly values: Readonly<Record<string, string>>;
+  /** The graph in API format; null where the run is one of a graph of the service, or no other graph may be run. */
+  readonly text: string | null;
+}
+
+/** The form of a run with a graph; `message`: that of a graph of the service, null where the run brought its graph. */
+export function formOfRun(bytes: Uint8Array, message: string | null, runsAny: boolean): RunForm {
+  const graph = parseGraph(new TextDecoder().decode(bytes));
+  const named = parametersOf(graph, { registry: defaultRegistry, named: true });
+  const keys = new Set(named.map(({ key }) => key));
+  if (message !== null) {
+    const parameters = shownParameters(graph, named, keys);
+    const values = Object.entries(messageTexts(message)).filter(([key]) => keys.has(key));
+    return { parameters, values: Object.fromEntries(values), text: null };
+  }
+  const parameters = shownParameters(graph, parametersOf(graph, { registry: defaultRegistry }), keys);
+  const first = parameters.filter(({ named, role }) => named || role !== undefined);
+  const values = first.flatMap(({ key, default: value }) =>
+    value === undefined ? [] : [[key, String(value)] as const],
+  );
+  return { parameters, values: Object.fromEntries(values), text: runsAny ? printJson(graph.prompt) : null };
+}
+
+// decision 299
+/**
+ * The body of a job of the Comfy API, as JSON with every digit: the graph of `{ graph, values }` with its values put in,
+ * each under its key in `set`. Throws as `fillWorkflow` does.
+ */
+export function filledJob(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new LatentkitError("usage.invalid", "The body: expected UTF-8.");
+  const body = parseJson(new TextDecoder().decode(bytes), { what: "The body" });
+  if (!isPlainObject(body) || !isPlainObject(body.graph) || !isPlainObject(body.values)) {
+    throw new LatentkitError("usage.invalid", "The body: expected an object with the objects graph and values.");
+  }
+  return printJson({ workflow: fillWorkflow(body.graph, body.values, { registry: defaultRegistry }) });
 }

@@ -1,17 +1,16 @@
 import { LatentkitError } from "../../base/errors.js";
-import { lazy } from "../../base/lazy-packages.js";
-import type { ModelListing } from "../../host/checkpoint/reports/model-listing.js";
+import { lazy } from "../../base/lazy.js";
+import type { ModelListing } from "../../host/checkpoint/reports/header-reader.js";
 import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/lossless.js";
 import { describeNode } from "../../nodes/describe.js";
-import { defaultHost, defaultRegistry } from "../../render/defaults.js";
+import { defaultHost, defaultRegistry } from "../../render/surroundings.js";
 import type { Clock } from "../hooks/clock.js";
 import { HookError } from "../hooks/hook-error.js";
 import type { Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes } from "../hooks/http/responses.js";
-import { pageRoute } from "./page-route.js";
-import type { PageSchemas } from "./schemas.js";
+import { type PageSchemas, pageRoute } from "./page-route.js";
 
 /** Time for which a listing of model files counts as new. */
 const LISTING_MS = 10_000;
@@ -65,7 +64,7 @@ function listOf(models: readonly string[]): () => Promise<Listed> {
   let opened: ModelListing | undefined;
   return async () => {
     if (models.length === 0) return { models: [], isComplete: true };
-    const { ModelListing } = await import("../../host/checkpoint/reports/model-listing.js");
+    const { ModelListing } = await import("../../host/checkpoint/reports/header-reader.js");
     try {
       opened ??= new ModelListing(models);
       return await opened.list();

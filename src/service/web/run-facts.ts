@@ -1,10 +1,10 @@
 import { LatentkitError } from "../../base/errors.js";
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import { isPlainObject, parseJson, printJson } from "../../io/json/lossless.js";
-import { defaultRegistry } from "../../render/defaults.js";
 import { fillGraph } from "../../render/fill/fill.js";
+import { defaultRegistry } from "../../render/surroundings.js";
 import type { RunRow } from "../hooks/run.js";
-import { rolesOf } from "./roles.js";
+import { rolesOf } from "./shown-graph.js";
 
 /** Characters of a message that are read, and of a graph: a few milliseconds. */
 const MOST_MESSAGE = 65_536;

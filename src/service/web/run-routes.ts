@@ -1,23 +1,27 @@
-import type { Call, Route } from "../hooks/http/call.js";
-import { requireRunId } from "../hooks/http/call.js";
+import { removeLocalFile } from "../hooks/files/file-store.js";
+import { HookError } from "../hooks/hook-error.js";
+import { type Call, onlyValue, pageSize, type Route, refuseUnknown, requireRunId } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
-import { onlyValue, pageSize, refuseUnknown } from "../hooks/http/page.js";
 import { sendJson } from "../hooks/http/responses.js";
 import { runItem } from "../hooks/http/routes/payloads.js";
 import { readState } from "../hooks/http/routes/run-routes.js";
-import type { RunSummary } from "../hooks/run.js";
-import type { DescribedRuns } from "./described-runs.js";
-import { pageRoute } from "./page-route.js";
-import { addressOf, queryOf } from "./picture-address.js";
+import type { RunStatus, RunSummary } from "../hooks/run.js";
+import {
+  ADDRESS_SECONDS,
+  type DescribedRuns,
+  fileAddress,
+  isPicture,
+  readSearch,
+  signedQueryOf,
+} from "./described-runs.js";
+import { type PageBody, type PageSchemas, pageRoute } from "./page-route.js";
 import type { RunFacts } from "./run-facts.js";
-import type { PageBody, PageSchemas } from "./schemas.js";
-import { readSearch } from "./search.js";
 
 /** Runs as the page lists them. */
 export function pageRunRoutes(context: HookContext, described: DescribedRuns, bodies: PageSchemas): Route[] {
   const itemOf = async (run: RunSummary, { title, models }: RunFacts): Promise<PageBody<"listedRun">> => {
     const picture = await described.firstPictureOf(run);
-    const thumbnail = picture === undefined ? null : addressOf(run.id, picture, queryOf(context, run.id));
+    const thumbnail = picture === undefined ? null : fileAddress(run.id, picture, signedQueryOf(context, run.id));
     return { ...runItem(run), title, models: [...models], thumbnail };
   };
 
@@ -55,4 +59,94 @@ export function pageRunRoutes(context: HookContext, described: DescribedRuns, bo
       handle: one,
     }),
   ];
+}
+
+/** Runs of one page of pictures. */
+const MOST_RUNS_OF_PAGE = 50;
+
+/** Pictures of runs. `deletesIn`: folder whose pictures may be deleted. */
+export function pictureRoutes(
+  context: HookContext,
+  described: DescribedRuns,
+  bodies: PageSchemas,
+  deletesIn?: string,
+): Route[] {
+  const { runs } = context;
+
+  const pictures = async ({ req, res, query }: Call) => {
+    refuseUnknown(query, ["cursor", "limit", "tag", "search", "model", "from", "to"]);
+    const { runs, nextCursor } = await described.scan({
+      cursor: onlyValue(query, "cursor"),
+      limit: Math.min(MOST_RUNS_OF_PAGE, pageSize(onlyValue(query, "limit"))),
+      tag: onlyValue(query, "tag"),
+      matches: readSearch(query),
+      isGone: () => res.destroyed,
+    });
+    const found = [];
+    for (const { run, facts } of runs) {
+      const status = await described.statusOf(run.id);
+      if (status !== undefined) found.push(...picturesOf(status, facts, signedQueryOf(context, run.id)));
+    }
+    const can_delete = deletesIn !== undefined;
+    const body: PageBody<"picturePage"> = { ok: true, pictures: found, next_cursor: nextCursor, can_delete };
+    sendJson(req, res, { status: 200, body });
+  };
+
+  const address = async ({ req, res, ...call }: Call) => {
+    const runId = requireRunId(call);
+    await runs.get(runId);
+    const query = signedQueryOf(context, runId);
+    sendJson(req, res, { status: 200, body: { ok: true, query, seconds: ADDRESS_SECONDS } });
+  };
+
+  const remove = async ({ req, res, ...call }: Call) => {
+    const runId = requireRunId(call);
+    const name = onlyValue(call.query, "name");
+    if (name === undefined) throw new HookError("invalid_request", "name: expected exactly one");
+    const { finishedAt } = await runs.get(runId);
+    if (finishedAt === null) throw new HookError("invalid_request", "the run has not ended: cancel it first");
+    const file = await runs.file(runId, name);
+    if (!isPicture(file)) throw new HookError("invalid_request", "name: expected a picture");
+    // in this order: after a failure in between, it can be deleted again
+    await removeLocalFile(file.path, deletesIn!);
+    await runs.removeFile(runId, name);
+    described.forgetPictures(runId);
+    sendJson(req, res, { status: 200, body: { ok: true } });
+  };
+
+  const routes = [
+    pageRoute("pictures", "GET", {
+      summary: "List the pictures of all runs, newest first, or those that a search finds",
+      responses: { 200: { json: bodies.picturePage } },
+      handle: pictures,
+    }),
+    pageRoute("address", "GET", {
+      summary: "Sign the addresses of a run",
+      responses: { 200: { json: bodies.address } },
+      handle: address,
+    }),
+  ];
+  if (deletesIn === undefined) return routes;
+  // decision 350
+  const summary = "Delete a picture with its file";
+  return [
+    ...routes,
+    pageRoute("picture", "DELETE", { summary, responses: { 200: { json: bodies.any } }, handle: remove }),
+  ];
+}
+
+/** Newest first, as the runs are. */
+function picturesOf(run: RunStatus, { title, models }: RunFacts, query: string): PageBody<"picture">[] {
+  return run.files
+    .filter(isPicture)
+    .reverse()
+    .map(({ name }) => ({
+      run_id: run.id,
+      name,
+      title,
+      models: [...models],
+      url: fileAddress(run.id, name, query),
+      session_key: run.sessionKey,
+      created_at: new Date(run.createdAt).toISOString(),
+    }));
 }

@@ -1,7 +1,14 @@
+import { randomUUID } from "node:crypto";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { checkOptions, isKeyed } from "../../base/options.js";
 import { type Config, type ConfigInput, parseConfig } from "../../render/config/config.js";
-import type { HookLog } from "../hooks/hook-log.js";
+import { systemClock } from "../hooks/clock.js";
+import { type HookConfigInput, type HookLog, readHookConfig } from "../hooks/hook-config.js";
+import { createAuthBudget } from "../hooks/http/access/rates.js";
+import { createTokens, createUrlSigner } from "../hooks/http/access/token.js";
+import { createRouter } from "../hooks/http/router.js";
+import { probeRoutes } from "../hooks/http/routes/probe-routes.js";
+import type { HookRouter } from "../hooks/service.js";
 import { createLogger } from "../log.js";
 import {
   factsOf,
@@ -16,7 +23,6 @@ import {
 import { createServer } from "../server/server.js";
 import { START_RULES, type StartOptions } from "../server/start.js";
 import { type RunningWorker, startWorker } from "./worker.js";
-import { createWorkerRouter } from "./worker-router.js";
 
 /** A worker process. */
 export interface RunningWorkerProcess {
@@ -101,4 +107,28 @@ export async function startWorkerProcess(
 function serverOf(worker: RunningWorker, { host, worker_port: port, channels, limits }: Config, logger: HookLog) {
   const router = createWorkerRouter(worker, { ...channels.web, limits }, logger);
   return createServer({ hooks: { router, close: worker.close }, host, port, limits, logger });
+}
+
+/** Creates an Express router of a worker's /health, /ready and /metrics, with the accesses of its front ends'. */
+function createWorkerRouter(worker: RunningWorker, configuration: HookConfigInput, log: HookLog): HookRouter {
+  const config = readHookConfig(configuration);
+  const tokens = createTokens(configuration.hooks_token);
+  const context = {
+    config,
+    tokens,
+    budget: createAuthBudget({ limit: config.limits.failed_auth_per_minute, clock: systemClock }),
+    signer: createUrlSigner(tokens),
+    runs: {
+      get closing() {
+        return worker.closing;
+      },
+      ping: () => worker.ping(),
+      now: () => Date.now(),
+    },
+    metrics: { ...worker.metrics, countRequest() {}, authFailed() {} },
+    log,
+    clock: systemClock,
+    newId: randomUUID,
+  };
+  return createRouter(context, probeRoutes(context)) as unknown as HookRouter;
 }

@@ -3,17 +3,14 @@ import { CHECKED_LATER, checkOptions, FUNCTION, hasMethods, type OptionRules, ty
 import { parseConfig } from "../../render/config/config.js";
 import type { Agent } from "../agent/agent.js";
 import { type Clock, steadyWall, systemClock, withWall } from "../hooks/clock.js";
-import { FILE_STORE, type FileStore } from "../hooks/files/file-store.js";
-import { localFiles } from "../hooks/files/local-files.js";
-import type { HookConfigInput } from "../hooks/hook-config.js";
-import { type HookLog, LOGGER } from "../hooks/hook-log.js";
-import { observeRuns } from "../hooks/metrics/observe-runs.js";
-import { createRunMetrics } from "../hooks/metrics/run-metrics.js";
-import { createRetryPolicy } from "../hooks/retry-policy.js";
+import { FILE_STORE, type FileStore, localFiles } from "../hooks/files/file-store.js";
+import { type HookConfigInput, type HookLog, LOGGER } from "../hooks/hook-config.js";
+import { createRunMetrics, observeRuns } from "../hooks/http/metrics.js";
 import { EventBus } from "../hooks/runs/event-bus.js";
+import { createRetryPolicy } from "../hooks/runs/outcome.js";
 import { Claims } from "../hooks/runs/queue/claims.js";
 import type { RunContext } from "../hooks/runs/run-context.js";
-import type { SharedStore } from "../hooks/store/shared-store.js";
+import type { SharedStore } from "../hooks/store/store.js";
 import { createEndpoints, receiversOfEnd } from "../hooks/webhooks/endpoints.js";
 import { createLogger } from "../log.js";
 
@@ -111,16 +108,14 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const metrics = createRunMetrics({ running: () => claims.running, runningLimit: concurrency });
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
-    ...{
-      agent,
-      batchAgent: options.batchAgent,
-      store,
-      files,
-      current,
-      clock: withWall(own, now),
-      mark: now,
-      bus: new EventBus(),
-    },
+    agent,
+    batchAgent: options.batchAgent,
+    store,
+    files,
+    current,
+    clock: withWall(own, now),
+    mark: now,
+    bus: new EventBus(),
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     retries: createRetryPolicy(config.channels.web.retries),
     observer: observeRuns(metrics.observer, log),

@@ -1,42 +1,44 @@
 import { square } from "../../native/elementary.js";
 import { fromBytes, toBytes } from "../ops.js";
 import type { Tensor } from "../tensor.js";
-import { type Palette, paletteOf } from "./palette.js";
 
 export const DITHERS = ["none", "floyd-steinberg", "bayer-2", "bayer-4", "bayer-8", "bayer-16"] as const;
 export type Dither = (typeof DITHERS)[number];
 
 /** Colours of a cube with edges of 8 share the list of palette entries that may be the nearest. */
-const CELL_BITS = 5;
-const SHIFT = 8 - CELL_BITS;
-const CELL = 1 << SHIFT;
+const CUBE_BITS = 5;
+const SHIFT = 8 - CUBE_BITS;
+const CUBE = 1 << SHIFT;
 /** Bits of the number of colours whose nearest entries are remembered. */
 const SLOT_BITS = 14;
 
 /** Offsets into the palette of the colours that are nearest to given ones. */
 class Nearest {
-  private readonly colours = new Int32Array(1 << SLOT_BITS).fill(-1);
-  private readonly offsets = new Uint16Array(1 << SLOT_BITS);
-  private readonly candidates: (Uint16Array | undefined)[] = new Array(1 << (3 * CELL_BITS));
+  readonly #colours = new Int32Array(1 << SLOT_BITS).fill(-1);
+  readonly #offsets = new Uint16Array(1 << SLOT_BITS);
+  readonly #candidates: (Uint16Array | undefined)[] = new Array(1 << (3 * CUBE_BITS));
+  readonly #palette: Palette;
 
-  constructor(private readonly palette: Palette) {}
+  constructor(palette: Palette) {
+    this.#palette = palette;
+  }
 
   /** Offset of the nearest entry, the first of equals; red, green and blue are whole numbers, 0 to 255. */
   offsetOf(red: number, green: number, blue: number): number {
     const colour = (red << 16) | (green << 8) | blue;
     const slot = Math.imul(colour, 0x9e3779b1) >>> (32 - SLOT_BITS);
-    if (this.colours[slot] !== colour) {
-      this.colours[slot] = colour;
-      this.offsets[slot] = this.search(red, green, blue);
+    if (this.#colours[slot] !== colour) {
+      this.#colours[slot] = colour;
+      this.#offsets[slot] = this.#search(red, green, blue);
     }
-    return this.offsets[slot]!;
+    return this.#offsets[slot]!;
   }
 
-  private search(red: number, green: number, blue: number): number {
-    const cell = ((red >> SHIFT) << (2 * CELL_BITS)) | ((green >> SHIFT) << CELL_BITS) | (blue >> SHIFT);
-    let candidates = this.candidates[cell];
-    if (candidates === undefined) candidates = this.candidates[cell] = this.candidatesOf(red, green, blue);
-    const palette = this.palette;
+  #search(red: number, green: number, blue: number): number {
+    const cell = ((red >> SHIFT) << (2 * CUBE_BITS)) | ((green >> SHIFT) << CUBE_BITS) | (blue >> SHIFT);
+    let candidates = this.#candidates[cell];
+    if (candidates === undefined) candidates = this.#candidates[cell] = this.#candidatesOf(red, green, blue);
+    const palette = this.#palette;
     let best = 0;
     let least = Number.POSITIVE_INFINITY;
     for (let i = 0; i < candidates.length; i++) {
@@ -53,15 +55,15 @@ class Nearest {
   }
 
   /** Entries that lie no further from the colour's cell than some entry lies from its furthest corner. */
-  private candidatesOf(red: number, green: number, blue: number): Uint16Array {
-    const [low, palette] = [[red, green, blue].map((value) => value & ~(CELL - 1)), this.palette];
+  #candidatesOf(red: number, green: number, blue: number): Uint16Array {
+    const [low, palette] = [[red, green, blue].map((value) => value & ~(CUBE - 1)), this.#palette];
     const closest = new Int32Array(palette.length / 3);
     let bound = Number.POSITIVE_INFINITY;
     for (let entry = 0; entry < closest.length; entry++) {
       let furthest = 0;
       for (let axis = 0; axis < 3; axis++) {
         const below = low[axis]! - palette[3 * entry + axis]!;
-        const above = -below - (CELL - 1);
+        const above = -below - (CUBE - 1);
         closest[entry]! += square(Math.max(below, above, 0));
         furthest += square(Math.min(below, above));
       }
@@ -149,4 +151,117 @@ export function quantized(image: Tensor, colours: number, dither: Dither): Tenso
     else replaceOrdered(pixels, palette, width, Number(dither.slice("bayer-".length)));
   }
   return fromBytes(bytes, image.shape);
+}
+
+const CELL_BITS = 5;
+const CELLS = 1 << (3 * CELL_BITS);
+
+/** Colours of 8 bits, three bytes each. */
+type Palette = Uint8Array;
+
+/** Pixels counted by cells of 32 x 32 x 32: how many, and the sums of their colours. */
+interface Histogram {
+  readonly counts: Uint32Array;
+  readonly sums: Float64Array;
+}
+
+/** Cells `from` to `end` of the list, and their pixels. */
+interface Box {
+  readonly from: number;
+  readonly end: number;
+  readonly pixels: number;
+}
+
+/** Coordinate of a cell: axis 0 red, 1 green, 2 blue. */
+const coordinate = (cell: number, axis: number): number => (cell >> ((2 - axis) * CELL_BITS)) & ((1 << CELL_BITS) - 1);
+
+/** The colours of pixels, three bytes each, in order of first appearance; undefined where there are more than `most`. */
+function distinct(pixels: Uint8Array, most: number): Palette | undefined {
+  const colours = new Set<number>();
+  let last = -1;
+  for (let at = 0; at < pixels.length; at += 3) {
+    const colour = (pixels[at]! << 16) | (pixels[at + 1]! << 8) | pixels[at + 2]!;
+    if (colour === last) continue;
+    last = colour;
+    colours.add(colour);
+    if (colours.size > most) return undefined;
+  }
+  return Uint8Array.from([...colours].flatMap((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255]));
+}
+
+function histogramOf(pixels: Uint8Array): Histogram {
+  const counts = new Uint32Array(CELLS);
+  const sums = new Float64Array(3 * CELLS);
+  const shift = 8 - CELL_BITS;
+  for (let at = 0; at < pixels.length; at += 3) {
+    const red = pixels[at]!;
+    const green = pixels[at + 1]!;
+    const blue = pixels[at + 2]!;
+    const cell = ((red >> shift) << (2 * CELL_BITS)) | ((green >> shift) << CELL_BITS) | (blue >> shift);
+    counts[cell]!++;
+    sums[3 * cell]! += red;
+    sums[3 * cell + 1]! += green;
+    sums[3 * cell + 2]! += blue;
+  }
+  return { counts, sums };
+}
+
+/** The axis along which cells lie furthest apart. */
+function longestAxis(cells: readonly number[]): number {
+  const extents = [0, 1, 2].map((axis) => {
+    const positions = cells.map((cell) => coordinate(cell, axis));
+    return positions.reduce((a, b) => Math.max(a, b)) - positions.reduce((a, b) => Math.min(a, b));
+  });
+  return extents.indexOf(Math.max(...extents));
+}
+
+/** Sorts a box's cells along its longest axis and cuts it where half of its pixels lie on either side. */
+function cutBox(box: Box, cells: number[], counts: Uint32Array): [Box, Box] {
+  const own = cells.slice(box.from, box.end);
+  const axis = longestAxis(own);
+  own.sort((a, b) => coordinate(a, axis) - coordinate(b, axis) || a - b);
+  own.forEach((cell, index) => {
+    cells[box.from + index] = cell;
+  });
+  let [pixels, size] = [counts[own[0]!]!, 1];
+  while (size < own.length - 1 && pixels + counts[own[size]!]! <= box.pixels / 2) pixels += counts[own[size++]!]!;
+  const middle = box.from + size;
+  return [
+    { from: box.from, end: middle, pixels },
+    { from: middle, end: box.end, pixels: box.pixels - pixels },
+  ];
+}
+
+/** The box of most pixels among those that can be cut; -1 where none can. */
+function largestBox(boxes: readonly Box[]): number {
+  let best = -1;
+  boxes.forEach(({ from, end, pixels }, index) => {
+    if (end - from > 1 && (best < 0 || pixels > boxes[best]!.pixels)) best = index;
+  });
+  return best;
+}
+
+/** The mean colour of a box, rounded. */
+function meanOf({ from, end, pixels }: Box, cells: readonly number[], sums: Float64Array): number[] {
+  const total = [0, 0, 0];
+  for (let at = from; at < end; at++) for (let axis = 0; axis < 3; axis++) total[axis]! += sums[3 * cells[at]! + axis]!;
+  return total.map((sum) => Math.round(sum / pixels));
+}
+
+// decision 216
+/**
+ * At most `count` colours for pixels of 8-bit red, green and blue: their own where they have no more, else the means of
+ * boxes of Heckbert's median cut ("Color image quantization for frame buffer display", 1982) over 5-bit cells.
+ */
+function paletteOf(pixels: Uint8Array, count: number): Palette {
+  const exact = distinct(pixels, count);
+  if (exact !== undefined) return exact;
+  const { counts, sums } = histogramOf(pixels);
+  const cells: number[] = [];
+  for (let cell = 0; cell < CELLS; cell++) if (counts[cell]! > 0) cells.push(cell);
+  const boxes: Box[] = [{ from: 0, end: cells.length, pixels: pixels.length / 3 }];
+  for (let box = largestBox(boxes); boxes.length < count && box >= 0; box = largestBox(boxes)) {
+    boxes.splice(box, 1, ...cutBox(boxes[box]!, cells, counts));
+  }
+  return Uint8Array.from(boxes.flatMap((box) => meanOf(box, cells, sums)));
 }

@@ -1,6 +1,7 @@
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { SamplingSpec } from "../../native/bindings.js";
+import { exp, log } from "../../native/elementary.js";
 import { loadNative } from "../../native/load.js";
 import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
 
@@ -188,4 +189,42 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
     throw new LatentkitError("value.out-of-range", `${at}: expected a number below 1, received ${merged.linearEnd}.`);
   }
   return merged;
+}
+
+/** Number of timesteps that latent consistency models are distilled to. */
+const TIMESTEPS = 50;
+
+/**
+ * The sampling of a latent consistency model: every n-th level of a discrete table, so that 50 are left. Luo et al. 2023,
+ * "Latent Consistency Models". timestep() gives those of the whole table.
+ */
+export function distilledSampling(whole: ModelSampling): ModelSampling {
+  const skip = Math.floor(whole.sigmas.length / TIMESTEPS);
+  const last = whole.sigmas.length - 1;
+  const sigmas = Float32Array.from({ length: TIMESTEPS }, (_, i) => whole.sigmas[last - (TIMESTEPS - 1 - i) * skip]!);
+  const logs = sigmas.map(log);
+  const { name, prediction, latentFormat } = whole;
+  return Object.freeze({
+    name,
+    prediction,
+    sigmas,
+    sigmaMin: sigmas[0]!,
+    sigmaMax: sigmas[TIMESTEPS - 1]!,
+    timestep: (sigma: number) => nearest(logs, log(sigma)) * skip + skip - 1,
+    sigma: (timestep: number) => {
+      const at = Math.min(Math.max((timestep - (skip - 1)) / skip, 0), TIMESTEPS - 1);
+      const [low, high] = [Math.floor(at), Math.ceil(at)];
+      return Math.fround(exp(logs[low]! + (logs[high]! - logs[low]!) * (at - low)));
+    },
+    latentFormat,
+  });
+}
+
+/** Index of the first value of the smallest distance. */
+function nearest(values: Float32Array, value: number): number {
+  let best = 0;
+  for (const [i, candidate] of values.entries()) {
+    if (Math.abs(candidate - value) < Math.abs(values[best]! - value)) best = i;
+  }
+  return best;
 }

@@ -216,11 +216,11 @@ export class StubWorld {
   registry(definitions: Record<string, Described>): Registry {
     const byKey = behaviours(this);
     return createRegistry(
-      Object.entries(definitions).map(([key, described]) => this.define(key, described, byKey[key] ?? {})),
+      Object.entries(definitions).map(([key, described]) => this.#define(key, described, byKey[key] ?? {})),
     );
   }
 
-  private define(key: string, described: Described, behaviour: Partial<NodeDefinition>): NodeDefinition {
+  #define(key: string, described: Described, behaviour: Partial<NodeDefinition>): NodeDefinition {
     const { required = {}, optional = {}, hidden = {} } = described.input_types;
     const inputs: Record<string, ComfyInput> = {};
     for (const [name, spec] of Object.entries(required)) inputs[name] = plain(spec) as ComfyInput;

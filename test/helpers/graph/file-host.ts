@@ -51,7 +51,11 @@ export const layeredClip = (name: string, layer = -1): Clip & { readonly layer: 
   layer,
   encoders: [
     {
-      ...{ name, start: 1, end: 2, pad: 0, length: 77 as const },
+      name,
+      start: 1,
+      end: 2,
+      pad: 0,
+      length: 77 as const,
       tokenize: (text) => [...text].map((letter) => letter.charCodeAt(0)),
       encode: async (chunks) => ({
         cond: Tensor.full([chunks.length, 77, 4], layer),

@@ -1,4 +1,4 @@
-import type { BacklogLimits } from "#src/service/hooks/store/backlog.js";
+import type { BacklogLimits } from "#src/service/hooks/store/admission.js";
 
 /** Limits of pending wakes: so many for a session, without an end but for what is named. */
 export const wakeLimits = (

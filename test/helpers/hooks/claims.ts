@@ -6,15 +6,14 @@ export const STARTED: NewEvent = { event: "status", data: '{"state":"running"}' 
 
 /** A claim of every run that may start, by a worker "w". */
 export const claimOf = (extra: Partial<Claim> = {}): Claim => ({
-  ...{
-    worker: "w",
-    count: 100,
-    takesBatches: true,
-    leaseMs: 60_000,
-    startedAt: 2000,
-    nowMark: Number.MAX_SAFE_INTEGER,
-  },
-  ...{ event: STARTED, ...extra },
+  worker: "w",
+  count: 100,
+  takesBatches: true,
+  leaseMs: 60_000,
+  startedAt: 2000,
+  nowMark: Number.MAX_SAFE_INTEGER,
+  event: STARTED,
+  ...extra,
 });
 
 /** Starts the oldest run that may start, which is that with the id; null where none may. */
@@ -28,9 +27,15 @@ export const idsOf = (held: readonly HeldRun[]): string[] => held.map(({ run }) 
 
 /** Takes the lost runs of every worker but "next", as one with this fate for them. */
 export const lostRuns = (requeues: number): LostRunPolicy => ({
-  ...{ worker: "next", requeues, limits: { events: 100, bytes: 1e6 }, count: 100 },
+  worker: "next",
+  requeues,
+  limits: { events: 100, bytes: 1e6 },
+  count: 100,
   ending: {
-    ...{ to: "interrupted", finishedAt: 3000, endedMark: 3000, error: null },
+    to: "interrupted",
+    finishedAt: 3000,
+    endedMark: 3000,
+    error: null,
     terminal: { event: "aborted", data: "{}" },
   },
 });

@@ -16,8 +16,16 @@ export const picture = (seed: unknown, steps = 4) => ({
   3: {
     class_type: "KSampler",
     inputs: {
-      ...{ seed, steps, cfg: 7, sampler_name: "euler", scheduler: "normal", denoise: 1 },
-      ...{ model: ["4", 0], positive: ["6", 0], negative: ["6", 0], latent_image: ["5", 0] },
+      seed,
+      steps,
+      cfg: 7,
+      sampler_name: "euler",
+      scheduler: "normal",
+      denoise: 1,
+      model: ["4", 0],
+      positive: ["6", 0],
+      negative: ["6", 0],
+      latent_image: ["5", 0],
     },
   },
   8: { class_type: "VAEDecode", inputs: { samples: ["3", 0], vae: ["4", 2] } },

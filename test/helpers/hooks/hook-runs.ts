@@ -4,12 +4,11 @@ import { parseConfig } from "#src/render/config/config.js";
 import type { Agent, AgentContext, AgentRun } from "#src/service/agent/agent.js";
 import type { Limits } from "#src/service/hooks/hook-config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
-import { createRetryPolicy, type RetryPolicy } from "#src/service/hooks/retry-policy.js";
 import type { RunState, StoredEvent } from "#src/service/hooks/run.js";
 import type { Runs, RunsOptions } from "#src/service/hooks/runs/create-runs.js";
 import { createRuns } from "#src/service/hooks/runs/create-runs.js";
-import type { Idempotency } from "#src/service/hooks/runs/replies.js";
-import type { StartRequest } from "#src/service/hooks/runs/run-starter.js";
+import { createRetryPolicy, type RetryPolicy } from "#src/service/hooks/runs/outcome.js";
+import type { Idempotency, StartRequest } from "#src/service/hooks/runs/run-starter.js";
 import { FakeClock } from "./fake-clock.js";
 import type { StoreKind } from "./hook-stores.js";
 
@@ -38,7 +37,9 @@ export function engine(kind: StoreKind, overrides: Overrides = {}) {
     agent: script.agent,
     observer: { fault: (_what, error) => faults.push(error) },
     ...overrides,
-    ...{ store, clock, limits: defaultLimits(overrides.limits) },
+    store,
+    clock,
+    limits: defaultLimits(overrides.limits),
   };
   return { runs: createRuns(options), clock, store, script, faults, options };
 }
@@ -66,12 +67,17 @@ export function scriptedAgent(): { agent: Agent; calls: Call[]; call(runId: stri
 }
 
 export const request = (extra: Partial<StartRequest> = {}): StartRequest => ({
-  ...{ origin: "agent", message: "hello", sessionKey: "hook:a" },
+  origin: "agent",
+  message: "hello",
+  sessionKey: "hook:a",
   ...extra,
 });
 
 export const idempotency = (extra: Partial<Idempotency> = {}): Idempotency => ({
-  ...{ key: "k1", tokenId: "token", endpoint: "agent", payloadHash: "hash" },
+  key: "k1",
+  tokenId: "token",
+  endpoint: "agent",
+  payloadHash: "hash",
   ...extra,
 });
 

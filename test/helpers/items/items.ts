@@ -1,9 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "#src/base/errors.js";
-import { createGraphKeys } from "#src/render/items/graph-keys.js";
+import { createGraphKeys, type ExtraKeys } from "#src/render/items/graph-keys.js";
 import type { BatchItem } from "#src/render/items/item.js";
-import type { ExtraKeys } from "#src/render/items/item-keys.js";
 import { type ItemFile, openItems } from "#src/render/items/open.js";
 import { temporaryFolder } from "../folders.js";
 

@@ -1,12 +1,12 @@
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { embeddingFrequencies } from "#src/host/checkpoint/networks/sinusoids.js";
-import { buildTextEncoder } from "#src/host/checkpoint/networks/text-encoder.js";
-import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.js";
-import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/networks/vae.js";
 import { OnnxGraph, type PortType, type Sides, type Value } from "#src/host/checkpoint/onnx/graph.js";
+import type { Family } from "#src/host/checkpoint/recognition/family.js";
 import type { Part } from "#src/host/checkpoint/recognition/part.js";
-import type { Family } from "#src/host/checkpoint/recognition/recognised.js";
+import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
+import { buildUnet, type UnetConfig } from "#src/host/checkpoint/unet/build.js";
+import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
 import { type Network, networkOf } from "#src/host/checkpoint/weights/network.js";
 import type { StableDiffusion } from "./recognised.js";
 
@@ -55,20 +55,22 @@ type Rename = (graph: ExportedGraph, sides: Sides) => Value;
 
 /** A graph whose ports have the names and types of an export. */
 class ExportedGraph extends OnnxGraph {
-  constructor(
-    private readonly inputs: Readonly<Record<string, Rename>>,
-    private readonly outputs: (name: string, value: Value, sides: Sides) => void,
-  ) {
+  readonly #inputs: Readonly<Record<string, Rename>>;
+  readonly #outputs: (name: string, value: Value, sides: Sides) => void;
+
+  constructor(inputs: Readonly<Record<string, Rename>>, outputs: (name: string, value: Value, sides: Sides) => void) {
     super("export");
+    this.#inputs = inputs;
+    this.#outputs = outputs;
   }
 
   override input(name: string, type: PortType, sides: Sides): Value {
-    const rename = this.inputs[name];
+    const rename = this.#inputs[name];
     return rename === undefined ? super.input(name, type, sides) : rename(this, sides);
   }
 
   override output(value: Value, name: string, _: PortType, sides: Sides): void {
-    this.outputs(name, value, sides);
+    this.#outputs(name, value, sides);
   }
 
   /** Declares an input as it is. */

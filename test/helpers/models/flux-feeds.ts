@@ -1,13 +1,22 @@
 import { Tensor } from "latentkit";
-import { FLUX_THETA, fluxAxes, fluxPositions } from "#src/host/checkpoint/networks/flux/positions.js";
-import { type FluxConfig, fluxEmbeddings } from "#src/host/checkpoint/networks/flux/transformer.js";
-import { joinedTokens, patchesOf } from "#src/host/checkpoint/networks/patches.js";
-import { rotationTables } from "#src/host/checkpoint/networks/rotations.js";
+import { type FluxConfig, fluxEmbeddings } from "#src/host/checkpoint/flux/build.js";
+import { FLUX_THETA, fluxAxes, fluxPositions, joinedTokens, patchesOf } from "#src/host/checkpoint/flux/patches.js";
+import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
 
 /** Sizes of the golden model flux_dev. */
 export const FLUX_DEV: FluxConfig = {
-  ...{ inputs: 64, outputs: 64, width: 96, heads: 3, headSize: 32, mlp: 384, norms: "scale" },
-  ...{ contextWidth: 48, pooledWidth: 64, doubleBlocks: 2, singleBlocks: 2, hasGuidance: true },
+  inputs: 64,
+  outputs: 64,
+  width: 96,
+  heads: 3,
+  headSize: 32,
+  mlp: 384,
+  norms: "scale",
+  contextWidth: 48,
+  pooledWidth: 64,
+  doubleBlocks: 2,
+  singleBlocks: 2,
+  hasGuidance: true,
 };
 
 /** Inputs of a Flux transformer for one vector; `tensor` gives those that it names. */
@@ -31,7 +40,8 @@ export function fluxFeeds(
     time: fluxEmbeddings(t),
     context: text,
     y: y ? tensor(y) : Tensor.zeros([items, config.pooledWidth]),
-    ...{ joint_cos: cos, joint_sin: sin },
+    joint_cos: cos,
+    joint_sin: sin,
     ...(config.hasGuidance
       ? {
           guidance: fluxEmbeddings(new Array<number>(items).fill(guidance ?? 0)),

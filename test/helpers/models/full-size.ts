@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { ModelFile } from "#src/host/checkpoint/recognition/part.js";
+import type { ModelHeader } from "#src/host/checkpoint/recognition/part.js";
 import type { StoredWeight } from "#src/host/checkpoint/weights/stored.js";
 import { goldenText } from "../golden-file.js";
 import { goldenModels } from "./golden.js";
@@ -15,7 +15,7 @@ export const fullSizeShapes = (): Readonly<Record<FullSizeFamily, Shapes>> =>
   JSON.parse(goldenText(join(goldenModels(), "keys.json")));
 
 /** A model file that exists by its header alone. */
-export const headerOf = (shapes: Shapes, name = "model.safetensors"): ModelFile => ({
+export const headerOf = (shapes: Shapes, name = "model.safetensors"): ModelHeader => ({
   name,
   metadata: {},
   weights: new Map(

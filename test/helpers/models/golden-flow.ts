@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Tensor } from "latentkit";
 import { openWeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { root } from "../folders.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
 

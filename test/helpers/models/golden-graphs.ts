@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { executeGraph, Tensor } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { narrowed } from "#src/tensor/parts.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
 

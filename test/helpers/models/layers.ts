@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Tensor } from "latentkit";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
 import { goldenModels } from "./golden.js";
 

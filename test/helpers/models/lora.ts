@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Tensor } from "latentkit";
+import { changesOf } from "#src/host/checkpoint/lora/changes.js";
+import type { LoraTarget } from "#src/host/checkpoint/lora/names.js";
+import { type LoraFile, readLora } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
-import { type LoraFile, readLora } from "#src/host/checkpoint/weights/lora/lora-file.js";
-import type { LoraTarget } from "#src/host/checkpoint/weights/lora/names.js";
 import { networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
-import { toTensor } from "#src/io/safetensors/read.js";
+import { toTensor } from "#src/io/safetensors.js";
 import { seededInts } from "../seeded.js";
 import { graphSession } from "./session.js";
 import { type RawTensor, weightFile, writeWeights } from "./weight-file.js";

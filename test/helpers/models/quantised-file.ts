@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { loadNative } from "#src/native/load.js";
 import { type GgufTensor, textValue, writeGguf } from "./gguf-file.js";
 import { type RawTensor, writeWeights } from "./weight-file.js";

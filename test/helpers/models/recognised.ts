@@ -1,8 +1,8 @@
-import type { TextEncoderConfig } from "#src/host/checkpoint/networks/text-encoder.js";
-import type { UnetConfig } from "#src/host/checkpoint/networks/unet.js";
-import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
-import type { RecognisedCheckpoint } from "#src/host/checkpoint/recognition/recognised.js";
+import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
+import type { RecognisedCheckpoint } from "#src/host/checkpoint/families/recognised.js";
+import type { ModelHeader, Part } from "#src/host/checkpoint/recognition/part.js";
+import type { TextEncoderConfig } from "#src/host/checkpoint/text-encoder/build.js";
+import type { UnetConfig } from "#src/host/checkpoint/unet/build.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { isWholeSet } from "./golden.js";
 import { modelFile } from "./models-folder.js";
@@ -29,7 +29,7 @@ export interface StableDiffusion extends Omit<RecognisedCheckpoint, "network" | 
 
 /** Recognises a checkpoint, which has to be one of Stable Diffusion. */
 export async function recogniseStableDiffusion(
-  file: ModelFile,
+  file: ModelHeader,
   read: Parameters<typeof recogniseCheckpoint>[1],
 ): Promise<StableDiffusion> {
   const { network, textEncoders, ...rest } = await recogniseCheckpoint(file, read);

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { Tensor } from "latentkit";
 import { type EncodedGraph, OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import type { Plan } from "#src/host/checkpoint/runtime/session-options.js";
-import type { SessionSource } from "#src/host/checkpoint/runtime/sessions.js";
+import type { Plan } from "#src/host/checkpoint/session/options.js";
+import type { SessionSource } from "#src/host/checkpoint/session/sessions.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { weightFile, words, writeWeights } from "./weight-file.js";
 

@@ -3,7 +3,7 @@ import { existsSync, linkSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path";
 import { randn, type Tensor } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
-import { readSafetensors } from "#src/io/safetensors/read.js";
+import { readSafetensors } from "#src/io/safetensors.js";
 import { root, sha256 } from "../folders.js";
 import { type RawTensor, writeWeights } from "./weight-file.js";
 

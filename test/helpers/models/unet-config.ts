@@ -1,4 +1,4 @@
-import type { UnetBlock, UnetConfig } from "#src/host/checkpoint/networks/unet.js";
+import type { UnetBlock, UnetConfig } from "#src/host/checkpoint/unet/build.js";
 
 /** Structure of a UNet from the shapes of its weights; SD 1 has 8 heads, its relatives heads of 64. */
 export function unetConfigOf(shapes: ReadonlyMap<string, readonly number[]>): UnetConfig {

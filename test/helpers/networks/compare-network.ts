@@ -6,9 +6,9 @@ import { join } from "node:path";
 import type { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
-import { type Plan, sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
-import { HalfWeights } from "#src/host/checkpoint/weights/half-weights.js";
+import { type Plan, sessionOptions } from "#src/host/checkpoint/session/options.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
+import { HalfWeights } from "#src/host/checkpoint/weights/values.js";
 import { type GraphSession, graphSession } from "../models/session.js";
 import { TINY_NETWORKS, type TinyNetwork } from "./tiny-networks.js";
 

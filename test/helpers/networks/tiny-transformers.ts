@@ -2,14 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
-import { buildQwen3, type Qwen3Config } from "#src/host/checkpoint/networks/qwen3.js";
-import { type RotationTables, rotationTables, zImagePositions } from "#src/host/checkpoint/networks/rotations.js";
-import { timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
-import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/networks/z-image.js";
-import { buildZImageControl } from "#src/host/checkpoint/networks/z-image-control.js";
-import { qwen3Part } from "#src/host/checkpoint/recognition/transformers/qwen3.js";
-import { zImagePart } from "#src/host/checkpoint/recognition/transformers/z-image.js";
-import { zImageControlPart } from "#src/host/checkpoint/recognition/transformers/z-image-control.js";
+import {
+  type RotationTables,
+  rotationTables,
+  timeEmbeddings,
+  zImagePositions,
+} from "#src/host/checkpoint/networks/sinusoids.js";
+import { buildQwen3, type Qwen3Config, qwen3Part } from "#src/host/checkpoint/text-encoder/qwen3.js";
+import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/z-image/build.js";
+import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-image/control.js";
+import { zImagePart } from "#src/host/checkpoint/z-image/recognise.js";
 import { flowWeights } from "../models/golden-flow.js";
 import type { TinyNetwork } from "./tiny-networks.js";
 

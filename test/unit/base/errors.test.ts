@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { LatentkitError } from "latentkit";
-import { atNode, inputError, suggest } from "#src/base/errors.js";
+import { atNode, inputError, permissionHint, suggest } from "#src/base/errors.js";
+import { root, temporaryFolder } from "../../helpers/folders.js";
 
 describe("atNode", () => {
   it("puts a comma before a subject and a colon before a sentence", () => {
@@ -70,5 +76,85 @@ describe("suggest", () => {
     for (const word of ["signal", "", 5, null, undefined, Symbol("outputDir")]) {
       assert.deepEqual(suggest(word, ["outputDir"]), { suggestion: undefined, hint: "" });
     }
+  });
+});
+
+const PERMISSION = process.allowedNodeEnvironmentFlags.has("--permission")
+  ? "--permission"
+  : "--experimental-permission";
+const moduleOf = (path: string) => JSON.stringify(pathToFileURL(join(root, "dist", path)).href);
+const LIBRARY = `const { createRenderer, render } = await import(${moduleOf("index.js")});`;
+const solid = { class_type: "EmptyImage", inputs: { width: 8, height: 8, batch_size: 1, color: 0 } };
+const saved = { "1": solid, "2": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "a" } } };
+const loaded = { "1": { class_type: "LoadImage", inputs: { image: "x.png" } }, "2": { ...saved[2] } };
+
+describe("a denial of node's permission model", () => {
+  const folder = temporaryFolder();
+
+  /** Message of the error that code throws in a process that may only read the package. */
+  async function messageOf(code: string, ...flags: string[]): Promise<string> {
+    const program = `try {${code}} catch (error) { console.log(error.name, error.code, error.message); process.exit(); }`;
+    const args = [PERMISSION, `--allow-fs-read=${join(root, "*")}`, ...flags, "--input-type=module", "--eval", program];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root });
+    return stdout.trim();
+  }
+  const rendering = (graph: object, options: object) =>
+    `${LIBRARY} const { error } = await render(${JSON.stringify(graph)}, ${JSON.stringify(options)}); if (error) throw error;`;
+
+  it("to load addons names the flag instead of an installation", async () => {
+    const message = await messageOf(rendering(saved, { output: "memory" }));
+    assert.match(
+      message,
+      /^LatentkitError native\.unavailable Node 2 \(SaveImage\): The native core could not be loaded /,
+    );
+    assert.match(message, /\)\. Node's permission model denies it: start node with --allow-addons\.$/);
+  });
+
+  it("to read or write files names the flag and the path", async () => {
+    const inputDir = join(folder(), "in");
+    mkdirSync(inputDir);
+    const read = await messageOf(rendering(loaded, { inputDir, output: "memory" }), "--allow-addons");
+    assert.match(read, /^LatentkitError \S+ Node 1 \(LoadImage\), input "image": expected a file that can be read, /);
+    assert.match(read, / Node's permission model denies it: start node with --allow-fs-read=\S+\.$/);
+    assert.ok(read.includes(folder()), read);
+    const written = await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), "--allow-addons");
+    assert.match(written, /^LatentkitError file\.\S+ Node 2 \(SaveImage\): Cannot write "\S+": /);
+    assert.match(written, / Node's permission model denies it: start node with --allow-fs-(read|write)=\S+\.$/);
+    const flags = ["--allow-addons", `--allow-fs-read=${join(folder(), "*")}`];
+    const rest = await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), ...flags);
+    const flag = / start node with (--allow-fs-write=\S+\/out\/\*)\.$/.exec(rest)?.[1];
+    assert.ok(flag !== undefined, rest);
+    assert.equal(await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), ...flags, flag), "");
+  });
+
+  it("to start threads or processes names the flag", async () => {
+    const thread = `${LIBRARY} await createRenderer().render({ graph: ${JSON.stringify(JSON.stringify(saved))} });`;
+    const denied = "Node's permission model denies it: start node with";
+    assert.match(
+      await messageOf(thread, "--allow-addons"),
+      new RegExp(
+        `^LatentkitError thread\\.lost A rendering thread cannot be started .*\\. ${denied} --allow-worker\\.$`,
+      ),
+    );
+    const child = `const { RuntimeProcess } = await import(${moduleOf("host/checkpoint/runtime/process.js")}); new RuntimeProcess();`;
+    assert.match(
+      await messageOf(child),
+      new RegExp(`^LatentkitError runtime\\.failed ONNX Runtime: .*\\. ${denied} --allow-child-process\\.$`),
+    );
+  });
+
+  it("to write names the folder, since names of files differ from run to run", () => {
+    for (const path of [join("/", "a b", "o"), join("/", "a b", "o", ".latentkit-fd5e76.tmp")]) {
+      const denial = { code: "ERR_ACCESS_DENIED", permission: "FileSystemWrite", resource: path };
+      const flag = `--allow-fs-write=${join("/", "a b", "o", "*")}`;
+      assert.equal(permissionHint(denial), `Node's permission model denies it: start node with ${flag}.`);
+    }
+  });
+
+  it("is told from other errors", () => {
+    for (const error of [undefined, null, "x", new Error("x"), Object.assign(new Error("x"), { code: "EACCES" })])
+      assert.equal(permissionHint(error), undefined);
+    // without the permission model, node was told not to load addons
+    assert.equal(permissionHint({ code: "ERR_DLOPEN_DISABLED" }), undefined);
   });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
+import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/choice.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { tinyModels } from "../../helpers/models/tiny-host.js";
 import { latentkit } from "../../helpers/process/cli.js";

@@ -4,9 +4,8 @@ import { join } from "node:path";
 import sharp from "sharp";
 import { renderOptions } from "#src/cli/render-options.js";
 import { readArguments } from "#src/cli/table/arguments.js";
-import { type ArgumentsOf, COMMANDS, type ValuesOfCommand } from "#src/cli/table/commands.js";
-import { batchOptions } from "#src/cli/table/render-options.js";
-import { pictureKind } from "#src/io/pictures/kind.js";
+import { type ArgumentsOf, BATCH_OPTIONS, COMMANDS, type ValuesOfCommand } from "#src/cli/table/commands.js";
+import { pictureKind } from "#src/io/pictures/format.js";
 import { pictureTexts } from "#src/io/pictures/texts.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
 import { node } from "../../helpers/graph/graph-nodes.js";
@@ -38,7 +37,7 @@ describe("renderOptions", () => {
     const terminal = { out: () => {}, err: () => {}, isTerminal: false, columns: 80, color: false, env: {} };
     await renderOptions(spied, terminal, new AbortController().signal);
     const { GRAPH: _, ...own } = { ...COMMANDS.render.operands, ...COMMANDS.render.options };
-    const isOfBatch = (name: string) => Object.hasOwn(batchOptions, name);
+    const isOfBatch = (name: string) => Object.hasOwn(BATCH_OPTIONS, name);
     assert.deepEqual(
       [...names].filter((name) => name !== "GRAPH" && !isOfBatch(name)).sort(),
       Object.keys(own)

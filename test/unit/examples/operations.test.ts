@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { loadConfig, unknownVariables } from "#src/render/config/load-config.js";
-import { createRunMetrics } from "#src/service/hooks/metrics/run-metrics.js";
+import { createRunMetrics } from "#src/service/hooks/http/metrics.js";
 import { RUN_STATES } from "#src/service/hooks/run.js";
 import { root } from "../../helpers/folders.js";
 import { serviceStarter } from "../../helpers/hooks/hook-service.js";

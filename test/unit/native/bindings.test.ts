@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { NativeBindings } from "#src/native/bindings.js";
-import type { CudaBindings } from "#src/native/cuda-bindings.js";
 import { loadNative } from "#src/native/load.js";
+import type { CudaBindings } from "#src/native/tensor-operations.js";
 
 type All<T> = Readonly<Record<keyof T, true>>;
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { parseJson } from "#src/io/json/lossless.js";
 import { bendOf } from "#src/nodes/bends.js";
-import { inCells } from "#src/nodes/cells.js";
 import { boolean, choice, float, type InputSpec, int, seed, text } from "#src/nodes/inputs.js";
 import { invokeNode } from "#src/nodes/invoke.js";
+import { inCells } from "#src/nodes/latents.js";
 import { tryConvert } from "#src/nodes/values.js";
 import { Tensor } from "#src/tensor/tensor.js";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPreviewHost, encodePng, invokeNode, registry, Tensor } from "latentkit";
-import { writeSafetensors } from "#src/io/safetensors/write.js";
+import { writeSafetensors } from "#src/io/safetensors.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
 import { FILES, fileHost, layeredClip, patchable } from "../../helpers/graph/file-host.js";
 import { goodInputs, type Inputs } from "../../helpers/graph/node-inputs.js";
@@ -173,7 +173,12 @@ describe("no node changes its inputs", () => {
       CLIPSetLastLayer: { clip, stop_at_clip_layer: -2 },
       CLIPTextEncodeSDXL: {
         clip: (await host.loadCheckpoint("preview-sdxl.safetensors")).clip,
-        ...{ width: 64, height: 64, crop_w: 0, crop_h: 0, target_width: 64, target_height: 64 },
+        width: 64,
+        height: 64,
+        crop_w: 0,
+        crop_h: 0,
+        target_width: 64,
+        target_height: 64,
         text_g: "a",
         text_l: "b",
       },
@@ -199,8 +204,13 @@ describe("no node changes its inputs", () => {
   /** Files of a host, and models that it can change. */
   async function objectsOf(key: string): Promise<Inputs> {
     const kinds: Record<string, keyof typeof FILES> = {
-      ...{ lora_name: "loras", vae_name: "vae", control_net_name: "controlnet", model_name: "upscale_models" },
-      ...{ style_model_name: "style_models", gligen_name: "gligen", hypernetwork_name: "hypernetworks" },
+      lora_name: "loras",
+      vae_name: "vae",
+      control_net_name: "controlnet",
+      model_name: "upscale_models",
+      style_model_name: "style_models",
+      gligen_name: "gligen",
+      hypernetwork_name: "hypernetworks",
       name: "model_patches",
       unet_name: "diffusion_models",
       ...Object.fromEntries([1, 2, 3, 4].map((place) => [`clip_name${place}`, "text_encoders"])),
@@ -254,8 +264,12 @@ describe("no node changes its inputs", () => {
       VAEEncodeForInpaint: { pixels: image, vae, mask, grow_mask_by: 2 },
       InstructPixToPixConditioning: { positive: conditioning, negative: conditioning, vae, pixels: image },
       InpaintModelConditioning: {
-        ...{ positive: conditioning, negative: conditioning },
-        ...{ vae, pixels: image, mask, noise_mask: true },
+        positive: conditioning,
+        negative: conditioning,
+        vae,
+        pixels: image,
+        mask,
+        noise_mask: true,
       },
     };
   }

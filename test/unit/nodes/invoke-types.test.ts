@@ -63,7 +63,11 @@ describe("static types of invokeNode", () => {
   it("know several outputs, lists and what may be null", async () => {
     const { result } = await invokeNode("ext pipeLoader", {
       ckpt_name: "preview-sd15.safetensors",
-      ...{ positive: "a lake", negative: "", batch_size: 1, empty_latent_width: 64, empty_latent_height: 64 },
+      positive: "a lake",
+      negative: "",
+      batch_size: 1,
+      empty_latent_width: 64,
+      empty_latent_height: 64,
     });
     const [pipe] = expectType<[Pipe, Model, Vae, Clip]>()(result);
     const apart = (await invokeNode("ext pipeOut", { pipe: { ...pipe, vae: undefined } })).result;

@@ -13,7 +13,11 @@ const graph = {
   "4": {
     class_type: "ext saveTextLazy",
     inputs: {
-      ...{ text: "a lake", output_file_path: "notes", file_name: "lake", file_extension: "txt", overwrite: true },
+      text: "a lake",
+      output_file_path: "notes",
+      file_name: "lake",
+      file_extension: "txt",
+      overwrite: true,
       image: ["1", 0],
     },
   },

@@ -70,7 +70,9 @@ describe("scripts/check-dependencies", () => {
       ["that knows of a hole", 200, CRITICAL, 1, /^express \S.* has a critical vulnerability\.$/m, /in order/],
       [
         "that offers no audit",
-        ...[405, {}, 0],
+        405,
+        {},
+        0,
         /^Known vulnerabilities were NOT checked, because npm audit could not ask: 405 .*\.\nLicences and versions are/m,
         /known vulnerabilities are in order/,
       ],

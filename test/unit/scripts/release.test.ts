@@ -200,7 +200,7 @@ describe("scripts/release", () => {
   });
 
   it("writes the names of platforms that the loader looks for", async () => {
-    const { platformPackage } = await import("#src/native/platform-package.js");
+    const { platformPackage } = await import("#src/native/load.js");
     assert.equal(`@latentkit/${platforms.ownPlatform()}`, platformPackage());
     const page = readFileSync(join(root, "docs/platforms.md"), "utf8");
     const { PLATFORMS } = (await script("platforms.mjs")) as { PLATFORMS: Record<string, object> };

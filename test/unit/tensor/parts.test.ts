@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { randn, Tensor } from "latentkit";
-import { cropped, cycled, joined, narrowed, repeated } from "#src/tensor/parts.js";
+import { cropped, cycled, joined, mirrored, narrowed, repeated, turned, upsideDown } from "#src/tensor/parts.js";
 import { roundHalfEven } from "#src/tensor/rounding.js";
-import { mirrored, turned, upsideDown } from "#src/tensor/turned.js";
 import { refuses } from "../../helpers/errors.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
 

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { createReadStream, promises } from "node:fs";
+import { join } from "node:path";
 import { onAbort } from "../../../base/abort.js";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import type { StoredHashes } from "./stored-hashes.js";
+import { cacheFolder, StoredTexts } from "../../../base/user-cache.js";
 
 /** Hashing one piece takes less than a millisecond of the event loop. */
 const PIECE_BYTES = 2 ** 18;
@@ -123,4 +124,24 @@ function readFailed(path: string, error: unknown): LatentkitError {
   }
   const message = `File ${describe(path)} cannot be read (${code}).`;
   return new LatentkitError("file.read-failed", message, {}, { cause: error });
+}
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+/** Hashes of files in the user's cache folder, for later processes. */
+export class StoredHashes {
+  readonly #texts: StoredTexts;
+
+  constructor(folder = join(cacheFolder(), "hashes")) {
+    this.#texts = new StoredTexts(folder);
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    const text = await this.#texts.get(key);
+    return text !== undefined && SHA256.test(text) ? text : undefined;
+  }
+
+  set(key: string, hash: string): Promise<void> {
+    return this.#texts.set(key, hash);
+  }
 }

@@ -1,5 +1,5 @@
-import { KIND_NAMES, pictureKind } from "../../../io/pictures/kind.js";
-import { LENGTH_BYTES } from "../../../io/safetensors/header.js";
+import { KIND_NAMES, pictureKind } from "../../../io/pictures/format.js";
+import { LENGTH_BYTES } from "../../../io/safetensors.js";
 
 /** Bytes at the beginning of a file that tell its format. */
 export const START_BYTES = 512;

@@ -1,8 +1,10 @@
 import { LatentkitError } from "../../../base/errors.js";
-import type { OnnxGraph, Value } from "../onnx/graph.js";
-import { matMulTransposed } from "../onnx/products.js";
+import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { embeddingFrequencies } from "./sinusoids.js";
+
+/** Sees the value after each part by the part's key. */
+export type Trace = (key: string, value: Value) => void;
 
 /** Bytes of a value while a network runs. */
 export const FLOAT_BYTES = 4;

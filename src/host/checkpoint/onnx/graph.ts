@@ -1,6 +1,6 @@
 import { isAbsolute, join, parse, relative, sep } from "node:path";
 import { LatentkitError } from "../../../base/errors.js";
-import type { StoredEntry, StoredType } from "../../../io/safetensors/header.js";
+import type { StoredEntry, StoredType } from "../../../io/safetensors.js";
 import { ProtobufWriter } from "./protobuf.js";
 import { CPU_TARGET, type Target } from "./target.js";
 
@@ -309,3 +309,9 @@ function isBelow(folder: string, file: string): boolean {
   const path = relative(folder, file);
   return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }
+
+/** a · bᵀ for a matrix b. */
+export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
+  graph.target.matMul === "fused"
+    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, { domain: "com.microsoft" })
+    : graph.node("MatMul", [a, graph.node("Transpose", [b], { perm: { ints: [1, 0] } })]);

@@ -1,4 +1,4 @@
-import type { StoredType } from "../../../io/safetensors/header.js";
+import type { StoredType } from "../../../io/safetensors.js";
 
 /** Forms in which a provider computes the parts of a network correctly, and on its own device. */
 export interface Target {

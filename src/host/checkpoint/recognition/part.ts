@@ -1,13 +1,11 @@
 import type { LatentkitError } from "../../../base/errors.js";
 import { hasFittingFactor, listedNetwork, type Network } from "../weights/network.js";
-import { isPacked } from "../weights/packed-types.js";
-import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
+import { isPacked, quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
-import { beginnings, unwrapped } from "../weights/wrapped-keys.js";
 import { invalid, unsupported } from "./refusal.js";
 
 /** A model file as recognition sees it: keys and shapes. */
-export interface ModelFile extends Pick<WeightFile, "name" | "metadata" | "weights"> {
+export interface ModelHeader extends Pick<WeightFile, "name" | "metadata" | "weights"> {
   /** Prefix of all keys in the file, which is absent here. */
   readonly wrapper?: string;
 }
@@ -36,17 +34,17 @@ export function below(weights: WeightMap, prefix: string): Map<string, StoredWei
 }
 
 /** The file without what stands before all its keys, where it is known without: see unwrapped. */
-export function unwrappedFile(file: ModelFile, isKnown: (weights: WeightMap) => boolean): ModelFile {
+export function unwrappedFile(file: ModelHeader, isKnown: (weights: WeightMap) => boolean): ModelHeader {
   return { ...file, ...unwrapped(file.weights, isKnown) };
 }
 
 /** Reads the sizes of one network from the shapes of its weights. Its errors name the file and the key. */
 export class PartShapes {
-  readonly file: ModelFile;
+  readonly file: ModelHeader;
   readonly weights: WeightMap;
   readonly #nameInFile: NameInFile;
 
-  constructor(file: ModelFile, weights: WeightMap, nameInFile: NameInFile) {
+  constructor(file: ModelHeader, weights: WeightMap, nameInFile: NameInFile) {
     this.file = file;
     this.weights = weights;
     this.#nameInFile = nameInFile;
@@ -161,4 +159,112 @@ function numberAt(key: string, from: number): number | undefined {
     number = 10 * number + digit;
   }
   return number;
+}
+
+/** Beginning of a key in a file, and the one that stands for it in LDM keys. */
+export type Rename = readonly [from: string, to: string];
+
+/** Weights under LDM keys, and the names that those keys have in the file. */
+export interface RenamedWeights {
+  readonly weights: WeightMap;
+  nameInFile(key: string): string;
+}
+
+/** Replaces the beginnings of keys; those without a rename keep their names. `prefix` stands before each in the file. */
+export function renamed(weights: WeightMap, renames: readonly Rename[], prefix: string): RenamedWeights {
+  const byDot = new Map(renames);
+  const names = new Map<string, string>();
+  const result = new Map<string, StoredWeight>();
+  for (const [key, weight] of weights) {
+    const name = rename(key, byDot);
+    result.set(name, weight);
+    names.set(name, key);
+  }
+  const backwards = new Map(renames.map(([from, to]) => [to, from]));
+  return { weights: result, nameInFile: (key) => prefix + (names.get(key) ?? rename(key, backwards)) };
+}
+
+/** Longer than every beginning that has a rename. */
+const LONGEST_BEGINNING = 96;
+
+/** Tries the beginnings of a key that end with a dot, the longest first. */
+function rename(key: string, renames: ReadonlyMap<string, string>): string {
+  for (
+    let dot = key.lastIndexOf(".", LONGEST_BEGINNING);
+    dot >= 0;
+    dot = dot === 0 ? -1 : key.lastIndexOf(".", dot - 1)
+  ) {
+    const to = renames.get(key.slice(0, dot + 1));
+    if (to !== undefined) return to + key.slice(dot + 1);
+  }
+  return key;
+}
+
+/** Prefixes that wrap each other. */
+const MOST_WRAPPERS = 4;
+/** Prefixes that stand before a part of the keys too, as a file has those of an optimizer or of other networks beside them. */
+const TRAINING = ["module.", "state_dict.", "model_state_dict."];
+/** Mark of a network that PyTorch has compiled, at any place of a key. */
+const COMPILED = "_orig_mod.";
+/** Longer keys have no layer in a network. */
+const LONGEST_KEY = 160;
+/** Parts behind a layer's name: `weight.quant_state.bitsandbytes__nf4` has six. */
+const MOST_PARTS = 8;
+
+/** Weights without what stands before all keys of their file. */
+export interface UnwrappedWeights {
+  readonly weights: WeightMap;
+  readonly wrapper: string;
+}
+
+/**
+ * Takes off the prefixes that training programs leave before all keys (`net.`), or before those of the weights (`module.`,
+ * `state_dict.`), as few as let the weights be known, and none where that does not help. Keys without a dot, which are
+ * marks and no weights, may lack them. `_orig_mod.` is taken off everywhere.
+ */
+export function unwrapped(weights: WeightMap, isKnown: (weights: WeightMap) => boolean): UnwrappedWeights {
+  const whole = { weights: withoutMark(weights), wrapper: "" };
+  let inner: UnwrappedWeights | undefined = whole;
+  for (let count = 0; inner !== undefined && count <= MOST_WRAPPERS; count++) {
+    if (isKnown(inner.weights)) return inner;
+    inner = withoutFirstPart(inner);
+  }
+  return whole;
+}
+
+function withoutMark(weights: WeightMap): WeightMap {
+  if (![...weights.keys()].some((key) => key.includes(COMPILED))) return weights;
+  return withOtherKeys(weights, (key) => key.replace(/(^|\.)_orig_mod\./g, "$1")) ?? weights;
+}
+
+function withoutFirstPart({ weights, wrapper }: UnwrappedWeights): UnwrappedWeights | undefined {
+  const first = firstPart(weights);
+  if (first === undefined) return undefined;
+  const inner = withOtherKeys(weights, (key) => (key.startsWith(first) ? key.slice(first.length) : key));
+  return inner && { weights: inner, wrapper: wrapper + first };
+}
+
+/** Prefix of all keys with a dot, or one that training programs leave before some of them. */
+function firstPart(weights: WeightMap): string | undefined {
+  const dotted = [...weights.keys()].filter((key) => key.includes("."));
+  const [key] = dotted;
+  if (key === undefined) return undefined;
+  const first = key.slice(0, key.indexOf(".") + 1);
+  if (dotted.every((other) => other.startsWith(first))) return first;
+  return TRAINING.find((prefix) => dotted.some((other) => other.startsWith(prefix)));
+}
+
+/** Weights under other keys; undefined where two would have one. */
+function withOtherKeys(weights: WeightMap, rename: (key: string) => string): WeightMap | undefined {
+  const result = new Map<string, StoredWeight>();
+  for (const [key, weight] of weights) result.set(rename(key), weight);
+  return result.size === weights.size ? result : undefined;
+}
+
+/** Beginnings of a key that may be a layer's name, the longest first: what is before its last dots and underscores. */
+export function beginnings(key: string): string[] {
+  const found: string[] = [];
+  for (let end = Math.min(key.length, LONGEST_KEY) - 1; end > 0 && found.length < MOST_PARTS; end--)
+    if (key[end] === "." || key[end] === "_") found.push(key.slice(0, end));
+  return found;
 }

@@ -1,26 +1,25 @@
 import { closeSync, fstatSync, readSync } from "node:fs";
 import { LatentkitError } from "../../../base/errors.js";
 import { openRegularSync } from "../../../io/regular-file.js";
-import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors/header.js";
+import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors.js";
 import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../types.js";
+import { requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
-import type { TextEncoderConfig } from "../networks/text-encoder.js";
-import { controlNetPart } from "../recognition/controlnet.js";
-import { requireLora } from "../recognition/lora.js";
+import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
-import type { ModelFile } from "../recognition/part.js";
-import { requireCheckpoint } from "../recognition/recognise.js";
-import type { TextPart } from "../recognition/recognised.js";
-import { recogniseTextEncoders } from "../recognition/text-encoder.js";
-import { zImageControlPart } from "../recognition/transformers/z-image-control.js";
-import { upscalerPart } from "../recognition/upscaler.js";
-import { recogniseVae } from "../recognition/vae.js";
+import type { ModelHeader } from "../recognition/part.js";
+import type { TextEncoderConfig } from "../text-encoder/build.js";
+import { recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
+import { controlNetPart } from "../unet/control.js";
+import { upscalerPart } from "../upscaler/recognise.js";
+import { recogniseVae } from "../vae/recognise.js";
 import { applyFormats, joinFactors } from "../weights/factors.js";
 import { isGgufStart } from "../weights/gguf/header.js";
 import { ARCHITECTURE, GGUF_BEGINNINGS, type GgufContents, ggufContents } from "../weights/gguf/open.js";
 import { type NamedFile, readError } from "../weights/stored.js";
+import { zImageControlPart } from "../z-image/control.js";
 
 /** Effort of a look at a file: "quick" reads no header that has what files of its kind have, nor a long one. */
 export type Effort = "quick" | "whole";
@@ -50,7 +49,7 @@ const sizesOf = (encoders: readonly TextPart[]): readonly EncoderSize[] =>
   );
 
 /** Recognition of the kinds that are loaded, as far as headers tell; of those with text encoders, these. */
-const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelFile) => unknown } = {
+const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown } = {
   checkpoints: (file) => sizesOf(requireCheckpoint(file).textEncoders),
   diffusion_models: requireCheckpoint,
   text_encoders: (file) => sizesOf(recogniseTextEncoders(file)),
@@ -137,7 +136,7 @@ function readGguf(
 }
 
 /** Facts on a GGUF file; the architecture names one of an unknown family. */
-function ggufFacts(kind: ModelKind, file: ModelFile, recognise: (file: ModelFile) => unknown): FileFacts {
+function ggufFacts(kind: ModelKind, file: ModelHeader, recognise: (file: ModelHeader) => unknown): FileFacts {
   try {
     const recognised = recognise(file);
     return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};

@@ -1,9 +1,8 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { parsePrompt } from "../../prompt/parse.js";
-import { tokenGroups } from "../../prompt/token-groups.js";
+import { tokenGroups } from "../../prompt/tokenize.js";
 import type { ModelFolders } from "../files/model-folders.js";
-import { embeddingProblems, leftOut } from "../tokenizer/embedding-file.js";
-import { findEmbedding, noSuchEmbedding } from "../tokenizer/find-embedding.js";
+import { embeddingProblems, findEmbedding, leftOut, noSuchEmbedding } from "../text-encoder/embeddings.js";
 import type { EncoderSize } from "./file-facts.js";
 
 /**

@@ -3,8 +3,8 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { NamedModels, Provenance } from "../../types.js";
 import type { FileHashes } from "../files/file-hashes.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
-import type { Runtime } from "../runtime/runtime.js";
-import { findEmbedding } from "../tokenizer/find-embedding.js";
+import type { Runtime } from "../session/runtime.js";
+import { findEmbedding } from "../text-encoder/embeddings.js";
 import { embeddingsOf } from "./prompt-warnings.js";
 
 /** Everything from which a host knows how its pictures were made. */

@@ -25,18 +25,21 @@ export class FileRefusals {
   readonly #headers = new HeaderReader();
   #refreshed: { readonly at: number; readonly lists: readonly (readonly string[])[] } = { at: 0, lists: [] };
   #offered = new WeakMap<readonly string[], readonly string[]>();
+  readonly #folders: ModelFolders;
 
-  constructor(private readonly folders: ModelFolders) {}
+  constructor(folders: ModelFolders) {
+    this.#folders = folders;
+  }
 
   /**
    * Has a thread read the headers of the files that have come or changed since, and waits for it a second at most. Until a
    * file has been read, nothing speaks against it. Resolves to whether all have been.
    */
   async refresh(): Promise<boolean> {
-    const lists = RECOGNISED_KINDS.map((kind) => this.folders.list(kind));
+    const lists = RECOGNISED_KINDS.map((kind) => this.#folders.list(kind));
     const isFresh = performance.now() - this.#refreshed.at < FRESH_MS;
     if (isFresh && lists.every((list, i) => list === this.#refreshed.lists[i])) return true;
-    const isComplete = await within(this.#headers.read(RECOGNISED_KINDS.flatMap((kind) => this.folders.files(kind))));
+    const isComplete = await within(this.#headers.read(RECOGNISED_KINDS.flatMap((kind) => this.#folders.files(kind))));
     this.#offered = new WeakMap();
     if (isComplete) this.#refreshed = { at: performance.now(), lists };
     return isComplete;
@@ -54,7 +57,7 @@ export class FileRefusals {
 
   #find(kind: ModelKind, name: string, effort: Effort): FileFacts | undefined {
     try {
-      const file = this.folders.find(kind, name);
+      const file = this.#folders.find(kind, name);
       return file === undefined ? undefined : this.#ofFile(file, effort);
     } catch (error) {
       // a name that leads out of the folders, or that several files have, fails when the file is loaded
@@ -65,7 +68,7 @@ export class FileRefusals {
 
   /** The names of a kind's files without those that cannot be loaded. */
   offered(kind: ModelKind): readonly string[] {
-    const names = this.folders.list(kind);
+    const names = this.#folders.list(kind);
     const known = this.#offered.get(names) ?? names.filter((name) => this.of(kind, name, "quick") === undefined);
     this.#offered.set(names, known);
     return known;

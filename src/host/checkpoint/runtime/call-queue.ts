@@ -1,17 +1,10 @@
 import { interruption, onAbort } from "../../../base/abort.js";
 import { LatentkitError } from "../../../base/errors.js";
+import type { Place } from "../session/runtime.js";
 
 /** One call's turn. Its work may stop early once nobody waits for it. */
 export interface Turn {
   readonly isAbandoned: boolean;
-}
-
-/** Where a call comes from, by which calls take turns. */
-export interface Place {
-  /** Names its run. */
-  readonly run: string;
-  /** Calls of a lower rank go first: of a batch, the position of the item; 0 for runs that share fairly. */
-  readonly rank: number;
 }
 
 interface Call extends Place {
@@ -54,8 +47,11 @@ export class CallQueue {
   #turn = 0;
   /** The place after a call whose run is likely to go on at once, and the time for which calls of higher ranks wait. */
   #hold: { readonly place: Place; readonly timer: NodeJS.Timeout } | undefined;
+  readonly #options: CallQueueOptions;
 
-  constructor(private readonly options: CallQueueOptions) {}
+  constructor(options: CallQueueOptions) {
+    this.#options = options;
+  }
 
   /** Whether somebody waits for a call. */
   get isWanted(): boolean {
@@ -65,7 +61,7 @@ export class CallQueue {
   /** Does some work when its turn comes. Rejects as the work does, with the signal's reason, and with runtime.failed for too many. */
   async add<T>(signal: AbortSignal | undefined, work: (turn: Turn) => Promise<T>, place = ALONE): Promise<T> {
     signal?.throwIfAborted();
-    const { mostWaiting = MOST_WAITING } = this.options;
+    const { mostWaiting = MOST_WAITING } = this.#options;
     if (this.#waiting.length >= mostWaiting)
       throw new LatentkitError("runtime.failed", `ONNX Runtime is busy: ${mostWaiting} calls are already waiting.`);
     let leave = () => {};
@@ -155,7 +151,7 @@ export class CallQueue {
   }
 
   #changed(): void {
-    const { onStuck, onWanted, patienceMs = PATIENCE_MS } = this.options;
+    const { onStuck, onWanted, patienceMs = PATIENCE_MS } = this.#options;
     const isHeldUp = this.#waiting.length > 0 && this.#current?.turn.isAbandoned === true;
     if (isHeldUp) this.#patience ??= setTimeout(onStuck, patienceMs);
     else {

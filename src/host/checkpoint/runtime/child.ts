@@ -34,8 +34,11 @@ const send = (message: ToParent): Promise<void> =>
 class Server {
   readonly received = new ReceivedBytes((bytes) => new ArrayBuffer(bytes));
   readonly #sessions = new Map<number, OnnxSession>();
+  readonly #ort: typeof import("onnxruntime-node");
 
-  constructor(private readonly ort: typeof import("onnxruntime-node")) {}
+  constructor(ort: typeof import("onnxruntime-node")) {
+    this.#ort = ort;
+  }
 
   async reply(request: Request): Promise<Reply> {
     try {
@@ -45,7 +48,7 @@ class Server {
         case "adapters":
           return { type: "adapters", adapters: native.graphicsAdapters() };
         case "create": {
-          const session = await OnnxSession.create(this.ort, this.#take(request.model), request.options);
+          const session = await OnnxSession.create(this.#ort, this.#take(request.model), request.options);
           this.#sessions.set(request.session, session);
           native.trimHeap();
           return { type: "created", ports: session.ports };

@@ -1,26 +1,26 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { checkOptions } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
+import {
+  type CallOptions,
+  type Feeds,
+  type LoadOptions,
+  type OwnRuntime,
+  RUNTIME_RULES,
+  type RunNetwork,
+  RunNetworks,
+  type RunResult,
+  type RuntimeOptions,
+  type RuntimeState,
+  type Stage,
+} from "../session/runtime.js";
+import { type LoadedSession, type SessionPorts, type SessionSource, workBytes } from "../session/sessions.js";
 import { CallQueue, type Turn } from "./call-queue.js";
-import { ChosenOnce, factsOf } from "./devices/chosen-once.js";
+import { ChosenOnce, factsOf } from "./devices/choice.js";
 import { GpuFailures } from "./gpu-failures.js";
 import { LoadedProcess } from "./loaded-process.js";
 import { coreCount } from "./machine.js";
-import type { SessionPorts } from "./protocol.js";
-import type {
-  CallOptions,
-  Feeds,
-  LoadOptions,
-  OwnRuntime,
-  RunNetwork,
-  RunResult,
-  RuntimeOptions,
-  RuntimeState,
-  Stage,
-} from "./runtime.js";
-import { RUNTIME_RULES, RunNetworks } from "./runtime.js";
 import { type Load, type OnLoad, SessionLoader } from "./session-loader.js";
-import { type LoadedSession, type SessionSource, workBytes } from "./sessions.js";
 
 // decision 220
 /** Makes a runtime. Nothing is started or loaded before the first run. Throws usage.invalid. */

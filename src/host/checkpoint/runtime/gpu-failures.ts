@@ -1,9 +1,8 @@
 import { LatentkitError } from "../../../base/errors.js";
+import { type Device, hasFloat16, isGpu } from "../session/options.js";
+import { plannedOn, preferredPlan, type SessionSource, sessionBytes } from "../session/sessions.js";
 import type { Turn } from "./call-queue.js";
-import { type Device, hasFloat16, isGpu } from "./device.js";
 import type { LoadedProcess } from "./loaded-process.js";
-import { plannedOn, preferredPlan, sessionBytes } from "./plan.js";
-import type { SessionSource } from "./sessions.js";
 
 /** Words of drivers for a GPU that is gone. */
 const LOST = /device[ _](was |is )?(lost|removed|hung|reset)/i;
@@ -24,8 +23,11 @@ export interface FailingRuntime {
 export class GpuFailures {
   /** Bytes of sessions that were too many. */
   #tooMany = Number.POSITIVE_INFINITY;
+  readonly #runtime: FailingRuntime;
 
-  constructor(private readonly runtime: FailingRuntime) {}
+  constructor(runtime: FailingRuntime) {
+    this.#runtime = runtime;
+  }
 
   /** Bytes of sessions that no failure speaks against. */
   get mostBytes(): number {
@@ -65,12 +67,12 @@ export class GpuFailures {
 
   /** Tells a failure of a GPU, whose process it ends, from other errors: undefined. Rejects with device.lost. */
   async #failure(error: unknown): Promise<Failure | undefined> {
-    const { device, loaded } = this.runtime.current();
+    const { device, loaded } = this.#runtime.current();
     const isFailure = error instanceof LatentkitError && error.code === "runtime.failed";
     if (!isFailure || loaded === undefined || device === undefined || !isGpu(device)) return undefined;
     const { isAlive, hasCrashed } = loaded.process;
     if (!isAlive && !hasCrashed) return undefined;
-    await this.runtime.replace(loaded);
+    await this.#runtime.replace(loaded);
     if (isAlive && !LOST.test(error.message)) return { device, loaded };
     throw new LatentkitError("device.lost", `The GPU was lost (${device.provider}). ${error.message}`);
   }

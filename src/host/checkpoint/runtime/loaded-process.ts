@@ -1,11 +1,10 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import type { Stage } from "../session/runtime.js";
+import { type LoadedSession, LoadedSessions } from "../session/sessions.js";
 import type { Turn } from "./call-queue.js";
-import { KeptValues } from "./kept-values.js";
 import { RuntimeProcess } from "./process.js";
 import { bytesOf, type SentFeed, type StageRequest } from "./protocol.js";
-import type { Stage } from "./runtime.js";
-import { type LoadedSession, LoadedSessions } from "./sessions.js";
 
 /** A child process, and what is in it. */
 export class LoadedProcess {
@@ -51,5 +50,64 @@ export class LoadedProcess {
     const surplus = kept.takeSurplus();
     if (surplus.length > 0) await process.request({ type: "forget", values: surplus }, task);
     return Object.fromEntries(results.map(({ name, shape, values }) => [name, Tensor.from(values, shape)]));
+  }
+}
+
+/** Bytes of values that a child process keeps for later runs: the conditionings of many samplings. */
+const MOST_BYTES = 2 ** 28;
+
+/**
+ * Tensors whose values a child process has, in order of last use. A tensor is known by identity: it must not change.
+ *
+ * @internal
+ */
+export class KeptValues {
+  readonly #ids = new WeakMap<Tensor, number>();
+  readonly #bytes = new Map<number, number>();
+  /** Values that were dropped, which the child still has. */
+  readonly #dropped: number[] = [];
+  #sum = 0;
+  readonly #mostBytes: number;
+
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** Number of a tensor's values, which counts as a use; undefined where the child does not have them. */
+  use(tensor: Tensor): number | undefined {
+    const id = this.#ids.get(tensor);
+    const bytes = id === undefined ? undefined : this.#bytes.get(id);
+    if (id === undefined || bytes === undefined) return undefined;
+    this.#bytes.delete(id);
+    this.#bytes.set(id, bytes);
+    return id;
+  }
+
+  add(tensor: Tensor, id: number): void {
+    this.#ids.set(tensor, id);
+    this.#bytes.set(id, tensor.data.byteLength);
+    this.#sum += tensor.data.byteLength;
+  }
+
+  /** Removes a tensor's values, which nobody will use again. */
+  drop(tensor: Tensor): void {
+    const id = this.#ids.get(tensor);
+    const bytes = id === undefined ? undefined : this.#bytes.get(id);
+    if (id === undefined || bytes === undefined) return;
+    this.#bytes.delete(id);
+    this.#sum -= bytes;
+    this.#dropped.push(id);
+  }
+
+  /** Removes the least recently used values beyond the bound and returns their numbers, with those that were dropped. */
+  takeSurplus(): number[] {
+    const surplus = this.#dropped.splice(0);
+    for (const [id, bytes] of this.#bytes) {
+      if (this.#sum <= this.#mostBytes) break;
+      surplus.push(id);
+      this.#bytes.delete(id);
+      this.#sum -= bytes;
+    }
+    return surplus;
   }
 }

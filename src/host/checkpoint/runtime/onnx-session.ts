@@ -1,7 +1,7 @@
 import type { InferenceSession, OnnxValue, Tensor } from "onnxruntime-node";
-import { fromHalves, toHalves } from "./float16.js";
-import type { Port, SessionPorts } from "./protocol.js";
-import type { SessionOptions } from "./session-options.js";
+import { halfValue } from "../../../io/safetensors.js";
+import type { SessionOptions } from "../session/options.js";
+import type { Port, SessionPorts } from "../session/sessions.js";
 
 type Ort = typeof import("onnxruntime-node");
 
@@ -26,11 +26,12 @@ export type PassedValues = Record<string, Tensor>;
 export class OnnxSession {
   readonly ports: SessionPorts;
   readonly #types: ReadonlyMap<string, string>;
+  readonly #ort: Ort;
+  readonly #session: InferenceSession;
 
-  private constructor(
-    private readonly ort: Ort,
-    private readonly session: InferenceSession,
-  ) {
+  private constructor(ort: Ort, session: InferenceSession) {
+    this.#ort = ort;
+    this.#session = session;
     this.ports = { inputs: session.inputMetadata.map(portOf), outputs: session.outputMetadata.map(portOf) };
     this.#types = new Map(this.ports.inputs.map(({ name, type }) => [name, type]));
   }
@@ -62,21 +63,21 @@ export class OnnxSession {
 
   #compute(
     inputs: readonly SessionInput[],
-    names: readonly string[] = this.session.outputNames,
+    names: readonly string[] = this.#session.outputNames,
     passed: PassedValues = {},
   ): Promise<InferenceSession.OnnxValueMapType> {
     const feeds = Object.fromEntries(inputs.map((input) => [input.name, this.#toOnnx(input)]));
-    return this.session.run({ ...feeds, ...passed }, names);
+    return this.#session.run({ ...feeds, ...passed }, names);
   }
 
   release(): Promise<void> {
-    return this.session.release();
+    return this.#session.release();
   }
 
   /** Throws for a name that is no input: ONNX Runtime would ignore it in silence. */
   #toOnnx({ name, shape, values }: SessionInput): Tensor {
     const type = this.#types.get(name);
-    const { Tensor } = this.ort;
+    const { Tensor } = this.#ort;
     const numbers = values instanceof Float32Array ? values : Float64Array.from(values);
     switch (type) {
       case "float32":
@@ -126,4 +127,33 @@ function toFloats(name: string, value: OnnxValue): Float32Array {
   if (data instanceof Float64Array || data instanceof Int32Array || data instanceof Uint8Array)
     return Float32Array.from(data);
   throw new Error(`output "${name}" has type ${type}, which is not supported`);
+}
+
+/** Values of binary16 numbers, exactly. @internal */
+export const fromHalves = (halves: Uint16Array): Float32Array => Float32Array.from(halves, halfValue);
+
+/** The nearest binary16 numbers, ties to even. */
+export function toHalves(values: Float32Array): Uint16Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  return Uint16Array.from(words, halfOf);
+}
+
+/** Binary16 number nearest to a binary32 number: 8 bits of exponent become 5, 23 of fraction 10. */
+function halfOf(word: number): number {
+  const sign = (word >>> 16) & 0x8000;
+  const exponent = ((word >>> 23) & 255) - 112;
+  const fraction = word & 0x7fffff;
+  if (exponent === 143) return sign | (fraction === 0 ? 0x7c00 : 0x7e00);
+  if (exponent >= 31) return sign | 0x7c00;
+  if (exponent < -10) return sign;
+  // numbers below 2^-14 have no leading one of their own; a carry goes into the exponent, as it must
+  if (exponent <= 0) return sign | shiftedToEven(fraction | 0x800000, 14 - exponent);
+  return sign | shiftedToEven((exponent << 23) | fraction, 13);
+}
+
+function shiftedToEven(bits: number, shift: number): number {
+  const half = bits >>> shift;
+  const rest = bits & ((1 << shift) - 1);
+  const tie = 1 << (shift - 1);
+  return rest > tie || (rest === tie && (half & 1) === 1) ? half + 1 : half;
 }

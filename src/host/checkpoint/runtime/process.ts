@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../../../base/errors.js";
 import type { GraphicsAdapter } from "../../../native/bindings.js";
-import { takeMemory } from "../../../tensor/memory.js";
+import { takeMemory } from "../../../tensor/memory-pool.js";
+import type { SessionPorts } from "../session/sessions.js";
 import {
   type CreateRequest,
   type Ready,
   ReceivedBytes,
   type Request,
   type RunRequest,
-  type SessionPorts,
   sendBytes,
   type ToChild,
   type ToParent,

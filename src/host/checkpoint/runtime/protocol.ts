@@ -1,5 +1,6 @@
 import type { GraphicsAdapter } from "../../../native/bindings.js";
-import type { SessionOptions } from "./session-options.js";
+import type { SessionOptions } from "../session/options.js";
+import type { SessionPorts } from "../session/sessions.js";
 
 // Messages between a runtime and its child process. The parent sends one request at a time and waits for its reply; the
 // values of tensors and models travel before the request that needs them, in parts.
@@ -29,21 +30,6 @@ export interface SentOutput {
   readonly name: string;
   readonly shape: readonly number[];
   readonly values: number;
-}
-
-/** An input or output of a session. */
-export interface Port {
-  readonly name: string;
-  /** Name of its type as in ONNX Runtime: "float32", "int64"; "none" for what is no tensor. */
-  readonly type: string;
-  /** Sides; a text names one that is known when the session runs. */
-  readonly shape: readonly (number | string)[];
-}
-
-/** Inputs and outputs of a session, as its model declares them. */
-export interface SessionPorts {
-  readonly inputs: readonly Port[];
-  readonly outputs: readonly Port[];
 }
 
 /** A model sent before under a number, or in a file, beside which the files of its weights lie. */
@@ -122,13 +108,16 @@ export async function sendBytes(
 /** Sequences of bytes that have arrived, whole or in part. */
 export class ReceivedBytes {
   readonly #buffers = new Map<number, ArrayBuffer>();
+  readonly #allocate: (bytes: number) => ArrayBuffer;
 
-  constructor(private readonly allocate: (bytes: number) => ArrayBuffer) {}
+  constructor(allocate: (bytes: number) => ArrayBuffer) {
+    this.#allocate = allocate;
+  }
 
   add({ id, total, offset, bytes }: BytesMessage): void {
     let buffer = this.#buffers.get(id);
     if (buffer === undefined) {
-      buffer = this.allocate(total);
+      buffer = this.#allocate(total);
       this.#buffers.set(id, buffer);
     }
     new Uint8Array(buffer).set(bytes, offset);

@@ -1,10 +1,8 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { OnnxGraph, type Value } from "../onnx/graph.js";
 import { CPU_TARGET } from "../onnx/target.js";
-import type { PackedWeights } from "./packed/packed-weights.js";
-import { packedProduct } from "./packed/product.js";
-import { isPacked } from "./packed-types.js";
-import type { StoredWeight, WeightMap } from "./stored.js";
+import { type PackedWeights, packedProduct } from "./packed/packed-weights.js";
+import { isPacked, type StoredWeight, type WeightMap } from "./stored.js";
 
 /** Gives a builder the weights of one part as float32 values of a graph. */
 export interface Network {

@@ -1,30 +1,39 @@
-import type { Sampler } from "../../../tensor/sampling/sigmas.js";
-import type { Solver } from "../solver.js";
-import { deis } from "./multistep/deis.js";
-import { dpmpp2m, dpmpp2mCfgPp } from "./multistep/dpmpp-2m.js";
-import { dpmpp2mSde, dpmpp2mSdeHeun, dpmpp3mSde } from "./multistep/dpmpp-sde.js";
-import { erSde } from "./multistep/er-sde.js";
-import { gradientEstimation, gradientEstimationCfgPp } from "./multistep/gradient-estimation.js";
-import { cfgppUd10Ab, ipndm, ipndmV, lms } from "./multistep/linear-multistep.js";
+import { describe, LatentkitError, suggest } from "../../../base/errors.js";
+import { SAMPLERS, type Sampler } from "../../../tensor/sampling/sigmas.js";
+import type { SamplerChoice, Solver } from "../solver.js";
+import { dpm2, dpm2Ancestral, dpmAdaptive, dpmFast } from "./dpm-solver.js";
+import {
+  dpmpp2m,
+  dpmpp2mCfgPp,
+  dpmpp2mSde,
+  dpmpp2mSdeHeun,
+  dpmpp2sAncestral,
+  dpmpp2sAncestralCfgPp,
+  dpmpp3mSde,
+  dpmppSde,
+} from "./dpmpp.js";
+import { ddpm, euler, eulerAncestral, eulerAncestralCfgPp, eulerCfgPp, heun, heunpp2, lcm } from "./euler.js";
 import {
   resMultistep,
   resMultistepAncestral,
   resMultistepAncestralCfgPp,
   resMultistepCfgPp,
-} from "./multistep/res-multistep.js";
-import { saSolver, saSolverPece } from "./multistep/sa-solver.js";
-import { uniPc, uniPcBh2 } from "./multistep/uni-pc.js";
-import { dpm2, dpm2Ancestral } from "./single-step/dpm-2.js";
-import { dpmAdaptive } from "./single-step/dpm-adaptive.js";
-import { dpmFast } from "./single-step/dpm-fast.js";
-import { dpmpp2sAncestral, dpmpp2sAncestralCfgPp } from "./single-step/dpmpp-2s.js";
-import { dpmppSde } from "./single-step/dpmpp-sde.js";
-import { ddpm, euler, eulerAncestral, lcm } from "./single-step/euler.js";
-import { eulerAncestralCfgPp, eulerCfgPp } from "./single-step/euler-cfg-pp.js";
-import { heun, heunpp2 } from "./single-step/heun.js";
-import { expHeun2X0, expHeun2X0Sde, seeds2, seeds3 } from "./single-step/seeds.js";
+  uniPc,
+  uniPcBh2,
+} from "./exponential-multistep.js";
+import {
+  cfgppUd10Ab,
+  deis,
+  gradientEstimation,
+  gradientEstimationCfgPp,
+  ipndm,
+  ipndmV,
+  lms,
+} from "./linear-multistep.js";
+import { expHeun2X0, expHeun2X0Sde, seeds2, seeds3 } from "./seeds.js";
+import { erSde, saSolver, saSolverPece } from "./stochastic-multistep.js";
 
-/** The solver of each sampler's name. */
+/** The solver of each sampler's name. @internal */
 export const SOLVERS: Readonly<Record<Sampler, Solver>> = {
   euler,
   euler_cfg_pp: eulerCfgPp,
@@ -72,3 +81,50 @@ export const SOLVERS: Readonly<Record<Sampler, Solver>> = {
   uni_pc: uniPc,
   uni_pc_bh2: uniPcBh2,
 };
+
+/** A solver with all its options, ready to run. */
+export interface ChosenSolver {
+  readonly solver: Solver;
+  readonly options: object;
+  /** Whether ancestral noise has the run's seed itself, in place of seed + 1. */
+  readonly sameSeed: boolean;
+}
+
+/**
+ * The solver of a choice, with the defaults of the options that it leaves out. `ancestral_seed` is an option of every
+ * sampler: "next", or "same" for the noise of older versions of ComfyUI. Fails with value.invalid.
+ */
+export function chosenSolver({ sampler, options }: SamplerChoice): ChosenSolver {
+  const solver = Object.hasOwn(SOLVERS, sampler) ? SOLVERS[sampler] : undefined;
+  if (solver === undefined) throw notOneOf("sampler", sampler, SAMPLERS);
+  const { ancestral_seed = "next", ...own } = options;
+  if (ancestral_seed !== "next" && ancestral_seed !== "same")
+    throw notOneOf(`sampler ${sampler}, ancestral_seed`, ancestral_seed, ["next", "same"]);
+  const defaults: Readonly<Record<string, unknown>> = { ...solver.options };
+  for (const [name, value] of Object.entries(own)) {
+    if (!Object.hasOwn(defaults, name)) throw notOneOf(`sampler ${sampler}, option`, name, Object.keys(defaults));
+    if (value === undefined || fits(value, defaults[name])) continue;
+    const expected = defaults[name] === null ? "a function" : `a ${typeof defaults[name]}`;
+    const message = `sampler ${sampler}, ${name}: expected ${expected}, received ${describe(value)}.`;
+    throw new LatentkitError("value.invalid", message);
+  }
+  const set = Object.entries(own).filter(([, value]) => value !== undefined);
+  return {
+    solver,
+    options: { ...defaults, ...Object.fromEntries(set) },
+    sameSeed: ancestral_seed === "same",
+  };
+}
+
+/** Whether a value has the type of a default: null stands for a function, and an option without one takes any. */
+function fits(value: unknown, standard: unknown): boolean {
+  if (standard === null) return value === null || typeof value === "function";
+  return standard === undefined || (typeof value === typeof standard && !Number.isNaN(value));
+}
+
+function notOneOf(subject: string, received: unknown, names: readonly string[]): LatentkitError {
+  const { suggestion, hint } = suggest(received, names);
+  const expected = names.length === 0 ? "none" : `one of ${names.join(", ")}`;
+  const message = `${subject}: expected ${expected}, received ${describe(received)}.${hint}`;
+  return new LatentkitError("value.invalid", message, { suggestion });
+}

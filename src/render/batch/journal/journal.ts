@@ -5,16 +5,15 @@ import type { LatentkitError } from "../../../base/errors.js";
 import { packageVersion } from "../../../base/package.js";
 import { escapeFault } from "../../../io/files/output-path.js";
 import { printJson } from "../../../io/json/lossless.js";
-import { fileAt, type RenderedFile } from "../../files.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";
+import { fileAt, type RenderedFile } from "../../result.js";
 import { firstNumber } from "../names.js";
 import { JournalLog } from "./log.js";
-import { Positions } from "./positions.js";
-import { createPresence } from "./presence.js";
 import type { JournalHeader, JournalRecord } from "./records.js";
-import { sweep } from "./recovery.js";
+import { Positions } from "./state.js";
+import { createPresence, sweep } from "./written-files.js";
 
-export { isFinished } from "./reading.js";
+export { isFinished } from "./records.js";
 
 export interface JournalOptions {
   /** Path of the journal; nothing is kept where absent. */
@@ -43,14 +42,18 @@ export interface Entry {
 
 /** A batch's items beyond this run; without a path nothing is kept, and every item is new. */
 export class Journal {
-  private readonly positions: Positions;
+  readonly #positions: Positions;
+  readonly #options: JournalOptions;
+  readonly #log: JournalLog | undefined;
 
   private constructor(
-    private readonly options: JournalOptions,
+    options: JournalOptions,
     readonly header: Pick<JournalHeader, "id" | "first" | "graph" | "engine">,
-    private readonly log: JournalLog | undefined,
+    log: JournalLog | undefined,
   ) {
-    this.positions = new Positions(log?.state);
+    this.#options = options;
+    this.#log = log;
+    this.#positions = new Positions(log?.state);
   }
 
   /** Fails with journal.refused and file.write-failed. */
@@ -71,28 +74,28 @@ export class Journal {
 
   /** Whether records are kept: without, a batch that is cut cannot go on. */
   get isKept(): boolean {
-    return this.log !== undefined;
+    return this.#log !== undefined;
   }
 
   /** Number of items that earlier runs finished, and whose files are there. */
   get finished(): number {
-    return this.log?.state.finished ?? 0;
+    return this.#log?.state.finished ?? 0;
   }
 
   /** Sentences about items of earlier runs that are rendered again. */
   warnings(): string[] {
-    const { gone = 0, partial = 0 } = this.log?.state ?? {};
+    const { gone = 0, partial = 0 } = this.#log?.state ?? {};
     return [
       ...(gone > 0 ? [goneWarning(gone)] : []),
-      ...(partial > 0 ? [partialWarning(partial, this.options.partial)] : []),
+      ...(partial > 0 ? [partialWarning(partial, this.#options.partial)] : []),
     ];
   }
 
   /** Takes away what a kill left of items that were not finished. */
   async recover(): Promise<void> {
-    const { outputDir, resume } = this.options;
-    if (this.log === undefined) return;
-    const { replaced, state } = this.log;
+    const { outputDir, resume } = this.#options;
+    if (this.#log === undefined) return;
+    const { replaced, state } = this.#log;
     if (replaced !== undefined) await sweep(outputDir, replaced, () => false);
     if (resume) await sweep(outputDir, this.header.id, (position) => state.isRecorded(position));
   }
@@ -100,10 +103,10 @@ export class Journal {
   /** Finds the entry of an item; takes the items in order, each once. */
   async find(index: number, item: BatchItem): Promise<Entry> {
     const key = itemKey(this.header, item);
-    const position = this.positions.of(index, key);
-    if (this.log === undefined) return { position, key, finished: undefined, leftovers: [] };
-    const { state, files } = this.log;
-    const { outputDir } = this.options;
+    const position = this.#positions.of(index, key);
+    if (this.#log === undefined) return { position, key, finished: undefined, leftovers: [] };
+    const { state, files } = this.#log;
+    const { outputDir } = this.#options;
     const isDone = state.of(position, key) === "done";
     const paths = isDone ? await files.at(state.offsetOf(position)) : undefined;
     const finished = paths?.map((path) => fileAt(path, outputDir));
@@ -111,7 +114,7 @@ export class Journal {
   }
 
   async begin({ position, key }: Entry, values: ItemValues, names: Readonly<Record<string, string>>): Promise<void> {
-    await this.append({ type: "intent", item: position, key, values, names });
+    await this.#append({ type: "intent", item: position, key, values, names });
   }
 
   async done(
@@ -119,33 +122,33 @@ export class Journal {
     { files, leftOut }: { readonly files: readonly RenderedFile[]; readonly leftOut: readonly string[] },
     ms: number,
   ): Promise<void> {
-    const paths = files.map(({ path }) => relative(this.options.outputDir, path).split(sep).join("/"));
+    const paths = files.map(({ path }) => relative(this.#options.outputDir, path).split(sep).join("/"));
     // a file that a node reports elsewhere is not the batch's to look after
     const inside = paths.filter((path) => escapeFault(path) === undefined);
     const left = leftOut.length > 0 ? { leftOut } : {};
-    await this.append({ type: "done", item: position, key, files: inside, ...left, ms: Math.round(ms) });
+    await this.#append({ type: "done", item: position, key, files: inside, ...left, ms: Math.round(ms) });
   }
 
   async failed({ position, key }: Entry, attempt: number, { code, message }: LatentkitError): Promise<void> {
-    await this.append({ type: "failed", item: position, key, attempt, error: { code, message } });
+    await this.#append({ type: "failed", item: position, key, attempt, error: { code, message } });
   }
 
   async end(counts: { readonly done: number; readonly skipped: number; readonly failed: number }): Promise<void> {
-    await this.append({ type: "end", ...counts });
+    await this.#append({ type: "end", ...counts });
   }
 
   /** Takes away an item's files that a lost thread could not name any more. */
   async discard(position: number): Promise<void> {
     if (!this.isKept) return;
-    await sweep(this.options.outputDir, this.header.id, (other) => (other === position ? false : undefined));
+    await sweep(this.#options.outputDir, this.header.id, (other) => (other === position ? false : undefined));
   }
 
   async close(): Promise<void> {
-    await this.log?.close();
+    await this.#log?.close();
   }
 
-  private async append(record: JournalRecord): Promise<void> {
-    await this.log?.append(record);
+  async #append(record: JournalRecord): Promise<void> {
+    await this.#log?.append(record);
   }
 }
 

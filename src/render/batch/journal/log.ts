@@ -1,13 +1,16 @@
+import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
+import { createServer } from "node:net";
+import { constants } from "node:os";
 import { dirname, resolve } from "node:path";
-import type { LatentkitError } from "../../../base/errors.js";
+import { getSystemErrorName } from "node:util";
+import { LatentkitError } from "../../../base/errors.js";
 import { makeEach } from "../../../io/files/output-path.js";
 import { syncData, writeFailed } from "../../../io/files/write-file.js";
-import { lockFile, type Unlock } from "./lock.js";
-import type { Presence } from "./presence.js";
-import { RecordedFiles, readJournal, refused } from "./reading.js";
-import { type JournalHeader, type JournalRecord, printRecord } from "./records.js";
+import { loadNative } from "../../../native/load.js";
+import { type JournalHeader, type JournalRecord, printRecord, RecordedFiles, readJournal, refused } from "./records.js";
 import { JournalState } from "./state.js";
+import type { Presence } from "./written-files.js";
 
 /** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
 const GROUP_MS = 25;
@@ -16,11 +19,13 @@ const GROUP_MS = 25;
 export class JournalLog {
   /** Files of items that earlier runs finished. */
   readonly files: RecordedFiles;
-  private waiting = "";
-  private flushing: Promise<void> | undefined;
-  private failure: LatentkitError | undefined;
+  #waiting = "";
+  #flushing: Promise<void> | undefined;
+  #failure: LatentkitError | undefined;
   /** Time at which records were last handed to the disk. */
-  private flushed = Number.NEGATIVE_INFINITY;
+  #flushed = Number.NEGATIVE_INFINITY;
+  readonly #file: FileHandle;
+  readonly #unlock: Unlock;
 
   private constructor(
     readonly path: string,
@@ -29,9 +34,11 @@ export class JournalLog {
     readonly state: JournalState,
     /** Id of the batch that was in the file before, of which nothing was finished. */
     readonly replaced: string | undefined,
-    private readonly file: FileHandle,
-    private readonly unlock: Unlock,
+    file: FileHandle,
+    unlock: Unlock,
   ) {
+    this.#file = file;
+    this.#unlock = unlock;
     this.files = new RecordedFiles(file, path);
   }
 
@@ -68,7 +75,7 @@ export class JournalLog {
       }
       await file.truncate(0);
       const log = new JournalLog(full, own, new JournalState(takesPartial), header?.id, file, unlock);
-      await log.write(printRecord(own));
+      await log.#write(printRecord(own));
       return log;
     } catch (error) {
       await file?.close();
@@ -78,66 +85,66 @@ export class JournalLog {
 
   /** Resolves when the record is on the disk; rejects, once and for all, when the disk refuses. */
   append(record: JournalRecord): Promise<void> {
-    if (this.failure !== undefined) return Promise.reject(this.failure);
-    this.waiting += printRecord(record);
-    this.flushing ??= this.flush();
-    return this.flushing;
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    this.#waiting += printRecord(record);
+    this.#flushing ??= this.#flush();
+    return this.#flushing;
   }
 
   /** Writes the records that wait, and unlocks the file. */
   async close(): Promise<void> {
     try {
-      await this.flushing;
-      await this.appending;
-      await (this.next ?? this.syncing);
+      await this.#flushing;
+      await this.#appending;
+      await (this.#next ?? this.#syncing);
     } catch (error) {
       // whoever appended was told
-      if (error !== this.failure) throw error;
+      if (error !== this.#failure) throw error;
     } finally {
-      await this.file.close();
-      await this.unlock();
+      await this.#file.close();
+      await this.#unlock();
     }
   }
 
-  private async flush(): Promise<void> {
-    const wait = this.flushed + GROUP_MS - performance.now();
+  async #flush(): Promise<void> {
+    const wait = this.#flushed + GROUP_MS - performance.now();
     await new Promise((done) => (wait > 0 ? setTimeout(done, wait) : setImmediate(done)));
-    this.flushed = performance.now();
-    const lines = this.waiting;
-    this.waiting = "";
+    this.#flushed = performance.now();
+    const lines = this.#waiting;
+    this.#waiting = "";
     // records from now on wait for the next flush, which waits for this one
-    this.flushing = undefined;
-    await this.write(lines);
+    this.#flushing = undefined;
+    await this.#write(lines);
   }
 
-  private appending: Promise<void> = Promise.resolve();
-  private syncing: Promise<void> = Promise.resolve();
+  #appending: Promise<void> = Promise.resolve();
+  #syncing: Promise<void> = Promise.resolve();
   /** The fsync after the one that runs. */
-  private next: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
 
   /** Appended lines are safe from a kill, though a busy disk may take a second for its fsync. */
-  private async write(lines: string): Promise<void> {
-    this.appending = this.appending.then(() => this.orFail(() => this.file.appendFile(lines)));
-    await this.appending;
-    await this.sync();
+  async #write(lines: string): Promise<void> {
+    this.#appending = this.#appending.then(() => this.#orFail(() => this.#file.appendFile(lines)));
+    await this.#appending;
+    await this.#sync();
   }
 
-  private sync(): Promise<void> {
-    this.next ??= this.syncing.then(() => {
-      this.next = undefined;
-      this.syncing = this.orFail(() => syncData(this.file));
-      return this.syncing;
+  #sync(): Promise<void> {
+    this.#next ??= this.#syncing.then(() => {
+      this.#next = undefined;
+      this.#syncing = this.#orFail(() => syncData(this.#file));
+      return this.#syncing;
     });
-    return this.next;
+    return this.#next;
   }
 
-  private async orFail(work: () => Promise<void>): Promise<void> {
-    if (this.failure !== undefined) throw this.failure;
+  async #orFail(work: () => Promise<void>): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
     try {
       await work();
     } catch (error) {
-      this.failure = writeFailed(this.path, error);
-      throw this.failure;
+      this.#failure = writeFailed(this.path, error);
+      throw this.#failure;
     }
   }
 }
@@ -153,4 +160,35 @@ function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolea
     return `latentkit ${header.engine} wrote it and this is ${own.engine}; the rest would not match`;
   }
   return undefined;
+}
+
+/** Ends a lock; it also ends with the process, however that ends. */
+type Unlock = () => Promise<void>;
+
+/**
+ * Locks an open file for this process; undefined where another has it. The system itself keeps the lock (flock on the
+ * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed where the file
+ * system knows no locks.
+ *
+ * @internal
+ */
+export async function lockFile(fd: number, path: string): Promise<Unlock | undefined> {
+  if (process.platform === "win32") return lockPipe(path);
+  const error = loadNative().lockFile(fd);
+  // closing the file releases it
+  if (error === 0) return async () => {};
+  if (error === constants.errno.EWOULDBLOCK) return undefined;
+  throw new LatentkitError("file.write-failed", `Journal ${path} cannot be locked (${getSystemErrorName(-error)}).`);
+}
+
+function lockPipe(path: string): Promise<Unlock | undefined> {
+  const name = createHash("sha256").update(path.toLowerCase()).digest("hex").slice(0, 32);
+  const server = createServer();
+  server.unref();
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(undefined));
+    server.listen(`\\\\.\\pipe\\latentkit-${name}`, () => {
+      resolve(() => new Promise((done) => server.close(() => done())));
+    });
+  });
 }

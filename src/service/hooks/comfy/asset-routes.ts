@@ -1,21 +1,16 @@
-import { loadZod } from "../../../base/lazy-packages.js";
-import type { OpenedFile } from "../files/file-store.js";
-import { openLocalFile } from "../files/local-files.js";
+import { loadZod } from "../../../base/lazy.js";
+import { type OpenedFile, openLocalFile } from "../files/file-store.js";
 import { HookError } from "../hook-error.js";
-import { arrivalLimits } from "../http/arrival.js";
-import { readJsonBody } from "../http/body.js";
+import { arrivalLimits, readJsonBody } from "../http/body.js";
 import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
+import { parseBody } from "../http/request-schemas.js";
 import { sendJson } from "../http/responses.js";
-import { parseBody } from "../http/schemas.js";
-import type { Asset } from "./assets/asset-files.js";
-import { readParts } from "./assets/multipart.js";
-import { sendContent } from "./assets/send-content.js";
-import { UploadForm } from "./assets/upload-form.js";
+import { contentTypeOf, sendContent } from "../http/routes/send-file.js";
+import type { Asset } from "./asset-files.js";
 import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
-import { contentTypeOf } from "./content-type.js";
-import { isoTime } from "./jobs/jobs.js";
-import type { ComfyBody } from "./jobs/schemas.js";
+import { type ComfyBody, isoTime } from "./jobs.js";
+import { AssetForm, readParts } from "./multipart.js";
 
 const KEEP = { least: 60, most: 604_800 };
 const HASH = /^blake3:[0-9a-f]{64}$/;
@@ -46,7 +41,7 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
 
   const upload = async (call: Call) => {
     const { req, res } = call;
-    const form = new UploadForm(assets, limits.upload_bytes);
+    const form = new AssetForm(assets, limits.upload_bytes);
     try {
       await readParts(req, res, form, { maxBytes: limits.upload_bytes, ...arrival });
       const contentType = readContentType(form.field("content_type"));

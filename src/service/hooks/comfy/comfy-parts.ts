@@ -3,9 +3,8 @@ import { HookError } from "../hook-error.js";
 import type { Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import type { RunFile } from "../run.js";
-import type { AssetFiles } from "./assets/asset-files.js";
-import type { Jobs } from "./jobs/jobs.js";
-import type { comfySchemas } from "./jobs/schemas.js";
+import type { AssetFiles } from "./asset-files.js";
+import type { comfySchemas, Jobs } from "./jobs.js";
 
 /** A route of the Comfy API; `access`: where it is not the configured one. */
 export type ComfyRoute = Omit<Route, "door">;
@@ -34,4 +33,9 @@ export function outputKeeper({ files, config }: HookContext, assets: AssetFiles)
       await opened.close();
     }
   };
+}
+
+/** A route of the classic API, which exists below `/api` as well. */
+export interface ClassicRoute extends Omit<Route, "door" | "paths" | "access"> {
+  readonly path: string;
 }

@@ -1,16 +1,25 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import { LatentkitError } from "../../../base/errors.js";
+import { refuseForeign, refuseForeignOrigin } from "../http/access/cross-origin.js";
 import type { Handler, Place, Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { maxRunSeconds } from "../runs/terms.js";
+import { AssetFiles } from "./asset-files.js";
 import { assetRoutes } from "./asset-routes.js";
-import { AssetFiles } from "./assets/asset-files.js";
-import { type ClassicApi, createClassicApi } from "./classic/classic-routes.js";
-import { refuseForeign, refuseForeignOrigin } from "./classic/origin-guard.js";
-import { type ComfyParts, type ComfyRoute, outputKeeper } from "./comfy-parts.js";
+import { uploadRoutes, viewRoute } from "./classic/file-routes.js";
+import { infoRoutes } from "./classic/info-routes.js";
+import { InputNames } from "./classic/input-names.js";
+import { createPictures } from "./classic/pictures/pictures.js";
+import { promptRoutes } from "./classic/prompt-routes.js";
+import { Prompts } from "./classic/prompts.js";
+import { Publisher } from "./classic/publisher.js";
+import { Sockets } from "./classic/sockets.js";
+import { submitRoute } from "./classic/submit-prompt.js";
+import { type ClassicRoute, type ComfyParts, type ComfyRoute, outputKeeper } from "./comfy-parts.js";
 import { jobEventsRoute } from "./job-events.js";
 import { jobRoutes } from "./job-routes.js";
-import { Jobs } from "./jobs/jobs.js";
-import { comfySchemas } from "./jobs/schemas.js";
+import { comfySchemas, Jobs } from "./jobs.js";
 
 /** Time beyond the longest wait and run of a job in which its assets stay. */
 const SLACK_SECONDS = 3600;
@@ -81,4 +90,54 @@ function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "t
     const own = access === "open" ? access : (route.access ?? access);
     return { ...route, door: "comfy", access: own, handle: guarded(route.handle) };
   });
+}
+
+/** ComfyUI's classic API: its routes, and its WebSocket. */
+interface ClassicApi {
+  readonly routes: readonly Route[];
+  /** Opens a WebSocket on `/ws`, or refuses it. */
+  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** Shows the client of a prompt a picture of the moment, a PNG file. */
+  preview(runId: string, png: Uint8Array, node?: string): void;
+  /** Closes the WebSockets, and ends work on pictures. */
+  close(): void;
+}
+
+// decision 311
+/** ComfyUI's classic API, each path below `/api` as well. */
+function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">, access: "open" | "token"): ClassicApi {
+  const { limits } = context.config;
+  const prompts = new Prompts(context);
+  const names = new InputNames(parts, prompts, limits.retention_hours * 3600_000);
+  const pictures = createPictures(context.clock);
+  const files = { names, pictures };
+  const features = { supports_preview_metadata: true, max_upload_size: limits.upload_bytes };
+  const sockets: Sockets = new Sockets(context, { access, features, status: () => publisher.status() });
+  const publisher = new Publisher(context, prompts, sockets);
+  const guarded =
+    (handle: Handler): Handler =>
+    (call) => {
+      refuseForeign(context.config, call.req, access);
+      return handle(call);
+    };
+  const routeOf = ({ name, path, handle, ...route }: ClassicRoute): Route => {
+    // hooks have numbers at /api/queue
+    const paths = path === "/queue" ? [path] : [path, `/api${path}`];
+    return { ...route, name: `comfy_${name}`, door: "classic", paths, access, handle: guarded(handle) };
+  };
+  return {
+    routes: [
+      submitRoute(context, parts.graphs, { prompts, publisher, names }),
+      ...promptRoutes(context, prompts),
+      viewRoute(context, parts, files),
+      ...uploadRoutes(context, parts, files),
+      ...infoRoutes(parts, features),
+    ].map(routeOf),
+    upgrade: (req, socket, head) => void sockets.upgrade(req, socket, head),
+    preview: (runId, png, node) => publisher.preview(runId, png, node),
+    close() {
+      sockets.close();
+      pictures.close();
+    },
+  };
 }

@@ -1,13 +1,13 @@
 import { HookError } from "../hook-error.js";
 import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
-import { eventFrame, readCursor } from "../http/stream/sse.js";
+import { eventFrame, readCursor } from "../http/stream/stream-memory.js";
 import { StreamWriter } from "../http/stream/stream-writer.js";
 import type { RunStatus, StoredEvent } from "../run.js";
 import { TERMINAL_EVENTS } from "../runs/outcome.js";
 import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
-import { JobView } from "./jobs/job-view.js";
-import { progressJson, stateOf } from "./jobs/jobs.js";
+import { JobView } from "./job-view.js";
+import { progressJson, stateOf } from "./jobs.js";
 
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",

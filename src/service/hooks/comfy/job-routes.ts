@@ -1,23 +1,20 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../base/errors.js";
-import { loadZod } from "../../../base/lazy-packages.js";
+import { loadZod } from "../../../base/lazy.js";
 import { printJsonUnicode } from "../../../io/json/lossless.js";
-import { isTag, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
+import { isTag, TAG_FAULT, TAGS } from "../../../render/config/run-terms.js";
 import type { AgentGraphs } from "../../agent/agent.js";
 import { mayReferToAssets, reference, replaceReferences } from "../../agent/asset-references.js";
 import { HookError } from "../hook-error.js";
 import { decodeJson, readBodyBytes } from "../http/body.js";
 import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
-import { readIdempotencyKey } from "../http/idempotency-key.js";
-import { waitSeconds } from "../http/negotiation/prefer.js";
+import { readIdempotencyKey, traceparentOf, waitSeconds } from "../http/request-headers.js";
 import { sendBytes, sendJson } from "../http/responses.js";
-import { startBodyLimits } from "../http/routes/start.js";
-import { waitForEnd } from "../http/routes/waited.js";
-import { traceparentOf } from "../http/traceparent.js";
+import { startBodyLimits, waitForEnd } from "../http/routes/start.js";
 import { requestedSessions } from "../webhooks/endpoints.js";
 import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
-import { type ReservedField, readSubmission, refuseInvalid } from "./jobs/submission.js";
+import { type ReservedField, readSubmission, refuseInvalid } from "./submission.js";
 
 /** Age at which a job is no longer young: until then, looks at it wait for its end. */
 const YOUNG_MS = 1000;

@@ -1,20 +1,16 @@
 import type { Agent } from "../../agent/agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
-import type { HookConfig } from "../hook-config.js";
-import type { HookLog } from "../hook-log.js";
+import type { HookConfig, HookLog } from "../hook-config.js";
 import type { Runs } from "../runs/create-runs.js";
 import type { Outbox } from "../store/deliveries.js";
-import type { AuthBudget } from "./access/auth-budget.js";
-import type { UrlSigner } from "./access/signed-url.js";
-import type { StartRates } from "./access/start-rates.js";
-import type { Tokens } from "./access/token.js";
+import type { AuthBudget, StartRates } from "./access/rates.js";
+import type { Tokens, UrlSigner } from "./access/token.js";
 import type { Metrics } from "./metrics.js";
+import type { Parameters, RequestSchemas } from "./request-schemas.js";
 import type { ResponseSchemas } from "./response-schemas.js";
-import type { Parameters, RequestSchemas } from "./schemas.js";
 import type { StreamMemory } from "./stream/stream-memory.js";
-import type { StreamSlots } from "./stream/stream-slots.js";
-import type { Turns } from "./stream/turns.js";
+import type { StreamSlots, Turns } from "./stream/stream-writer.js";
 
 /** Everything that the probes of a service or a worker share. */
 export interface ProbeContext {

@@ -1,13 +1,12 @@
 import { STATUS_CODES } from "node:http";
 import type { z } from "zod";
-import { lazy, loadZod } from "../../../base/lazy-packages.js";
-import { YieldTimer } from "../../../base/yield-timer.js";
-import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
+import { YieldTimer } from "../../../base/abort.js";
+import { lazy, loadZod } from "../../../base/lazy.js";
+import { BARE_TOKEN_HEADERS } from "../../log.js";
 import { type HookErrorKind, refusalOf } from "../hook-error.js";
 import type { Access, Answer, Fields, Route } from "./call.js";
 import type { HookContext } from "./context.js";
-import { sendBytes } from "./responses.js";
-import type { Door } from "./send-error.js";
+import { type Door, sendBytes } from "./responses.js";
 
 const API_VERSION = "1.0.0";
 /** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */

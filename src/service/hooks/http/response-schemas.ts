@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { loadZod } from "../../../base/lazy-packages.js";
+import { loadZod } from "../../../base/lazy.js";
 import { WEBHOOK_STATES } from "../../../render/config/webhooks.js";
 import { RUN_ORIGINS, RUN_STATES } from "../run.js";
 import { DELIVERY_STATES } from "../store/deliveries.js";

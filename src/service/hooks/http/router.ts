@@ -1,14 +1,13 @@
 import type { NextFunction, Request, Response, Router } from "express";
-import { loadExpress } from "../../../base/lazy-packages.js";
+import { loadExpress } from "../../../base/lazy.js";
 import { HookError, type HookErrorKind } from "../hook-error.js";
 import { allowCrossOrigin } from "./access/cross-origin.js";
 import { ClientGone } from "./body.js";
 import { type Call, METHODS, type Place, type Route } from "./call.js";
-import { enterConnection } from "./connection.js";
+import { enterConnection, prepareResponse } from "./connection.js";
 import type { ProbeContext } from "./context.js";
 import { passGate } from "./gate.js";
-import { prepareResponse } from "./linger.js";
-import { SEND_ERROR } from "./send-error.js";
+import { SEND_ERROR } from "./responses.js";
 
 /** Routes of the same paths, by method. */
 interface Crossing {

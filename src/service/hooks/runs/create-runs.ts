@@ -1,17 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent/agent.js";
-import { type Clock, steadyWall, systemClock, withWall } from "../clock.js";
-import type { FileStore } from "../files/file-store.js";
-import { localFiles } from "../files/local-files.js";
+import { type Clock, steadyWall, systemClock, type Timer, withWall } from "../clock.js";
+import { type FileStore, localFiles } from "../files/file-store.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { RetryPolicy } from "../retry-policy.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
-import { isShared } from "../store/shared-store.js";
-import type { Store } from "../store/store.js";
+import { isShared, type Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
-import { createHeartbeat } from "./heartbeat.js";
-import { cancelled } from "./outcome.js";
+import { cancelled, type RetryPolicy } from "./outcome.js";
 import { Queue } from "./queue/queue.js";
 import { Retention } from "./retention.js";
 import type { RunContext, RunObserver } from "./run-context.js";
@@ -147,7 +143,14 @@ export function createRuns(options: RunsOptions): Runs {
     for (const _ of lost.ended) retention.countEnded();
   };
   const context: RunContext = {
-    ...{ agent, batchAgent, store, files, clock, mark: now, bus, current },
+    agent,
+    batchAgent,
+    store,
+    files,
+    clock,
+    mark: now,
+    bus,
+    current,
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     retries: options.retries,
     observer: { ...observer, finished, recovered },
@@ -250,4 +253,24 @@ async function readersCaughtUp(bus: EventBus): Promise<void> {
   for (let turn = 0; turn === 0 || (turn < LAST_TURNS && !bus.isQuiet); turn++) {
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+export interface Heartbeat {
+  start(): void;
+  stop(): void;
+}
+
+/** Calls `beat` every `seconds`, counted from the end of the last call; 0: never. */
+function createHeartbeat(clock: Clock, seconds: number, beat: () => Promise<unknown>): Heartbeat {
+  let timer: Timer | undefined;
+  let isStopped = false;
+  const start = () => {
+    timer?.cancel();
+    if (!isStopped && seconds > 0) timer = clock.setTimer(seconds * 1000, () => void beat().then(start));
+  };
+  const stop = () => {
+    isStopped = true;
+    timer?.cancel();
+  };
+  return { start, stop };
 }

@@ -2,13 +2,12 @@ import type { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent/agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
-import type { RetryPolicy } from "../retry-policy.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
 import type { LostRuns } from "../store/queue-store.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
-import type { Outcome } from "./outcome.js";
+import type { Outcome, RetryPolicy } from "./outcome.js";
 
 /** Listener of metrics and logs. Never called with a message, a token or the text of a session key. */
 export interface RunObserver {

@@ -2,11 +2,17 @@ import { randomUUID } from "node:crypto";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { StartFields } from "../run.js";
-import type { Room } from "../store/admission.js";
-import { groupReplyOf, type NewKey, type NewRun, type Reply, replyOf, type StoredReply } from "../store/store.js";
-import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
+import type { BacklogLimits, Room } from "../store/admission.js";
+import {
+  groupReplyOf,
+  type NewKey,
+  type NewRun,
+  type Reply,
+  replyOf,
+  type Store,
+  type StoredReply,
+} from "../store/store.js";
 import type { Queue } from "./queue/queue.js";
-import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
 import { type Terms, termsOf } from "./terms.js";
 
@@ -243,4 +249,87 @@ function startedGroupOf(reply: Reply, replayed: boolean): StartedGroup {
 function replayedWake({ reply }: StoredReply): QueuedWake {
   if (!("wake" in reply)) throw new HookError("idempotency_mismatch");
   return { ...reply.wake, replayed: true };
+}
+
+/** Scope of a stored reply: it is replayed for the same token, endpoint and key. */
+export interface Idempotency {
+  readonly key: string;
+  /** Digest of the token, never the token. */
+  readonly tokenId: string;
+  readonly endpoint: "agent" | "wake" | "group" | `in/${string}` | `again/${string}` | "v2/jobs" | "prompt";
+  /** Digest of the validated payload: another one under the same key is refused. */
+  readonly payloadHash: string;
+}
+
+/** Replies to requests with idempotency keys. */
+class Replies {
+  readonly #store: Store;
+  readonly #mark: () => number;
+  readonly #lifetimeMs: number;
+  readonly #inFlight = new Map<string, Promise<unknown>>();
+
+  constructor(store: Store, mark: () => number, lifetimeHours: number) {
+    this.#store = store;
+    this.#mark = mark;
+    this.#lifetimeMs = lifetimeHours * 3600_000;
+  }
+
+  /**
+   * Returns the stored reply under the request's key, or what `create` returns; requests with the same key take turns.
+   * Fails with idempotency_mismatch.
+   */
+  async once<T>(
+    request: Idempotency | undefined,
+    replay: (stored: StoredReply) => T,
+    create: (key: NewKey | undefined) => Promise<T>,
+  ): Promise<T> {
+    if (request === undefined) return create(undefined);
+    const scope = scopeOf(request);
+    while (this.#inFlight.has(scope)) await Promise.allSettled([this.#inFlight.get(scope)]);
+    const work = this.#findOrCreate(request, scope, replay, create);
+    this.#inFlight.set(scope, work);
+    try {
+      return await work;
+    } finally {
+      this.#inFlight.delete(scope);
+    }
+  }
+
+  async #findOrCreate<T>(
+    request: Idempotency,
+    scope: string,
+    replay: (stored: StoredReply) => T,
+    create: (key: NewKey) => Promise<T>,
+  ): Promise<T> {
+    const nowMark = this.#mark();
+    const stored = await this.#store.findReply(scope, nowMark);
+    if (stored !== null) return replay(checkPayload(stored, request));
+    return create({ scope, payloadHash: request.payloadHash, nowMark, expiresMark: nowMark + this.#lifetimeMs });
+  }
+}
+
+/** Refuses a reply to another payload. */
+function checkPayload(stored: StoredReply, { payloadHash }: { payloadHash: string }): StoredReply {
+  if (stored.payloadHash !== payloadHash) throw new HookError("idempotency_mismatch");
+  return stored;
+}
+
+const scopeOf = ({ tokenId, endpoint, key }: Idempotency) => `${tokenId} ${endpoint} ${key}`;
+
+// decisions 142, 143
+const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {
+  session: "this session has too many pending events, or too large ones, try again later",
+  service: "the service has too many pending events, or too large ones, try again later",
+};
+
+const backlogLimits = (limits: Limits): BacklogLimits => ({
+  session: { wakes: limits.pending_wakes_per_session, bytes: limits.pending_wake_bytes_per_session },
+  service: { wakes: limits.pending_wakes, bytes: limits.pending_wake_bytes },
+});
+
+/** The message of a run that takes pending texts, a line each whatever line breaks they hold; null for an empty one. */
+function composeMessage(pending: readonly string[], message: string | null): string | null {
+  const lines = pending.map((text) => `System event: ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`);
+  if (message !== null) lines.push(message);
+  return lines.length === 0 ? null : lines.join("\n");
 }

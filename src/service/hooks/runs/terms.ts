@@ -1,4 +1,4 @@
-import { isTag, PRIORITY, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
+import { isTag, PRIORITY, TAG_FAULT, TAGS } from "../../../render/config/run-terms.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { RunTerms } from "../run.js";

@@ -50,13 +50,16 @@ export function createMemoryOutbox(): MemoryOutbox {
       for (const { endpoint, target } of receiversOf(run, receivers)) {
         lastId += 1;
         const delivery: Delivery = {
-          ...{ id: lastId, endpoint, target, runId: run.id, sessionKey: run.sessionKey, endedMark },
-          ...{
-            runState: run.state as Delivery["runState"],
-            finishedAt: run.finishedAt!,
-            state: "pending",
-            attempts: [],
-          },
+          id: lastId,
+          endpoint,
+          target,
+          runId: run.id,
+          sessionKey: run.sessionKey,
+          endedMark,
+          runState: run.state as Delivery["runState"],
+          finishedAt: run.finishedAt!,
+          state: "pending",
+          attempts: [],
         };
         const row = { delivery, token: 0, dueMark: endedMark, sinceMark: endedMark, settledMark: null };
         rows.set(lastId, row);

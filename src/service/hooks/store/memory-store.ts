@@ -1,9 +1,16 @@
 import type { RunFilter, RunRow, RunSummary, StoredStatus } from "../run.js";
-import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
+import { type Backlog, countFitting, exceededScope, wakeBytes } from "./admission.js";
 import { LocalQueue, queuedRun } from "./local-queue.js";
 import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
-import { MemoryGroups } from "./memory-groups.js";
-import { addEvents, type MemoryRun, type Mutable, newRow, readEvents, terminalEvent } from "./memory-runs.js";
+import {
+  addEvents,
+  MemoryGroups,
+  type MemoryRun,
+  type Mutable,
+  newRow,
+  readEvents,
+  terminalEvent,
+} from "./memory-runs.js";
 import {
   type EventBatch,
   groupReplyOf,

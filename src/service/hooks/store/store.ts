@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import type { RunGraph } from "../../agent/agent.js";
+import type { Clock } from "../clock.js";
 import type {
   EventSlice,
   GroupSlice,
@@ -11,13 +13,11 @@ import type {
   StoredEvent,
   StoredStatus,
 } from "../run.js";
-import type { Room } from "./admission.js";
-import type { BacklogLimits } from "./backlog.js";
+import type { BacklogLimits, Room } from "./admission.js";
 import type { Outbox } from "./deliveries.js";
-import type { QueueStore } from "./queue-store.js";
-import type { Ending, EventBatch, EventLimits, NextAttempt } from "./writes.js";
+import type { Ending, EventBatch, EventLimits, NextAttempt, QueueStore } from "./queue-store.js";
 
-export type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt } from "./writes.js";
+export type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt } from "./queue-store.js";
 
 export interface NewRun {
   readonly id: string;
@@ -205,4 +205,56 @@ export interface Store extends Outbox, QueueStore {
   /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A store that the processes of several machines share: workers hold each run by a lease, which they renew. */
+export interface SharedStore extends Store {
+  /** Extends the leases of a worker; returns the runs that it holds. It must give up all others. */
+  renew(worker: string, leaseMs: number): Promise<{ readonly id: string; readonly token: number }[]>;
+  /**
+   * Calls back when a run was created, changed or ended, in whatever process, with its id, and with that of its group at
+   * its end; with null where any may have.
+   * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.
+   */
+  listen(listener: (id: string | null) => void): () => void;
+  /** Removes these runs as far as they have ended. */
+  removeRuns(ids: readonly string[]): Promise<void>;
+  /** Wall clock ms of the store, which is the same for all processes. */
+  now(): Promise<number>;
+  /** Texts that differ from earlier ones where a run or a group has changed, by id; none for one that is not stored. */
+  revisions(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+}
+
+export const isShared = (store: Store): store is SharedStore => "renew" in store && "listen" in store;
+
+/** Event ids of a run, as far as a slice needs them. */
+export interface EventIds {
+  readonly oldestEventId: number;
+  readonly lastEventId: number;
+  readonly hasEnded: boolean;
+}
+
+/** The id after which a slice begins. */
+export const cursorOf = (after: number, { lastEventId }: EventIds): number => Math.min(Math.max(after, 0), lastEventId);
+
+export function sliceOf(events: readonly StoredEvent[], cursor: number, ids: EventIds): EventSlice {
+  const { oldestEventId, lastEventId, hasEnded } = ids;
+  const reached = events.at(-1)?.id ?? cursor;
+  return {
+    events,
+    oldestEventId,
+    lastEventId,
+    truncated: cursor + 1 < oldestEventId,
+    end: hasEnded && reached === lastEventId,
+  };
+}
+
+/** Key under which a store keeps the text of a graph. */
+export const graphHash = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** Reads the store's time, as of the middle of the request: processes that share a store share its time. */
+export async function storeTime(store: Pick<SharedStore, "now">, clock: Clock): Promise<number> {
+  const asked = clock.monotonic();
+  const time = await store.now();
+  return time + (clock.monotonic() - asked) / 2;
 }

@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac, createPrivateKey, sign } from "node:crypto";
 import { isInNetworks, isPublicAddress } from "../../../io/http/public-address.js";
+import { signingKey } from "../../../render/config/webhooks.js";
 import type { HookConfig } from "../hook-config.js";
 import type { TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
-import { createSigner, type Signer } from "./signer.js";
 
 /** A configured webhook. */
 export interface Endpoint extends Receiver {
@@ -51,3 +51,25 @@ export const receiversOfEnd = (endpoints: readonly Endpoint[], state: TerminalSt
   endpoints
     .filter(({ events }) => events.has(eventOf(state)))
     .map(({ endpoint, target, sessionPrefix }) => ({ endpoint, target, sessionPrefix }));
+
+/** Returns the header `webhook-signature` of a message, with a signature for each secret. */
+type Signer = (id: string, seconds: number, body: string) => string;
+
+/** DER of an ed25519 private key (RFC 8410), up to its seed. */
+const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
+
+/** Signs by Standard Webhooks: `v1` for `whsec_` secrets, `v1a` for `whsk_` keys. @internal */
+export function createSigner(secrets: readonly string[]): Signer {
+  const signers = secrets.map(signatureBy);
+  return (id, seconds, body) => {
+    const signed = Buffer.from(`${id}.${seconds}.${body}`);
+    return signers.map((signature) => signature(signed)).join(" ");
+  };
+}
+
+function signatureBy(secret: string): (signed: Buffer) => string {
+  const { kind, bytes } = signingKey(secret)!;
+  if (kind === "hmac") return (signed) => `v1,${createHmac("sha256", bytes).update(signed).digest("base64")}`;
+  const key = createPrivateKey({ key: Buffer.concat([PKCS8, bytes]), format: "der", type: "pkcs8" });
+  return (signed) => `v1a,${sign(null, signed, key).toString("base64")}`;
+}

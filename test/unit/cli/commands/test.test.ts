@@ -24,7 +24,10 @@ describe("latentkit test", () => {
       err: (text: string) => {
         stderr += text.replaceAll(`${folder()}/`, "");
       },
-      ...{ isTerminal: false, columns: 80, color: false, env: { CI } },
+      isTerminal: false,
+      columns: 80,
+      color: false,
+      env: { CI },
     };
     return { code: await main(["test", ...args], terminal), stdout, stderr };
   };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readArguments } from "#src/cli/table/arguments.js";
-import type { Command } from "#src/cli/table/command.js";
 import {
   bytes,
+  type Command,
   choice,
   flag,
   list,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readArguments } from "#src/cli/table/arguments.js";
-import type { Command } from "#src/cli/table/command.js";
 import { COMMANDS } from "#src/cli/table/commands.js";
+import type { Command } from "#src/cli/table/option.js";
 
 const commands: [string, Command][] = Object.entries(COMMANDS);
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import type { Command } from "#src/cli/table/command.js";
 import { COMMANDS } from "#src/cli/table/commands.js";
 import { helpOf, overviewOf } from "#src/cli/table/help.js";
-import { flag, operands, optionalOperand, text, texts } from "#src/cli/table/option.js";
+import { type Command, flag, operands, optionalOperand, text, texts } from "#src/cli/table/option.js";
 
 describe("help", () => {
   it("shows all that a table says of a command", () => {

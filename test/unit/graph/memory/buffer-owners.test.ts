@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createCache, createPreviewHost, createRegistry, defineNode, latent, registry, render } from "latentkit";
 import type { RenderOptions } from "#src/render/render.js";
-import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/memory-pool.js";
 import { hashesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { seededInts } from "../../../helpers/seeded.js";
 
@@ -27,15 +27,28 @@ const LOADER = {
 const noisy = (seed: number) => ({
   class_type: "ext latentNoisy",
   inputs: {
-    ...{ sampler_name: "euler", scheduler: "karras", steps: 20, start_at_step: 0, end_at_step: 20 },
-    ...{ source: "CPU", seed, pipe: ["pipe", 0] },
+    sampler_name: "euler",
+    scheduler: "karras",
+    steps: 20,
+    start_at_step: 0,
+    end_at_step: 20,
+    source: "CPU",
+    seed,
+    pipe: ["pipe", 0],
   },
 });
 const inject = (a: Link, b: Link, more: object) => ({
   class_type: "ext injectNoiseToLatent",
   inputs: {
-    ...{ strength: 0.4, normalize: false, average: false, mix_randn_amount: 0, seed: 1 },
-    ...{ latent: a, noise: b, pipe_to_noise: ["pipe", 0], ...more },
+    strength: 0.4,
+    normalize: false,
+    average: false,
+    mix_randn_amount: 0,
+    seed: 1,
+    latent: a,
+    noise: b,
+    pipe_to_noise: ["pipe", 0],
+    ...more,
   },
 });
 const saved = (samples: Link, id: string): Nodes => ({
@@ -84,7 +97,10 @@ const guiderNodes = (id: string, model: Link, strength: number, value: number): 
   [`far${id}`]: averaged(1 - strength),
   [`mask${id}`]: node("SolidMask", { value, width: 256, height: 231 }),
   [`masked${id}`]: node("ConditioningSetMask", {
-    ...{ conditioning: [`near${id}`, 0], mask: [`mask${id}`, 0], strength: 1, set_cond_area: "default" },
+    conditioning: [`near${id}`, 0],
+    mask: [`mask${id}`, 0],
+    strength: 1,
+    set_cond_area: "default",
   }),
   [`both${id}`]: node("ConditioningCombine", { conditioning_1: [`masked${id}`, 0], conditioning_2: ["red", 0] }),
   [`guider${id}`]: node("CFGGuider", { model, positive: [`both${id}`, 0], negative: [`far${id}`, 0], cfg: 5 }),
@@ -98,7 +114,10 @@ const averaged = (conditioning_to_strength: number) =>
 const custom = (id: string, latent_image: Link): Nodes => ({
   [`noise${id}`]: node("RandomNoise", { noise_seed: 3 }),
   [`sampler${id}`]: node("SamplerCustomAdvanced", {
-    ...{ guider: [`guider${id}`, 0], noise: [`noise${id}`, 0], sampler: ["euler", 0], sigmas: ["sigmas", 0] },
+    guider: [`guider${id}`, 0],
+    noise: [`noise${id}`, 0],
+    sampler: ["euler", 0],
+    sigmas: ["sigmas", 0],
     latent_image,
   }),
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { batch, convertWorkflow, createRenderer, executeGraph, registry, render, validateGraph } from "latentkit";
-import { coreWidgets } from "#src/graph/workflow/core-widgets.js";
+import { coreWidgets } from "#src/graph/workflow/widgets.js";
 import { parseJson } from "#src/io/json/lossless.js";
 import { refuses } from "../../../helpers/errors.js";
 import { root, temporaryFolder } from "../../../helpers/folders.js";

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { render } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { readSafetensors } from "#src/io/safetensors/read.js";
+import { readSafetensors } from "#src/io/safetensors.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
@@ -26,8 +26,16 @@ const pipeGraph = (changes: object) => ({
   "2": {
     class_type: "KSampler",
     inputs: {
-      ...{ seed: 1, steps: 2, cfg: 4, sampler_name: "euler", scheduler: "normal", denoise: 1 },
-      ...{ model: ["1", 1], positive: ["3", 2], negative: ["3", 3], latent_image: ["3", 4] },
+      seed: 1,
+      steps: 2,
+      cfg: 4,
+      sampler_name: "euler",
+      scheduler: "normal",
+      denoise: 1,
+      model: ["1", 1],
+      positive: ["3", 2],
+      negative: ["3", 3],
+      latent_image: ["3", 4],
     },
   },
   "3": { class_type: "ext pipeOut", inputs: { pipe: ["1", 0] } },

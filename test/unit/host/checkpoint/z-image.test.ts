@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost, listModels } from "latentkit/models";
-import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
+import { buildTaesdDecoder } from "#src/host/checkpoint/vae/taesd.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../helpers/errors.js";
 import { root, suiteFolder } from "../../../helpers/folders.js";
@@ -37,7 +37,10 @@ describe("models of Z-Image", () => {
       "1.unet_name": NAME,
       "2.clip_name": "qwen_3_tiny.safetensors",
       "3.vae_name": "ae_tiny.safetensors",
-      ...{ prompt: "two dogs running on mars, film grain", width: 64, height: 48, steps: 2 },
+      prompt: "two dogs running on mars, film grain",
+      width: 64,
+      height: 48,
+      steps: 2,
     };
     const graph = join(root, "examples/models/z-image.json");
     const { files, warnings } = await render(graph, { host, set, outputDir: join(folder(), "out") });

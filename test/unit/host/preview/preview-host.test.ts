@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, encodePrompt, LatentkitError, modelSampling, randn, Tensor } from "latentkit";
 import { loadNative } from "#src/native/load.js";
-import { LATENT_RGB } from "#src/tensor/sampling/latent-rgb.js";
+import { LATENT_RGB } from "#src/tensor/sampling/latent-format.js";
 import { rejectsAs } from "../../../helpers/errors.js";
 import { goldenJson } from "../../../helpers/tensor/golden.js";
 

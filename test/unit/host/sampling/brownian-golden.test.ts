@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { brownianNoise } from "#src/host/sampling/brownian.js";
+import { brownianNoise } from "#src/host/sampling/noise.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 import { golden } from "../../../helpers/tensor/golden.js";
 

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { type Conditioning, modelSampling, type Sampler, Tensor } from "latentkit";
-import { readSides } from "#src/host/sampling/conditioning/entries.js";
-import { denoiseMask } from "#src/host/sampling/denoise-mask.js";
+import { readSides } from "#src/host/sampling/conditioning.js";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
-import { guidanceOf } from "#src/host/sampling/guiders/guidance.js";
-import { intoModel, noisedTerms, outOfModel } from "#src/host/sampling/latent-space.js";
+import { guidanceOf } from "#src/host/sampling/guiders.js";
+import { denoiseMask, intoModel, noisedTerms, outOfModel } from "#src/host/sampling/latent-space.js";
 import { reseededNoise } from "#src/host/sampling/noise.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { analyticEntry, analyticModel } from "../../../helpers/sampling/analytic-model.js";

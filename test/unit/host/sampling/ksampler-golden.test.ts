@@ -8,12 +8,10 @@ import {
   type Scheduler,
   Tensor,
 } from "latentkit";
-import { denoiseMask } from "#src/host/sampling/denoise-mask.js";
-import type { Guider } from "#src/host/sampling/guiders/guider.js";
-import { intoModel, withChannels } from "#src/host/sampling/latent-space.js";
+import type { Guider } from "#src/host/sampling/guiders.js";
+import { denoiseMask, intoModel, withChannels } from "#src/host/sampling/latent-space.js";
 import { initialNoise, reseededNoise } from "#src/host/sampling/noise.js";
-import { sampleWithEstimate } from "#src/host/sampling/sample.js";
-import { scheduledSigmas } from "#src/host/sampling/schedule.js";
+import { sampleWithEstimate, scheduledSigmas } from "#src/host/sampling/sample.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { analyticEntry, analyticModel, type ModelCall } from "../../../helpers/sampling/analytic-model.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type Latent, type Model, modelSampling, randn, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import { DenoisingRun } from "#src/host/sampling/denoising-run.js";
-import type { Guider } from "#src/host/sampling/guiders/guider.js";
+import type { Guider } from "#src/host/sampling/guiders.js";
 import { type SampleOptions, sample, sampleWithEstimate } from "#src/host/sampling/sample.js";
-import { withDevice } from "#src/tensor/device/choice.js";
-import { clearPool } from "#src/tensor/memory.js";
+import { withDevice } from "#src/tensor/device/device.js";
+import { clearPool } from "#src/tensor/memory-pool.js";
 import { scale, type Term } from "#src/tensor/ops.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
 

@@ -3,7 +3,7 @@ import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { Estimate } from "#src/host/sampling/sum.js";
-import { withDevice } from "#src/tensor/device/choice.js";
+import { withDevice } from "#src/tensor/device/device.js";
 import { refuses } from "../../../helpers/errors.js";
 import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { StepMemory } from "#src/host/sampling/step-memory.js";
 import { Estimate } from "#src/host/sampling/sum.js";
-import { clearPool, pooledBytes } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes } from "#src/tensor/memory-pool.js";
 
 describe("StepMemory", () => {
   const latent = () => Tensor.zeros([1, 4, 2, 2]);

@@ -3,43 +3,50 @@ import { execFileSync, fork } from "node:child_process";
 import { mkdirSync, promises, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LatentkitError } from "#src/base/errors.js";
-import { revive, sent } from "#src/base/sent-error.js";
-import { type Disk, isOutputLost, writeAppending, writeNew, writeReplacing } from "#src/io/files/write-file.js";
+import { deserializeError, LatentkitError, serializeError } from "#src/base/errors.js";
+import {
+  blockingDisk,
+  type Disk,
+  isOutputLost,
+  writeAppending,
+  writeLinked,
+  writeNew,
+  writeReplacing,
+} from "#src/io/files/write-file.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
 import { skip } from "../../../helpers/skip.js";
 import { mountDisk, unmountDisk } from "../../../helpers/small-disk.js";
 
-const bytes = Buffer.from("content");
-const program = fileURLToPath(new URL("../../../helpers/process/save-many.js", import.meta.url));
-
-/** A disk on which one call fails. */
-function failing(call: keyof Disk | "writeFile" | "sync", code: string): Disk {
-  const fail = async () => {
-    throw Object.assign(new Error(code), { code });
-  };
-  const open: Disk["open"] = async (...given) => {
-    const file = await promises.open(...given);
-    if (call === "writeFile" || call === "sync") {
-      file[call] = async () => {
-        // half of it reaches the disk
-        await promises.appendFile(String(given[0]), "half");
-        return fail();
-      };
-    }
-    return file;
-  };
-  return {
-    open,
-    link: promises.link,
-    rename: promises.rename,
-    rm: promises.rm,
-    ...(call in promises && call !== "writeFile" && { [call]: fail }),
-  };
-}
-
 describe("io/files/write-file", () => {
+  const bytes = Buffer.from("content");
+  const program = fileURLToPath(new URL("../../../helpers/process/save-many.js", import.meta.url));
+
+  /** A disk on which one call fails. */
+  function failing(call: keyof Disk | "writeFile" | "sync", code: string): Disk {
+    const fail = async () => {
+      throw Object.assign(new Error(code), { code });
+    };
+    const open: Disk["open"] = async (...given) => {
+      const file = await promises.open(...given);
+      if (call === "writeFile" || call === "sync") {
+        file[call] = async () => {
+          // half of it reaches the disk
+          await promises.appendFile(String(given[0]), "half");
+          return fail();
+        };
+      }
+      return file;
+    };
+    return {
+      open,
+      link: promises.link,
+      rename: promises.rename,
+      rm: promises.rm,
+      ...(call in promises && call !== "writeFile" && { [call]: fail }),
+    };
+  }
+
   const folder = temporaryFolder();
 
   it("takes the first free name and never another's", async () => {
@@ -98,7 +105,7 @@ describe("io/files/write-file", () => {
       const disk = failing("open", code);
       const error: unknown = await writeReplacing(folder(), "a", bytes, disk).catch((cause: unknown) => cause);
       assert.equal((error as LatentkitError).details.systemCode, code);
-      assert.equal(isOutputLost(revive(sent(error))), lasting.includes(code), code);
+      assert.equal(isOutputLost(deserializeError(serializeError(error))), lasting.includes(code), code);
     }
     assert.equal(isOutputLost(new LatentkitError("file.write-failed", "Cannot encode.")), false);
     assert.equal(isOutputLost(Object.assign(new Error("x"), { code: "ENOSPC" })), false);
@@ -200,5 +207,43 @@ describe("io/files/write-file", () => {
       }
       assert.deepEqual(tree(target), []);
     });
+  });
+});
+
+describe("io/files/blocking-disk", () => {
+  const bytes = Buffer.from("content");
+
+  const folder = temporaryFolder();
+  const read = (name: string) => readFileSync(join(folder(), name), "utf8");
+
+  it("writes as Node's promises do", async () => {
+    writeFileSync(join(folder(), "a_0"), "old");
+    const nameAt = (attempt: number) => `a_${attempt}`;
+    assert.equal(await writeNew(folder(), bytes, nameAt, blockingDisk), "a_1");
+    assert.equal(await writeLinked(folder(), bytes, join(folder(), "second.tmp"), nameAt, blockingDisk), "a_2");
+    await writeReplacing(folder(), "b", bytes, blockingDisk);
+    await writeReplacing(folder(), "b", Buffer.from("new"), blockingDisk);
+    await writeAppending(folder(), "c", bytes, blockingDisk);
+    await writeAppending(folder(), "c", bytes, blockingDisk);
+    assert.deepEqual(tree(folder()), ["a_0", "a_1", "a_2", "b", "c", "second.tmp"]);
+    assert.deepEqual(["a_0", "a_1", "a_2", "b", "c"].map(read), ["old", "content", "content", "new", "contentcontent"]);
+  });
+
+  it("writes a large file whole", async () => {
+    const large = Buffer.alloc(20_000_000, "x");
+    await writeReplacing(folder(), "large", large, blockingDisk);
+    assert.ok(readFileSync(join(folder(), "large")).equals(large));
+  });
+
+  it("gives the reason of a failure, and leaves no file", async () => {
+    mkdirSync(join(folder(), "a"));
+    await refuses(writeReplacing(folder(), "a", bytes, blockingDisk), "file.write-failed", /a folder has that name/);
+    const nowhere = join(folder(), "nowhere");
+    await refuses(
+      writeNew(nowhere, bytes, () => "a", blockingDisk),
+      "file.write-failed",
+      /does not exist/,
+    );
+    assert.deepEqual(tree(folder()), ["a/"]);
   });
 });

@@ -20,7 +20,11 @@ describe("notify", () => {
   }
   const send = (url: URL, extra: Partial<Notification> = {}) =>
     notify({
-      ...{ url, headers: { "x-a": "1" }, body: "ü", isAllowed: () => true, timeoutMs: 5000 },
+      url,
+      headers: { "x-a": "1" },
+      body: "ü",
+      isAllowed: () => true,
+      timeoutMs: 5000,
       signal: new AbortController().signal,
       ...extra,
     });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError, randn, Tensor } from "latentkit";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
-import { writeSafetensors } from "#src/io/safetensors/write.js";
+import { readSafetensors, toTensor, writeSafetensors } from "#src/io/safetensors.js";
 import { refuses } from "../../../helpers/errors.js";
 import { growsLinearly } from "../../../helpers/growth.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";

@@ -1,29 +1,29 @@
 import assert from "node:assert/strict";
 import { CASES, CASES_OF, differs } from "#src/native/cuda/cases.js";
-import { CPU_SIDE, type CpuMemory, type Side } from "#src/native/cuda/sides.js";
+import { CPU_TRIAL_SIDE, type CpuMemory, type TrialSide } from "#src/native/cuda/trial-sides.js";
 
 type Operation = keyof typeof CASES_OF;
-type OfTensors = keyof (typeof CPU_SIDE)["ops"];
+type OfTensors = keyof (typeof CPU_TRIAL_SIDE)["ops"];
 
 const OPERATIONS = Object.keys(CASES_OF) as Operation[];
 
 /** A side with another bit in the last value of an operation that only devices have. */
-const FAULTS: Readonly<Record<Exclude<Operation, OfTensors>, Partial<Side<CpuMemory>>>> = {
-  philoxWords: { words: (...operands) => spoilt(CPU_SIDE.words(...operands)) },
-  fill: { filled: (...operands) => spoilt(CPU_SIDE.filled(...operands)) },
+const FAULTS: Readonly<Record<Exclude<Operation, OfTensors>, Partial<TrialSide<CpuMemory>>>> = {
+  philoxWords: { words: (...operands) => spoilt(CPU_TRIAL_SIDE.words(...operands)) },
+  fill: { filled: (...operands) => spoilt(CPU_TRIAL_SIDE.filled(...operands)) },
   copy: {
     copy(to, ...operands) {
-      CPU_SIDE.copy(to, ...operands);
+      CPU_TRIAL_SIDE.copy(to, ...operands);
       spoilt(to);
     },
   },
   resizedBlend: {
     resizedBlend(out, ...operands) {
-      CPU_SIDE.resizedBlend(out, ...operands);
+      CPU_TRIAL_SIDE.resizedBlend(out, ...operands);
       spoilt(out);
     },
   },
-  filterPng: { encode: async (...operands) => spoilt(await CPU_SIDE.encode(...operands)) },
+  filterPng: { encode: async (...operands) => spoilt(await CPU_TRIAL_SIDE.encode(...operands)) },
 };
 
 function spoilt<Values extends CpuMemory | Uint32Array>(values: Values): Values {
@@ -35,9 +35,9 @@ function spoilt<Values extends CpuMemory | Uint32Array>(values: Values): Values 
 const isOfTensors = (operation: Operation): operation is OfTensors & Operation => !Object.hasOwn(FAULTS, operation);
 
 /** The native core, but for one operation, whose last value has another bit. */
-function faulty(wrong: OfTensors): Side<CpuMemory> {
-  const call = CPU_SIDE.ops[wrong] as (...operands: unknown[]) => unknown;
-  const ops = Object.create(CPU_SIDE.ops, {
+function faulty(wrong: OfTensors): TrialSide<CpuMemory> {
+  const call = CPU_TRIAL_SIDE.ops[wrong] as (...operands: unknown[]) => unknown;
+  const ops = Object.create(CPU_TRIAL_SIDE.ops, {
     [wrong]: {
       value(out: CpuMemory, ...rest: unknown[]) {
         const result = call(out, ...rest);
@@ -46,35 +46,36 @@ function faulty(wrong: OfTensors): Side<CpuMemory> {
         return result;
       },
     },
-  }) as Side<CpuMemory>["ops"];
-  return { ...CPU_SIDE, ops };
+  }) as TrialSide<CpuMemory>["ops"];
+  return { ...CPU_TRIAL_SIDE, ops };
 }
 
-async function failures(side: Side<CpuMemory>): Promise<string[]> {
+async function failures(side: TrialSide<CpuMemory>): Promise<string[]> {
   const names: string[] = [];
-  for (const { name, run } of CASES) if (differs(await run(CPU_SIDE), await run(side)) !== undefined) names.push(name);
+  for (const { name, run } of CASES)
+    if (differs(await run(CPU_TRIAL_SIDE), await run(side)) !== undefined) names.push(name);
   return names;
 }
 
 describe("cases of the trial", () => {
   it("agree with themselves", async () => {
-    assert.deepEqual(await failures(CPU_SIDE), []);
+    assert.deepEqual(await failures(CPU_TRIAL_SIDE), []);
   });
 
   for (const operation of OPERATIONS) {
     it(`find one wrong bit of ${operation} @long`, async () => {
-      const side = isOfTensors(operation) ? faulty(operation) : { ...CPU_SIDE, ...FAULTS[operation] };
+      const side = isOfTensors(operation) ? faulty(operation) : { ...CPU_TRIAL_SIDE, ...FAULTS[operation] };
       const failing = await failures(side);
       assert.ok(failing.length > 0 && failing.every((name) => name.includes(operation)), failing.join("; "));
     });
   }
 
   it("find one wrong bit of noise that is drawn as it is mixed", async () => {
-    const injectDrawn: Side<CpuMemory>["injectDrawn"] = (out, ...operands) => {
-      CPU_SIDE.injectDrawn(out, ...operands);
+    const injectDrawn: TrialSide<CpuMemory>["injectDrawn"] = (out, ...operands) => {
+      CPU_TRIAL_SIDE.injectDrawn(out, ...operands);
       new Uint8Array(out.buffer)[0]! ^= 1;
     };
-    const failing = await failures({ ...CPU_SIDE, injectDrawn });
+    const failing = await failures({ ...CPU_TRIAL_SIDE, injectDrawn });
     assert.ok(failing.length > 0 && failing.every((name) => name.endsWith(", drawn")), failing.join("; "));
   });
 

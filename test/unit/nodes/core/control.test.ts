@@ -99,8 +99,11 @@ describe("SetUnionControlNetType", () => {
 });
 
 const PATCH = {
-  ...{ model_patch: {}, vae: { encode: () => {}, decode: () => {} }, strength: 0.8 },
-  ...{ image: Tensor.full([1, 8, 8, 3], 0.5), mask: Tensor.full([1, 8, 8], 1) },
+  model_patch: {},
+  vae: { encode: () => {}, decode: () => {} },
+  strength: 0.8,
+  image: Tensor.full([1, 8, 8, 3], 0.5),
+  mask: Tensor.full([1, 8, 8], 1),
 };
 describePatch("QwenImageDiffsynthControlnet", PATCH, { strength: 0 });
 describePatch("ZImageFunControlnet", { ...PATCH, inpaint_image: PATCH.image }, { strength: 0 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Conditioning, invokeNode, type Model, sigmas, Tensor } from "latentkit";
-import { measure } from "#src/graph/memory/footprint.js";
+import { measure } from "#src/graph/memory/cache.js";
 import { type Term, weightedSum } from "#src/tensor/ops.js";
 import { refuses } from "../../../helpers/errors.js";
 import { assertItems, dot, guidanceOf, itemOf, step, wave } from "../../../helpers/graph/guidance.js";

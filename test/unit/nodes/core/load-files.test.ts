@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { encodePng, executeGraph, invokeNode, type Latent, randn, registry, Tensor, validateGraph } from "latentkit";
 import { PNG } from "pngjs";
 import sharp from "sharp";
-import { writeSafetensors } from "#src/io/safetensors/write.js";
+import { writeSafetensors } from "#src/io/safetensors.js";
 import { refuses } from "../../../helpers/errors.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { makeApng } from "../../../helpers/png/apng-file.js";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "#src/base/errors.js";
-import { parseConfig } from "#src/render/config/config.js";
-import { configLeaves } from "#src/render/config/schema-paths.js";
+import { configLeaves, parseConfig } from "#src/render/config/config.js";
 import { hideSecrets } from "#src/render/config/secrets.js";
 
 const refused = (value: unknown, pattern: RegExp) =>
@@ -159,8 +158,12 @@ describe("parseConfig", () => {
     given.push("https://bücher.example", "chrome-extension://abcdef");
     const { allowed_origins } = parse(given).channels.web;
     assert.deepEqual(allowed_origins, [
-      ...["https://gallery.example.com", "http://localhost:5173", "https://a.example", "http://[::1]"],
-      ...["https://xn--bcher-kva.example", "chrome-extension://abcdef"],
+      "https://gallery.example.com",
+      "http://localhost:5173",
+      "https://a.example",
+      "http://[::1]",
+      "https://xn--bcher-kva.example",
+      "chrome-extension://abcdef",
     ]);
     // a configuration is read once more on its way to the service
     assert.deepEqual(parse(allowed_origins).channels.web.allowed_origins, allowed_origins);

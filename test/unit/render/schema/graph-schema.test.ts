@@ -37,14 +37,28 @@ describe("graphSchema", () => {
 
   it("lists placeholders, titled primitives and other inputs, in that order", () => {
     assert.deepEqual(Object.keys(properties), [
-      ...["steps", "scheduler", "side", "colour"],
+      "steps",
+      "scheduler",
+      "side",
+      "colour",
       "Prompt",
-      ...["3.seed", "3.cfg", "3.sampler_name", "3.denoise", "4.ckpt_name", "5.width", "5.batch_size"],
-      ...["8.size", "8.name"],
+      "3.seed",
+      "3.cfg",
+      "3.sampler_name",
+      "3.denoise",
+      "4.ckpt_name",
+      "5.width",
+      "5.batch_size",
+      "8.size",
+      "8.name",
     ]);
     assert.deepEqual(schema.required, ["steps", "scheduler", "side", "colour"]);
     assert.deepEqual(Object.keys(graphSchema(GRAPH, { named: true }).properties), [
-      ...["steps", "scheduler", "side", "colour", "Prompt"],
+      "steps",
+      "scheduler",
+      "side",
+      "colour",
+      "Prompt",
     ]);
   });
 

@@ -481,8 +481,16 @@ describe("createGraphAgent", () => {
       4: {
         class_type: "KSampler",
         inputs: {
-          ...{ seed: 1, steps: 1, cfg: 1, sampler_name: "euler", scheduler: "normal", denoise: 1 },
-          ...{ model: ["1", 0], positive: ["2", 0], negative: ["2", 0], latent_image: ["3", 0] },
+          seed: 1,
+          steps: 1,
+          cfg: 1,
+          sampler_name: "euler",
+          scheduler: "normal",
+          denoise: 1,
+          model: ["1", 0],
+          positive: ["2", 0],
+          negative: ["2", 0],
+          latent_image: ["3", 0],
         },
       },
       5: { class_type: "VAEDecode", inputs: { samples: ["4", 0], vae: ["1", 2] } },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { printJson } from "#src/io/json/lossless.js";
-import type { Parameter } from "#src/render/schema/parameters.js";
+import type { Parameter } from "#src/render/schema/graph-schema.js";
 import { fillsOf } from "#src/service/agent/message.js";
 import { refuses } from "../../../helpers/errors.js";
 

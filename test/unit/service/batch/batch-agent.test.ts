@@ -7,9 +7,8 @@ import { render } from "#src/render/render.js";
 import { ModelThread } from "#src/render/threads/model-thread.js";
 import { createBatchAgent } from "#src/service/batch/batch-agent.js";
 import { printMessage, readReply } from "#src/service/batch/batch-message.js";
-import type { Pending } from "#src/service/batch/chunks.js";
-import { publishReply } from "#src/service/batch/publish-reply.js";
-import { localFiles } from "#src/service/hooks/files/local-files.js";
+import { type Pending, publishReply } from "#src/service/batch/chunks.js";
+import { localFiles } from "#src/service/hooks/files/file-store.js";
 import type { RunFile } from "#src/service/hooks/run.js";
 import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { filesIn, sha256, temporaryFolder } from "../../../helpers/folders.js";
@@ -37,7 +36,11 @@ describe("agent of a batch's runs", () => {
   const call = async (text: string, hasModels = false, signal = new AbortController().signal, attempt?: number) => {
     const models = hasModels ? new ModelThread({ folders: tinyModels() }) : undefined;
     const agent = createBatchAgent({
-      ...{ outputDir: join(folder(), "shared"), device: "cpu", allowNetwork: true, config: {}, threads: 1 },
+      outputDir: join(folder(), "shared"),
+      device: "cpu",
+      allowNetwork: true,
+      config: {},
+      threads: 1,
       models,
     });
     const files: RunFile[] = [];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { BatchRuns } from "#src/service/batch/batch-runs.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import type { SharedStore } from "#src/service/hooks/store/shared-store.js";
+import type { SharedStore } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../helpers/errors.js";
 import { claimOf } from "../../../helpers/hooks/claims.js";
 import { until } from "../../../helpers/hooks/hook-runs.js";

@@ -13,7 +13,12 @@ describe("WorkThreads", () => {
   const create = (options: Partial<WorkThreadsOptions> = {}) => {
     const threads = new WorkThreads<TestWork, Done>({
       program: new URL("../../../helpers/hooks/work-program.js", import.meta.url),
-      ...{ mostThreads: 1, mostWaiting: 10, mostMs: 60_000, refusal: "too much", clock: systemClock, ...options },
+      mostThreads: 1,
+      mostWaiting: 10,
+      mostMs: 60_000,
+      refusal: "too much",
+      clock: systemClock,
+      ...options,
     });
     open.push(threads);
     return threads;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createMemoryStore } from "latentkit/hooks";
 import { createServer } from "latentkit/service";
-import { createServiceWithRoutes } from "#src/service/hooks/service-with-routes.js";
+import { createServiceWithRoutes } from "#src/service/hooks/service.js";
 import { webRoutes } from "#src/service/web/routes.js";
 import { TOKEN } from "../../../helpers/page/open-page.js";
 

@@ -50,7 +50,10 @@ describe("workers with models", () => {
     const graph = { 1: { class_type: "spins", inputs: { ms: 4 * LEASE_SECONDS * 1000, message: "{{message}}" } } };
     for (const name of ["one", "two"]) {
       const agent = createGraphAgent({
-        ...{ graph, outputDir: join(folder(), name), models: { folders: tinyModels() }, threads: 1 },
+        graph,
+        outputDir: join(folder(), name),
+        models: { folders: tinyModels() },
+        threads: 1,
         setup: pathToFileURL(join(folder(), "setup.mjs")),
       });
       const store = createPostgresStore({ url });

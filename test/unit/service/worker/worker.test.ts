@@ -342,7 +342,10 @@ describe("front ends and workers of one store", () => {
     const held = await start("hold", { deadlineSeconds: 1 });
     const waiting = (
       await runs.start({
-        ...{ origin: "agent", message: "x", sessionKey: (await runs.get(held)).sessionKey, deadlineSeconds: 0.5 },
+        origin: "agent",
+        message: "x",
+        sessionKey: (await runs.get(held)).sessionKey,
+        deadlineSeconds: 0.5,
       })
     ).runId;
     await until(async () => (await stateOf(runs, waiting)) === "expired", "the deadline of the waiting run");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { modelSampling } from "latentkit";
-import { ancestral, ancestral32, ancestralOf } from "#src/tensor/sampling/ancestral.js";
+import { ancestral, ancestral32, ancestralOf } from "#src/tensor/sampling/noise-level.js";
 
 const near = (value: number, expected: number, tolerance: number) =>
   assert.ok(Math.abs(value - expected) <= tolerance, `${value}, expected ${expected}`);

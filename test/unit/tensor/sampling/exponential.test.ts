@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { modelSampling } from "latentkit";
-import { firstWeight, secondWeight, signalOf } from "#src/tensor/sampling/exponential.js";
+import { firstWeight, secondWeight, signalOf } from "#src/tensor/sampling/noise-level.js";
 
 /** Integral of exp(s - h) * g(s / h) over s from 0 to h, by Simpson's rule. */
 function integral(h: number, g: (share: number) => number): number {

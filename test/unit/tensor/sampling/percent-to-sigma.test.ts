@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ModelSampling, type ModelSamplingName, modelSampling } from "latentkit";
 import { MODEL_SAMPLINGS } from "#src/tensor/sampling/model-sampling.js";
-import { percentToSigma, withSignal } from "#src/tensor/sampling/percent-to-sigma.js";
+import { percentToSigma, withSignal } from "#src/tensor/sampling/noise-level.js";
 import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Case {
@@ -16,7 +16,12 @@ const near = (value: number, expected: number, relative: number, what: string) =
 
 /** The same maps without the parameters of the family, as another library would make them. */
 const foreign = ({ name, prediction, sigmas, sigmaMin, sigmaMax, latentFormat, ...maps }: ModelSampling) => ({
-  ...{ name, prediction, sigmas, sigmaMin, sigmaMax, latentFormat },
+  name,
+  prediction,
+  sigmas,
+  sigmaMin,
+  sigmaMax,
+  latentFormat,
   timestep: maps.timestep,
   sigma: maps.sigma,
 });

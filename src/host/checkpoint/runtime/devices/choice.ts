@@ -1,10 +1,23 @@
+import { release } from "node:os";
+import { join } from "node:path";
 import { onAbort } from "../../../../base/abort.js";
 import { LatentkitError } from "../../../../base/errors.js";
+import { isObject } from "../../../../base/options.js";
+import { packageVersion } from "../../../../base/package.js";
+import { cacheFolder, StoredTexts } from "../../../../base/user-cache.js";
 import type { GraphicsAdapter } from "../../../../native/bindings.js";
-import { CPU_DEVICE, type Device } from "../device.js";
+import {
+  CPU_DEVICE,
+  type Device,
+  hasFloat16,
+  isGpu,
+  type NetworkDevice,
+  PROVIDERS,
+  type Provider,
+  plansOf,
+} from "../../session/options.js";
+import type { DeviceFacts, RuntimeOptions } from "../../session/runtime.js";
 import { RuntimeProcess } from "../process.js";
-import { type NetworkDevice, PROVIDERS, type Provider } from "../session-options.js";
-import { StoredVerdicts } from "./stored-verdicts.js";
 import { judge, type TrialOptions, type Verdict } from "./trial.js";
 
 /** A provider with its verdict. */
@@ -138,4 +151,122 @@ async function readMachine(signal: AbortSignal | undefined): Promise<Machine> {
     child.kill();
     await child.ended;
   }
+}
+
+/** The device of a runtime, chosen by the first call that needs it. */
+export class ChosenOnce {
+  #known: Device | undefined;
+  #choosing: { readonly abort: AbortController; readonly end: Promise<unknown> } | undefined;
+  readonly #options: Pick<RuntimeOptions, "device" | "plan" | "onDevice">;
+
+  constructor(options: Pick<RuntimeOptions, "device" | "plan" | "onDevice">) {
+    this.#options = options;
+    this.#known = options.device === "cpu" ? CPU_DEVICE : undefined;
+  }
+
+  /** Undefined before it is chosen. */
+  get known(): Device | undefined {
+    return this.#known;
+  }
+
+  /**
+   * Returns the device; calls must not overlap. Rejects as `chooseDevice`, with usage.invalid for a plan that the device does
+   * not have, and with run.interrupted if the choice is cut.
+   */
+  async get(): Promise<Device> {
+    if (this.#known !== undefined) return this.#known;
+    const abort = new AbortController();
+    const choice = this.#choose(abort.signal);
+    this.#choosing = { abort, end: choice.catch(() => {}) };
+    try {
+      this.#known = await choice;
+      return this.#known;
+    } finally {
+      this.#choosing = undefined;
+    }
+  }
+
+  /** Ends a choice that is under way, and resolves when its processes are gone. The next `get` begins anew. */
+  async cut(): Promise<void> {
+    const choosing = this.#choosing;
+    choosing?.abort.abort(new LatentkitError("run.interrupted", "The trial of a GPU was cut: no run waits for it."));
+    await choosing?.end;
+  }
+
+  async #choose(signal: AbortSignal): Promise<Device> {
+    const { device, plan, onDevice } = this.#options;
+    const chosen = await chooseDevice(device, { signal });
+    const plans = plansOf(chosen.provider).filter((each) => each !== "keep" || hasFloat16(chosen));
+    if (plan !== undefined && !plans.includes(plan)) {
+      const expected = plans.join(" or ");
+      throw new LatentkitError(
+        "usage.invalid",
+        `plan: expected ${expected} on ${chosen.provider}, received "${plan}".`,
+      );
+    }
+    const { reason } = chosen;
+    if (isGpu(chosen) || reason !== undefined) onDevice?.({ ...factsOf(chosen), reason });
+    return chosen;
+  }
+}
+
+/** Facts of a device for receipts. */
+export const factsOf = ({ provider, adapter, target }: Device): DeviceFacts =>
+  provider === "cpu" ? { provider } : { provider, adapter, form: target.attention };
+
+/** On what a verdict depends. */
+export interface Circumstances {
+  readonly provider: Provider;
+  /** Version of onnxruntime-node. */
+  readonly version: string;
+  readonly adapters: readonly GraphicsAdapter[];
+}
+
+type Usable = Extract<Verdict, { isUsable: true }>;
+
+/** Good verdicts of earlier processes, in the user's cache folder. Others are tried again: what failed may be mended. */
+export class StoredVerdicts {
+  readonly #texts: StoredTexts;
+
+  constructor(folder = join(cacheFolder(), "devices")) {
+    this.#texts = new StoredTexts(folder);
+  }
+
+  /** Whether no verdict is there, of whatever circumstances. */
+  isEmpty(): Promise<boolean> {
+    return this.#texts.isEmpty();
+  }
+
+  async get(circumstances: Circumstances): Promise<Usable | undefined> {
+    try {
+      const verdict: unknown = JSON.parse((await this.#texts.get(keyOf(circumstances))) ?? "");
+      return isVerdict(verdict) ? verdict : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async set(circumstances: Circumstances, verdict: Verdict): Promise<void> {
+    const key = keyOf(circumstances);
+    await (verdict.isUsable ? this.#texts.set(key, JSON.stringify(verdict)) : this.#texts.remove(key));
+  }
+}
+
+// where the system tells no adapters, its release stands for their drivers
+const keyOf = ({ provider, version, adapters }: Circumstances): string =>
+  JSON.stringify([packageVersion(), provider, version, process.platform, process.arch, release(), adapters]);
+
+function isVerdict(value: unknown): value is Usable {
+  if (!isObject(value)) return false;
+  const { isUsable, target, speed } = value as Record<string, unknown>;
+  if (isUsable !== true || typeof speed !== "number" || !isObject(target)) return false;
+  const { attention, largestHead, matMul, convChannels, halfTypes } = target as Record<string, unknown>;
+  return (
+    ["fused", "plain"].includes(attention as string) &&
+    typeof largestHead === "number" &&
+    ["fused", "transposed"].includes(matMul as string) &&
+    ["any", "fours"].includes(convChannels as string) &&
+    Array.isArray(halfTypes) &&
+    halfTypes.every((type) => type === "F16")
+  );
 }

@@ -1,12 +1,12 @@
 import { sin } from "../../../../native/elementary.js";
 import { Tensor } from "../../../../tensor/tensor.js";
 import { attention, conv, linear, tokensOf } from "../../networks/layers.js";
-import { buildTextEncoder, type TextEncoderConfig } from "../../networks/text-encoder.js";
-import { buildUnet, type UnetConfig } from "../../networks/unet.js";
 import type { EncodedGraph, Value } from "../../onnx/graph.js";
 import type { Target } from "../../onnx/target.js";
+import type { Feed } from "../../session/sessions.js";
+import { buildTextEncoder, type TextEncoderConfig } from "../../text-encoder/build.js";
+import { buildUnet, type UnetConfig } from "../../unet/build.js";
 import { type ListedNetwork, listedNetwork } from "../../weights/network.js";
-import type { Feed } from "../sessions.js";
 
 /** A graph that a provider and the CPU compute for comparison. */
 export interface Probe {

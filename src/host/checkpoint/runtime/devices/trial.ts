@@ -1,9 +1,12 @@
+import { onAbort } from "../../../../base/abort.js";
 import { LatentkitError } from "../../../../base/errors.js";
 import { CPU_TARGET, type Target } from "../../onnx/target.js";
+import { type Provider, type SessionOptions, sessionOptions } from "../../session/options.js";
+import type { Feed } from "../../session/sessions.js";
 import { coreCount } from "../machine.js";
-import { type Provider, type SessionOptions, sessionOptions } from "../session-options.js";
+import { RuntimeProcess } from "../process.js";
+import { bytesOf, type SentFeed } from "../protocol.js";
 import { comparedProbes, type MakeProbes, type Probe, speedProbe } from "./probes.js";
-import { type Computed, TrialProcess } from "./trial-process.js";
 
 /** The worth of a provider on this machine. */
 export type Verdict =
@@ -95,27 +98,29 @@ class Trial {
   readonly #expected = new Map<Target["halfTypes"], Computed>();
   /** Time of the compared run on the provider, and of one thread of the CPU. */
   #times = { own: 0, cpu: 0 };
+  readonly #provider: Provider;
+  readonly #timeoutMs: number;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(
-    private readonly provider: Provider,
-    private readonly timeoutMs: number,
-    private readonly signal: AbortSignal | undefined,
-  ) {
+  constructor(provider: Provider, timeoutMs: number, signal: AbortSignal | undefined) {
+    this.#provider = provider;
+    this.#timeoutMs = timeoutMs;
+    this.#signal = signal;
     this.#process = new TrialProcess(timeoutMs, signal);
   }
 
   /** The first target with right numbers, or why none has. */
   async chooseTarget(probes: MakeProbes): Promise<Target | string> {
-    if (this.provider === "cpu") return (await this.#differ(CPU_TARGET, probes)) ?? CPU_TARGET;
+    if (this.#provider === "cpu") return (await this.#differ(CPU_TARGET, probes)) ?? CPU_TARGET;
     let halfTypes: Target["halfTypes"] = ["F16"];
     let fault: string | undefined;
     for (const attention of ["fused", "plain"] as const) {
-      fault = await this.#differ(targetOf(this.provider, attention, halfTypes), probes);
+      fault = await this.#differ(targetOf(this.#provider, attention, halfTypes), probes);
       if (this.#hasFailed && halfTypes.length > 0 && !this.#isOver) {
         halfTypes = [];
-        fault = await this.#differ(targetOf(this.provider, attention, halfTypes), probes);
+        fault = await this.#differ(targetOf(this.#provider, attention, halfTypes), probes);
       }
-      if (fault === undefined) return targetOf(this.provider, attention, halfTypes);
+      if (fault === undefined) return targetOf(this.#provider, attention, halfTypes);
       if (this.#isOver) break;
     }
     return fault!;
@@ -130,7 +135,7 @@ class Trial {
         this.#expected.get(halfTypes) ?? (await this.#outputs("cpu", probes({ ...CPU_TARGET, halfTypes })));
       this.#expected.set(halfTypes, expected);
       this.#times.cpu = expected.ms;
-      const received = await this.#outputs(this.provider, probes(target));
+      const received = await this.#outputs(this.#provider, probes(target));
       this.#times.own = received.ms;
       const difference = largestDifference(expected.values, received.values);
       return difference <= TOLERANCE ? undefined : `its results differ from the CPU's by ${difference.toPrecision(2)}.`;
@@ -145,14 +150,14 @@ class Trial {
   /** Why a failure speaks against the provider. Throws what does not. */
   reasonOf(error: unknown): string {
     // the failure is that of the killed process
-    this.signal?.throwIfAborted();
+    this.#signal?.throwIfAborted();
     if (!(error instanceof LatentkitError) || error.code !== "runtime.failed") throw error;
     const { message } = error;
     const { isLate } = this.#process;
     this.#isOver ||= isLate;
-    if (isLate) return `its trial did not end within ${this.timeoutMs / 1000} s.`;
+    if (isLate) return `its trial did not end within ${this.#timeoutMs / 1000} s.`;
     const remedy = REMEDIES.find(
-      ([provider, failure]) => ["any", this.provider].includes(provider) && failure.test(message),
+      ([provider, failure]) => ["any", this.#provider].includes(provider) && failure.test(message),
     );
     this.#isOver ||= remedy !== undefined;
     return remedy?.[2] ?? message;
@@ -160,10 +165,10 @@ class Trial {
 
   /** How many times as fast as the CPU. Rejects where a layer would run on the CPU. */
   async speed(target: Target): Promise<number> {
-    const options = sessionOptions({ provider: this.provider, threads: 1 }, "");
+    const options = sessionOptions({ provider: this.#provider, threads: 1 }, "");
     const alone: SessionOptions = {
       ...options,
-      executionProviders: [this.provider],
+      executionProviders: [this.#provider],
       extra: { session: { ...options.extra.session, disable_cpu_ep_fallback: "1" } },
     };
     const own = await this.#time(speedProbe(target), alone);
@@ -219,4 +224,85 @@ function largestDifference(expected: readonly Float32Array[], received: readonly
     }
   }
   return largest;
+}
+
+const TASK = "its trial failed";
+
+/** Outputs of runs, and their time. */
+interface Computed {
+  readonly values: readonly Float32Array[];
+  readonly ms: number;
+}
+
+/** The process of a trial: another one after a failure, none when the time is over or the signal has aborted. */
+class TrialProcess {
+  #child: RuntimeProcess | undefined;
+  #isLate = false;
+  readonly #timer: NodeJS.Timeout;
+  readonly #leave: () => void;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(timeoutMs: number, signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    this.#leave = onAbort(signal, () => this.kill());
+    this.#timer = setTimeout(() => {
+      this.#isLate = true;
+      this.kill();
+    }, timeoutMs);
+  }
+
+  /** Whether the time is over. */
+  get isLate(): boolean {
+    return this.#isLate;
+  }
+
+  /** Does some work with runs of a probe. Rejects with runtime.failed, also when the time is over, and the signal's reason. */
+  async inSession<T>(
+    { graph, feeds }: Probe,
+    options: SessionOptions,
+    work: (run: () => Promise<Computed>) => Promise<T>,
+  ): Promise<T> {
+    const child = await this.#live();
+    const model = await child.sendBytes(graph.bytes, TASK);
+    const session = 0;
+    await child.create({ session, model, options }, TASK);
+    const sent: Record<string, SentFeed> = {};
+    for (const [name, feed] of Object.entries(feeds)) sent[name] = await sentFeed(child, feed);
+    const result = await work(async () => {
+      const began = performance.now();
+      const outputs = await child.run({ session, feeds: sent, stages: [] }, TASK);
+      return { values: outputs.map((output) => output.values), ms: performance.now() - began };
+    });
+    const values = Object.values(sent).flatMap((feed) => ("values" in feed ? [feed.values] : []));
+    await child.request({ type: "forget", values }, TASK);
+    await child.request({ type: "release", session }, TASK);
+    return result;
+  }
+
+  /** Ends the process; the next session starts another one. */
+  kill(): void {
+    this.#child?.kill();
+  }
+
+  /** Resolves when the process is gone. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#leave();
+    this.kill();
+    await this.#child?.ended;
+  }
+
+  async #live(): Promise<RuntimeProcess> {
+    this.#signal?.throwIfAborted();
+    if (this.#isLate) throw new LatentkitError("runtime.failed", TASK);
+    if (this.#child?.isAlive !== true) this.#child = new RuntimeProcess();
+    await this.#child.ready;
+    return this.#child;
+  }
+}
+
+async function sentFeed(child: RuntimeProcess, feed: Feed): Promise<SentFeed> {
+  const { shape } = feed;
+  if ("int64" in feed) return { int64: feed.int64, shape };
+  return { values: await child.sendBytes(bytesOf(feed.data), TASK), shape, keep: true };
 }

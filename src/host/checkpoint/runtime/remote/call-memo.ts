@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { onAbort } from "../../../../base/abort.js";
 import { Tensor } from "../../../../tensor/tensor.js";
+import type { CallOptions, Feeds, RunResult } from "../../session/runtime.js";
 import { bytesOf } from "../protocol.js";
-import type { CallOptions, Feeds, RunResult } from "../runtime.js";
 
 /** Bytes of results: as many as a batch's thread keeps of its own. */
 const MOST_BYTES = 2 ** 26;
@@ -15,8 +15,11 @@ export class CallMemo {
   readonly #results = new Map<string, RunResult>();
   readonly #running = new Map<string, Promise<RunResult>>();
   #bytes = 0;
+  readonly #mostBytes: number;
 
-  constructor(private readonly mostBytes = MOST_BYTES) {}
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
 
   /**
    * The result of an equal call, else of this one. One that is being made is waited for; where it fails, or its run is
@@ -48,7 +51,7 @@ export class CallMemo {
     this.#results.set(key, result);
     this.#bytes += sizeOf(result);
     for (const [oldest, other] of this.#results) {
-      if (this.#bytes <= this.mostBytes) return;
+      if (this.#bytes <= this.#mostBytes) return;
       this.#results.delete(oldest);
       this.#bytes -= sizeOf(other);
     }

@@ -1,12 +1,10 @@
-import type { NetworkMemory } from "../../../../base/memory.js";
-import type { SentError } from "../../../../base/sent-error.js";
+import type { SentError } from "../../../../base/errors.js";
+import type { NetworkMemory } from "../../../../base/network-memory.js";
 import type { EncodedGraph } from "../../onnx/graph.js";
 import type { Target } from "../../onnx/target.js";
-import type { Place } from "../call-queue.js";
-import type { SessionPorts } from "../protocol.js";
-import type { CallOptions, LoadState, RunNetwork, RuntimeFacts } from "../runtime.js";
-import type { Plan } from "../session-options.js";
-import type { SessionSource } from "../sessions.js";
+import type { Plan } from "../../session/options.js";
+import type { CallOptions, LoadState, Place, RunNetwork, RuntimeFacts } from "../../session/runtime.js";
+import type { SessionPorts, SessionSource } from "../../session/sessions.js";
 
 // Messages between a thread that renders and the one that has the runtime. Values move; nobody else is on the way.
 
@@ -42,7 +40,7 @@ export interface PortsCall extends Pick<CallOptions, "calls"> {
   readonly place: Place;
 }
 
-export type Call = RunCall | PortsCall | { readonly type: "hash"; readonly path: string };
+export type ThreadCall = RunCall | PortsCall | { readonly type: "hash"; readonly path: string };
 
 /** A question about a stage of a call, to the thread that made it; the network of a call for ports is stage 0. */
 export type Question = { readonly stage: number } & (
@@ -51,27 +49,27 @@ export type Question = { readonly stage: number } & (
   | { readonly type: "values"; readonly input: string }
 );
 
-export type Reply =
+export type ThreadReply =
   | { readonly graph: EncodedGraph | { readonly path: string } }
   | { readonly values: Float32Array }
   | { readonly error: SentError };
 
 export type ToRuntime =
-  | { readonly type: "call"; readonly id: number; readonly call: Call }
+  | { readonly type: "call"; readonly id: number; readonly call: ThreadCall }
   | { readonly type: "abort"; readonly id: number }
-  | { readonly type: "reply"; readonly question: number; readonly reply: Reply }
+  | { readonly type: "reply"; readonly question: number; readonly reply: ThreadReply }
   /** A run is over: it makes no call any more. */
   | { readonly type: "over"; readonly run: string };
 
 /** One output. */
-export interface SentOutput {
+export interface MovedOutput {
   readonly shape: readonly number[];
   readonly values: Float32Array;
 }
 
 export type Outcome =
   | {
-      readonly outputs: Readonly<Record<string, SentOutput>>;
+      readonly outputs: Readonly<Record<string, MovedOutput>>;
       readonly networks: readonly RunNetwork[];
       readonly facts: Omit<RuntimeFacts, "networks">;
     }

@@ -1,31 +1,29 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { MessagePort } from "node:worker_threads";
 import { onAbort } from "../../../../base/abort.js";
-import { LatentkitError } from "../../../../base/errors.js";
-import { revive, sent } from "../../../../base/sent-error.js";
+import { deserializeError, LatentkitError, serializeError } from "../../../../base/errors.js";
 import { Tensor } from "../../../../tensor/tensor.js";
-import type { Place } from "../call-queue.js";
-import type { SessionPorts } from "../protocol.js";
 import {
   type CallOptions,
   type Feeds,
   type LoadOptions,
+  type Place,
   RunNetworks,
   type Runtime,
   type RuntimeFacts,
   type Stage,
-} from "../runtime.js";
-import type { SessionSource } from "../sessions.js";
+} from "../../session/runtime.js";
+import type { SessionPorts, SessionSource } from "../../session/sessions.js";
 import type {
-  Call,
   FromRuntime,
   NetworkReport,
   Outcome,
   Question,
-  Reply,
   SentInput,
   SentSource,
   SentStage,
+  ThreadCall,
+  ThreadReply,
   ToRuntime,
 } from "./messages.js";
 
@@ -39,7 +37,7 @@ interface Waiting {
 type OnLoad = (report: NetworkReport) => void;
 
 /** A run of this thread. */
-export interface NetworkRun {
+export interface PlacedRun {
   readonly place: Place;
   readonly onLoad?: OnLoad;
 }
@@ -52,7 +50,7 @@ const LOST = { error: { code: "runtime.failed", message: "ONNX Runtime: its thre
 export class RemoteRuntime implements Runtime {
   readonly #port: MessagePort;
   readonly #waiting = new Map<number, Waiting>();
-  readonly #runs = new AsyncLocalStorage<NetworkRun>();
+  readonly #runs = new AsyncLocalStorage<PlacedRun>();
   readonly #networks = new RunNetworks();
   /** Numbers of tensors whose values were sent to be kept. */
   readonly #kept = new WeakMap<Tensor, number>();
@@ -77,7 +75,7 @@ export class RemoteRuntime implements Runtime {
   }
 
   /** Does the work of a run, whose calls take turns as its place says; `onLoad` learns what they load and release. */
-  async within<T>(run: NetworkRun, work: () => Promise<T>): Promise<T> {
+  async within<T>(run: PlacedRun, work: () => Promise<T>): Promise<T> {
     try {
       return await this.#runs.run(run, work);
     } finally {
@@ -143,7 +141,7 @@ export class RemoteRuntime implements Runtime {
   }
 
   #call(
-    call: Call,
+    call: ThreadCall,
     {
       signal,
       moved = [],
@@ -160,7 +158,7 @@ export class RemoteRuntime implements Runtime {
       };
       const settle = (outcome: Outcome) => {
         end();
-        if ("error" in outcome) reject(revive(outcome.error));
+        if ("error" in outcome) reject(deserializeError(outcome.error));
         else resolve(outcome);
       };
       let leave = () => {};
@@ -186,11 +184,11 @@ export class RemoteRuntime implements Runtime {
       const values = (feeds[asked.input] as Tensor).data.slice();
       this.#answer(question, { values }, [values.buffer]);
     } catch (error) {
-      this.#answer(question, { error: sent(error) });
+      this.#answer(question, { error: serializeError(error) });
     }
   }
 
-  #answer(question: number, reply: Reply, moved: readonly ArrayBuffer[] = []): void {
+  #answer(question: number, reply: ThreadReply, moved: readonly ArrayBuffer[] = []): void {
     this.#send({ type: "reply", question, reply }, moved);
   }
 

@@ -1,22 +1,20 @@
 import type { MessagePort } from "node:worker_threads";
 import { interruption, onAbort } from "../../../../base/abort.js";
-import { LatentkitError } from "../../../../base/errors.js";
-import { revive, sent } from "../../../../base/sent-error.js";
+import { deserializeError, LatentkitError, serializeError } from "../../../../base/errors.js";
 import { Tensor } from "../../../../tensor/tensor.js";
 import type { FileHashes } from "../../files/file-hashes.js";
-import type { CallOptions, Feeds, OwnRuntime, RunResult, Stage } from "../runtime.js";
-import type { SessionSource } from "../sessions.js";
+import type { CallOptions, Feeds, OwnRuntime, RunResult, Stage } from "../../session/runtime.js";
+import type { SessionSource } from "../../session/sessions.js";
 import { type CallMemo, keyOfCall } from "./call-memo.js";
-import { KeptInputs } from "./kept-inputs.js";
 import type {
-  Call,
   FromRuntime,
   Outcome,
   Question,
-  Reply,
   RunCall,
   SentSource,
   SentStage,
+  ThreadCall,
+  ThreadReply,
   ToRuntime,
 } from "./messages.js";
 
@@ -35,16 +33,19 @@ type Asked = Question extends infer Each ? (Each extends unknown ? Omit<Each, "s
 /** Serves one port: calls of one thread that renders. When it closes, its calls are given up and its values forgotten. */
 export class ServedPort {
   readonly #calls = new Map<number, AbortController>();
-  readonly #questions = new Map<number, (reply: Reply) => void>();
+  readonly #questions = new Map<number, (reply: ThreadReply) => void>();
   #nextQuestion = 0;
+  readonly #port: MessagePort;
+  readonly #number: number;
+  readonly #shared: SharedParts;
+  readonly #kept: KeptInputs;
 
   /** `number` distinguishes its runs from those of other ports. */
-  constructor(
-    private readonly port: MessagePort,
-    private readonly number: number,
-    private readonly shared: SharedParts,
-    private readonly kept = new KeptInputs(),
-  ) {
+  constructor(port: MessagePort, number: number, shared: SharedParts, kept = new KeptInputs()) {
+    this.#port = port;
+    this.#number = number;
+    this.#shared = shared;
+    this.#kept = kept;
     port.on("message", (message: ToRuntime) => this.#receive(message));
     port.on("close", () => this.#close());
   }
@@ -61,24 +62,24 @@ export class ServedPort {
         this.#questions.get(message.question)?.(message.reply);
         break;
       case "over":
-        this.shared.runtime.forget(this.#nameOf(message.run));
+        this.#shared.runtime.forget(this.#nameOf(message.run));
         break;
     }
   }
 
-  async #serve(id: number, call: Call): Promise<void> {
+  async #serve(id: number, call: ThreadCall): Promise<void> {
     const abort = new AbortController();
     this.#calls.set(id, abort);
     const moved: ArrayBuffer[] = [];
     const outcome = await this.#outcome(id, call, abort.signal, moved).catch(
-      (error): Outcome => ({ error: sent(error) }),
+      (error): Outcome => ({ error: serializeError(error) }),
     );
     // nobody waits for one that was given up
     if (this.#calls.delete(id) && !abort.signal.aborted) this.#send({ type: "outcome", id, outcome }, moved);
   }
 
-  async #outcome(id: number, call: Call, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
-    const { runtime, hashes } = this.shared;
+  async #outcome(id: number, call: ThreadCall, signal: AbortSignal, moved: ArrayBuffer[]): Promise<Outcome> {
+    const { runtime, hashes } = this.#shared;
     if (call.type === "hash") return { hash: await hashes.sha256(call.path, signal) };
     const place = { ...call.place, run: this.#nameOf(call.place.run) };
     const onLoad: CallOptions["onLoad"] = (label, state, memory) =>
@@ -98,7 +99,7 @@ export class ServedPort {
   }
 
   async #run(id: number, call: RunCall, common: CallOptions & { readonly signal: AbortSignal }): Promise<RunResult> {
-    const { runtime, memo } = this.shared;
+    const { runtime, memo } = this.#shared;
     const stages: Stage[] = [];
     for (const [index, stage] of call.stages.entries())
       stages.push(await this.#stage([id, index], stage, common.signal));
@@ -117,7 +118,7 @@ export class ServedPort {
       if ("int64" in feed) feeds[input] = feed;
       else if (feed.kept === undefined) feeds[input] = Tensor.from(feed.values!, feed.shape);
       else {
-        const known = feed.values === undefined ? this.kept.use(feed.kept) : undefined;
+        const known = feed.values === undefined ? this.#kept.use(feed.kept) : undefined;
         feeds[input] = known ?? this.#keep(feed.kept, await this.#valuesOf(at, input, feed, signal), feed.shape);
         keep.push(input);
       }
@@ -127,7 +128,7 @@ export class ServedPort {
 
   #keep(kept: number, values: Float32Array, shape: readonly number[]): Tensor {
     const tensor = Tensor.from(values, shape);
-    this.shared.runtime.drop(this.kept.add(kept, tensor));
+    this.#shared.runtime.drop(this.#kept.add(kept, tensor));
     return tensor;
   }
 
@@ -155,7 +156,7 @@ export class ServedPort {
   }
 
   /** Asks the thread that made a call. Rejects when the call is given up: its thread may be gone. */
-  #ask([id, stage]: Position, about: Asked, signal: AbortSignal): Promise<Exclude<Reply, { error: unknown }>> {
+  #ask([id, stage]: Position, about: Asked, signal: AbortSignal): Promise<Exclude<ThreadReply, { error: unknown }>> {
     const question = this.#nextQuestion++;
     return new Promise((resolve, reject) => {
       const leave = onAbort(signal, () => {
@@ -166,7 +167,7 @@ export class ServedPort {
       this.#questions.set(question, (reply) => {
         this.#questions.delete(question);
         leave();
-        if ("error" in reply) reject(revive(reply.error));
+        if ("error" in reply) reject(deserializeError(reply.error));
         else resolve(reply);
       });
       this.#send({ type: "question", id, question, asked: { ...about, stage } });
@@ -174,18 +175,72 @@ export class ServedPort {
   }
 
   #nameOf(run: string): string {
-    return `${this.number} ${run}`;
+    return `${this.#number} ${run}`;
   }
 
   #close(): void {
     for (const abort of this.#calls.values()) abort.abort();
-    this.shared.runtime.drop(this.kept.clear());
+    this.#shared.runtime.drop(this.#kept.clear());
   }
 
   #send(message: FromRuntime, moved: readonly ArrayBuffer[] = []): void {
-    this.port.postMessage(message, moved);
+    this.#port.postMessage(message, moved);
   }
 }
 
 const unexpected = (): LatentkitError =>
   new LatentkitError("runtime.failed", "ONNX Runtime: a thread that renders gave the reply to another question.");
+
+/** Bytes of one thread's values: the conditionings of some runs. */
+const MOST_BYTES = 2 ** 26;
+
+/**
+ * Tensors of one thread that its calls name by number, in order of last use. One that is gone is asked for again.
+ *
+ * @internal
+ */
+export class KeptInputs {
+  readonly #tensors = new Map<number, Tensor>();
+  #bytes = 0;
+  readonly #mostBytes: number;
+
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** The tensor of a number, which counts as a use. */
+  use(number: number): Tensor | undefined {
+    const tensor = this.#tensors.get(number);
+    if (tensor === undefined) return undefined;
+    this.#tensors.delete(number);
+    this.#tensors.set(number, tensor);
+    return tensor;
+  }
+
+  /** Adds a tensor and returns those that are gone for it: its former one, and the least recently used beyond the bound. */
+  add(number: number, tensor: Tensor): Tensor[] {
+    const gone: Tensor[] = [];
+    const former = this.use(number);
+    if (former !== undefined) {
+      this.#bytes -= former.data.byteLength;
+      gone.push(former);
+    }
+    this.#tensors.set(number, tensor);
+    this.#bytes += tensor.data.byteLength;
+    for (const [oldest, other] of this.#tensors) {
+      if (this.#bytes <= this.#mostBytes || other === tensor) break;
+      this.#tensors.delete(oldest);
+      this.#bytes -= other.data.byteLength;
+      gone.push(other);
+    }
+    return gone;
+  }
+
+  /** Removes all and returns them. */
+  clear(): Tensor[] {
+    const all = [...this.#tensors.values()];
+    this.#tensors.clear();
+    this.#bytes = 0;
+    return all;
+  }
+}

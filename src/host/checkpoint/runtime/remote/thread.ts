@@ -1,9 +1,8 @@
 // A program: the thread of a runtime that threads which render share. It computes nothing itself.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { FileHashes } from "../../files/file-hashes.js";
-import { StoredHashes } from "../../files/stored-hashes.js";
+import { FileHashes, StoredHashes } from "../../files/file-hashes.js";
+import type { DeviceReport, RuntimeOptions } from "../../session/runtime.js";
 import { createRuntime } from "../client.js";
-import type { DeviceReport, RuntimeOptions } from "../runtime.js";
 import { CallMemo } from "./call-memo.js";
 import type { NetworkReport } from "./messages.js";
 import { ServedPort } from "./served-port.js";

@@ -1,8 +1,6 @@
 import { describe, LatentkitError } from "../../../../base/errors.js";
-import { type StoredEntry, type StoredType, VALUE_BYTES } from "../../../../io/safetensors/header.js";
-import { BLOCK_TYPES, isBlockType } from "../packed-types.js";
-import { quotedName } from "../stored.js";
-import { HeaderReader, NUMBERS } from "./reader.js";
+import { type StoredEntry, type StoredType, VALUE_BYTES } from "../../../../io/safetensors.js";
+import { BLOCK_TYPES, isBlockType, quotedName } from "../stored.js";
 
 /** A tensor of a GGUF file. */
 export interface GgufEntry extends Omit<StoredEntry, "dtype"> {
@@ -94,7 +92,7 @@ export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): 
   const invalid = (expected: string, received: string): LatentkitError => refusal("model.invalid", expected, received);
   const unsupported = (expected: string, received: string): LatentkitError =>
     refusal("model.unsupported", expected, received);
-  const reader = new HeaderReader(bytes, fileBytes, invalid);
+  const reader = new GgufReader(bytes, fileBytes, invalid);
   reader.take(MAGIC.length);
   if (!isGgufStart(bytes)) throw invalid("a GGUF file", "other bytes");
   const version = reader.u32();
@@ -120,7 +118,7 @@ export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): 
 /** Shapes of tensors that are stored in another one, by their names. */
 type Shapes = ReadonlyMap<string, readonly number[]>;
 
-function readPairs(reader: HeaderReader, count: number): { metadata: Map<string, string>; shapes: Shapes } {
+function readPairs(reader: GgufReader, count: number): { metadata: Map<string, string>; shapes: Shapes } {
   const metadata = new Map<string, string>();
   const shapes = new Map<string, readonly number[]>();
   const keys = new Set<string>();
@@ -140,7 +138,7 @@ function readPairs(reader: HeaderReader, count: number): { metadata: Map<string,
 }
 
 /** A number or a short text; passes over others. */
-function readValue(reader: HeaderReader, key: string, type: number, depth = 0): string | undefined {
+function readValue(reader: GgufReader, key: string, type: number, depth = 0): string | undefined {
   const number = NUMBERS[type];
   if (number !== undefined) return reader.number(number);
   if (type === TEXT) {
@@ -165,7 +163,7 @@ function readValue(reader: HeaderReader, key: string, type: number, depth = 0): 
   return undefined;
 }
 
-function readShape(reader: HeaderReader, key: string, type: number): readonly number[] {
+function readShape(reader: GgufReader, key: string, type: number): readonly number[] {
   const expected = `${describe(key)} to be a list of 1 to ${MAX_ORIGINAL_SIDES} sides`;
   const element = type === LIST ? NUMBERS[reader.u32()] : undefined;
   if (element === undefined) throw reader.invalid(expected, "another value");
@@ -186,7 +184,7 @@ interface UnplacedTensor {
 }
 
 function readTensor(
-  reader: HeaderReader,
+  reader: GgufReader,
   shapes: Shapes,
   unsupported: (expected: string, received: string) => Error,
 ): UnplacedTensor {
@@ -248,3 +246,86 @@ function placed(
   }
   return entries;
 }
+
+/** Reads the beginning of a file of `fileBytes`, of which `bytes` are there. Numbers are little-endian. */
+class GgufReader {
+  at = 0;
+  readonly #view: DataView;
+  readonly #bytes: Uint8Array;
+  readonly #fileBytes: number;
+
+  constructor(
+    bytes: Uint8Array,
+    fileBytes: number,
+    /** The error of a header that says something impossible. */
+    readonly invalid: (expected: string, received: string) => Error,
+  ) {
+    this.#bytes = bytes;
+    this.#fileBytes = fileBytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Moves on by `count` bytes and returns where they begin. Throws MORE where they are in the file, but not there. */
+  take(count: number): number {
+    const from = this.at;
+    if (count > this.#fileBytes - from)
+      throw this.invalid("a header within the file", `the first ${this.#fileBytes} bytes of one: download it again`);
+    if (count > this.#bytes.length - from) throw MORE;
+    this.at = from + count;
+    return from;
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.take(4), true);
+  }
+
+  /** A u64, as a number of things that a file can have. */
+  u64(what: string): number {
+    const from = this.take(8);
+    const high = this.#view.getUint32(from + 4, true);
+    if (high < 2 ** 21) return high * 2 ** 32 + this.#view.getUint32(from, true);
+    throw this.invalid(`${what} below 2^53`, `${this.#view.getBigUint64(from, true)}`);
+  }
+
+  /** Text in UTF-8, of at most that many bytes. */
+  text(what: string, most: number): string {
+    const length = this.u64(`a length of ${what}`);
+    if (length > most) throw this.invalid(`${what} of at most ${most} bytes`, `${length}`);
+    const from = this.take(length);
+    try {
+      return UTF8.decode(this.#bytes.subarray(from, from + length));
+    } catch {
+      throw this.invalid(`${what} in UTF-8`, "other bytes");
+    }
+  }
+
+  /** A number of one of the format's types, as text. */
+  number({ bytes, read }: NumberType): string {
+    return String(read(this.#view, this.take(bytes)));
+  }
+}
+
+/** Thrown where a header goes on behind the bytes that have been read. */
+export const MORE = new Error("more of the header is needed");
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+interface NumberType {
+  readonly bytes: number;
+  readonly read: (view: DataView, at: number) => number | bigint | boolean;
+}
+
+/** Types of values that are numbers, by the format's own. */
+const NUMBERS: Readonly<Record<number, NumberType>> = {
+  0: { bytes: 1, read: (view, at) => view.getUint8(at) },
+  1: { bytes: 1, read: (view, at) => view.getInt8(at) },
+  2: { bytes: 2, read: (view, at) => view.getUint16(at, true) },
+  3: { bytes: 2, read: (view, at) => view.getInt16(at, true) },
+  4: { bytes: 4, read: (view, at) => view.getUint32(at, true) },
+  5: { bytes: 4, read: (view, at) => view.getInt32(at, true) },
+  6: { bytes: 4, read: (view, at) => view.getFloat32(at, true) },
+  7: { bytes: 1, read: (view, at) => view.getUint8(at) !== 0 },
+  10: { bytes: 8, read: (view, at) => view.getBigUint64(at, true) },
+  11: { bytes: 8, read: (view, at) => view.getBigInt64(at, true) },
+  12: { bytes: 8, read: (view, at) => view.getFloat64(at, true) },
+};

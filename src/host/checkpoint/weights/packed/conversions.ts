@@ -1,6 +1,5 @@
 import { loadNative } from "../../../../native/load.js";
-import { BLOCK_TYPES, isBlockType } from "../packed-types.js";
-import type { Packing, StoredWeight } from "../stored.js";
+import { BLOCK_TYPES, isBlockType, type Packing, type StoredWeight } from "../stored.js";
 
 /** Turns some units of a weight into outputs; `first` is the number of the first one. */
 type Convert = (bytes: Uint8Array, first: number, outputs: readonly Uint8Array[]) => void;

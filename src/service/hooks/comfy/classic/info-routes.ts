@@ -1,13 +1,12 @@
 import { freemem, totalmem } from "node:os";
 import type { z } from "zod";
-import { lazy, loadZod } from "../../../../base/lazy-packages.js";
+import { lazy, loadZod } from "../../../../base/lazy.js";
 import { printJson } from "../../../../io/json/lossless.js";
 import type { FileKind } from "../../../../nodes/inputs.js";
 import { HookError } from "../../hook-error.js";
 import type { Call, Handler, Route } from "../../http/call.js";
 import { sendBytes, sendJson } from "../../http/responses.js";
-import type { ComfyParts } from "../comfy-parts.js";
-import type { ClassicRoute } from "./classic-route.js";
+import type { ClassicRoute, ComfyParts } from "../comfy-parts.js";
 
 /** Version of ComfyUI whose API this is: clients choose by it what they send. */
 const COMFYUI_VERSION = "0.3.60";

@@ -4,7 +4,7 @@ import { isPlainObject, keysInOrder } from "../../../../io/json/lossless.js";
 import { reference } from "../../../agent/asset-references.js";
 import { HookError } from "../../hook-error.js";
 import type { RunFile } from "../../run.js";
-import type { Asset } from "../assets/asset-files.js";
+import type { Asset } from "../asset-files.js";
 import type { ComfyParts } from "../comfy-parts.js";
 import type { Prompts } from "./prompts.js";
 

@@ -1,13 +1,12 @@
-import { loadZod } from "../../../../base/lazy-packages.js";
+import { loadZod } from "../../../../base/lazy.js";
 import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
-import { arrivalLimits } from "../../http/arrival.js";
-import { decodeJson, readBodyBytes } from "../../http/body.js";
+import { arrivalLimits, decodeJson, readBodyBytes } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
+import { hasBody } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
-import { hasBody } from "../../http/linger.js";
 import { sendBytes, sendJson } from "../../http/responses.js";
-import type { ClassicRoute } from "./classic-route.js";
+import type { ClassicRoute } from "../comfy-parts.js";
 import { MOST_HISTORY, type Prompts } from "./prompts.js";
 
 /** Most ids of one request. */

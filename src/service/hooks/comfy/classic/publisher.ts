@@ -2,8 +2,7 @@ import type { ServerResponse } from "node:http";
 import { HookError } from "../../hook-error.js";
 import type { HookContext } from "../../http/context.js";
 import { TERMINAL_EVENTS } from "../../runs/outcome.js";
-import { type Message, PromptView } from "./prompt-view.js";
-import type { Prompts } from "./prompts.js";
+import { type Message, type Prompts, PromptView } from "./prompts.js";
 import type { Sockets } from "./sockets.js";
 
 /** Time after a response before the client of its prompt learns more: clients listen only once they have it. */

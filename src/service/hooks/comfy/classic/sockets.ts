@@ -3,17 +3,15 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Request } from "express";
 import type { WebSocket, WebSocketServer } from "ws";
-import { lazy, loadWs } from "../../../../base/lazy-packages.js";
+import { lazy, loadWs } from "../../../../base/lazy.js";
 import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
-import { hostRefusal } from "../../http/access/host-header.js";
-import { whenIdle } from "../../http/connection.js";
+import { refuseForeign } from "../../http/access/cross-origin.js";
+import { closeLingering, whenIdle } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
-import { passGate } from "../../http/gate.js";
-import { closeLingering } from "../../http/linger.js";
-import { SEND_ERROR } from "../../http/send-error.js";
-import { refuseForeign } from "./origin-guard.js";
-import type { Message } from "./prompt-view.js";
+import { hostRefusal, passGate } from "../../http/gate.js";
+import { SEND_ERROR } from "../../http/responses.js";
+import type { Message } from "./prompts.js";
 
 /** Longest message of a client: it has nothing to say but its features. */
 const MOST_MESSAGE_BYTES = 64 * 1024;

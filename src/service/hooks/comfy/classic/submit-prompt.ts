@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LatentkitError } from "../../../../base/errors.js";
-import { loadZod } from "../../../../base/lazy-packages.js";
-import { refuseNonFinite } from "../../../../graph/numbers.js";
+import { loadZod } from "../../../../base/lazy.js";
+import { refuseNonFinite } from "../../../../graph/parse.js";
 import type { GraphError, NodeErrors } from "../../../../graph/validation/graph-error.js";
 import { refuseReservedKeys } from "../../../../io/files/save-images.js";
 import { isPlainObject, parseJson, printJson, printJsonUnicode } from "../../../../io/json/lossless.js";
@@ -12,11 +12,11 @@ import { HookError } from "../../hook-error.js";
 import { decodeJson, readBodyBytes } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
+import { traceparentOf } from "../../http/request-headers.js";
 import { sendBytes } from "../../http/responses.js";
 import { startBodyLimits } from "../../http/routes/start.js";
-import { traceparentOf } from "../../http/traceparent.js";
 import type { StartRequest } from "../../runs/run-starter.js";
-import type { ClassicRoute } from "./classic-route.js";
+import type { ClassicRoute } from "../comfy-parts.js";
 import type { InputNames } from "./input-names.js";
 import { numberOf, type Prompts, TAG } from "./prompts.js";
 import type { Publisher } from "./publisher.js";
@@ -94,8 +94,15 @@ export function submitRoute(
     try {
       const sessionKey = `comfy:${clientId === "" ? id : digest(clientId)}`;
       const request: StartRequest = {
-        ...{ id, origin: "comfy", message: "", sessionKey, tags: [TAG], priority: isFront ? 1 : 0 },
-        ...{ graph: { name: null, text }, promptFacts: printJsonUnicode(facts), traceparent: traceparentOf(req) },
+        id,
+        origin: "comfy",
+        message: "",
+        sessionKey,
+        tags: [TAG],
+        priority: isFront ? 1 : 0,
+        graph: { name: null, text },
+        promptFacts: printJsonUnicode(facts),
+        traceparent: traceparentOf(req),
       };
       const started = await runs.start(request, {
         idempotency: isOwnId ? { key: id, tokenId, endpoint: "prompt", payloadHash: "" } : undefined,

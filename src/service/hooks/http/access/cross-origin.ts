@@ -1,7 +1,9 @@
 import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
 import type { Request, Response } from "express";
-import { BARE_TOKEN_HEADERS } from "../../../token-headers.js";
+import { BARE_TOKEN_HEADERS } from "../../../log.js";
 import type { HookConfig } from "../../hook-config.js";
+import { HookError } from "../../hook-error.js";
 
 /** Time for which a browser remembers that it may send a request. */
 const PREFLIGHT_SECONDS = "600";
@@ -15,10 +17,8 @@ const RESPONSE_HEADERS =
   "Accept-Ranges, Allow, Content-Disposition, Content-Location, Content-Range, ETag, Idempotent-Replayed, Location, Preference-Applied, Retry-After, WWW-Authenticate, X-Request-Id";
 
 /** Whether a request is that of a page whose origin the configuration allows. */
-export const isAllowedOrigin = (
-  { allowed_origins }: Pick<HookConfig["web"], "allowed_origins">,
-  req: IncomingMessage,
-) => req.headers.origin !== undefined && allowed_origins.includes(req.headers.origin);
+const isAllowedOrigin = ({ allowed_origins }: Pick<HookConfig["web"], "allowed_origins">, req: IncomingMessage) =>
+  req.headers.origin !== undefined && allowed_origins.includes(req.headers.origin);
 
 /**
  * Lets pages of the allowed origins read the response, as CORS has it. Sends the response to a browser's question whether
@@ -45,4 +45,54 @@ export function allowCrossOrigin(
   });
   res.end();
   return true;
+}
+
+// decision 312
+/**
+ * Refuses what a page of another site sends that the configuration does not allow: it could start prompts by a form or an
+ * image, without any preflight. Where the API is open, also a name that its owner may have pointed at this machine. Fails
+ * with forbidden.
+ */
+export function refuseForeign({ web }: Pick<HookConfig, "web">, req: IncomingMessage, access: "open" | "token"): void {
+  const { host, origin, "sec-fetch-site": site = "none" } = req.headers;
+  refuseForeignOrigin({ web }, req);
+  if (origin === undefined && site !== "none" && site !== "same-origin") throw foreign();
+  if (access !== "open" || needsNoResolver(host)) return;
+  if (host !== undefined && host === hostOf(web.public_url)) return;
+  throw new HookError("forbidden", "expected an address, localhost or the host of public_url as Host");
+}
+
+/** Refuses a request with an `Origin` that is neither the service's own nor allowed. Fails as refuseForeign. */
+export function refuseForeignOrigin({ web }: Pick<HookConfig, "web">, req: IncomingMessage): void {
+  const { host, origin } = req.headers;
+  if (origin === undefined || isAllowedOrigin(web, req)) return;
+  const own = [host, hostOf(web.public_url), web.trust_proxy ? lastOf(req.headers["x-forwarded-host"]) : undefined];
+  const from = hostOf(origin);
+  if (from === undefined || !own.includes(from)) throw foreign();
+}
+
+const foreign = () => new HookError("forbidden");
+
+/** Host and port of a URL; undefined for a text that is none, or has no host. */
+function hostOf(url: string | undefined): string | undefined {
+  try {
+    return new URL(url ?? "").host || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a Host header needs no resolver. */
+function needsNoResolver(host = ""): boolean {
+  try {
+    const { hostname } = new URL(`http://${host}`);
+    return hostname === "localhost" || isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
+  } catch {
+    return false;
+  }
+}
+
+function lastOf(header: string | string[] | undefined): string {
+  const list = String(header ?? "");
+  return list.slice(list.lastIndexOf(",") + 1).trim();
 }

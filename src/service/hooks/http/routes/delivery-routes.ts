@@ -1,9 +1,8 @@
-import { loadZod } from "../../../../base/lazy-packages.js";
+import { loadZod } from "../../../../base/lazy.js";
 import { HookError } from "../../hook-error.js";
 import { DELIVERY_STATES, type Delivery } from "../../store/deliveries.js";
-import type { Call, Route } from "../call.js";
+import { type Call, onlyValue, pageSize, type Route, refuseUnknown } from "../call.js";
 import type { HookContext } from "../context.js";
-import { onlyValue, pageSize, refuseUnknown } from "../page.js";
 import { sendJson } from "../responses.js";
 import { deliveryItem } from "./payloads.js";
 

@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../../../base/errors.js";
-import { loadZod } from "../../../../base/lazy-packages.js";
+import { loadZod } from "../../../../base/lazy.js";
 import { parseJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { createSender, type SenderConfig } from "../../incoming/sender.js";
@@ -9,11 +9,9 @@ import { decodeBody, decodeJson, isForm, readBodyBytes } from "../body.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { countFailure } from "../gate.js";
-import { checkIdempotencyKey } from "../idempotency-key.js";
+import { checkIdempotencyKey, traceparentOf } from "../request-headers.js";
+import { mappedSessionKey, parseBody } from "../request-schemas.js";
 import { sendJson } from "../responses.js";
-import { parseBody } from "../schemas.js";
-import { mappedSessionKey } from "../session-key.js";
-import { traceparentOf } from "../traceparent.js";
 import { respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 // decisions 244, 245, 247

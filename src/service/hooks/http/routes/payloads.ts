@@ -1,6 +1,13 @@
-import { fileUrl, mountFileUrls } from "../../file-url.js";
-import { createRetryPolicy } from "../../retry-policy.js";
-import type { RunFile, RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
+import {
+  fileUrl,
+  mountFileUrls,
+  type RunFile,
+  type RunStatus,
+  type RunSummary,
+  type StoredEvent,
+  type StoredStatus,
+} from "../../run.js";
+import { createRetryPolicy } from "../../runs/outcome.js";
 import type { GroupPage } from "../../runs/run-reader.js";
 import type { QueuedWake, Started, StartedGroup } from "../../runs/run-starter.js";
 import { maxRunSeconds } from "../../runs/terms.js";

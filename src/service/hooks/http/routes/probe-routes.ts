@@ -1,7 +1,7 @@
-import { loadZod } from "../../../../base/lazy-packages.js";
+import { loadZod } from "../../../../base/lazy.js";
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
-import { RateWindow } from "../access/rate-window.js";
+import { RateWindow } from "../access/rates.js";
 import type { Route } from "../call.js";
 import type { ProbeContext } from "../context.js";
 import { sendJson } from "../responses.js";

@@ -1,15 +1,14 @@
 import { suggest } from "../../../../base/errors.js";
-import { loadZod } from "../../../../base/lazy-packages.js";
-import { normalizeSessionKey, sessionKeyFault } from "../../../../render/config/session-key.js";
-import { isTag, TAG_FAULT } from "../../../../render/config/terms.js";
+import { loadZod } from "../../../../base/lazy.js";
+import { isTag, normalizeSessionKey, sessionKeyFault, TAG_FAULT } from "../../../../render/config/run-terms.js";
 import { HookError } from "../../hook-error.js";
 import { RUN_STATES, type RunState } from "../../run.js";
-import { type Call, type Route, requireRunId } from "../call.js";
+import { type Call, type Handler, onlyValue, pageSize, type Route, refuseUnknown, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
-import { onlyValue, pageSize, refuseUnknown } from "../page.js";
+import type { Body } from "../response-schemas.js";
 import { sendJson } from "../responses.js";
 import { runItem, runStatus } from "./payloads.js";
-import { sendRunFile } from "./run-file.js";
+import { sendRunFile } from "./send-file.js";
 
 /** Routes for the state, list, cancellation and files of runs. */
 export function runRoutes(context: HookContext): Route[] {
@@ -121,4 +120,50 @@ function readSessionKey(text: string | undefined): string | undefined {
   const fault = sessionKeyFault(key);
   if (fault !== undefined) throw new HookError("invalid_request", `session_key: ${fault}`);
   return key;
+}
+
+/** The queue as a whole. */
+export function queueRoutes({ runs, schemas }: HookContext): Route[] {
+  const state: Handler = async ({ req, res }) => {
+    const paused = await runs.isPaused();
+    const { queued, running } = runs.stats();
+    const body: Body<"queue"> = { ok: true, paused, queued, running };
+    sendJson(req, res, { status: 200, body });
+  };
+  const change =
+    (isPaused: boolean): Handler =>
+    async (call) => {
+      await runs.setPaused(isPaused);
+      await state(call);
+    };
+  const answers = {
+    section: "pausing",
+    responses: { 200: { json: schemas.queue } },
+  } as const;
+  return [
+    {
+      name: "queue",
+      paths: ["/api/queue"],
+      method: "GET",
+      summary: "Count queued and running runs, and tell whether runs start",
+      ...answers,
+      handle: state,
+    },
+    {
+      name: "pause",
+      paths: ["/api/queue/pause"],
+      method: "POST",
+      summary: "Pause the queue; running runs finish, a restart changes nothing",
+      ...answers,
+      handle: change(true),
+    },
+    {
+      name: "resume",
+      paths: ["/api/queue/resume"],
+      method: "POST",
+      summary: "Let runs start again",
+      ...answers,
+      handle: change(false),
+    },
+  ];
 }

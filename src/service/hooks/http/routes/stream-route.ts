@@ -1,11 +1,9 @@
-import { mountFileUrls } from "../../file-url.js";
 import { HookError } from "../../hook-error.js";
-import type { EventSlice } from "../../run.js";
+import { type EventSlice, mountFileUrls } from "../../run.js";
 import type { Listener } from "../../runs/event-bus.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
-import { type ReadEvents, SliceSource } from "../stream/slice-source.js";
-import { readCursor, replayMetaFrame } from "../stream/sse.js";
+import { type ReadEvents, readCursor, replayMetaFrame, SliceSource } from "../stream/stream-memory.js";
 import { StreamWriter } from "../stream/stream-writer.js";
 
 const HEADERS = {

@@ -1,3 +1,5 @@
+import type { StoredEvent } from "../../run.js";
+
 /** Encoded events, shared by readers. Immutable: an id is never used twice. */
 export interface EncodedSlice {
   readonly bytes: Buffer;
@@ -127,4 +129,95 @@ export class StreamMemory {
       this.#bytes -= slice.bytes.length;
     }
   }
+}
+
+/** Reads the next events of a run or group after an id, with addresses for readers of the mount path `base`. */
+export type ReadEvents = (
+  id: string,
+  after: number,
+  base: string,
+) => Promise<{
+  readonly events: readonly StoredEvent[];
+  /** Larger than `after` + 1 where events before it were removed. */
+  readonly firstId: number;
+  /** Nothing will follow. */
+  readonly end: boolean;
+}>;
+
+/** Reads and encodes events, once for all readers that are at the same id. */
+export class SliceSource {
+  readonly #read: ReadEvents;
+  readonly #memory: StreamMemory;
+  readonly #pending = new Map<string, Promise<EncodedSlice | undefined>>();
+
+  constructor(read: ReadEvents, memory: StreamMemory) {
+    this.#read = read;
+    this.#memory = memory;
+  }
+
+  /** Returns the next events after an id; undefined where there are none yet. Fails as `read` does. */
+  async after(id: string, after: number, base: string): Promise<EncodedSlice | undefined> {
+    const key = `${id} ${after} ${base}`;
+    const pending = this.#pending.get(key);
+    const shared = this.#memory.get(key) ?? (pending && (await pending));
+    // another reader's "none yet" may be older than the event that woke this one
+    if (shared !== undefined) return shared;
+    const reading = this.#encode(key, id, after, base);
+    this.#pending.set(key, reading);
+    try {
+      return await reading;
+    } finally {
+      if (this.#pending.get(key) === reading) this.#pending.delete(key);
+    }
+  }
+
+  async #encode(key: string, id: string, after: number, base: string): Promise<EncodedSlice | undefined> {
+    const { events, firstId, end } = await this.#read(id, after, base);
+    if (events.length === 0) return undefined;
+    const bytes = Buffer.from(events.map(eventFrame).join(""));
+    const slice = { bytes, firstId, lastId: events.at(-1)!.id, isEnd: end };
+    if (this.#memory.get(key) === undefined) this.#memory.add(key, slice);
+    return slice;
+  }
+}
+
+/** A comment that prevents proxies from closing a silent stream. */
+export const KEEP_ALIVE_FRAME = ": keep-alive\n\n";
+
+const RECONNECT_MS = 3000;
+
+/** The first frame of every stream: no id, so it never moves a reader's cursor. */
+export function replayMetaFrame(meta: {
+  replay_truncated: boolean;
+  oldest_event_id: number;
+  requested_last_event_id: number;
+}): string {
+  return `event: replay_meta\ndata: ${JSON.stringify(meta)}\nretry: ${RECONNECT_MS}\n\n`;
+}
+
+/** One stored event as a frame. Line breaks would end a field, so they become blanks. */
+export function eventFrame({ id, event, data }: StoredEvent): string {
+  return `id: ${id}\nevent: ${oneLine(event)}\ndata: ${oneLine(data)}\n\n`;
+}
+
+const oneLine = (text: string) => text.replace(/[\r\n]+/g, " ");
+
+/**
+ * Id after which a stream begins: the Last-Event-ID header, else the query's last_event_id, else -1 (all). undefined
+ * where it is not one integer. It may be larger than any id.
+ */
+export function readCursor(
+  header: string | undefined,
+  query: readonly string[],
+): { after: number; isResume: boolean } | undefined {
+  const fromHeader = header?.trim() ?? "";
+  if (fromHeader !== "") return cursor(fromHeader, true);
+  if (query.length > 1) return undefined;
+  const fromQuery = query[0]?.trim() ?? "";
+  return fromQuery === "" ? { after: -1, isResume: false } : cursor(fromQuery, false);
+}
+
+function cursor(text: string, isResume: boolean): { after: number; isResume: boolean } | undefined {
+  if (!/^-?\d+$/.test(text)) return undefined;
+  return { after: Math.max(-1, Math.min(Number(text), Number.MAX_SAFE_INTEGER)), isResume };
 }

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { SteadyWall, Timer } from "../../clock.js";
 import type { HeldRun } from "../../store/queue-store.js";
-import { isShared, type SharedStore } from "../../store/shared-store.js";
+import { isShared, type SharedStore, storeTime } from "../../store/store.js";
 import { interrupted } from "../outcome.js";
 import type { RunContext } from "../run-context.js";
 import { toJsonLine } from "../safe-json.js";
 import { RunTask } from "../task/run-task.js";
-import { storeTime } from "./store-time.js";
 
 /** Interval of renewals, and of looks for runs, since hints may be lost. */
 const BEAT_MS = 1000;

@@ -2,12 +2,10 @@ import type { SteadyWall, Timer } from "../../clock.js";
 import type { Limits } from "../../hook-config.js";
 import type { Room } from "../../store/admission.js";
 import type { RunCounts } from "../../store/queue-store.js";
-import { isShared, type SharedStore } from "../../store/shared-store.js";
-import type { NewRun } from "../../store/store.js";
+import { isShared, type NewRun, type SharedStore, storeTime } from "../../store/store.js";
 import { expired, type Outcome, pastDeadline } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
 import { type ClaimOptions, Claims } from "./claims.js";
-import { storeTime } from "./store-time.js";
 
 /** Interval of looks at a shared store, whose hints may be lost. */
 const POLL_MS = 500;

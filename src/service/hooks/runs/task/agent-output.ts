@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { withoutFormat } from "../../../../base/controls.js";
 import type { AgentContext } from "../../../agent/agent.js";
-import { fileUrl } from "../../file-url.js";
+import { fileUrl } from "../../run.js";
 import { TERMINAL_EVENTS } from "../outcome.js";
 import { toJsonLine } from "../safe-json.js";
 import type { EventWriter } from "./event-writer.js";

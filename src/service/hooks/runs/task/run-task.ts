@@ -7,10 +7,8 @@ import type { EventBatch, NextAttempt } from "../../store/store.js";
 import { cancelled, failed, interrupted, type Outcome, pastDeadline, returned, timedOut } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
 import { AgentOutput } from "./agent-output.js";
-import { EventWriter } from "./event-writer.js";
-import { nextAttempt, storeRetry } from "./retries.js";
-import { RunFiles } from "./run-files.js";
-import { TaskEnd } from "./task-end.js";
+import { EventWriter, RunFiles } from "./event-writer.js";
+import { nextAttempt, storeRetry, TaskEnd } from "./task-end.js";
 
 /** Time for which the agent of an ended run keeps its slot when it does not return. */
 const ABORT_GRACE_MS = 1000;

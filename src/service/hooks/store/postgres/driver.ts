@@ -1,7 +1,7 @@
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig, QueryConfig } from "pg";
 import { LatentkitError } from "../../../../base/errors.js";
-import { loadPg } from "../../../../base/lazy-packages.js";
-import { placeOf } from "../../../../render/config/shown-address.js";
+import { loadPg } from "../../../../base/lazy.js";
+import { placeOf } from "../../../../render/config/secrets.js";
 
 export type SqlValue = string | number | boolean | null;
 export type SqlRow = Record<string, SqlValue>;
@@ -58,3 +58,14 @@ function decoded(text: string): string {
 
 const coded = (message: string, code: string | undefined): Error =>
   Object.assign(new Error(message), code !== undefined && { code });
+
+// PostgreSQL takes neither NUL nor a lone surrogate in a text. Escaped as in JSON, any text can be stored, and a usual
+// one looks as it is.
+
+export const toStored = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+export const fromStored = (stored: unknown): string => JSON.parse(`"${String(stored)}"`) as string;
+
+export const toStoredOrNull = (text: string | null): string | null => (text === null ? null : toStored(text));
+
+export const fromStoredOrNull = (stored: unknown): string | null => (stored === null ? null : fromStored(stored));

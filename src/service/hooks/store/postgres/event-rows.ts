@@ -1,9 +1,7 @@
 import type { EventSlice, RunFile, StoredEvent } from "../../run.js";
-import { sliceOf } from "../event-slice.js";
-import type { EventBatch, EventLimits } from "../store.js";
+import { type EventBatch, type EventLimits, sliceOf } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
-import type { SqlRow } from "./driver.js";
-import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
+import { fromStored, fromStoredOrNull, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
 
 /** Columns of a run that its events change. */
 export const EVENT_COLUMNS = "runs.seq, runs.oldest_event_id, runs.last_event_id, runs.event_bytes, runs.file_count";

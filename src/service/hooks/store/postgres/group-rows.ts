@@ -2,10 +2,8 @@ import type { GroupSlice } from "../../run.js";
 import { Admission } from "../admission.js";
 import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey, type NewRun } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
-import type { SqlRow, SqlValue } from "./driver.js";
-import { lockGraph } from "./graph-rows.js";
-import { findReply, grow, LOAD, LOCK_ATTEMPTS, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
-import { fromStored, toStored, toStoredOrNull } from "./text.js";
+import { fromStored, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
+import { findReply, grow, LOAD, LOCK_ATTEMPTS, lockGraph, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
 
 // decision 297
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */
@@ -190,7 +188,8 @@ async function insertRuns(
     sessions.map(({ runs }) => runs),
     sessions.map(({ takenWakes }) => takenWakes),
     sessions.map(({ takenBytes }) => takenBytes),
-    ...[toStored(groupId), composed.length],
+    toStored(groupId),
+    composed.length,
     columnOf(({ run }) => run.start.promptFacts ?? null),
   );
   return seqs;
@@ -204,7 +203,8 @@ export async function countEnd(tx: Transaction, group: number, run: number): Pro
   const [row] = await tx.query(
     `WITH counted AS (UPDATE lk.run_groups SET ended = ended + 1 WHERE seq = $1 RETURNING id, ended)
      UPDATE lk.group_runs SET position = counted.ended FROM counted WHERE group_runs.run = $2 RETURNING counted.id`,
-    ...[group, run],
+    group,
+    run,
   );
   return fromStored(row!.id);
 }
@@ -220,13 +220,17 @@ export async function readGroup(db: Connection, id: string, after: number, most:
        FROM lk.group_runs JOIN lk.runs ON runs.seq = group_runs.run
        WHERE group_runs.run_group = own.seq AND group_runs.position > $2 ORDER BY group_runs.position LIMIT $3
      ) AS page ON true ORDER BY page.position`,
-    ...[toStored(id), Math.min(after, MOST_RUNS), most],
+    toStored(id),
+    Math.min(after, MOST_RUNS),
+    most,
   );
   const [group] = rows;
   if (group === undefined) return null;
   const ended = Number(group.ended);
   return {
-    ...{ size: Number(group.size), ended, oldest: Number(group.oldest ?? ended + 1) },
+    size: Number(group.size),
+    ended,
+    oldest: Number(group.oldest ?? ended + 1),
     ends: rows
       .filter((row) => row.position !== null)
       .map((row) => ({

@@ -1,20 +1,22 @@
+import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, type OptionRules, type Rule } from "../../../../base/options.js";
-import { placeOf } from "../../../../render/config/shown-address.js";
-import type { SharedStore } from "../shared-store.js";
+import { placeOf } from "../../../../render/config/secrets.js";
+import { PLAIN_TERMS } from "../../run.js";
+import type { SharedStore } from "../store.js";
 import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
+import * as deliveries from "./delivery-rows.js";
+import { fromStored, toStored } from "./driver.js";
 import * as events from "./event-rows.js";
 import * as groups from "./group-rows.js";
-import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
-import * as leases from "./lease-rows.js";
-import * as deliveries from "./outbox/delivery-rows.js";
-import { ping } from "./ping.js";
+import { createRun } from "./inbox.js";
+import * as leases from "./queue-rows.js";
 import * as queue from "./queue-rows.js";
 import * as runs from "./run-rows.js";
+import { endRun, startRuns } from "./run-rows.js";
 import { removeEnded, sweep } from "./sweep.js";
-import { fromStored, toStored } from "./text.js";
 
 const SCHEMA = "latentkit";
 const CONNECTIONS = 10;
@@ -178,4 +180,53 @@ function openError(cause: unknown, url: string): LatentkitError {
   const address = place === undefined ? "the configured address" : `postgres://${place}`;
   const sentence = `Cannot open the PostgreSQL store at ${address}: ${reason.replace(/\.$/, "")}.`;
   return new LatentkitError("config.invalid", sentence, {}, { cause });
+}
+
+/**
+ * Checks that a run could be started: starts one and takes it back, and commits a row, for which the server must be able
+ * to write its log.
+ */
+async function ping(db: Connection): Promise<void> {
+  await db.transaction(async (tx) => {
+    const id = randomUUID();
+    const message = "trial";
+    const common = {
+      id,
+      sessionKey: id,
+      start: { origin: "agent" },
+      terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
+      createdAt: 0,
+    } as const;
+    const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
+    await createRun(tx, { ...common, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
+    const event = { event: "status", data: message };
+    const which = "SELECT seq FROM lk.runs WHERE id = $1";
+    await startRuns(tx, { which, worker: id, leaseMs: null, startedAt: 0, event }, id);
+    const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
+    const terminal = { event: "done", data: message };
+    await endRun(tx, id, { ...ending, terminal }, { skip: 0, events: [], files: [] }, { events: 1, bytes: 1 });
+    return tx.undo(undefined);
+  });
+  await db.query("UPDATE lk.pings SET at = now() WHERE id = 1");
+}
+
+/** Does the work of one key in the order of the calls; that of different keys at the same time. @internal */
+export class InOrder {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    return this.runAll([key], work);
+  }
+
+  /** Does work that belongs to several keys, all different. */
+  async runAll<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
+    const before = keys.flatMap((key) => this.#last.get(key) ?? []);
+    const own = before.length === 0 ? work() : Promise.allSettled(before).then(work);
+    for (const key of keys) this.#last.set(key, own);
+    try {
+      return await own;
+    } finally {
+      for (const key of keys) if (this.#last.get(key) === own) this.#last.delete(key);
+    }
+  }
 }

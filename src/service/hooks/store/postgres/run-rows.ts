@@ -2,12 +2,11 @@ import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, S
 import type { Claim, HeldRun } from "../queue-store.js";
 import type { Ending, EventBatch, EventLimits, NextAttempt } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
-import type { SqlRow, SqlValue } from "./driver.js";
+import { addDeliveries } from "./delivery-rows.js";
+import { fromStored, fromStoredOrNull, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
-import { GRAPH, JOIN_GRAPHS, toGraph } from "./graph-rows.js";
 import { countEnd } from "./group-rows.js";
-import { addDeliveries } from "./outbox/delivery-rows.js";
-import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
+import { GRAPH, JOIN_GRAPHS, toGraph } from "./inbox.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
   runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempt, runs.timeout_seconds, runs.created_at,

@@ -1,11 +1,10 @@
 import type { SweepRequest, SweepResult } from "../store.js";
 import type { Transaction } from "./connection.js";
-import type { SqlRow } from "./driver.js";
-import { removeMessages } from "./graph-rows.js";
+import { sweepDeliveries } from "./delivery-rows.js";
+import { type SqlRow, toStored } from "./driver.js";
 import { leaveGroups } from "./group-rows.js";
-import { sweepDeliveries } from "./outbox/delivery-rows.js";
+import { removeMessages } from "./inbox.js";
 import { SWEEP_LOCKS } from "./schema.js";
-import { toStored } from "./text.js";
 
 /** Runs that are removed by one statement. */
 const BATCH = 200;

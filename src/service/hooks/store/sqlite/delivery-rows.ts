@@ -23,8 +23,17 @@ export function addDeliveries(db: Connection, run: RunSummary, { receivers, ende
     db.run(
       `INSERT INTO deliveries (endpoint, target, run_id, session_key, run_state, finished_at, ended_mark, state,
          due_mark, since_mark, settled_mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[endpoint, target, run.id, run.sessionKey, run.state, run.finishedAt, endedMark],
-      ...[isGone ? "dead" : "pending", endedMark, endedMark, isGone ? endedMark : null],
+      endpoint,
+      target,
+      run.id,
+      run.sessionKey,
+      run.state,
+      run.finishedAt,
+      endedMark,
+      isGone ? "dead" : "pending",
+      endedMark,
+      endedMark,
+      isGone ? endedMark : null,
     );
   }
 }
@@ -35,7 +44,9 @@ export function claimDeliveries(db: Connection, { endpoints, leaseMs, nowMark }:
     endpoints.flatMap(({ endpoint, count }) =>
       db.all(
         "SELECT * FROM deliveries WHERE endpoint = ? AND state = 'pending' AND due_mark <= ? ORDER BY due_mark, id LIMIT ?",
-        ...[endpoint, nowMark, count],
+        endpoint,
+        nowMark,
+        count,
       ),
     ),
   );
@@ -61,14 +72,20 @@ export function settleDelivery(
   const settledMark = state === "pending" ? null : nowMark;
   db.run(
     "UPDATE deliveries SET state = ?, attempts = ?, due_mark = ?, settled_mark = ? WHERE id = ?",
-    ...[state, JSON.stringify(withAttempt(attempts, attempt)), nowMark + retryMs, settledMark, id],
+    state,
+    JSON.stringify(withAttempt(attempts, attempt)),
+    nowMark + retryMs,
+    settledMark,
+    id,
   );
   if (state === "delivered") db.run("DELETE FROM gone WHERE endpoint = ? AND target = ?", endpoint, target);
   if (!isGone) return true;
   db.run("INSERT OR IGNORE INTO gone VALUES (?, ?)", endpoint, target);
   db.run(
     "UPDATE deliveries SET state = 'dead', settled_mark = ? WHERE endpoint = ? AND target = ? AND state = 'pending'",
-    ...[nowMark, endpoint, target],
+    nowMark,
+    endpoint,
+    target,
   );
   return true;
 }
@@ -104,7 +121,9 @@ export function countPendingDeliveries(db: Connection, most: number): number {
 export function redeliver(db: Connection, id: number, nowMark: number): Delivery | null {
   db.run(
     "UPDATE deliveries SET state = 'pending', settled_mark = NULL, due_mark = ?, since_mark = ? WHERE id = ?",
-    ...[nowMark, nowMark, id],
+    nowMark,
+    nowMark,
+    id,
   );
   return getDelivery(db, id);
 }
@@ -114,7 +133,8 @@ export function sweepDeliveries(db: Connection, endedBefore: number, most: numbe
   const remove = (condition: string, mark: number, count: number) =>
     db.run(
       `DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE ${condition} LIMIT ?)`,
-      ...[mark, Math.max(count, 0)],
+      mark,
+      Math.max(count, 0),
     ).changes;
   const inOrder = "SELECT settled_mark FROM deliveries WHERE settled_mark IS NOT NULL ORDER BY settled_mark DESC";
   const surplus = db.get(`${inOrder} LIMIT 1 OFFSET ?`, most)?.settled_mark;

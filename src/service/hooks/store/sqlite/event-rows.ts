@@ -1,6 +1,5 @@
 import type { EventSlice, RunFile, StoredEvent } from "../../run.js";
-import { cursorOf, sliceOf } from "../event-slice.js";
-import type { EventBatch, EventLimits } from "../store.js";
+import { cursorOf, type EventBatch, type EventLimits, sliceOf } from "../store.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 

@@ -1,8 +1,14 @@
-import { type Backlog, countFitting, exceededScope } from "../backlog.js";
+import type { RunGraph } from "../../../agent/agent.js";
+import type { GroupSlice } from "../../run.js";
+import { type Backlog, countFitting, exceededScope } from "../admission.js";
 import {
   type AddWakeResult,
+  type CreateGroupResult,
   type CreateRunResult,
   type Full,
+  graphHash,
+  groupReplyOf,
+  type NewGroup,
   type NewKey,
   type NewRun,
   type NewWake,
@@ -11,7 +17,7 @@ import {
   type StoredReply,
 } from "../store.js";
 import type { Connection } from "./connection.js";
-import { saveMessage } from "./graph-rows.js";
+import type { SqlRow } from "./driver.js";
 
 export function findReply(db: Connection, scope: string, nowMark: number): StoredReply | null {
   const sql = "SELECT payload_hash, reply FROM replies WHERE scope = ? AND expires_mark > ?";
@@ -143,4 +149,112 @@ export function saveReply(db: Connection, key: NewKey, reply: Reply): void {
     JSON.stringify(reply),
     key.expiresMark,
   );
+}
+
+export function createGroup(
+  db: Connection,
+  group: NewGroup,
+  refusal: () => Full | null,
+  key?: NewKey,
+): CreateGroupResult {
+  const stored = key && findReply(db, key.scope, key.nowMark);
+  if (stored) return { kind: "replayed", stored };
+  const full = refusal();
+  if (full !== null) return full;
+  const { lastId } = db.run("INSERT INTO run_groups (id, size) VALUES (?, ?)", group.id, group.runs.length);
+  const seqs = group.runs.map((run, index) => {
+    const created = createRun(db, run);
+    if (created.kind !== "created") throw new Error("a run of a group has no message");
+    db.run("INSERT INTO group_runs (run_group, run_index, run) VALUES (?, ?, ?)", lastId, index, created.seq);
+    return created.seq;
+  });
+  if (key) saveReply(db, key, groupReplyOf(group));
+  return { kind: "created", seqs };
+}
+
+// decision 293
+/** Counts the end of a run, of a group or not. */
+export function countEnd(db: Connection, runId: string): void {
+  const sql = "SELECT run_group, run FROM group_runs WHERE run = (SELECT seq FROM runs WHERE id = ?)";
+  const member = db.get(sql, runId);
+  if (member === undefined) return;
+  db.run("UPDATE run_groups SET ended = ended + 1 WHERE seq = ?", member.run_group!);
+  db.run(
+    "UPDATE group_runs SET position = (SELECT ended FROM run_groups WHERE seq = run_group) WHERE run = ?",
+    member.run!,
+  );
+}
+
+export function readGroup(db: Connection, id: string, after: number, most: number): GroupSlice | null {
+  const group = db.get("SELECT seq, size, ended FROM run_groups WHERE id = ?", id);
+  if (group === undefined) return null;
+  const oldest = db.get("SELECT min(position) AS oldest FROM group_runs WHERE run_group = ?", group.seq!)!.oldest;
+  const ends = db.all(
+    `SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
+     FROM group_runs CROSS JOIN runs ON runs.seq = group_runs.run
+     WHERE run_group = ? AND position > ? ORDER BY position LIMIT ?`,
+    group.seq!,
+    after,
+    most,
+  );
+  return {
+    size: Number(group.size),
+    ended: Number(group.ended),
+    oldest: Number(oldest ?? Number(group.ended) + 1),
+    ends: ends.map((row) => ({
+      position: Number(row.position),
+      index: Number(row.run_index),
+      runId: String(row.id),
+      endedMark: Number(row.ended_mark),
+    })),
+  };
+}
+
+export function groupOf(db: Connection, runId: string): string | null {
+  const sql = `SELECT run_groups.id FROM runs JOIN group_runs ON group_runs.run = runs.seq
+    JOIN run_groups ON run_groups.seq = group_runs.run_group WHERE runs.id = ?`;
+  const row = db.get(sql, runId);
+  return row === undefined ? null : String(row.id);
+}
+
+/** Takes a run out of its group, and deletes the group with its last run. Returns the number of deleted rows. */
+export function leaveGroup(db: Connection, run: number): number {
+  const group = db.get("SELECT run_group FROM group_runs WHERE run = ?", run)?.run_group;
+  if (group === undefined) return 0;
+  const { changes } = db.run("DELETE FROM group_runs WHERE run = ?", run);
+  const sql = "DELETE FROM run_groups WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM group_runs WHERE run_group = ?)";
+  return changes + db.run(sql, group, group).changes;
+}
+
+/** Columns of a run's graph, trace and facts, and the join that has them. */
+export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent, messages.prompt_facts";
+export const JOIN_GRAPHS = "LEFT JOIN graphs ON graphs.hash = messages.graph";
+
+/** Stores the message, trace and facts of a run, and its graph where no other run has it. */
+function saveMessage(
+  db: Connection,
+  run: number,
+  message: string,
+  { graph = null, start: { traceparent = null, promptFacts = null } }: NewRun,
+): void {
+  const hash = graph && graphHash(graph.text);
+  if (graph !== null) db.run("INSERT OR IGNORE INTO graphs VALUES (?, ?)", hash, JSON.stringify(graph.text));
+  const name = graph === null || graph.name === null ? null : JSON.stringify(graph.name);
+  const values = [run, JSON.stringify(message), hash, name, traceparent, promptFacts];
+  db.run("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?)", ...values);
+}
+
+export function toGraph({ graph_name: name, graph_text: text }: SqlRow): RunGraph | null {
+  if (text === null) return null;
+  const parse = (json: unknown) => JSON.parse(String(json)) as string;
+  return { name: name === null ? null : parse(name), text: parse(text) };
+}
+
+/** Deletes the message of a run, and its graph where no other run has it. Returns the number of deleted rows. */
+export function removeMessage(db: Connection, run: number): number {
+  const graph = db.get("SELECT graph FROM messages WHERE run = ?", run)?.graph ?? null;
+  const { changes } = db.run("DELETE FROM messages WHERE run = ?", run);
+  if (graph === null) return changes;
+  const sql = "DELETE FROM graphs WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM messages WHERE graph = ?)";
+  return changes + db.run(sql, graph, graph).changes;
 }

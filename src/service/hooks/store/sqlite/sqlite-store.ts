@@ -1,17 +1,19 @@
+import { randomUUID } from "node:crypto";
 import { describe, LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../base/options.js";
+import { PLAIN_TERMS } from "../../run.js";
 import { LocalQueue, queuedRun } from "../local-queue.js";
-import type { Store } from "../store.js";
+import type { Store, SweepRequest, SweepResult } from "../store.js";
 import { Connection } from "./connection.js";
 import * as deliveries from "./delivery-rows.js";
+import { sweepDeliveries } from "./delivery-rows.js";
 import { loadSqliteDriver, type SqliteDriver } from "./driver.js";
 import * as events from "./event-rows.js";
-import * as groups from "./group-rows.js";
+import * as groups from "./inbox.js";
 import * as inbox from "./inbox.js";
-import { ping } from "./ping.js";
-import { openQueue, recoverLost, startTaken } from "./queue-rows.js";
+import { createRun, leaveGroup, removeMessage } from "./inbox.js";
 import * as runs from "./run-rows.js";
-import { sweep } from "./sweep.js";
+import { endRun, openQueue, recoverLost, startRun, startTaken } from "./run-rows.js";
 
 /** Options of `createSqliteStore`. */
 export interface SqliteStoreOptions {
@@ -108,4 +110,80 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     ping: async () => ping(db),
     close: async () => db.close(),
   };
+}
+
+/** Fits one page. */
+const PAGE_BYTES = 1000;
+/** More than a start writes. */
+const START_BYTES = 65_536;
+
+// decision 149
+/**
+ * Checks that a run could be started: starts one, rolls it back, and writes one page. After a failure it also repeats the
+ * statement that failed, and writes as much as a start does: where both succeed, the store has recovered.
+ */
+function ping(db: Connection): void {
+  const { failure } = db;
+  db.rehearse(() => {
+    failure?.repeat();
+    createAndEndRun(db);
+  });
+  const bytes = failure === undefined ? PAGE_BYTES : START_BYTES;
+  db.write("trailing", () => db.run("UPDATE pings SET filler = randomblob(?) WHERE id = 1", bytes));
+  db.forgetFailure();
+}
+
+function createAndEndRun(db: Connection): void {
+  const id = randomUUID();
+  const message = "trial";
+  const common = {
+    id,
+    sessionKey: id,
+    start: { origin: "agent" },
+    terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
+    createdAt: 0,
+  } as const;
+  const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
+  const graph = { name: null, text: id };
+  createRun(db, { ...common, graph, createdMark: 0, maxWakeBytes: 0, compose: () => message }, undefined, key);
+  startRun(db, id, 0, { event: "status", data: message });
+  const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
+  const terminal = { event: "done", data: message };
+  endRun(db, id, { ...ending, terminal }, { skip: 0, events: [], files: [] }, { events: 1, bytes: 1 });
+}
+
+/** Deletes runs and replies that have outlived their retention, at most about `budget` rows. */
+function sweep(db: Connection, request: SweepRequest): SweepResult {
+  let budget = request.budget;
+  const ended = Number(db.get("SELECT count(*) AS n FROM runs WHERE ended_mark IS NOT NULL")?.n);
+  let removedRuns = 0;
+  const oldest =
+    "SELECT seq, session, ended_mark FROM runs WHERE ended_mark IS NOT NULL ORDER BY ended_mark, seq LIMIT 1";
+  while (budget > 0) {
+    const row = db.get(oldest);
+    const isDue =
+      row !== undefined &&
+      (Number(row.ended_mark) <= request.endedBefore || ended - removedRuns > request.maxEndedRuns);
+    if (!isDue) break;
+    budget -= removeRun(db, Number(row.seq), Number(row.session));
+    removedRuns += 1;
+  }
+  if (budget > 0) budget -= sweepDeliveries(db, request.endedBefore, request.maxEndedDeliveries, budget);
+  const expired = db.run(
+    "DELETE FROM replies WHERE scope IN (SELECT scope FROM replies WHERE expires_mark <= ? LIMIT ?)",
+    request.nowMark,
+    Math.max(budget, 1),
+  ).changes;
+  return { removedRuns, endedRuns: ended - removedRuns, more: budget - expired <= 0 };
+}
+
+/** Returns the number of deleted rows. */
+function removeRun(db: Connection, seq: number, session: number): number {
+  let rows = 1;
+  rows += removeMessage(db, seq) + leaveGroup(db, seq);
+  for (const table of ["events", "files", "tags"]) rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
+  db.run("DELETE FROM runs WHERE seq = ?", seq);
+  const hasRun = "EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)";
+  rows += db.run(`DELETE FROM sessions WHERE id = ? AND wakes = 0 AND NOT ${hasRun}`, session).changes;
+  return rows;
 }

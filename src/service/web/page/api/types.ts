@@ -1,7 +1,7 @@
 // Types of what the service sends, from the schemas and functions that make it. "#src" is the compiled service.
 import type { Body } from "#src/service/hooks/http/response-schemas.js";
-import type { RunForm as FormOfRun } from "#src/service/web/form-of-run.js";
-import type { PageBody } from "#src/service/web/schemas.js";
+import type { RunForm as FormOfRun } from "#src/service/web/inspect.js";
+import type { PageBody } from "#src/service/web/page-route.js";
 import type { ShownParameter } from "#src/service/web/shown-graph.js";
 
 export type { ListedModel as Model } from "#src/host/checkpoint/reports/list-models.js";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Picture, Run } from "../api/types.ts";
-import { Empty, Problem } from "../parts/notice.tsx";
+import { Empty, Problem } from "../parts/components.tsx";
 import { addressOf } from "../parts/route.ts";
 import { usePolling, useService } from "../parts/service.ts";
 import { STATE_WORDS, shortId } from "../parts/words.ts";

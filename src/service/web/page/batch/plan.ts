@@ -1,9 +1,11 @@
-import type { Run } from "../api/types.ts";
-import type { Axis, Values } from "../parts/form-values.ts";
+import { useState } from "preact/hooks";
+import type { Parameter, Run } from "../api/types.ts";
+import { type Axis, axesOf, type FormValues, runsOf, singleValues, type Values } from "../parts/form.tsx";
+import { goTo } from "../parts/route.ts";
 
 // decision 288
 /** Most runs that one batch starts: as many again fit the page of a list when it is resumed. */
-export const MOST_RUNS = 100;
+const MOST_RUNS = 100;
 /** Characters of a tag. */
 const TAG_CHARACTERS = 64;
 const PREFIX = "batch ";
@@ -28,7 +30,7 @@ interface Place {
  * Runs of all combinations of the axes, with the tags by which the batch is found and laid out again: the values of the
  * first axis are columns, those of all others rows. One run alone has no tags.
  */
-export function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[]): PlannedRun[] {
+function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[]): PlannedRun[] {
   const columns = placesOn(first === undefined ? [] : [first]);
   const rows = placesOn(others);
   if (columns.length * rows.length === 1)
@@ -105,4 +107,45 @@ export const placeOf = (column: number, row: number): string => `${column} ${row
 function listed(labels: ReadonlyMap<number, string>): string[] {
   const length = Math.max(0, ...labels.keys()) + 1;
   return Array.from({ length }, (_, i) => labels.get(i) ?? "");
+}
+
+export interface Starter {
+  /** Starts what a form says, and goes there. */
+  start(form: FormValues, parameters: readonly Parameter[]): Promise<void>;
+  readonly error: Error | undefined;
+  readonly isSending: boolean;
+  /** How many of several runs are started. */
+  readonly progress: string | undefined;
+}
+
+/**
+ * Starts the run of a form, or those of all combinations of its values, one after the other, so that they wait in their
+ * order. `send` returns the id of the run; its key is the same for a run whose response was lost. The runs before a
+ * refused one are started.
+ */
+export function useStarter(send: (run: PlannedRun, key: string) => Promise<string>): Starter {
+  const [error, setError] = useState<Error>();
+  const [isSending, setSending] = useState(false);
+  const [progress, setProgress] = useState<string>();
+  const start = async (form: FormValues, parameters: readonly Parameter[]) => {
+    setSending(true);
+    setError(undefined);
+    try {
+      const count = runsOf(form, parameters);
+      if (count > MOST_RUNS) throw new Error(`A batch has at most ${MOST_RUNS} runs, these would be ${count}.`);
+      const id = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(16).padStart(8, "0");
+      let runId = "";
+      for (const [index, run] of planRuns(id, singleValues(form, parameters), axesOf(form, parameters)).entries()) {
+        runId = await send(run, `batch-${id}-${index}`);
+        if (count > 1) setProgress(`${index + 1} of ${count} are started.`);
+      }
+      if (count === 1) goTo("runs", runId);
+      else goTo("batch", id);
+    } catch (problem) {
+      setError(problem as Error);
+    } finally {
+      setSending(false);
+    }
+  };
+  return { start, error, isSending, progress };
 }

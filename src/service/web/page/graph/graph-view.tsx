@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Inspection } from "../api/types.ts";
-import { Problem } from "../parts/notice.tsx";
+import { Problem } from "../parts/components.tsx";
 import { useService } from "../parts/service.ts";
 import { InspectionView, RunInspected } from "./inspection-view.tsx";
 

@@ -1,7 +1,6 @@
 import type { Inspection, Parameter, Receipt } from "../api/types.ts";
-import { FactList } from "../parts/fact-list.tsx";
+import { FactList, Scroller } from "../parts/components.tsx";
 import { addressOf } from "../parts/route.ts";
-import { Scroller } from "../parts/scroller.tsx";
 import { GraphDrawing } from "./graph-drawing.tsx";
 import { RunGraph } from "./run-graph.tsx";
 

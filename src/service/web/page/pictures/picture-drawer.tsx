@@ -1,13 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Inspection, Picture } from "../api/types.ts";
 import { InspectionView, RunInspected } from "../graph/inspection-view.tsx";
-import { Drawer } from "../parts/drawer.tsx";
-import { Problem, Waiting } from "../parts/notice.tsx";
+import { Drawer, Problem, Waiting } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
 import { useLoaded, useService } from "../parts/service.ts";
 import { byteSize, shortId } from "../parts/words.ts";
-import { NodeTimes } from "../runs/node-times.tsx";
-import { useStory } from "../runs/run-events.ts";
+import { NodeTimes, useStory } from "../runs/run-events.tsx";
 
 interface Shown {
   /** Address of a blob in this tab. */

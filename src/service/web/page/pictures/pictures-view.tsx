@@ -1,20 +1,17 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Picture } from "../api/types.ts";
-import { Empty, Problem } from "../parts/notice.tsx";
+import { Empty, Problem, SearchBox, useSettled } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
-import { useSettled } from "../parts/search-box.tsx";
 import { ago, shortId } from "../parts/words.ts";
-import { Compare } from "./compare.tsx";
-import { FilterBar, NO_FILTER, type PictureFilter, queryOf } from "./filter-bar.tsx";
 import { PictureDrawer } from "./picture-drawer.tsx";
-import { SelectionBar } from "./selection-bar.tsx";
+import { Compare, SelectionBar } from "./selection.tsx";
 import { keyOf, usePictures } from "./use-pictures.ts";
 
 /** Pictures of all runs, newest first, or those that a filter finds; the one that is open, and those that are selected. */
 export function PicturesView({ selected: [runId, name] }: { selected: readonly string[] }) {
   const [filter, setFilter] = useState(NO_FILTER);
   const words = useSettled(filter.words.trim());
-  const { pictures, hasOlder, error, canDelete, loadOlder, leaveOut } = usePictures(queryOf({ ...filter, words }));
+  const { pictures, hasOlder, error, canDelete, loadOlder, leaveOut } = usePictures(filterQuery({ ...filter, words }));
   const [chosen, setChosen] = useState<readonly Picture[]>([]);
   const [isComparing, setComparing] = useState(false);
   const models = useModels(pictures ?? [], filter);
@@ -158,5 +155,80 @@ function Older({ onSeen }: { onSeen: () => void }) {
     <button ref={button} type="button" class="older" onClick={onSeen}>
       Older pictures
     </button>
+  );
+}
+
+/** Conditions of the pictures that are shown; "" for all. */
+interface PictureFilter {
+  readonly words: string;
+  readonly model: string;
+  /** Days, as date fields have them. */
+  readonly from: string;
+  readonly to: string;
+}
+
+const NO_FILTER: PictureFilter = { words: "", model: "", from: "", to: "" };
+
+/** Query of a filter, with the days of this time zone. */
+function filterQuery({ words, model, from, to }: PictureFilter): string {
+  const start = midnight(from, 0);
+  const end = midnight(to, 1);
+  return new URLSearchParams({
+    ...(words && { search: words }),
+    ...(model && { model }),
+    ...(start !== undefined && { from: String(start) }),
+    ...(end !== undefined && { to: String(end) }),
+  }).toString();
+}
+
+/** Beginning of a day, or of one after it, ms; undefined where there is no day. */
+function midnight(day: string, later: number): number | undefined {
+  const [, year, month, date] = /^(\d{4,6})-(\d\d)-(\d\d)$/.exec(day) ?? [];
+  return year === undefined ? undefined : new Date(Number(year), Number(month) - 1, Number(date) + later).getTime();
+}
+
+/** Fields of a filter; `models`: the names that can be chosen. */
+function FilterBar({
+  filter,
+  models,
+  onChange,
+}: {
+  filter: PictureFilter;
+  models: readonly string[];
+  onChange: (change: Partial<PictureFilter>) => void;
+}) {
+  return (
+    <>
+      <SearchBox
+        label="Search pictures"
+        hint="Search by prompt, session, tag, model or seed"
+        words={filter.words}
+        onWords={(words) => onChange({ words })}
+      />
+      <label>
+        <span class="hidden">Model</span>
+        <select value={filter.model} onChange={({ currentTarget }) => onChange({ model: currentTarget.value })}>
+          <option value="">All models</option>
+          {models.map((model) => (
+            <option key={model} value={model}>
+              {model}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div class="days">
+        <Day label="From" value={filter.from} onChange={(from) => onChange({ from })} />
+        <Day label="To" value={filter.to} onChange={(to) => onChange({ to })} />
+      </div>
+    </>
+  );
+}
+
+function Day({ label, value, onChange }: { label: string; value: string; onChange: (day: string) => void }) {
+  return (
+    <label class="day">
+      <span class="hint">{label}</span>
+      <input type="date" value={value} onInput={({ currentTarget }) => onChange(currentTarget.value)} />
+    </label>
   );
 }

@@ -1,16 +1,12 @@
 import { useState } from "preact/hooks";
 import type { ListedRun, RunDetail, RunStart } from "../api/types.ts";
 import { batchOf } from "../batch/plan.ts";
-import { Drawer } from "../parts/drawer.tsx";
-import { FactList } from "../parts/fact-list.tsx";
-import { Problem } from "../parts/notice.tsx";
+import { Drawer, FactList, Problem, Scroller } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
-import { Scroller } from "../parts/scroller.tsx";
 import { useLoaded, usePolling, useService } from "../parts/service.ts";
 import { STATE_WORDS, titleOf } from "../parts/words.ts";
-import { NodeTimes } from "./node-times.tsx";
-import { type Story, useStory } from "./run-events.ts";
-import { laterOf } from "./run-list.ts";
+import { laterOf } from "./live-runs.ts";
+import { NodeTimes, type Story, useStory } from "./run-events.tsx";
 
 const POLL_MS = 1000;
 /** Characters of an event's data that are shown. */

@@ -1,14 +1,11 @@
 import { useState } from "preact/hooks";
 import { type ListedRun, type RunDetail, type RunState, STATES } from "../api/types.ts";
-import { Empty, Problem } from "../parts/notice.tsx";
+import { Empty, Problem, SearchBox, useSettled, VirtualList } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
-import { SearchBox, useSettled } from "../parts/search-box.tsx";
-import { VirtualList } from "../parts/virtual-list.tsx";
+import { usePolling, useService } from "../parts/service.ts";
 import { ago, duration, STATE_WORDS, shortId, titleOf } from "../parts/words.ts";
 import { useLiveRuns } from "./live-runs.ts";
-import { NewRun } from "./new-run.tsx";
-import { QueueBar } from "./queue-bar.tsx";
-import { RunAgain } from "./run-again.tsx";
+import { NewRun, RunAgain } from "./new-run.tsx";
 import { RunDrawer } from "./run-drawer.tsx";
 
 const ROW_HEIGHT = 60;
@@ -128,5 +125,43 @@ function RunRow({ run, detail, isSelected }: { run: ListedRun; detail: RunDetail
         <progress aria-label={`Progress of run ${shortId(run.run_id)}`} max={progress?.max} value={progress?.value} />
       )}
     </a>
+  );
+}
+
+const POLL_MS = 2000;
+
+interface Queue {
+  readonly paused: boolean;
+  readonly queued: number;
+  readonly running: number;
+}
+
+/** Numbers of runs that wait and run, and the switch that lets no further one start. */
+function QueueBar() {
+  const client = useService();
+  const [queue, setQueue] = useState<Queue>();
+  const [error, setError] = useState<Error>();
+  // the list beside it tells what is wrong with the service
+  usePolling(async (signal) => setQueue(await client.get<Queue>("api/queue", signal)), POLL_MS, [client]);
+  if (queue === undefined) return null;
+  const change = async () => {
+    try {
+      setQueue(await client.post<Queue>(`api/queue/${queue.paused ? "resume" : "pause"}`));
+      setError(undefined);
+    } catch (problem) {
+      setError(problem as Error);
+    }
+  };
+  return (
+    <section class={queue.paused ? "queue paused" : "queue"} aria-label="Queue">
+      <p role="status">
+        {queue.paused && "Paused: no run starts. "}
+        {queue.running} running, {queue.queued} waiting
+      </p>
+      <button type="button" onClick={change}>
+        {queue.paused ? "Resume the queue" : "Pause the queue"}
+      </button>
+      <Problem error={error} />
+    </section>
   );
 }

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { autoV2, FileHashes } from "#src/host/checkpoint/files/file-hashes.js";
-import { StoredHashes } from "#src/host/checkpoint/files/stored-hashes.js";
+import { autoV2, FileHashes, StoredHashes } from "#src/host/checkpoint/files/file-hashes.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
 

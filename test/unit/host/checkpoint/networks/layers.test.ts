@@ -14,7 +14,7 @@ import {
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
-import { writeSafetensors } from "#src/io/safetensors/write.js";
+import { writeSafetensors } from "#src/io/safetensors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../helpers/models/session.js";

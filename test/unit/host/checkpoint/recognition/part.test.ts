@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
-import { buildTaesdDecoder } from "#src/host/checkpoint/networks/taesd.js";
-import { buildUpscaler } from "#src/host/checkpoint/networks/upscaler.js";
-import { controlNetPart } from "#src/host/checkpoint/recognition/controlnet.js";
-import type { ModelFile, Part } from "#src/host/checkpoint/recognition/part.js";
-import { recogniseTextEncoders } from "#src/host/checkpoint/recognition/text-encoder.js";
-import { upscalerPart } from "#src/host/checkpoint/recognition/upscaler.js";
-import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
+import type { ModelHeader, Part } from "#src/host/checkpoint/recognition/part.js";
+import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recognise.js";
+import { buildControlNet, controlNetPart } from "#src/host/checkpoint/unet/control.js";
+import { buildUpscaler } from "#src/host/checkpoint/upscaler/build.js";
+import { upscalerPart } from "#src/host/checkpoint/upscaler/recognise.js";
+import { recogniseVae } from "#src/host/checkpoint/vae/recognise.js";
+import { buildTaesdDecoder } from "#src/host/checkpoint/vae/taesd.js";
 import { listedNetwork, type Network } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { fullSizePart, fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
@@ -22,14 +21,14 @@ function shapesOf(build: (network: Network) => void): Shapes {
 
 /** A file of each kind, how it is recognised, and the layer of one of its weights. */
 async function kinds(): Promise<
-  { shapes: Shapes; layer: string; recognise: (file: ModelFile) => Promise<readonly Part<unknown>[]> }[]
+  { shapes: Shapes; layer: string; recognise: (file: ModelHeader) => Promise<readonly Part<unknown>[]> }[]
 > {
   const { sd1, sdxl } = fullSizeShapes();
-  const checkpoint = async (file: ModelFile) => {
+  const checkpoint = async (file: ModelHeader) => {
     const { unet, textEncoders, vae } = await recogniseStableDiffusion(file, read);
     return [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];
   };
-  const vae = async (file: ModelFile) => [recogniseVae(file).part];
+  const vae = async (file: ModelHeader) => [recogniseVae(file).part];
   const { unet } = await recogniseStableDiffusion(headerOf(sd1), read);
   const taesd = { channels: 64, latentChannels: 4, hasDecoder: true, hasEncoder: false };
   const compact = { kind: "compact", channels: 64, convolutions: 4, scale: 4 } as const;
@@ -126,9 +125,20 @@ describe("every part of a model file", function () {
 
   it("is refused with a tensor beside a weight that changes it in an unknown way", async () => {
     const endings = [
-      ...[".weight_zero_point", ".qscale", ".absmax", ".weight.absmax", ".weight.quant_map", ".weight_scale_2"],
-      ...[".weight.quant_state.bitsandbytes__nf4", ".g_idx", ".scales", ".qzeros", ".bias_scale", ".weight_scale_inv"],
-      ...[".pre_quant_scale", ".weight_g"],
+      ".weight_zero_point",
+      ".qscale",
+      ".absmax",
+      ".weight.absmax",
+      ".weight.quant_map",
+      ".weight_scale_2",
+      ".weight.quant_state.bitsandbytes__nf4",
+      ".g_idx",
+      ".scales",
+      ".qzeros",
+      ".bias_scale",
+      ".weight_scale_inv",
+      ".pre_quant_scale",
+      ".weight_g",
     ];
     for (const { shapes, layer, recognise } of await kinds())
       for (const ending of endings) {
@@ -157,10 +167,17 @@ describe("every part of a model file", function () {
   it("leaves tensors alone that are beside no weight", async () => {
     for (const { shapes, recognise } of await kinds()) {
       const others = {
-        ...{ scaled_fp8: [2], logit_scale: [], v_pred_note: [0], "model_ema.decay": [], alphas_cumprod: [1000] },
-        ...{ "model_ema.diffusion_modelinput_blocks00weight": [1], "cond_stage_model.model.attn_mask": [77, 77] },
-        ...{ "cond_stage_model.transformer.text_model.embeddings.position_ids": [1, 77], "loss.logvar": [] },
-        ...{ "cond_stage_model.logit_scale": [], "vision_model.post_layernorm.num_batches_tracked": [] },
+        scaled_fp8: [2],
+        logit_scale: [],
+        v_pred_note: [0],
+        "model_ema.decay": [],
+        alphas_cumprod: [1000],
+        "model_ema.diffusion_modelinput_blocks00weight": [1],
+        "cond_stage_model.model.attn_mask": [77, 77],
+        "cond_stage_model.transformer.text_model.embeddings.position_ids": [1, 77],
+        "loss.logvar": [],
+        "cond_stage_model.logit_scale": [],
+        "vision_model.post_layernorm.num_batches_tracked": [],
       };
       const plain = await recognise(headerOf(shapes));
       const parts = await recognise(headerOf({ ...shapes, ...others }));
@@ -177,7 +194,7 @@ describe("every part of a model file", function () {
       const key = `${layer}.weight`;
       const weight = file.weights.get(key)!;
       const rows = weight.shape[0]!;
-      const withFactor = (shape: readonly number[], dtype: "F32" | "I32" = "F32"): ModelFile => {
+      const withFactor = (shape: readonly number[], dtype: "F32" | "I32" = "F32"): ModelHeader => {
         const factor = { ...weight, key: `${layer}.weight_scale`, dtype, shape };
         return { ...file, weights: new Map(file.weights).set(key, { ...weight, factor }) };
       };

@@ -2,9 +2,13 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ListProgress, listModels } from "latentkit/models";
+import type { ModelKind } from "#src/host/checkpoint/files/kinds.js";
+import { familyInWords } from "#src/host/checkpoint/reports/list-models.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
+import { unpackFlux } from "../../../../helpers/models/golden-flux.js";
 import { modelsFolder, ownCacheFolder } from "../../../../helpers/models/models-folder.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 
 describe("listModels", () => {
   const folder = temporaryFolder();
@@ -13,9 +17,17 @@ describe("listModels", () => {
   it("recognises files of every kind, with sizes, types and hashes", async () => {
     const models = modelsFolder(
       folder(),
-      ...["checkpoints/sd1_fp8", "checkpoints/sdxl", "checkpoints/tiny-sd2-v", "checkpoints/sd1_inpaint"],
-      ...["vae/tiny-vae", "loras/sdxl_kohya", "loras/sd1_lycoris", "loras/sd1_diffusers", "embeddings/tiny_xl"],
-      ...["controlnet/tiny-sd1-control", "upscale_models/tiny-4x"],
+      "checkpoints/sd1_fp8",
+      "checkpoints/sdxl",
+      "checkpoints/tiny-sd2-v",
+      "checkpoints/sd1_inpaint",
+      "vae/tiny-vae",
+      "loras/sdxl_kohya",
+      "loras/sd1_lycoris",
+      "loras/sd1_diffusers",
+      "embeddings/tiny_xl",
+      "controlnet/tiny-sd1-control",
+      "upscale_models/tiny-4x",
     );
     const listed = await listModels({ models });
     assert.deepEqual(
@@ -92,5 +104,27 @@ describe("listModels", () => {
     const signal = AbortSignal.abort();
     await rejectsAs(signal, listModels({ models, signal }));
     await refuses(listModels({ models: join(folder(), "none") }), "config.invalid", /expected a folder/);
+  });
+});
+
+describe("familyInWords", () => {
+  const folder = temporaryFolder();
+
+  it("tells the files of Flux.1", async () => {
+    unpackFlux(folder());
+    const words = async (kind: ModelKind, name: string) =>
+      familyInWords(kind, name, await weightFile(join(folder(), kind, `${name}.safetensors`)));
+    for (const [kind, name, expected] of [
+      ["diffusion_models", "flux_dev", "Flux.1 dev, without text encoder and VAE"],
+      ["diffusion_models", "flux_fill", "Flux.1 dev inpainting, without text encoder and VAE"],
+      ["checkpoints", "flux_schnell_fp8", "Flux.1 schnell"],
+      ["text_encoders", "t5xxl_fp16", "text encoder T5"],
+      ["text_encoders", "clip_l", "text encoder l"],
+      ["vae", "ae", "VAE, 16 channels"],
+      ["loras", "flux_kohya", "LoRA (kohya)"],
+      ["loras", "flux_diffusers", "LoRA (diffusers)"],
+      ["loras", "flux_control", "LoRA (plain names)"],
+    ] as const)
+      assert.equal(await words(kind, name), expected, name);
   });
 });

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { FileHashes } from "#src/host/checkpoint/files/file-hashes.js";
 import { ModelFolders } from "#src/host/checkpoint/files/model-folders.js";
 import { provenanceOf } from "#src/host/checkpoint/reports/provenance.js";
-import type { RunNetwork, RuntimeState } from "#src/host/checkpoint/runtime/runtime.js";
+import type { RunNetwork, RuntimeState } from "#src/host/checkpoint/session/runtime.js";
 import { rejectsAs } from "../../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CallQueue, type Place, type Turn } from "#src/host/checkpoint/runtime/call-queue.js";
+import { CallQueue, type Turn } from "#src/host/checkpoint/runtime/call-queue.js";
+import type { Place } from "#src/host/checkpoint/session/runtime.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 
 /** A queue, what it has told, and work that ends when the test says so. */

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
-import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
+import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/choice.js";
 import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
-import type { DeviceReport, OwnRuntime, RuntimeOptions } from "#src/host/checkpoint/runtime/runtime.js";
+import type { DeviceReport, OwnRuntime, RuntimeOptions } from "#src/host/checkpoint/session/runtime.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import {

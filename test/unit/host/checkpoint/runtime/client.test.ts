@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { Tensor } from "latentkit";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
-import type { OwnRuntime as Runtime, RuntimeOptions } from "#src/host/checkpoint/runtime/runtime.js";
+import type { OwnRuntime as Runtime, RuntimeOptions } from "#src/host/checkpoint/session/runtime.js";
 import { nativeFile } from "#src/native/load.js";
 import { mainThreadMs } from "../../../../helpers/cpu-time.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";

@@ -195,7 +195,10 @@ describe("runs with files in a bucket", () => {
       const lines: string[] = [];
       const running = await startService(
         {
-          ...{ port: 0, store: "memory:", files: s3().url, output_dir: folder() },
+          port: 0,
+          store: "memory:",
+          files: s3().url,
+          output_dir: folder(),
           channels: { web: { hooks_token: TOKEN } },
         },
         { log: (line) => lines.push(line) },

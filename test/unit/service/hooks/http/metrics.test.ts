@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { HookError } from "latentkit/hooks";
-import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
+import { RateWindow } from "#src/service/hooks/http/access/rates.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";

@@ -5,7 +5,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { createGraphAgent } from "latentkit/hooks";
 import { createServer } from "latentkit/service";
 import { REFUSALS } from "#src/service/hooks/hook-error.js";
-import { createServiceWithRoutes } from "#src/service/hooks/service-with-routes.js";
+import { createServiceWithRoutes } from "#src/service/hooks/service.js";
 import { webRoutes } from "#src/service/web/routes.js";
 import { filesIn, root, temporaryFolder } from "../../../../helpers/folders.js";
 import { serviceStarter, TOKEN } from "../../../../helpers/hooks/hook-service.js";

@@ -120,7 +120,8 @@ describe("problem+json", () => {
   it("is RFC 9457 if the client prefers it", async () => {
     const { url } = await startService();
     for (const accept of [
-      ...["application/problem+json", "text/html, Application/Problem+JSON;q=0.5"],
+      "application/problem+json",
+      "text/html, Application/Problem+JSON;q=0.5",
       "application/problem+json, application/json",
       "application/json;q=0.5, application/problem+json;q=0.501",
       "application/problem+json; Q = 0.3, application/json;q=0, */*",
@@ -145,7 +146,12 @@ describe("problem+json", () => {
   it("is plain JSON otherwise, also for a browser", async () => {
     const { url } = await startService();
     for (const accept of [
-      ...["text/html,*/*;q=0.8", "application/problem+json;q=0", "application/json", "", "*/*", "application/*"],
+      "text/html,*/*;q=0.8",
+      "application/problem+json;q=0",
+      "application/json",
+      "",
+      "*/*",
+      "application/*",
       "application/problem+json;q=0.000, application/json",
       "application/problem+json;q=0.5, application/json",
       "application/json;q=0.9, application/problem+json;q=0.899",
@@ -204,10 +210,32 @@ describe("router in another application", () => {
     });
     assert.equal((await start(url)).status, 200);
     for (const path of [
-      ...["/", "/hooksmith", "/hooks", "/hooks/", "/hooks/x", "/hooks/agent/", "/HOOKS/AGENT", "//hooks/agent"],
-      ...["/hooks/%61gent", "/hooks/agent/x", "/api", "/api/other", "/api/stream/x", "/api/runs/", "/api/hooks/other"],
-      ...[`/api/runs/${ID}/`, `/api/runs/${ID}/other`, `/api/runs/${ID}/files`, `/api/runs/${ID}/files/a/b`],
-      ...["/Health", "/health/", "/metrics/", "/openapi", "/%", "/hooks/%zz", "/api/%zz"],
+      "/",
+      "/hooksmith",
+      "/hooks",
+      "/hooks/",
+      "/hooks/x",
+      "/hooks/agent/",
+      "/HOOKS/AGENT",
+      "//hooks/agent",
+      "/hooks/%61gent",
+      "/hooks/agent/x",
+      "/api",
+      "/api/other",
+      "/api/stream/x",
+      "/api/runs/",
+      "/api/hooks/other",
+      `/api/runs/${ID}/`,
+      `/api/runs/${ID}/other`,
+      `/api/runs/${ID}/files`,
+      `/api/runs/${ID}/files/a/b`,
+      "/Health",
+      "/health/",
+      "/metrics/",
+      "/openapi",
+      "/%",
+      "/hooks/%zz",
+      "/api/%zz",
     ]) {
       for (const method of ["GET", "POST"]) {
         const response = await fetch(url + path, { method, headers: bearer });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
-import { watchWrites } from "#src/service/hooks/http/write-watch.js";
+import { watchWrites } from "#src/service/hooks/http/connection.js";
 import { FakeClock } from "../../../../helpers/hooks/fake-clock.js";
 
 function watched() {

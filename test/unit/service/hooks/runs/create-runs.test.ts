@@ -35,13 +35,11 @@ describeStores({ title: "run engine", isLocal: true }, (kind) => {
       const started = await runs.start(request({ name: "CI", message: "draw a fox" }));
       assert.match(started.runId, UUID_V4);
       assert.deepEqual(started, {
-        ...{
-          runId: started.runId,
-          sessionKey: "hook:a",
-          createdAt: clock.now(),
-          createdMark: runs.now(),
-          replayed: false,
-        },
+        runId: started.runId,
+        sessionKey: "hook:a",
+        createdAt: clock.now(),
+        createdMark: runs.now(),
+        replayed: false,
       });
       assert.equal((await store.getRun(started.runId))?.state, "queued");
       const call = await script.call(started.runId);
@@ -510,7 +508,8 @@ describeStores({ title: "run engine", isLocal: true }, (kind) => {
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
       assert.deepEqual(context.addFile({ path: "/out/fox.png", contentType: "image/png" }), {
-        ...{ name: "fox.png", url: `/api/runs/${id}/files/fox.png` },
+        name: "fox.png",
+        url: `/api/runs/${id}/files/fox.png`,
       });
       assert.equal(context.addFile({ path: "/out/fox.png" }).name, "fox.png");
       assert.equal(context.addFile({ path: "/out/b/fox.png" }).name, "fox-2.png");

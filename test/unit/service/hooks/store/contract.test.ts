@@ -12,7 +12,10 @@ const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
 const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 
 const key = (scope: string, extra: Partial<NewKey> = {}): NewKey => ({
-  ...{ scope, payloadHash: "hash", nowMark: 0, expiresMark: 100 },
+  scope,
+  payloadHash: "hash",
+  nowMark: 0,
+  expiresMark: 100,
   ...extra,
 });
 const deltas = (...texts: string[]): EventBatch => ({
@@ -20,7 +23,11 @@ const deltas = (...texts: string[]): EventBatch => ({
   events: texts.map((delta) => ({ event: "delta", data: JSON.stringify({ delta }) })),
 });
 const ending = (extra: Partial<Ending> = {}): Ending => ({
-  ...{ from: ["running"], to: "succeeded", finishedAt: 3000, endedMark: 50, error: null },
+  from: ["running"],
+  to: "succeeded",
+  finishedAt: 3000,
+  endedMark: 50,
+  error: null,
   terminal: { event: "done", data: '{"response":"hi"}' },
   ...extra,
 });
@@ -51,10 +58,29 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.ok(created.kind === "created");
     assert.equal(created.wakes, 0);
     assert.deepEqual(await store.getRun("r1"), {
-      ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
-      ...{ priority: 0, dueMark: null, deadlineMark: null, tags: [], attempt: 1 },
-      ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
-      ...{ oldestEventId: 1, lastEventId: 0, error: null, graph: null, promptFacts: null, traceparent: null },
+      id: "r1",
+      seq: 1,
+      sessionKey: "hook:a",
+      chatId: 1,
+      origin: "agent",
+      name: "CI",
+      state: "queued",
+      priority: 0,
+      dueMark: null,
+      deadlineMark: null,
+      tags: [],
+      attempt: 1,
+      message: "message of r1",
+      timeoutSeconds: 600,
+      createdAt: 1000,
+      startedAt: null,
+      finishedAt: null,
+      oldestEventId: 1,
+      lastEventId: 0,
+      error: null,
+      graph: null,
+      promptFacts: null,
+      traceparent: null,
     });
     const { message: _, graph: __, traceparent: ___, promptFacts: ____, ...summary } = (await store.getRun("r1"))!;
     assert.equal(created.seq, summary.seq);
@@ -639,7 +665,9 @@ describeStores({ title: "store contract" }, (kind) => {
       await endedRun(store, "young", 20);
       await running(store, "live");
       assert.deepEqual(await store.sweep({ ...request, endedBefore: 10 }), {
-        ...{ removedRuns: 1, endedRuns: 1, more: false },
+        removedRuns: 1,
+        endedRuns: 1,
+        more: false,
       });
       assert.equal(await store.getRun("old"), null);
       assert.equal(await store.readEvents("old", 0, 1, 1), null);

@@ -10,11 +10,15 @@ const NOTHING = { skip: 0, events: [], files: [] };
 const HOUR = 3600_000;
 
 const receiver = (endpoint: string, extra: Partial<Receiver> = {}): Receiver => ({
-  ...{ endpoint, target: "t1", sessionPrefix: "" },
+  endpoint,
+  target: "t1",
+  sessionPrefix: "",
   ...extra,
 });
 const claimOf = (extra: Partial<DeliveryClaim> = {}): DeliveryClaim => ({
-  ...{ endpoints: [{ endpoint: "shop", count: 10 }], leaseMs: HOUR, nowMark: 1000 },
+  endpoints: [{ endpoint: "shop", count: 10 }],
+  leaseMs: HOUR,
+  nowMark: 1000,
   ...extra,
 });
 const attempt = (extra: Partial<Attempt> = {}): Attempt => ({

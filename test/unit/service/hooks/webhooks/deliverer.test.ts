@@ -3,20 +3,21 @@ import type { RequestListener } from "node:http";
 import { Webhook } from "standardwebhooks";
 import type { HookConfigInput } from "#src/service/hooks/hook-config.js";
 import type { Store } from "#src/service/hooks/store/store.js";
+import { backOffMs, retryAfterMs } from "#src/service/hooks/webhooks/deliverer.js";
 import { FakeClock } from "../../../../helpers/hooks/fake-clock.js";
 import { serviceStarter, until } from "../../../../helpers/hooks/hook-service.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 import { Receiver } from "../../../../helpers/hooks/webhook-receiver.js";
 
-const SECRET = `whsec_${Buffer.from("a secret of at least 24 bytes").toString("base64")}`;
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-
-const status = (code: number, headers = {}): RequestListener => {
-  return (_req, res) => void res.writeHead(code, headers).end();
-};
-
 describeStores({ title: "webhooks", isLocal: true }, (kind) => {
+  const SECRET = `whsec_${Buffer.from("a secret of at least 24 bytes").toString("base64")}`;
+  const MINUTE = 60_000;
+  const HOUR = 60 * MINUTE;
+
+  const status = (code: number, headers = {}): RequestListener => {
+    return (_req, res) => void res.writeHead(code, headers).end();
+  };
+
   const startService = serviceStarter();
   const receivers: Receiver[] = [];
   afterEach(() => {
@@ -85,9 +86,15 @@ describeStores({ title: "webhooks", isLocal: true }, (kind) => {
     const { stream_url, ...data } = event.data;
     assert.equal(event.type, "run.succeeded");
     assert.deepEqual(data, {
-      ...{ run_id, status: "succeeded", session_key: "hook:ingress", name: "CI", error_code: null },
+      run_id,
+      status: "succeeded",
+      session_key: "hook:ingress",
+      name: "CI",
+      error_code: null,
       tags: ["spring"],
-      ...{ status_url: `https://render.example.com/api/runs/${run_id}`, files: [], file_count: 0 },
+      status_url: `https://render.example.com/api/runs/${run_id}`,
+      files: [],
+      file_count: 0,
     });
     const stream = await fetch(stream_url!.replace("https://render.example.com", url));
     assert.equal(stream.status, 200);
@@ -256,5 +263,41 @@ describeStores({ title: "webhooks", isLocal: true }, (kind) => {
     const next = await service(shop(), await kind.reopen(store));
     await next.advance(MINUTE);
     assert.deepEqual(next.receiver.ids, [`${run_id}_succeeded`]);
+  });
+});
+
+describe("back-off of webhooks", () => {
+  const HOUR = 3600_000;
+
+  it("begins with 5 s, triples, and stays at 6 h", () => {
+    const waits: number[] = [];
+    for (let ageMs = 0; ageMs < 24 * HOUR; ageMs += waits.at(-1)!) {
+      waits.push(backOffMs({ ageMs, before: waits.length }, () => 0));
+    }
+    assert.deepEqual(waits.slice(0, 4), [5000, 15_000, 45_000, 135_000]);
+    assert.equal(Math.max(...waits), 6 * HOUR);
+    assert.ok(waits.length >= 10 && waits.length <= 14, `${waits.length} attempts in a day`);
+  });
+
+  it("varies by a quarter at most, and never falls below zero", () => {
+    const wait = (ageMs: number, before: number, random = 0) => backOffMs({ ageMs, before }, () => random);
+    assert.equal(wait(0, 0, 1), 3750);
+    assert.equal(wait(-1000, 3), 5000);
+  });
+
+  it("begins anew for a delivery that is sent again, and is short after an outage of the service", () => {
+    const wait = (ageMs: number, before: number) => backOffMs({ ageMs, before }, () => 0);
+    assert.deepEqual([wait(0, 20), wait(5000, 20)], [5000, 15_000]);
+    assert.deepEqual([wait(5 * HOUR, 0), wait(5 * HOUR, 1)], [5000, 15_000]);
+  });
+
+  it("reads Retry-After of a busy receiver, in seconds or as a date, bounded", () => {
+    const now = Date.parse("Wed, 01 Jan 2025 00:00:00 GMT");
+    assert.equal(retryAfterMs(429, "120", now), 120_000);
+    assert.equal(retryAfterMs(503, "Wed, 01 Jan 2025 00:10:00 GMT", now), 600_000);
+    assert.equal(retryAfterMs(503, "Tue, 31 Dec 2024 00:00:00 GMT", now), 0);
+    assert.equal(retryAfterMs(503, "9".repeat(20), now), 6 * HOUR);
+    for (const header of [undefined, "soon", "-5", "9".repeat(1000)]) assert.equal(retryAfterMs(429, header, now), 0);
+    assert.equal(retryAfterMs(500, "120", now), 0);
   });
 });

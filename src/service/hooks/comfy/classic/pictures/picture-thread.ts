@@ -1,8 +1,6 @@
 // Runs in a worker thread: a picture costs the service no turn of its event loop.
 import { type Sent, serveWork } from "../../../work-threads.js";
-import { maskedPicture } from "./masked-picture.js";
-import type { PictureDone, PictureWork } from "./pictures.js";
-import { viewPicture } from "./view-picture.js";
+import { maskedPicture, type PictureDone, type PictureWork, viewPicture } from "./pictures.js";
 
 serveWork(async (work: PictureWork): Promise<Sent<PictureDone>> => {
   const made = work.task === "view" ? await viewPicture(work) : await maskedPicture(work);

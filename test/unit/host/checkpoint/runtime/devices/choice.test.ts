@@ -1,18 +1,23 @@
 import assert from "node:assert/strict";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseDevice, tryProviders } from "#src/host/checkpoint/runtime/devices/choice.js";
-import { StoredVerdicts } from "#src/host/checkpoint/runtime/devices/stored-verdicts.js";
+import {
+  type Circumstances,
+  chooseDevice,
+  StoredVerdicts,
+  tryProviders,
+} from "#src/host/checkpoint/runtime/devices/choice.js";
 import type { Verdict } from "#src/host/checkpoint/runtime/devices/trial.js";
 import { refuses, rejectsAs } from "../../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 
-const GOOD: Verdict = {
-  isUsable: true,
-  target: { attention: "fused", largestHead: 1, matMul: "fused", convChannels: "any", halfTypes: [] },
-  speed: 9,
-};
-
 describe("devices of networks", () => {
+  const GOOD: Verdict = {
+    isUsable: true,
+    target: { attention: "fused", largestHead: 1, matMul: "fused", convChannels: "any", halfTypes: [] },
+    speed: 9,
+  };
+
   const folder = temporaryFolder();
   const stored = () => new StoredVerdicts(join(folder(), "devices"));
 
@@ -59,5 +64,54 @@ describe("devices of networks", () => {
     await known.set({ provider: "webgpu", version: "0", adapters: [] }, GOOD);
     const probes = () => assert.fail("a trial began");
     assert.equal((await chooseDevice(undefined, { stored: known, probes })).provider, "cpu");
+  });
+});
+
+describe("StoredVerdicts", () => {
+  const ADAPTER = {
+    name: "Card",
+    vendorId: 1,
+    deviceId: 2,
+    type: "discrete",
+    driver: "1.0",
+    hasFloat16: true,
+  } as const;
+  const HERE: Circumstances = { provider: "webgpu", version: "1.2.3", adapters: [ADAPTER] };
+  const GOOD = {
+    isUsable: true,
+    target: { attention: "fused", largestHead: 256, matMul: "transposed", convChannels: "fours", halfTypes: ["F16"] },
+    speed: 12,
+  } as const;
+
+  const folder = temporaryFolder();
+  const open = () => new StoredVerdicts(join(folder(), "devices"));
+
+  it("keep a good verdict for one provider, version, adapter and driver", async () => {
+    assert.equal(await open().isEmpty(), true);
+    await open().set(HERE, GOOD);
+    assert.equal(await open().isEmpty(), false);
+    assert.deepEqual(await open().get(HERE), GOOD);
+    for (const other of [
+      { provider: "cuda" },
+      { version: "1.2.4" },
+      { adapters: [] },
+      { adapters: [{ ...ADAPTER, driver: "1.1" }] },
+    ])
+      assert.equal(await open().get({ ...HERE, ...other } as Circumstances), undefined);
+  });
+
+  it("forget a verdict that is good no more, and keep no bad one", async () => {
+    await open().set(HERE, GOOD);
+    await open().set(HERE, { isUsable: false, reason: "broken." });
+    assert.equal(await open().isEmpty(), true);
+  });
+
+  it("take a damaged file for none", async () => {
+    await open().set(HERE, GOOD);
+    const [file] = readdirSync(join(folder(), "devices"));
+    for (const text of ["", "{}", '{"isUsable":true,"speed":3,"target":{"attention":"other"}}', "null"]) {
+      writeFileSync(join(folder(), "devices", file!), text);
+      assert.equal(await open().get(HERE), undefined);
+    }
   });
 });

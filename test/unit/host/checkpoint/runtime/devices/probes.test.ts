@@ -4,7 +4,7 @@ import ort from "onnxruntime-node";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { comparedProbes, type Probe, speedProbe } from "#src/host/checkpoint/runtime/devices/probes.js";
 import { OnnxSession } from "#src/host/checkpoint/runtime/onnx-session.js";
-import { sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
+import { sessionOptions } from "#src/host/checkpoint/session/options.js";
 
 const PLAIN: Target = {
   attention: "plain",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { CallMemo, keyOfCall } from "#src/host/checkpoint/runtime/remote/call-memo.js";
-import type { RunResult } from "#src/host/checkpoint/runtime/runtime.js";
+import type { RunResult } from "#src/host/checkpoint/session/runtime.js";
 import { rejectsAs } from "../../../../../helpers/errors.js";
 
 const NEVER = new AbortController().signal;

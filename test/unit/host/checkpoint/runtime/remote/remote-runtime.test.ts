@@ -8,10 +8,9 @@ import { LatentkitError, Tensor } from "latentkit";
 import { FileHashes } from "#src/host/checkpoint/files/file-hashes.js";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
 import { CallMemo } from "#src/host/checkpoint/runtime/remote/call-memo.js";
-import { KeptInputs } from "#src/host/checkpoint/runtime/remote/kept-inputs.js";
 import { RemoteRuntime } from "#src/host/checkpoint/runtime/remote/remote-runtime.js";
-import { ServedPort } from "#src/host/checkpoint/runtime/remote/served-port.js";
-import type { OwnRuntime } from "#src/host/checkpoint/runtime/runtime.js";
+import { KeptInputs, ServedPort } from "#src/host/checkpoint/runtime/remote/served-port.js";
+import type { OwnRuntime } from "#src/host/checkpoint/session/runtime.js";
 import { refuses, rejectsAs } from "../../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
-import { type GgufHeader, ggufHeader } from "#src/host/checkpoint/weights/gguf/header.js";
-import { MORE } from "#src/host/checkpoint/weights/gguf/reader.js";
+import { type GgufHeader, ggufHeader, MORE } from "#src/host/checkpoint/weights/gguf/header.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import {
   type GgufContents,

@@ -2,9 +2,14 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { conversionOf } from "#src/host/checkpoint/weights/packed/conversions.js";
-import { BLOCK_TYPES, isBlockType, isPacked } from "#src/host/checkpoint/weights/packed-types.js";
-import type { StoredWeight, WeightMap } from "#src/host/checkpoint/weights/stored.js";
-import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import {
+  BLOCK_TYPES,
+  isBlockType,
+  isPacked,
+  type StoredWeight,
+  type WeightMap,
+} from "#src/host/checkpoint/weights/stored.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { root, suiteFolder } from "../../../../../helpers/folders.js";
 import { goldenBytes, goldenText } from "../../../../../helpers/golden-file.js";
 import { weightFile } from "../../../../../helpers/models/weight-file.js";

@@ -126,7 +126,9 @@ describe("ComfyUI's classic API with @stable-canvas/comfyui-client", () => {
   const open = async (port: number) => {
     const withToken: typeof fetch = (url, init) => fetch(url, { ...init, headers: { ...init?.headers, ...bearer } });
     const client = new stableCanvas.Client({
-      ...{ api_host: `127.0.0.1:${port}`, fetch: withToken, WebSocket: SocketWithToken },
+      api_host: `127.0.0.1:${port}`,
+      fetch: withToken,
+      WebSocket: SocketWithToken,
     });
     clients.push(client);
     await client.connect();

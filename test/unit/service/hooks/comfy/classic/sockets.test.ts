@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import WebSocket from "ws";
 import { systemClock } from "#src/service/hooks/clock.js";
 import { Sockets } from "#src/service/hooks/comfy/classic/sockets.js";
-import { StreamSlots } from "#src/service/hooks/http/stream/stream-slots.js";
+import { StreamSlots } from "#src/service/hooks/http/stream/stream-writer.js";
 import { until } from "../../../../../helpers/hooks/hook-service.js";
 
 describe("WebSockets of the classic API", () => {
@@ -18,8 +18,12 @@ describe("WebSockets of the classic API", () => {
     const all = { streams: 100, streams_per_run: 10, slow_reader_seconds: 600, ...limits };
     const slots = new StreamSlots(all as never);
     const context = {
-      ...{ clock: systemClock, slots, newId: () => "id", runs: { closing: false } },
-      ...{ log: { error() {} }, config: { limits: all, web: { comfy_classic: "open" } } },
+      clock: systemClock,
+      slots,
+      newId: () => "id",
+      runs: { closing: false },
+      log: { error() {} },
+      config: { limits: all, web: { comfy_classic: "open" } },
     };
     const status = async () => ({ type: "status", data: {} });
     const sockets = new Sockets(context as never, { access: "open", features: {}, status });

@@ -89,14 +89,27 @@ describe("start of a prompt of the classic API", () => {
   it("the editor's format is converted, and goes into the pictures", async () => {
     const service = await start();
     const workflow = {
-      ...{ last_node_id: 2, last_link_id: 1, version: 0.4, groups: [], config: {}, extra: {} },
+      last_node_id: 2,
+      last_link_id: 1,
+      version: 0.4,
+      groups: [],
+      config: {},
+      extra: {},
       nodes: [
         {
-          ...{ id: 1, type: "EmptyImage", mode: 0, inputs: [], widgets_values: [8, 8, 1, 255] },
+          id: 1,
+          type: "EmptyImage",
+          mode: 0,
+          inputs: [],
+          widgets_values: [8, 8, 1, 255],
           outputs: [{ name: "IMAGE", type: "IMAGE", links: [1] }],
         },
         {
-          ...{ id: 9, type: "SaveImage", mode: 0, outputs: [], widgets_values: ["editor"] },
+          id: 9,
+          type: "SaveImage",
+          mode: 0,
+          outputs: [],
+          widgets_values: ["editor"],
           inputs: [{ name: "images", type: "IMAGE", link: 1 }],
         },
       ],
@@ -120,7 +133,9 @@ describe("start of a prompt of the classic API", () => {
     const other = { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "other" } };
     const workflow = { seed: 0, deep: "\ud83e\udd8a \u0000" };
     const text = JSON.stringify({
-      ...{ prompt: { ...quick(), 7: other }, client_id: "me", partial_execution_targets: ["9"] },
+      prompt: { ...quick(), 7: other },
+      client_id: "me",
+      partial_execution_targets: ["9"],
       extra_data: { extra_pnginfo: { workflow } },
     });
     const body = text.replace('"seed":0', '"seed":18446744073709551615');

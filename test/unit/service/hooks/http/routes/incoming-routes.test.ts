@@ -309,7 +309,9 @@ describe("POST /hooks/in/NAME", () => {
 
     it("of Slack's check of a certificate get 200 once they are signed, and start nothing", async () => {
       const service = await oneSender({
-        ...{ signature: "slack", secrets: SECRET, placeholders: { message: "{{/text}}" } },
+        signature: "slack",
+        secrets: SECRET,
+        placeholders: { message: "{{/text}}" },
         when: { "/command": "/paint" },
       });
       const check = await service.send("ssl_check=1&token=x", { headers: form });

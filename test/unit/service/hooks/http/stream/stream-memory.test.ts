@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
-import { type ReadEvents, SliceSource } from "#src/service/hooks/http/stream/slice-source.js";
-import { type EncodedSlice, StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
-import { Turns } from "#src/service/hooks/http/stream/turns.js";
+import {
+  type EncodedSlice,
+  type ReadEvents,
+  SliceSource,
+  StreamMemory,
+} from "#src/service/hooks/http/stream/stream-memory.js";
+import { Turns } from "#src/service/hooks/http/stream/stream-writer.js";
 
 const slice = (size: number): EncodedSlice => ({ bytes: Buffer.alloc(size), firstId: 1, lastId: 1, isEnd: false });
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
-import { eventFrame, readCursor } from "#src/service/hooks/http/stream/sse.js";
-import { StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
+import { eventFrame, readCursor, StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
 import { StreamWriter } from "#src/service/hooks/http/stream/stream-writer.js";
 import { FakeClock, turns } from "../../../../../helpers/hooks/fake-clock.js";
 

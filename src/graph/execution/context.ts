@@ -1,0 +1,258 @@
+import { inputError, LatentkitError } from "../../base/errors.js";
+import type { Host } from "../../host/types.js";
+import { InputFiles } from "../../io/files/input-files.js";
+import type { FilesByName } from "../../io/files/input-text.js";
+import type { OutputHandling } from "../../io/files/output-files.js";
+import { cloneJson } from "../../io/json/lossless.js";
+import { bendOf } from "../../nodes/bends.js";
+import { type Folders, type HiddenType, type NodeConfig, type NodeContext, needsNetwork } from "../../nodes/define.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
+import { checkSocket } from "../../nodes/sockets.js";
+import { CONVERTED, convertInput, expectedOf } from "../../nodes/values.js";
+import type { DeviceChoice } from "../../tensor/device/device.js";
+import type { Happening } from "../events.js";
+import type { GraphRun } from "../job.js";
+import type { RunMemory } from "../memory/run-memory.js";
+import type { Graph } from "../parse.js";
+import type { PreparedNode } from "../prepared.js";
+import type { RunSurroundings } from "../surroundings.js";
+import { networkError } from "../validation/graph-error.js";
+import type { CheckValue } from "./calls.js";
+import { RunWarnings } from "./reporting.js";
+
+// decision 207
+/** Time from one preview to the next at least. */
+const PREVIEW_EVERY_MS = 100;
+
+/** Facts that the executor works out for one run. */
+export interface RunScope {
+  readonly graph: Graph;
+  readonly memory: RunMemory;
+  readonly signal: AbortSignal;
+  /** Where nodes compute; as around the run where absent. */
+  readonly device?: DeviceChoice;
+}
+
+/** Everything that the nodes of one run share. */
+export class RunSetting {
+  readonly choiceContext: ChoiceContext;
+  readonly folders: Folders;
+  readonly inputs: InputFiles;
+  readonly warnings: RunWarnings;
+  readonly clock: () => Date;
+  readonly fetch: typeof fetch;
+  readonly config: NodeConfig;
+  /** Values that come through links are checked before a node gets them. */
+  readonly isChecked: boolean;
+  /** No node may reach the network, those of expansions included. */
+  readonly isOffline: boolean;
+  readonly #extraPnginfo: unknown;
+  #promptCopy: unknown;
+  #previewedAt = Number.NEGATIVE_INFINITY;
+  readonly #job: GraphRun;
+  readonly #emit: (happening: Happening) => void;
+
+  constructor(
+    job: GraphRun,
+    readonly surroundings: RunSurroundings,
+    readonly scope: RunScope,
+    emit: (happening: Happening) => void,
+  ) {
+    this.#job = job;
+    this.#emit = emit;
+    this.choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
+    this.folders = foldersOf(job);
+    this.warnings = new RunWarnings(scope.memory, emit);
+    this.isChecked = job.validate !== false;
+    this.isOffline = job.allowNetwork === false;
+    const { inputDir: folder, files, config = {} } = job;
+    this.inputs = surroundings.inputs ?? new InputFiles({ folder, files, isOffline: this.isOffline });
+    this.clock = surroundings.clock ?? (() => new Date());
+    this.fetch = this.isOffline ? refusedFetch : (surroundings.fetch ?? globalThis.fetch);
+    this.config = this.isOffline ? withoutKeys(config) : config;
+    // nodes write into it, so the run has its own
+    this.#extraPnginfo = cloneJson(job.extraPnginfo);
+  }
+
+  /** The image of a node's progress, where it is due: its own, or what its function returns. */
+  previewOf(image: unknown): unknown {
+    if (typeof image !== "function") return image;
+    return this.#isPreviewDue() ? image() : undefined;
+  }
+
+  progress(nodeId: string, value: number, max: number, preview: unknown): void {
+    this.#emit(
+      preview === undefined
+        ? { type: "progress", nodeId, value, max }
+        : { type: "progress", nodeId, value, max, preview },
+    );
+  }
+
+  #isPreviewDue(): boolean {
+    const now = performance.now();
+    if (this.#job.previews !== true || now - this.#previewedAt < PREVIEW_EVERY_MS) return false;
+    this.#previewedAt = now;
+    return true;
+  }
+
+  /** Hidden inputs under the node's own names for them. */
+  hiddenOf({ id, definition }: PreparedNode): Record<string, unknown> {
+    const hidden: Record<string, unknown> = {};
+    for (const [name, type] of Object.entries(definition.hidden)) hidden[name] = this.#hidden(type, id);
+    return hidden;
+  }
+
+  #hidden(type: HiddenType, id: string): unknown {
+    if (type === "UNIQUE_ID") return id;
+    if (type === "EXTRA_PNGINFO") return this.#extraPnginfo;
+    const { metadataPrompt = this.scope.graph.prompt } = this.#job;
+    if (metadataPrompt === null) return undefined;
+    // the package's own nodes write into nothing
+    if (this.scope.memory.isContained) return metadataPrompt;
+    this.#promptCopy ??= cloneJson(metadataPrompt);
+    return this.#promptCopy;
+  }
+
+  /** Checks of the values a node gets through links; undefined where the run takes them as they come. */
+  checkOf(node: PreparedNode): CheckValue | undefined {
+    if (!this.isChecked) return undefined;
+    return (spec, value, input) => this.#check(node, spec, value, input);
+  }
+
+  #check(node: PreparedNode, spec: InputSpec, value: unknown, input: string): unknown {
+    if (spec.type === "*") return value;
+    const at = { nodeId: node.id, node: node.definition.key, input };
+    const isAbsent = value === undefined || value === null;
+    if (isAbsent && spec.optional) return spec.options.default;
+    if (CONVERTED.has(spec.type)) {
+      const converted = convertInput(spec, value, at, { context: this.choiceContext });
+      this.warnings.addBend(node, input, () => bendOf(spec, value, converted));
+      return converted;
+    }
+    if (isAbsent) throw inputError("input.missing", at, expectedOf(spec), value);
+    return checkSocket(spec.type, value, at);
+  }
+}
+
+/** Folders of a run; a node that needs one that the job does not name fails. */
+function foldersOf({ outputDir, inputDir }: GraphRun): Folders {
+  const required = (option: string, path: string | undefined): string => {
+    if (path !== undefined) return path;
+    throw new LatentkitError("usage.invalid", `${option}: expected a folder, received none.`);
+  };
+  return {
+    get output() {
+      return required("outputDir", outputDir);
+    },
+    get input() {
+      return required("inputDir", inputDir);
+    },
+  };
+}
+
+/** The context of one node while it runs: a view of what its run holds. */
+export class RunningNode implements NodeContext {
+  readonly nodeId: string;
+  #isOver = false;
+  #reached: [value: number, max: number] = [0, 0];
+  readonly #node: PreparedNode;
+  readonly #setting: RunSetting;
+
+  constructor(node: PreparedNode, setting: RunSetting) {
+    this.#node = node;
+    this.#setting = setting;
+    this.nodeId = node.id;
+  }
+
+  get signal(): AbortSignal {
+    return this.#setting.scope.signal;
+  }
+
+  get state(): Record<string, unknown> {
+    return this.#setting.scope.memory.cache.stateOf(this.nodeId, this.#node.definition);
+  }
+
+  get folders(): Folders {
+    return this.#setting.folders;
+  }
+
+  get host(): Host {
+    const { host } = this.#setting.surroundings;
+    if (host !== undefined) return host;
+    const message = `Node ${this.nodeId}: expected a host that loads models, received none.`;
+    throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
+  }
+
+  get readInput(): (name: string, subject?: string) => Promise<Buffer> {
+    const { inputs, scope } = this.#setting;
+    return (name, subject) => inputs.read(name, subject, scope.signal);
+  }
+
+  get clock(): () => Date {
+    return this.#setting.clock;
+  }
+
+  get fetch(): typeof fetch {
+    return this.#setting.fetch;
+  }
+
+  get config(): NodeConfig {
+    return this.#setting.config;
+  }
+
+  get output(): OutputHandling | undefined {
+    return this.#setting.surroundings.outputHandling;
+  }
+
+  get isBlocking(): boolean | undefined {
+    return this.#setting.surroundings.isBlocking;
+  }
+
+  // functions that nodes take out of the context, made for those that do
+  get progress(): (value: number, max: number, preview?: unknown) => void {
+    return (value, max, preview) => {
+      if (this.#isOver) return;
+      this.#reached = [value, max];
+      // a picture that comes late stands beside what is reached by then: progress never goes back
+      const report = (image: unknown) => {
+        if (!this.#isOver) this.#setting.progress(this.nodeId, ...this.#reached, image);
+      };
+      const image = this.#setting.previewOf(preview);
+      if (!(image instanceof Promise)) return report(image);
+      report(undefined);
+      image.then(report, (error) => this.log(`No preview: ${error instanceof Error ? error.message : String(error)}`));
+    };
+  }
+
+  get log(): (message: string) => void {
+    return (message) => {
+      if (!this.#isOver) this.#setting.warnings.add(this.#node, message);
+    };
+  }
+
+  /** Drops what the node reports from now on. */
+  close(): void {
+    this.#isOver = true;
+  }
+}
+
+/** Throws network.forbidden for the first node that reaches the network or uses a key. */
+export function refuseNetwork(nodes: Iterable<PreparedNode>, files: FilesByName | undefined): void {
+  for (const { displayId, definition, values } of nodes) {
+    if (!needsNetwork(definition, values, files)) continue;
+    const at = { nodeId: displayId, node: definition.key };
+    throw new LatentkitError("network.forbidden", networkError(at).sentence, at);
+  }
+}
+
+/** `fetch` of an offline run, for nodes that reach the network without declaring it. */
+const refusedFetch: typeof fetch = async () => {
+  throw new LatentkitError(
+    "network.forbidden",
+    "The network may not be reached (allowNetwork, allow_network, --offline).",
+  );
+};
+
+/** Copy of the configuration without keys. */
+const withoutKeys = ({ remote_image_api: api, ...config }: NodeConfig): NodeConfig =>
+  api === undefined ? config : { ...config, remote_image_api: { ...api, keys: [] } };

@@ -1,0 +1,156 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { cropped, cycled, joined } from "../../../tensor/parts.js";
+import { resizeLatent } from "../../../tensor/resize.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import { clipped, readEntries } from "../../sampling/conditioning.js";
+import { intoModel } from "../../sampling/latent-space.js";
+import type { Conditioning, SamplingRun } from "../../types.js";
+import { sinusoids } from "../networks/sinusoids.js";
+
+/** Channels of a grey picture's latent in the model's units, which stands in where nothing was hidden. */
+const GREY = [0.8223, -0.6876, 0.6364, 0.138];
+
+/**
+ * The five channels that an inpainting network takes beside the noisy latent: the mask, 1 where it repaints, and the
+ * latent with that part hidden. They come from the entry's `concat_mask` and `concat_latent_image` (in the VAE's units),
+ * else from the run's own mask and latent; without any mask everything is repainted.
+ */
+export function inpaintChannels(entry: Conditioning[number], run: SamplingRun): Tensor {
+  const [batch, channels, rows, columns] = run.latent.shape as [number, number, number, number];
+  const [, { concat_mask: ownMask, concat_latent_image: ownLatent }] = entry;
+  const mask = requireTensor("concat_mask", ownMask) ?? run.mask;
+  const latent = requireTensor("concat_latent_image", ownLatent);
+  const sized = (x: Tensor): Tensor => cycled(resizedTo(x, rows, columns), batch);
+  if (mask === undefined) return joined([Tensor.full([batch, 1, rows, columns], 1), grey(run.latent)], 1);
+  const [height = 0, width = 0] = mask.shape.slice(-2);
+  const planes = mask.reshape([mask.size / (height * width), 1, height, width]);
+  const hidden = latent === undefined ? run.latent : intoModel(latent, run.sampling);
+  if (hidden.shape[1] !== channels) {
+    const expected = `concat_latent_image with ${channels} channels`;
+    throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(hidden)}.`);
+  }
+  return joined([rounded(sized(planes)), sized(hidden)], 1);
+}
+
+/** The part of the channels that lies in the area of an entry, for a model that gets that part of the latent alone. */
+export function inArea(channels: Tensor, entry: Conditioning[number], { sampling, latent }: SamplingRun): Tensor {
+  const [, , rows, columns] = latent.shape as [number, number, number, number];
+  const [whole] = readEntries([entry], sampling, [rows, columns]);
+  const { y, x, height, width } = clipped(whole?.area, rows, columns);
+  return cropped(channels, 2, { top: y, left: x, height, width });
+}
+
+function requireTensor(name: string, value: unknown): Tensor | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (value instanceof Tensor && value.size > 0 && value.shape.length >= 3) return value;
+  throw new LatentkitError(
+    "tensor.bad-shape",
+    `conditioning, ${name}: expected a tensor, received ${describe(value)}.`,
+  );
+}
+
+const resizedTo = (x: Tensor, height: number, width: number): Tensor =>
+  x.shape[2] === height && x.shape[3] === width
+    ? x
+    : resizeLatent(x, { width, height, method: "bilinear", crop: "center" });
+
+function rounded(x: Tensor): Tensor {
+  const out = Tensor.unfilled(x.shape);
+  const [from, to] = [x.data, out.data];
+  for (let i = 0; i < to.length; i++) to[i] = roundHalfEven(from[i]!);
+  return out;
+}
+
+function grey({ shape }: Tensor): Tensor {
+  const out = Tensor.zeros(shape);
+  const [, channels, rows, columns] = shape as [number, number, number, number];
+  const plane = rows * columns;
+  for (let i = 0; i < out.size; i += plane) out.data.fill(GREY[(i / plane) % channels] ?? 0, i, i + plane);
+  return out;
+}
+
+/** Width of the embedding of one number. */
+const WIDTH = 256;
+/** Pixels along a side of a latent's cell. */
+const CELL = 8;
+/** Scores that the refiner was trained to move towards and away from. */
+const AESTHETIC_SCORES = { positive: 6, negative: 2.5 };
+
+/** Everything that the label of an entry depends on. */
+export interface LabelSource {
+  readonly kind: "sdxl" | "sdxl-refiner";
+  /** Rows and columns of the run's latent. */
+  readonly cells: readonly [number, number];
+  readonly isNegative: boolean;
+}
+
+/** The label of an SDXL network for one entry. */
+export interface SizeLabel {
+  /** Pooled text, [n, width]. */
+  readonly pooled: Tensor;
+  /** Sizes that its prompt names, height first: 6, for the refiner 5. */
+  readonly numbers: readonly number[];
+}
+
+/**
+ * The label of an SDXL network for one entry: its pooled text and sizes; `width` is that of both in one vector, where it
+ * is known. Podell et al. 2023, "SDXL", section 2.2. Fails with value.invalid.
+ */
+export function sizeLabel([, options]: Conditioning[number], source: LabelSource, width?: number): SizeLabel {
+  const numbers = source.kind === "sdxl" ? baseNumbers(options, source) : refinerNumbers(options, source);
+  const pooledWidth = width === undefined ? undefined : width - numbers.length * WIDTH;
+  const pooled = options.pooled_output;
+  const isPooled = pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0;
+  if (!isPooled || pooled.shape[1] !== (pooledWidth ?? pooled.shape[1])) {
+    const expected = `pooled_output [n, ${pooledWidth ?? "width"}], as SDXL's text encoders make it`;
+    throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
+  }
+  return { pooled, numbers };
+}
+
+/** The label as one vector for each pooled text, in which each size is embedded: [n, width]. */
+export function labelVectors({ pooled, numbers }: SizeLabel): Tensor {
+  const sizes = Float32Array.from(numbers.flatMap((number) => sinusoids(number, WIDTH)));
+  const [count, pooledWidth] = pooled.shape as [number, number];
+  const width = pooledWidth + sizes.length;
+  const vectors = Tensor.unfilled([count, width]);
+  for (let item = 0; item < count; item++) {
+    vectors.data.set(pooled.data.subarray(item * pooledWidth, (item + 1) * pooledWidth), item * width);
+    vectors.data.set(sizes, item * width + pooledWidth);
+  }
+  return vectors;
+}
+
+function baseNumbers(options: Record<string, unknown>, { cells }: LabelSource): number[] {
+  const [height, width] = sizeOf(options, cells);
+  return [
+    height,
+    width,
+    numberIn(options, "crop_h", 0),
+    numberIn(options, "crop_w", 0),
+    numberIn(options, "target_height", height),
+    numberIn(options, "target_width", width),
+  ];
+}
+
+function refinerNumbers(options: Record<string, unknown>, { cells, isNegative }: LabelSource): number[] {
+  const score = isNegative ? AESTHETIC_SCORES.negative : AESTHETIC_SCORES.positive;
+  return [
+    ...sizeOf(options, cells),
+    numberIn(options, "crop_h", 0),
+    numberIn(options, "crop_w", 0),
+    numberIn(options, "aesthetic_score", score),
+  ];
+}
+
+const sizeOf = (options: Record<string, unknown>, [rows, columns]: readonly [number, number]): [number, number] => [
+  numberIn(options, "height", rows * CELL),
+  numberIn(options, "width", columns * CELL),
+];
+
+function numberIn(options: Record<string, unknown>, name: string, absent: number): number {
+  const value = options[name] ?? absent;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new LatentkitError("value.invalid", `conditioning, ${name}: expected a number, received ${describe(value)}.`);
+}

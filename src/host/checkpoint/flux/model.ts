@@ -1,0 +1,273 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { cycled, joined, repeated } from "../../../tensor/parts.js";
+import { resizeLatent } from "../../../tensor/resize.js";
+import { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import type { Conditioning, SamplingRun } from "../../types.js";
+import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
+import type { LoraTarget } from "../lora/names.js";
+import { takingInputs } from "../lora/recognise.js";
+import { rotationTables } from "../networks/sinusoids.js";
+import type { Adapter, ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
+import { buildFlux, type FluxConfig, fluxEmbeddings, fluxWork } from "./build.js";
+import {
+  FLUX_THETA,
+  fluxAxes,
+  fluxPositions,
+  joinedTokens,
+  patchesOf,
+  pictureOf,
+  type ReferencePlaces,
+} from "./patches.js";
+
+/** Cells of a patch. */
+const CELLS = 4;
+/** Sizes of texts, areas and references whose rotations stay computed in a run. */
+const MOST_ROTATIONS = 8;
+/** Name of the label that holds the patches of references; the network has them after those of the latent. */
+const REFERENCES = "references";
+
+/** A Flux.1 transformer whose graph is built over the weights of a file. */
+export class BuiltFlux implements DiffusionNetwork {
+  readonly label: string;
+  readonly inChannels: number;
+  readonly outChannels: number;
+  readonly contextDim: number;
+
+  constructor(
+    readonly runtime: Runtime,
+    readonly part: ModelPart<FluxConfig>,
+  ) {
+    const { label, config } = part;
+    this.label = label;
+    this.inChannels = config.inputs / CELLS;
+    this.outChannels = config.outputs / CELLS;
+    this.contextDim = config.contextWidth;
+  }
+
+  get target(): LoraTarget {
+    return { kind: "flux", weights: this.part.weights };
+  }
+
+  adapted(adapter: Adapter): BuiltFlux {
+    return new BuiltFlux(this.runtime, this.part.adapted(adapter));
+  }
+
+  /** The network as a Control LoRA changes it. Throws model.unsupported for one of a model that takes other patches. */
+  taking(inputs: number): BuiltFlux {
+    const { config, weights } = this.part;
+    if (inputs === config.inputs) return this;
+    const expected = 2 * config.outputs;
+    if (inputs !== expected || config.inputs > expected) {
+      const message = `${this.label}: expected a Control LoRA for ${expected} numbers of a patch, received one for ${inputs} beside a model that takes ${config.inputs}.`;
+      throw new LatentkitError("model.unsupported", message);
+    }
+    return new BuiltFlux(this.runtime, this.part.with({ ...config, inputs }, takingInputs(weights, inputs)));
+  }
+
+  /** Entries share a call where their tokens stand at the same places. */
+  canShare([first, ...others]: Conditioning): boolean {
+    const placesOf = (entry: Conditioning[number]): string => {
+      const { latents, places } = referencesOf(entry);
+      return JSON.stringify([entry[0].shape[1], places, latents.map(({ shape }) => shape.slice(2))]);
+    };
+    const places = first === undefined ? "" : placesOf(first);
+    return others.every((entry) => placesOf(entry) === places);
+  }
+
+  labelInputs(entry: Conditioning[number]): NamedTensors {
+    const { pooledWidth, hasGuidance } = this.part.config;
+    const references = referencePatches(referencesOf(entry));
+    return {
+      y: pooledOf(entry, pooledWidth),
+      ...(hasGuidance ? guidanceOf(entry) : {}),
+      ...(references === undefined ? {} : { [REFERENCES]: references }),
+    };
+  }
+
+  extraChannels(entry: Conditioning[number], run: SamplingRun): Tensor {
+    return pictureChannels(entry, run, this.inChannels > 2 * this.outChannels);
+  }
+
+  forRun(run: SamplingRun): NetworkRun {
+    const rotations = new Rotations(fluxAxes(this.part.config.headSize));
+    return { predict: (call) => this.#predict(call, rotations, run.steps) };
+  }
+
+  async #predict(
+    { x, timestep, context, labels, entry, signal }: NetworkCall,
+    rotations: Rotations,
+    calls: number,
+  ): Promise<Tensor> {
+    if (entry[1].control !== undefined && entry[1].control !== null)
+      throw new LatentkitError("host.missing", `${this.label} takes no ControlNet.`);
+    const [items, , height, width] = x.shape as [number, number, number, number];
+    const { [REFERENCES]: references, ...own } = labels;
+    const patches = patchesOf(x, FLUX_PATCHES);
+    const tables = rotations.of(context.shape[1]!, [height, width], entry);
+    const feeds = {
+      x: references === undefined ? patches : joinedTokens([patches, references]),
+      time: repeated(fluxEmbeddings([timestep]), items),
+      context,
+      ...own,
+      ...tables,
+    };
+    const work = fluxWork(this.part.config);
+    const session = this.part.session("Flux", (network, config) => buildFlux(network, config), { work });
+    const options = { signal, keep: ["context", ...Object.keys(own), ...Object.keys(tables)], calls };
+    const { out } = await this.runtime.run(session, feeds, options);
+    return pictureOf(out!, [height, width], FLUX_PATCHES);
+  }
+}
+
+/** Rotations of a call's tokens, the same tensors for the same places. */
+class Rotations {
+  readonly #axes: readonly number[];
+  readonly #known = new Map<string, NamedTensors>();
+
+  constructor(axes: readonly number[]) {
+    this.#axes = axes;
+  }
+
+  of(texts: number, sides: readonly [number, number], entry: Conditioning[number]): NamedTensors {
+    const { latents, places } = referencesOf(entry);
+    const references = latents.map(({ shape }) => [shape[2]!, shape[3]!] as const);
+    const key = JSON.stringify([texts, sides, references, places]);
+    let tables = this.#known.get(key);
+    if (tables === undefined) {
+      const { cos, sin } = rotationTables(fluxPositions(texts, sides, references, places), this.#axes, FLUX_THETA);
+      tables = { joint_cos: cos, joint_sin: sin };
+      if (this.#known.size === MOST_ROTATIONS) this.#known.delete(this.#known.keys().next().value!);
+      this.#known.set(key, tables);
+    }
+    return tables;
+  }
+}
+
+// Inputs of a Flux model beside the noisy latent, from the options of a conditioning.
+
+/** Order of a patch's numbers. */
+const FLUX_PATCHES = "cells-of-channels";
+/** Guidance of an entry that has none. */
+const GUIDANCE = 3.5;
+/** Pixels along a side of a latent's cell. */
+const CELL = 8;
+const PLACES: readonly unknown[] = ["offset", "index", "uxo"] satisfies ReferencePlaces[];
+
+/** References of an entry: latents in the VAE's units, and where they stand. */
+export interface References {
+  readonly latents: readonly Tensor[];
+  readonly places: ReferencePlaces;
+}
+
+/** The references of an entry. Fails with value.invalid and tensor.bad-shape for options of other kinds. @internal */
+export function referencesOf([, options]: Conditioning[number]): References {
+  const { reference_latents: latents = [], reference_latents_method: places = "offset" } = options;
+  const { channels } = LATENT_FORMATS.Flux;
+  const isLatent = (value: unknown): boolean =>
+    value instanceof Tensor && value.shape.length === 4 && value.size > 0 && value.shape[1] === channels;
+  if (!Array.isArray(latents) || !latents.every(isLatent)) {
+    const received = describe(Array.isArray(latents) ? latents.find((value) => !isLatent(value)) : latents);
+    const expected = `reference latents [B, ${channels}, h, w]`;
+    throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${received}.`);
+  }
+  if (!PLACES.includes(places)) {
+    const message = `conditioning: expected reference_latents_method ${PLACES.join(", ")}, received ${describe(places)}.`;
+    throw new LatentkitError("value.invalid", message);
+  }
+  return { latents, places: places as ReferencePlaces };
+}
+
+/** Patches of all references [1 or n, L, 64] in the model's units; undefined for none. @internal */
+export function referencePatches({ latents }: References): Tensor | undefined {
+  if (latents.length === 0) return undefined;
+  const items = Math.max(...latents.map(({ shape }) => shape[0]!));
+  return joinedTokens(latents.map((latent) => patchesOf(modelUnits(cycled(latent, items)), FLUX_PATCHES)));
+}
+
+/**
+ * Guidance of an entry, embedded [1, 256], and 1 or 0 for whether it has any. Fails with value.invalid for anything but a number.
+ *
+ * @internal
+ */
+export function guidanceOf([, { guidance = GUIDANCE }]: Conditioning[number]): { guidance: Tensor; guided: Tensor } {
+  if (guidance !== null && !(typeof guidance === "number" && Number.isFinite(guidance)))
+    throw new LatentkitError("value.invalid", `conditioning: expected a guidance, received ${describe(guidance)}.`);
+  return { guidance: fluxEmbeddings([guidance ?? 0]), guided: Tensor.full([1], guidance === null ? 0 : 1) };
+}
+
+/**
+ * Pooled text of an entry [n, width], zeros where it has none. Fails with value.invalid for another width.
+ *
+ * @internal
+ */
+export function pooledOf([, { pooled_output: pooled }]: Conditioning[number], width: number): Tensor {
+  if (pooled === undefined || pooled === null) return Tensor.zeros([1, width]);
+  if (pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0 && pooled.shape[1] === width)
+    return pooled;
+  const expected = `pooled_output [n, ${width}], as CLIP-L makes it`;
+  throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
+}
+
+/**
+ * Channels of a picture beside the latent in the model's units, and with `hasMask` 64 of a mask: its pixels in each cell,
+ * row by row. They come from the entry's `concat_latent_image` and `concat_mask`. Without a picture there is black, without
+ * a mask, the run's too, everything is repainted.
+ *
+ * @internal
+ */
+export function pictureChannels(entry: Conditioning[number], run: SamplingRun, hasMask: boolean): Tensor {
+  const [batch, channels, rows, columns] = run.latent.shape as [number, number, number, number];
+  const [, { concat_latent_image: ownPicture, concat_mask: ownMask }] = entry;
+  const picture = optionalTensor("concat_latent_image", ownPicture) ?? Tensor.zeros([1, channels, rows, columns]);
+  if (picture.shape.length !== 4 || picture.shape[1] !== channels) {
+    const expected = `concat_latent_image with ${channels} channels`;
+    throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(picture)}.`);
+  }
+  const scaled = cycled(modelUnits(resizedTo(picture, rows, columns)), batch);
+  if (!hasMask) return scaled;
+  const mask = optionalTensor("concat_mask", ownMask) ?? run.mask;
+  if (mask === undefined) return joined([scaled, Tensor.full([batch, CELL * CELL, rows, columns], 1)], 1);
+  const [height = 0, width = 0] = mask.shape.slice(-2);
+  const planes = mask.reshape([mask.size / (height * width), 1, height, width]);
+  const pixels = cycled(resizedTo(planes, CELL * rows, CELL * columns), batch);
+  return joined([scaled, cellsOf(pixels, rows, columns)], 1);
+}
+
+/** Pixels [B, 1, 8 · rows, 8 · columns] as channels of their cells [B, 64, rows, columns]. */
+function cellsOf(pixels: Tensor, rows: number, columns: number): Tensor {
+  const [items] = pixels.shape as [number];
+  const out = Tensor.unfilled([items, CELL * CELL, rows, columns]);
+  const width = CELL * columns;
+  let at = 0;
+  for (let item = 0; item < items; item++)
+    for (let y = 0; y < CELL; y++)
+      for (let x = 0; x < CELL; x++)
+        for (let row = 0; row < rows; row++)
+          for (let column = 0; column < columns; column++)
+            out.data[at++] = pixels.data[((item * rows + row) * CELL + y) * width + column * CELL + x]!;
+  return out;
+}
+
+/** A latent of the VAE in the model's units: zeros, which are a colour too, as all others. */
+function modelUnits(latent: Tensor): Tensor {
+  const { scaleFactor, shiftFactor } = LATENT_FORMATS.Flux;
+  const out = Tensor.unfilled(latent.shape);
+  for (let i = 0; i < out.size; i++) out.data[i] = Math.fround(latent.data[i]! - shiftFactor) * scaleFactor;
+  return out;
+}
+
+const resizedTo = (x: Tensor, height: number, width: number): Tensor =>
+  x.shape[2] === height && x.shape[3] === width
+    ? x
+    : resizeLatent(x, { width, height, method: "bilinear", crop: "center" });
+
+function optionalTensor(name: string, value: unknown): Tensor | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (value instanceof Tensor && value.size > 0 && value.shape.length >= 3) return value;
+  throw new LatentkitError(
+    "tensor.bad-shape",
+    `conditioning, ${name}: expected a tensor, received ${describe(value)}.`,
+  );
+}

@@ -1,0 +1,110 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import type { Clip, Lora, Model } from "../../types.js";
+import { CheckpointModel, type DiffusionNetwork } from "../diffusion/model.js";
+import { FluxClip } from "../flux/clip.js";
+import { changesOf, unmatchedModules, unmatchedWarning } from "../lora/changes.js";
+import type { LoraTarget } from "../lora/names.js";
+import type { LoraFile } from "../lora/recognise.js";
+import { type Adapter, fileStateKey, type ModelPart } from "../session/model-part.js";
+import type { TextEncoderConfig } from "../text-encoder/build.js";
+import { BuiltTextEncoder, CheckpointClip, CheckpointEncoder, type TextNetwork } from "../text-encoder/model.js";
+import type { WeightFile } from "../weights/stored.js";
+
+/** A LoRA of a file, which changes models and clips of the same host. */
+export class CheckpointLora implements Lora {
+  readonly #file: WeightFile;
+  readonly #lora: LoraFile;
+
+  constructor(file: WeightFile, lora: LoraFile) {
+    this.#file = file;
+    this.#lora = lora;
+  }
+
+  apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?] {
+    const { source } = requireOwn(model);
+    const network = this.#adaptedNetwork(source.network, strengths.model);
+    const changed = new CheckpointModel({ ...source, network });
+    return clip === undefined ? [changed] : [changed, this.#adaptedClip(clip, strengths.clip)];
+  }
+
+  unmatched(model: Model, clip: Clip | undefined): string | undefined {
+    const texts = clip === undefined ? [] : textTargetsOf(clip);
+    const targets = [requireTarget(requireOwn(model).source.network), ...texts];
+    const unmatched = unmatchedWarning(this.#lora, unmatchedModules(this.#lora, targets));
+    const sentences = [this.#lora.note, unmatched].filter((sentence) => sentence !== undefined);
+    return sentences.length === 0 ? undefined : sentences.join(" ");
+  }
+
+  #adaptedNetwork(network: DiffusionNetwork, strength: number): DiffusionNetwork {
+    const { inputs } = this.#lora;
+    const taking = inputs === undefined || strength === 0 ? network : (network.taking?.(inputs) ?? network);
+    const adapter = this.#adapter(requireTarget(taking), strength);
+    return adapter === undefined ? network : taking.adapted!(adapter);
+  }
+
+  #adaptedClip(clip: Clip, strength: number): Clip {
+    if (clip instanceof FluxClip) {
+      const adapter = this.#adapter(clip.t5.target, strength);
+      const clipL = this.#adaptedEncoders(clip.clipL, strength);
+      return new FluxClip(clipL ?? clip.clipL, adapter === undefined ? clip.t5 : clip.t5.adapted(adapter));
+    }
+    return this.#adaptedEncoders(clip, strength) ?? clip;
+  }
+
+  /** The clip of CLIP's encoders; undefined for one that has none. */
+  #adaptedEncoders(clip: Clip, strength: number): CheckpointClip | undefined {
+    const encoders = encodersOf(clip);
+    const adapted = encoders.map(({ network }) => {
+      const { runtime, part, rows } = requireTextEncoder(network);
+      const adapter = this.#adapter(textTargetOf(part), strength);
+      return new BuiltTextEncoder(runtime, adapter === undefined ? part : part.adapted(adapter), rows);
+    });
+    const [first] = encoders;
+    return first === undefined ? undefined : new CheckpointClip({ ...first.source, encoders: adapted });
+  }
+
+  /** Changes of a network; undefined where it has none. */
+  #adapter(target: LoraTarget, strength: number): Adapter | undefined {
+    const changes = changesOf(this.#lora, target, strength);
+    if (changes.size === 0) return undefined;
+    return { key: `${strength} ${fileStateKey(this.#file)}`, file: this.#file, changes };
+  }
+}
+
+const textTargetsOf = (clip: Clip): LoraTarget[] =>
+  clip instanceof FluxClip
+    ? [...textTargetsOf(clip.clipL), clip.t5.target]
+    : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
+
+const textTargetOf = ({ config, weights }: ModelPart<TextEncoderConfig>): LoraTarget => ({
+  kind: "text",
+  config,
+  weights,
+});
+
+function requireOwn(model: Model): CheckpointModel {
+  if (model instanceof CheckpointModel) return model;
+  throw foreign("a model");
+}
+
+function requireTarget({ target, label }: DiffusionNetwork): LoraTarget {
+  if (target !== undefined) return target;
+  throw exported(label);
+}
+
+function requireTextEncoder(network: TextNetwork): BuiltTextEncoder {
+  if (network instanceof BuiltTextEncoder) return network;
+  throw exported(`Text encoder ${describe(network.name)}`);
+}
+
+const exported = (label: string): LatentkitError =>
+  new LatentkitError("host.missing", `${label} is a finished ONNX model, whose weights no LoRA can change.`);
+
+const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
+  encoders.map((encoder) => {
+    if (encoder instanceof CheckpointEncoder) return encoder;
+    throw foreign("a clip");
+  });
+
+const foreign = (what: string): LatentkitError =>
+  new LatentkitError("host.missing", `host "checkpoint": its LoRAs cannot change ${what} of another host.`);

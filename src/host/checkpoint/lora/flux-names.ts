@@ -1,0 +1,103 @@
+import type { WeightMap } from "../weights/stored.js";
+import {
+  type ModulePlaces,
+  type NamedPlaces,
+  ownPlaces,
+  type Rows,
+  rowsOf,
+  thirdOf,
+  transformerNames,
+  underscored,
+} from "./places.js";
+
+const BLOCK = /^(double|single)_blocks\.(\d+)\.(.+)$/;
+
+/** Layers of a Flux transformer by the names of LoRA files. */
+export const fluxPlaces = (weights: WeightMap): NamedPlaces =>
+  [...ownPlaces(weights)].flatMap(([module, at]) =>
+    [[module, at] as const, ...diffusersPlaces(module, at, weights)].map(
+      ([name, places]) => [transformerNames(name), places] as const,
+    ),
+  );
+
+/** A layer under its names in diffusers, of which it may have several. */
+function diffusersPlaces(module: string, at: ModulePlaces, weights: WeightMap): [string, ModulePlaces][] {
+  const [, kind, number, layer] = BLOCK.exec(module) ?? [];
+  const shape = weights.get(at.weight?.key ?? "")?.shape ?? [];
+  const [rows = 0, width = 0] = shape;
+  if (layer === undefined) return aroundBlocks(module, at, rows);
+  const block = `${kind === "single" ? "single_transformer_blocks" : "transformer_blocks"}.${number}`;
+  const part = (name: string, range: Rows): [string, ModulePlaces] => [`${block}.${name}`, rowsOf(at, range)];
+  if (kind === "single" && layer === "linear1")
+    return [
+      ...OF_LINEAR1.slice(0, 3).map((name, i) => part(name, [[i * width, (i + 1) * width]])),
+      part(OF_LINEAR1[3], [[3 * width, rows]]),
+    ];
+  if (kind === "double" && isKeyOf(THIRDS, layer))
+    return THIRDS[layer].map((name, i) => part(name, thirdOf(rows, i as 0 | 1 | 2)));
+  const names = kind === "single" ? IN_SINGLE : IN_DOUBLE;
+  return isKeyOf(names, layer) ? [[`${block}.${names[layer]}`, at]] : [];
+}
+
+function aroundBlocks(module: string, at: ModulePlaces, rows: number): [string, ModulePlaces][] {
+  // diffusers has the scale before the shift
+  const swapped: Rows = [
+    [rows / 2, rows],
+    [0, rows / 2],
+  ];
+  if (module === SWAPPED.module) return [[SWAPPED.name, rowsOf(at, swapped)]];
+  return isKeyOf(AROUND, module) ? [[AROUND[module], at]] : [];
+}
+
+const isKeyOf = <T extends object>(names: T, key: string): key is keyof T & string => Object.hasOwn(names, key);
+
+/** Layers of a T5 encoder by the names of LoRA files: it is the third encoder of some trainers, the second of others. */
+export const t5Places = (weights: WeightMap): NamedPlaces =>
+  [...ownPlaces(weights)].map(([module, at]) => [
+    [
+      ...["lora_te3_", "lora_te2_", "lora_te_"].map((prefix) => prefix + underscored(module)),
+      ...["text_encoder_2.", "text_encoder_3.", "text_encoders.t5xxl.transformer."].map((prefix) => prefix + module),
+    ],
+    at,
+  ]);
+
+/** Layers of diffusers by those of Flux: in a block of two streams, in one of the joint stream, and around the blocks. */
+export const IN_DOUBLE = {
+  "img_attn.proj": "attn.to_out.0",
+  "txt_attn.proj": "attn.to_add_out",
+  "img_mlp.0": "ff.net.0.proj",
+  "img_mlp.2": "ff.net.2",
+  "txt_mlp.0": "ff_context.net.0.proj",
+  "txt_mlp.2": "ff_context.net.2",
+  "img_mod.lin": "norm1.linear",
+  "txt_mod.lin": "norm1_context.linear",
+  "img_attn.norm.query_norm": "attn.norm_q",
+  "img_attn.norm.key_norm": "attn.norm_k",
+  "txt_attn.norm.query_norm": "attn.norm_added_q",
+  "txt_attn.norm.key_norm": "attn.norm_added_k",
+} as const;
+export const IN_SINGLE = {
+  linear2: "proj_out",
+  "modulation.lin": "norm.linear",
+  "norm.query_norm": "attn.norm_q",
+  "norm.key_norm": "attn.norm_k",
+} as const;
+export const AROUND = {
+  img_in: "x_embedder",
+  txt_in: "context_embedder",
+  "final_layer.linear": "proj_out",
+  "time_in.in_layer": "time_text_embed.timestep_embedder.linear_1",
+  "time_in.out_layer": "time_text_embed.timestep_embedder.linear_2",
+  "vector_in.in_layer": "time_text_embed.text_embedder.linear_1",
+  "vector_in.out_layer": "time_text_embed.text_embedder.linear_2",
+  "guidance_in.in_layer": "time_text_embed.guidance_embedder.linear_1",
+  "guidance_in.out_layer": "time_text_embed.guidance_embedder.linear_2",
+} as const;
+/** Layers of diffusers that follow each other in one of Flux. */
+export const THIRDS = {
+  "img_attn.qkv": ["attn.to_q", "attn.to_k", "attn.to_v"],
+  "txt_attn.qkv": ["attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"],
+} as const;
+export const OF_LINEAR1 = ["attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp"] as const;
+/** Layer whose scale stands before its shift in diffusers. */
+export const SWAPPED = { module: "final_layer.adaLN_modulation.1", name: "norm_out.linear" } as const;

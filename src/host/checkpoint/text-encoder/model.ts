@@ -1,0 +1,116 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import type { Tensor } from "../../../tensor/tensor.js";
+import type { Clip, ClipEncoder, FoundEmbedding } from "../../types.js";
+import { FLOAT_BYTES } from "../networks/layers.js";
+import type { Family } from "../recognition/family.js";
+import type { ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
+import { END, START } from "../tokenizer/byte-pairs.js";
+import { tokenizeClip } from "../tokenizer/clip.js";
+import { buildTextEncoder, type TextEncoderConfig, type TextEncoderOptions } from "./build.js";
+import type { EmbeddingRows } from "./embeddings.js";
+
+/** The network of a text encoder, from either format. */
+export interface TextNetwork {
+  readonly name: TextEncoderConfig["name"];
+  /** Looks up a textual inversion, as ClipEncoder does. */
+  embedding(word: string): FoundEmbedding;
+  /** Encodes chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]. */
+  encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }>;
+}
+
+/** Everything that a clip of a checkpoint is made of. */
+export interface ClipSource {
+  readonly encoders: readonly TextNetwork[];
+  readonly family: Family;
+  /** Layer that nodes ask for, -1 (the last) to -24; undefined: the family's own. */
+  readonly layer?: number;
+}
+
+const FIRST_LAYER = -24;
+
+/** The text encoders of a checkpoint, which run in the runtime's process. */
+export class CheckpointClip implements Clip {
+  readonly encoders: readonly ClipEncoder[];
+
+  constructor(readonly source: ClipSource) {
+    this.encoders = source.encoders.map((encoder) => new CheckpointEncoder(encoder, source));
+  }
+
+  atLayer(layer: number): Clip {
+    if (!Number.isInteger(layer) || layer < FIRST_LAYER || layer > -1) {
+      const message = `Clip layer: expected a whole number from ${FIRST_LAYER} to -1, received ${describe(layer)}.`;
+      throw new LatentkitError("value.out-of-range", message);
+    }
+    return new CheckpointClip({ ...this.source, layer });
+  }
+}
+
+// decision 223
+/** One text encoder of a checkpoint. */
+export class CheckpointEncoder implements ClipEncoder {
+  readonly name: string;
+  readonly start = START;
+  readonly end = END;
+  readonly pad: number;
+  readonly length = 77;
+
+  constructor(
+    readonly network: TextNetwork,
+    readonly source: ClipSource,
+  ) {
+    this.name = network.name;
+    // OpenCLIP fills a chunk with zeros
+    this.pad = this.name === "l" ? END : 0;
+  }
+
+  tokenize(text: string): number[] {
+    return tokenizeClip(text);
+  }
+
+  embedding(word: string): FoundEmbedding {
+    return this.network.embedding(word);
+  }
+
+  encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }> {
+    return this.network.encode(chunks, outputLayer(this.source));
+  }
+}
+
+/** The layer that a family is trained with: for SD 1 the last, else the one before. */
+export const ownLayer = (family: Family): number => (family === "sd1" ? -1 : -2);
+
+/** The layer whose output is the context. SDXL has no final norm there. */
+const outputLayer = ({ family, layer = ownLayer(family) }: ClipSource): TextEncoderOptions => ({
+  layer,
+  finalNorm: family === "sd1" || family === "sd2",
+});
+
+/** A text encoder whose graph is built over the weights of a file, with the rows of textual inversions that it knows. */
+export class BuiltTextEncoder implements TextNetwork {
+  readonly name: TextEncoderConfig["name"];
+
+  constructor(
+    readonly runtime: Runtime,
+    readonly part: ModelPart<TextEncoderConfig>,
+    readonly rows: EmbeddingRows,
+  ) {
+    this.name = part.config.name;
+  }
+
+  embedding(word: string): FoundEmbedding {
+    return this.rows.lookUp(word);
+  }
+
+  async encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }> {
+    const { layer, finalNorm } = output;
+    const variant = `text encoder ${this.name}, layer ${layer}${finalNorm ? ", normalised" : ""}`;
+    const { config } = this.part;
+    const work = { tokens: FLOAT_BYTES * (2 * config.mlp + 8 * config.hidden) };
+    const session = this.part.session(variant, (network) => buildTextEncoder(network, config, output), { work });
+    const { tokens, embeddings } = this.rows.feed(chunks);
+    const ids = { int64: tokens.flat(), shape: [tokens.length, config.positions] };
+    const { cond, pooled } = await this.runtime.run(session, { tokens: ids, embeddings }, { isShared: true });
+    return { cond: cond!, pooled };
+  }
+}

@@ -1,0 +1,190 @@
+import {
+  add,
+  attention,
+  conv,
+  doubled,
+  FLOAT_BYTES,
+  groupNorm,
+  imagesOf,
+  linear,
+  planesOf,
+  silu,
+  type Trace,
+  tokensOf,
+  toPicture,
+} from "../networks/layers.js";
+import type { OnnxGraph, Value } from "../onnx/graph.js";
+import type { Network } from "../weights/network.js";
+
+/** Sizes of a VAE whose latents have an eighth of a picture's sides. */
+export interface VaeConfig {
+  /** Channels at a picture's size. */
+  readonly channels: number;
+  /** Channels of each level as multiples of these, a picture's size first. */
+  readonly multipliers: readonly number[];
+  /** Res blocks of each level of the encoder; the decoder has one more. */
+  readonly blocks: number;
+  readonly latentChannels: number;
+  /** Whether a 1x1 convolution stands between latents and each half. */
+  readonly quantised: boolean;
+  /** Sides of the weights of its attention: 2, or 4 where they are stored as 1x1 convolutions. */
+  readonly attention: 2 | 4;
+  readonly hasEncoder: boolean;
+}
+
+/** Bytes of a run beside the weights, for each value of its input: three pictures of the widest level at their size. */
+export function vaeWork({ channels, multipliers, latentChannels }: VaeConfig): {
+  readonly z: number;
+  readonly image: number;
+} {
+  const [first = 1, second = first] = multipliers;
+  const cell = (FACTOR * FACTOR) / latentChannels;
+  const ofChannel = FLOAT_BYTES * 3 * channels;
+  return { z: ofChannel * Math.max(first, second) * cell, image: (ofChannel * first) / COLOURS };
+}
+
+interface VaeOptions {
+  /** Pictures as nodes pass them: [B, H, W, 3] in 0…1, clamped when decoded. */
+  readonly asImages?: boolean;
+  readonly trace?: Trace;
+}
+
+const EPSILON = 1e-6;
+/** Red, green and blue. */
+const COLOURS = 3;
+/** A cell of zeros at the right and the bottom. */
+const PADS_OF_DOWNSAMPLE = [0, 0, 1, 1] as const;
+const FACTOR = 8;
+/** A picture of 1024x1024 has 16384 cells. */
+const ATTENTION_PARTS = 16;
+
+/**
+ * Writes the decoder: `z` [B, C, h, w], a latent as nodes pass it, to `image` [B, 3, 8h, 8w], about -1…1. Throws
+ * model.invalid for weights that are absent or have other shapes.
+ */
+export function buildVaeDecoder(
+  network: Network,
+  config: VaeConfig,
+  { asImages = false, trace = () => {} }: VaeOptions = {},
+): void {
+  const { graph } = network;
+  const { channels, multipliers, blocks, latentChannels, quantised } = config;
+  const layers = layersOf(network, config, trace);
+  const z = graph.input("z", "float", ["batch", latentChannels, "height", "width"]);
+  let width = channels * multipliers.at(-1)!;
+  const unquantised = quantised
+    ? conv(network, "post_quant_conv", z, [latentChannels, latentChannels], { kernel: 1 })
+    : z;
+  let x = layers.conv("decoder.conv_in", unquantised, [latentChannels, width]);
+  x = layers.middle("decoder.mid", x, width);
+  for (let level = multipliers.length - 1; level >= 0; level--) {
+    const out = channels * multipliers[level]!;
+    for (let index = 0; index <= blocks; index++) {
+      x = layers.resBlock(`decoder.up.${level}.block.${index}`, x, [width, out]);
+      width = out;
+    }
+    if (level > 0) x = layers.upsample(`decoder.up.${level}.upsample`, x, width);
+  }
+  const image = layers.head("decoder", x, [width, COLOURS]);
+  const sides = [`height*${FACTOR}`, `width*${FACTOR}`] as const;
+  if (asImages) graph.output(toImages(graph, image), "image", "float", ["batch", ...sides, COLOURS]);
+  else graph.output(image, "image", "float", ["batch", COLOURS, ...sides]);
+}
+
+/**
+ * Writes the encoder: `image` [B, 3, 8h, 8w] in -1…1 to `latent` [B, C, h, w], the mean, as nodes pass it. Throws as
+ * buildVaeDecoder.
+ */
+export function buildVaeEncoder(
+  network: Network,
+  config: VaeConfig,
+  { asImages = false, trace = () => {} }: VaeOptions = {},
+): void {
+  const { graph } = network;
+  const { channels, multipliers, blocks, latentChannels, quantised } = config;
+  const layers = layersOf(network, config, trace);
+  const image = asImages
+    ? ofImages(graph, graph.input("image", "float", ["batch", "height", "width", COLOURS]))
+    : graph.input("image", "float", ["batch", COLOURS, "height", "width"]);
+  let width = channels;
+  let x = layers.conv("encoder.conv_in", image, [COLOURS, width]);
+  for (const [level, multiplier] of multipliers.entries()) {
+    const out = channels * multiplier;
+    for (let index = 0; index < blocks; index++) {
+      x = layers.resBlock(`encoder.down.${level}.block.${index}`, x, [width, out]);
+      width = out;
+    }
+    if (level < multipliers.length - 1) x = layers.downsample(`encoder.down.${level}.downsample`, x, width);
+  }
+  x = layers.middle("encoder.mid", x, width);
+  // mean and logarithm of variance of each channel
+  const both = 2 * latentChannels;
+  const unquantised = layers.head("encoder", x, [width, both]);
+  const moments = quantised ? conv(network, "quant_conv", unquantised, [both, both], { kernel: 1 }) : unquantised;
+  trace("quant_conv", moments);
+  const [from, to, axis] = [0, latentChannels, 1].map((value) => graph.ints([value]));
+  const mean = graph.node("Slice", [moments, from, to, axis]);
+  graph.output(mean, "latent", "float", ["batch", latentChannels, `height/${FACTOR}`, `width/${FACTOR}`]);
+}
+
+/** (x + 1) / 2, clamped, channels last. */
+function toImages(graph: OnnxGraph, x: Value): Value {
+  const [half, zero, one] = [0.5, 0, 1].map((value) => graph.floats([value], []));
+  const inUnit = add(graph, graph.node("Mul", [x, half]), half!);
+  return imagesOf(graph, graph.node("Clip", [inUnit, zero, one]));
+}
+
+/** 2 x - 1, channels first. */
+function ofImages(graph: OnnxGraph, images: Value): Value {
+  const [two, one] = [2, 1].map((value) => graph.floats([value], []));
+  return graph.node("Sub", [graph.node("Mul", [planesOf(graph, images), two]), one]);
+}
+
+type Width = readonly [inputs: number, outputs: number];
+
+/** The blocks of both halves. */
+function layersOf(network: Network, { attention: rank }: VaeConfig, trace: Trace) {
+  const { graph } = network;
+  const after = (key: string, value: Value): Value => {
+    trace(key, value);
+    return value;
+  };
+  const norm = (key: string, x: Value, channels: number): Value => groupNorm(network, key, x, channels, EPSILON);
+  const conv3 = (key: string, x: Value, width: Width): Value => conv(network, key, x, width, { kernel: 3 });
+  const resBlock = (key: string, x: Value, [inputs, outputs]: Width): Value => {
+    const first = conv3(`${key}.conv1`, silu(graph, norm(`${key}.norm1`, x, inputs)), [inputs, outputs]);
+    const second = conv3(`${key}.conv2`, silu(graph, norm(`${key}.norm2`, first, outputs)), [outputs, outputs]);
+    const skip = inputs === outputs ? x : conv(network, `${key}.nin_shortcut`, x, [inputs, outputs], { kernel: 1 });
+    return after(key, add(graph, skip, second));
+  };
+  const attend = (key: string, x: Value, channels: number): Value => {
+    const tokens = tokensOf(graph, norm(`${key}.norm`, x, channels));
+    const layer = (name: string, value: Value): Value =>
+      linear(network, `${key}.${name}`, value, [channels, channels], { asConv: rank === 4 });
+    const mixed = attention(graph, [layer("q", tokens), layer("k", tokens), layer("v", tokens)], {
+      heads: 1,
+      width: channels,
+      parts: ATTENTION_PARTS,
+    });
+    return after(key, add(graph, x, toPicture(graph, layer("proj_out", mixed), channels, x)));
+  };
+  return {
+    conv: (key: string, x: Value, width: Width): Value => after(key, conv3(key, x, width)),
+    resBlock,
+    middle(key: string, x: Value, channels: number): Value {
+      const first = resBlock(`${key}.block_1`, x, [channels, channels]);
+      return resBlock(`${key}.block_2`, attend(`${key}.attn_1`, first, channels), [channels, channels]);
+    },
+    upsample: (key: string, x: Value, channels: number): Value =>
+      after(key, conv3(`${key}.conv`, doubled(graph, x), [channels, channels])),
+    downsample: (key: string, x: Value, channels: number): Value =>
+      after(
+        key,
+        conv(network, `${key}.conv`, x, [channels, channels], { kernel: 3, stride: 2, pads: PADS_OF_DOWNSAMPLE }),
+      ),
+    head(half: string, x: Value, [inputs, outputs]: Width): Value {
+      const normal = after(`${half}.norm_out`, norm(`${half}.norm_out`, x, inputs));
+      return after(`${half}.conv_out`, conv3(`${half}.conv_out`, silu(graph, normal), [inputs, outputs]));
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { cropped } from "../../../tensor/parts.js";
+import { fourSides } from "../../../tensor/shape.js";
+import type { Tensor } from "../../../tensor/tensor.js";
+import type { Vae, Warn } from "../../types.js";
+import type { ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
+import type { SessionSource } from "../session/sessions.js";
+import { buildVaeDecoder, buildVaeEncoder, type VaeConfig, vaeWork } from "./build.js";
+import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "./taesd.js";
+
+/** Side of a latent cell in pixels. */
+const CELL = 8;
+
+/** The networks of a VAE, from either format. */
+export interface VaeNetworks {
+  /** Name for messages, such as "VAE of anime/model.safetensors". */
+  readonly label: string;
+  readonly latentChannels: number;
+  readonly hasEncoder: boolean;
+  /** Encodes an image [B, 8h, 8w, 3] in 0…1 to a latent [B, latentChannels, h, w]. */
+  encode(image: Tensor, warn?: Warn): Promise<Tensor>;
+  /** Decodes a latent [B, latentChannels, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
+  decode(latent: Tensor): Promise<Tensor>;
+}
+
+/** The VAE of a model file, which runs in the runtime's process. */
+export class CheckpointVae implements Vae {
+  readonly #networks: VaeNetworks;
+
+  constructor(networks: VaeNetworks) {
+    this.#networks = networks;
+  }
+
+  async encode(image: Tensor, warn?: Warn): Promise<Tensor> {
+    const { label, hasEncoder } = this.#networks;
+    if (!hasEncoder) throw new LatentkitError("model.invalid", `${label} has no encoder.`);
+    const [, height, width, channels] = fourSides("VAE encode", image, "[B, H, W, 3]");
+    const [rows, columns] = [Math.floor(height / CELL), Math.floor(width / CELL)];
+    if (channels !== 3 || rows === 0 || columns === 0) {
+      const expected = `an image [B, H, W, 3] of at least ${CELL} x ${CELL} pixels`;
+      throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(image)}.`);
+    }
+    const middle = {
+      top: Math.floor((height % CELL) / 2),
+      left: Math.floor((width % CELL) / 2),
+      height: rows * CELL,
+      width: columns * CELL,
+    };
+    return this.#networks.encode(cropped(image, 1, middle), warn);
+  }
+
+  async decode(latent: Tensor): Promise<Tensor> {
+    const { label, latentChannels } = this.#networks;
+    const [, channels, rows, columns] = fourSides("VAE decode", latent);
+    if (channels !== latentChannels || rows === 0 || columns === 0) {
+      const expected = `a latent [B, ${latentChannels}, h, w]`;
+      throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(latent)}.`);
+    }
+    return this.#networks.decode(latent);
+  }
+}
+
+/** A VAE of a model file: the trained one of a checkpoint, or a tiny one. */
+export type VaePart =
+  | { readonly kind: "vae"; readonly part: ModelPart<VaeConfig> }
+  | { readonly kind: "taesd"; readonly part: ModelPart<TaesdConfig>; readonly scaleFactor: number };
+
+/** A VAE whose graphs are built over the weights of a file. */
+export class BuiltVae implements VaeNetworks {
+  readonly label: string;
+  readonly latentChannels: number;
+  readonly hasEncoder: boolean;
+  readonly #runtime: Runtime;
+  readonly #vae: VaePart;
+
+  constructor(runtime: Runtime, vae: VaePart) {
+    const { label, config } = vae.part;
+    this.label = label;
+    this.latentChannels = config.latentChannels;
+    this.hasEncoder = config.hasEncoder;
+    this.#runtime = runtime;
+    this.#vae = vae;
+  }
+
+  async encode(image: Tensor): Promise<Tensor> {
+    const { latent } = await this.#runtime.run(this.#encoder(), { image });
+    return latent!;
+  }
+
+  async decode(latent: Tensor): Promise<Tensor> {
+    const { image } = await this.#runtime.run(this.#decoder(), { z: latent });
+    return image!;
+  }
+
+  #encoder(): SessionSource {
+    const vae = this.#vae;
+    return vae.kind === "vae"
+      ? vae.part.session("VAE encoder", (network, config) => buildVaeEncoder(network, config, { asImages: true }), {
+          work: { image: vaeWork(vae.part.config).image },
+        })
+      : vae.part.session("TAESD encoder", (network, config) => buildTaesdEncoder(network, config, vae));
+  }
+
+  #decoder(): SessionSource {
+    const vae = this.#vae;
+    return vae.kind === "vae"
+      ? vae.part.session("VAE decoder", (network, config) => buildVaeDecoder(network, config, { asImages: true }), {
+          work: { z: vaeWork(vae.part.config).z },
+        })
+      : vae.part.session("TAESD decoder", (network, config) => buildTaesdDecoder(network, config, vae));
+  }
+}

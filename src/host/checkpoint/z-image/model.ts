@@ -1,0 +1,128 @@
+import { LatentkitError } from "../../../base/errors.js";
+import { cropped, repeated } from "../../../tensor/parts.js";
+import type { Tensor } from "../../../tensor/tensor.js";
+import type { Conditioning, ModelPatch, SamplingRun } from "../../types.js";
+import {
+  type DiffusionNetwork,
+  haveOneLength,
+  type NamedTensors,
+  type NetworkCall,
+  type NetworkRun,
+} from "../diffusion/model.js";
+import type { LoraTarget } from "../lora/names.js";
+import { rotationTables, timeEmbeddings, zImagePositions } from "../networks/sinusoids.js";
+import type { Adapter, ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
+import type { Network } from "../weights/network.js";
+import { buildZImage, PADDING, type ZImageConfig, zImageWork } from "./build.js";
+import { CONTROL_NODES, controlOf, evenSides, type ZImageControlInput, ZImageControls } from "./control.js";
+
+/** Numbers of a head that turn by the token's place in time, its row and its column, in sixteenths. */
+const AXES = [4, 6, 6] as const;
+const THETA = 256;
+/** Steps of the time that the network takes, from 0 (noise) to 1000. */
+const TIME_STEPS = 1000;
+/** Sizes of captions and areas whose rotations stay computed in a run: a regional prompt has a few. */
+const MOST_ROTATIONS = 8;
+
+/** A Z-Image transformer whose graph is built over the weights of a file. */
+export class BuiltZImage implements DiffusionNetwork {
+  readonly label: string;
+  readonly inChannels: number;
+  readonly outChannels: number;
+  readonly contextDim: number;
+
+  constructor(
+    readonly runtime: Runtime,
+    readonly part: ModelPart<ZImageConfig>,
+    readonly controls: readonly ZImageControlInput[] = [],
+  ) {
+    const { label, config } = part;
+    this.label = label;
+    this.inChannels = config.channels;
+    this.outChannels = config.channels;
+    this.contextDim = config.captionWidth;
+  }
+
+  get target(): LoraTarget {
+    return { kind: "z-image", weights: this.part.weights };
+  }
+
+  adapted(adapter: Adapter): BuiltZImage {
+    return new BuiltZImage(this.runtime, this.part.adapted(adapter), this.controls);
+  }
+
+  patched(patch: ModelPatch): BuiltZImage | undefined {
+    if (!CONTROL_NODES.includes(patch.node)) return undefined;
+    const control = controlOf(patch, this.label, this.part.config.width);
+    return new BuiltZImage(this.runtime, this.part, [...this.controls, control]);
+  }
+
+  canShare(entries: Conditioning): boolean {
+    return haveOneLength(entries);
+  }
+
+  labelInputs(): NamedTensors {
+    return {};
+  }
+
+  forRun(run: SamplingRun): NetworkRun {
+    const rotations = new Rotations(this.part.config.headSize);
+    const controls = new ZImageControls(this.controls, run);
+    return { predict: async (call) => this.#predict(call, rotations, await controls.of(call.x), run.steps) };
+  }
+
+  async #predict(
+    { x, timestep, context, entry, signal }: NetworkCall,
+    rotations: Rotations,
+    controls: NamedTensors,
+    calls: number,
+  ): Promise<Tensor> {
+    if (entry[1].control !== undefined && entry[1].control !== null) {
+      const message = `${this.label} is guided by model patches (ModelPatchLoader), not by a ControlNet.`;
+      throw new LatentkitError("host.missing", message);
+    }
+    const [items, , height, width] = x.shape as [number, number, number, number];
+    const even = evenSides(x);
+    const tables = rotations.of(context.shape[1]!, [even.shape[2]! / 2, even.shape[3]! / 2]);
+    // one rounding an operation, as in the source: sines of it come next
+    const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
+    // decision 358
+    const embedding = repeated(timeEmbeddings([time]), items);
+    const feeds = { x: even, context, embedding, ...tables, ...controls };
+    const nets = this.controls.map(({ part }) => part);
+    const build = (network: Network, config: ZImageConfig, others: readonly Network[]) =>
+      buildZImage(network, config, {
+        controls: others.map((other, index) => ({ network: other, config: nets[index]!.config })),
+      });
+    const session = this.part.session("Z-Image", build, { beside: nets, work: zImageWork(this.part.config) });
+    const options = { signal, keep: ["context", ...Object.keys(tables), ...Object.keys(controls)], calls };
+    const { out } = await this.runtime.run(session, feeds, options);
+    return even === x ? out! : cropped(out!, 2, { top: 0, left: 0, height, width });
+  }
+}
+
+/** Rotations of both sequences of a call, the same tensors for the same lengths. */
+class Rotations {
+  readonly #axes: readonly number[];
+  readonly #known = new Map<string, NamedTensors>();
+
+  constructor(headSize: number) {
+    this.#axes = AXES.map((part) => (headSize / 16) * part);
+  }
+
+  of(captions: number, [rows, columns]: readonly [number, number]): NamedTensors {
+    const key = `${captions} ${rows} ${columns}`;
+    const known = this.#known.get(key) ?? this.#compute(captions, [rows, columns]);
+    if (this.#known.size === MOST_ROTATIONS) this.#known.delete(this.#known.keys().next().value!);
+    this.#known.set(key, known);
+    return known;
+  }
+
+  #compute(captions: number, cells: readonly [number, number]): NamedTensors {
+    const positions = zImagePositions(captions, cells, PADDING);
+    const caption = rotationTables(positions.caption, this.#axes, THETA);
+    const image = rotationTables(positions.image, this.#axes, THETA);
+    return { caption_cos: caption.cos, caption_sin: caption.sin, image_cos: image.cos, image_sin: image.sin };
+  }
+}

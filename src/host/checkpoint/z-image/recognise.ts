@@ -1,0 +1,85 @@
+import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
+import { unsupported } from "../recognition/refusal.js";
+import { buildZImage, type ZImageConfig } from "./build.js";
+
+/** Z-Image has 30. */
+const MOST_LAYERS = 256;
+/** Channels of its latents, in patches of 2 x 2 cells. */
+const CHANNELS = 16;
+const PATCH_CELLS = 4;
+/** Rotations share a head as 4, 6 and 6 of 16 numbers. */
+const HEAD_STEP = 16;
+const WIDTH_OF_LUMINA = 2304;
+const EXPECTED = "a Z-Image model";
+
+/** Prefixes of the transformer's keys, those of whole checkpoints first. */
+const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
+const ROOTS = [
+  "x_embedder.",
+  "all_x_embedder.",
+  "cap_embedder.",
+  "t_embedder.",
+  "noise_refiner.",
+  "context_refiner.",
+  "layers.",
+  "final_layer.",
+  "all_final_layer.",
+];
+const LAYOUT_MARKS = {
+  original: "noise_refiner.0.attention.k_norm.weight",
+  diffusers: "noise_refiner.0.attention.norm_k.weight",
+} as const;
+const CAPTION = "cap_embedder.1.weight";
+/** Relatives with these weights and others beside them. */
+const RELATIVES = [
+  ["siglip_embedder.0.weight", "a Z-Image Omni model"],
+  ["dec_net.cond_embed.weight", "a Z-Image Pixel model"],
+] as const;
+
+/** Prefix of the Z-Image transformer of a file; undefined where there is none. One that lacks weights is found too. */
+export const findZImage = ({ weights }: Pick<ModelHeader, "weights">): string | undefined =>
+  PREFIXES.find(
+    (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
+  );
+
+/**
+ * Sizes and weights of a Z-Image transformer, of which every weight that its builder needs is there. Throws model.invalid,
+ * and model.unsupported for its relatives.
+ */
+export function zImagePart(file: ModelHeader, prefix: string): Part<ZImageConfig> {
+  const shapes = new PartShapes(file, below(file.weights, prefix), (key) => prefix + key);
+  for (const [key, relative] of RELATIVES) if (shapes.has(key)) throw unsupported(file.name, EXPECTED, relative);
+  const config = zImageConfig(shapes);
+  return { config, weights: shapes.check((network) => buildZImage(network, config), ROOTS, EXPECTED) };
+}
+
+function zImageConfig(shapes: PartShapes): ZImageConfig {
+  const [width, captionWidth] = shapes.sides(CAPTION, 2) as [number, number];
+  if (width === WIDTH_OF_LUMINA) throw unsupported(shapes.file.name, EXPECTED, "a Lumina 2 model");
+  const layout = shapes.has(LAYOUT_MARKS.original) ? "original" : "diffusers";
+  const [headSize] = shapes.sides(LAYOUT_MARKS[layout], 1) as [number];
+  if (headSize % HEAD_STEP !== 0 || width % headSize !== 0)
+    throw shapes.invalid(`heads of a multiple of ${HEAD_STEP} numbers that divide ${width}`, `${headSize}`);
+  const [, patch] = shapes.sides(`${layout === "original" ? "x_embedder" : "all_x_embedder.2-1"}.weight`, 2);
+  if (patch !== PATCH_CELLS * CHANNELS)
+    throw unsupported(shapes.file.name, `${EXPECTED} with ${CHANNELS} latent channels`, `one with ${patch! / 4}`);
+  const [timeHidden] = shapes.sides("t_embedder.mlp.0.weight", 2) as [number];
+  const [timeWidth] = shapes.sides("t_embedder.mlp.2.weight", 2) as [number];
+  const layers = shapes.count("layers.", MOST_LAYERS);
+  if (layers === 0) throw shapes.invalid("a transformer with layers", "none");
+  const [mlp] = shapes.sides("layers.0.feed_forward.w1.weight", 2) as [number];
+  return {
+    channels: CHANNELS,
+    width,
+    heads: width / headSize,
+    headSize,
+    captionWidth,
+    layers,
+    mlp,
+    timeHidden,
+    timeWidth,
+    layout,
+    noiseRefiners: shapes.count("noise_refiner.", MOST_LAYERS),
+    contextRefiners: shapes.count("context_refiner.", MOST_LAYERS),
+  };
+}
