@@ -32,9 +32,9 @@ export function body() {
   return `
 # API reference
 
-Everything that the package exports, by task. \`import\` and \`require\` both work; every name has its types. Options that a
-function does not know are refused. Functions throw, or reject with, a [\`LatentkitError\`](errors.md). Each example is a
-program that runs.
+This page lists everything that the package exports, by task. \`import\` and \`require\` both work; every name has its types.
+Unknown options are refused. Functions throw, or reject with, a [\`LatentkitError\`](errors.md). Each example is a program
+that runs.
 
 ${tasks.map(({ title, names }) => `- [${title}](#${anchor(title)}): ${names.map(link).join(", ")}`).join("\n")}
 - [Types](#types)

@@ -9,7 +9,7 @@ export function body() {
   return `
 # Command line
 
-Results go to stdout, everything else to stderr, so that \`latentkit render graph.json | xargs …\` works. \`--json\` prints one
+Results go to stdout and everything else to stderr, so \`latentkit render graph.json | xargs …\` works. \`--json\` prints one
 event per line instead. \`NO_COLOR\` is respected; \`LATENTKIT_DEBUG=1\` adds stack traces to errors.
 
 | Exit code | Meaning |

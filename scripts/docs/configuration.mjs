@@ -32,13 +32,13 @@ export function body() {
   return `
 # Configuration
 
-\`render\` and \`serve\` take a file in YAML or JSON with \`--config\`. A flag wins over the environment, the environment over
-the file, the file over the default. Unknown keys are refused, with the key that was probably meant. Relative paths in a
+\`render\`, \`serve\` and \`worker\` take a file in YAML or JSON with \`--config\`. A flag wins over the environment, the
+environment over the file, and the file over the default. Unknown keys are refused, with a suggestion. Relative paths in a
 file start at the file's folder, all others at the working folder.
 
-Every key has an environment variable: \`LATENTKIT_\` and its path in capitals, with \`_\` between. \`output_dir\` is
-\`${variableOf(["output_dir"])}\`, \`limits.running\` is \`${variableOf(["limits", "running"])}\`. An empty variable counts as
-absent; lists and objects are written as YAML or JSON.
+Every key has an environment variable: \`LATENTKIT_\` and its path in capitals, joined by \`_\`. \`output_dir\` is
+\`${variableOf(["output_dir"])}\`, \`limits.running\` is \`${variableOf(["limits", "running"])}\`. An empty variable is
+ignored; write lists and objects as YAML or JSON.
 
 ## General
 
@@ -46,22 +46,22 @@ ${section(top)}
 
 ## The hook service: \`channels.web\`
 
-In a program these are the keys of \`config\` of \`createHookService\`, without \`channels.web.\` before them.
+In a program these are the keys of \`config\` of \`createHookService\`, without \`channels.web.\`.
 
 ${section(group("channels."))}
 
 ### A sender that signs: \`${INCOMING.join(".")}.NAME\`
 
-Keys of one sender; \`signature\`, \`secrets\` and one of \`message\` and \`placeholders\` are required. A template is a text
-with \`{{/pointer}}\` (a JSON pointer into the payload) and \`{{Header-Name}}\` in it. See
-[Senders that sign](hooks.md#senders-that-sign).
+These are the keys of one sender. \`signature\`, \`secrets\` and one of \`message\` and \`placeholders\` are required. A
+template is a text with \`{{/pointer}}\` (a JSON pointer into the payload) and \`{{Header-Name}}\`. See
+[Senders that sign](hooks-webhook.md#senders-that-sign).
 
 ${section(rowsOfEach(INCOMING))}
 
 ### A webhook: \`${WEBHOOKS.join(".")}.NAME\`
 
-Keys of one endpoint that is told of the ends of runs; \`url\` and \`secrets\` are required. See
-[Webhooks](hooks.md#webhooks).
+These are the keys of one webhook that is notified when runs end. \`url\` and \`secrets\` are required. See
+[Webhooks](hooks-webhook.md#webhooks).
 
 ${section(rowsOfEach(WEBHOOKS))}
 

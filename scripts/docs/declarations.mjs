@@ -216,9 +216,9 @@ function membersOf(body) {
 }
 
 const DEFAULTS = [
-  /\bWhere absent: ([^.;]+)\.?/,
+  /\b(?:Where|If) absent: ([^.;]+)\.?/,
   /[;,.]?\s*\bDefaults?:? ((?:[^.;]|\.(?=\S))+)\.?/,
-  /(?:^|[;,] |\. )((?:[^;.]|\.(?=\S))+?),? where absent\.?/,
+  /(?:^|[;,] |\. )((?:[^;.]|\.(?=\S))+?),? (?:where|if) absent\.?/,
   /(?:^|[;,.] )((?:[^;.]|\.(?=\S))+?) by default\.?/,
 ];
 

@@ -27,11 +27,11 @@ export function body() {
 # Error codes
 
 Every error that latentkit throws on purpose is a \`LatentkitError\`: \`code\` is stable and meant for programs, \`message\` is
-one sentence for a person, and \`details\` holds the facts behind it (\`nodeId\`, \`node\`, \`input\`, \`expected\`, \`received\`,
-\`suggestion\`, \`unknownClasses\`), as far as they apply.
+one sentence for people, and \`details\` has the facts behind it, if they apply (\`nodeId\`, \`node\`, \`input\`, \`expected\`,
+\`received\`, \`suggestion\`, \`unknownClasses\`).
 
-The command line exits with 0 when it is done, 1 when a run failed, 2 for a bad graph or bad usage, 3 for a bad
-configuration, and 130 when it was interrupted. ComfyUI's error type is what its clients see for the same failure.
+The command line exits with 0 for success, 1 if a run failed, 2 for a bad graph or bad usage, 3 for a bad configuration,
+and 130 if it was interrupted. The ComfyUI type is what ComfyUI's clients see for the same failure.
 
 ## LatentkitError
 
@@ -39,11 +39,11 @@ ${table([["Code", "Meaning", "Exit", "ComfyUI type"], ...codes])}
 
 ## Refusals of the hook service
 
-A refused request has the body \`{ ok: false, error, code, request_id }\`; at the Comfy API it is
-\`{ error: { code, message, details } }\`, at ComfyUI's classic API \`{ error: { type, message, details, extra_info }, node_errors }\`.
-In a program the error is a \`HookError\` with \`status\` and \`code\`; its \`kind\` tells refusals apart that share a code.
+A refused request gets the body \`{ ok: false, error, code, request_id }\`; from the Comfy API it is
+\`{ error: { code, message, details } }\`, from ComfyUI's classic API \`{ error: { type, message, details, extra_info }, node_errors }\`.
+In a program the error is a \`HookError\` with \`status\` and \`code\`; its \`kind\` distinguishes refusals that share a code.
 
-${table([["Code", "HTTP", "Sentence", "Retry-After (s)", "Kind, where it differs", "Only at", "At the Comfy API"], ...refusals])}
+${table([["Code", "HTTP", "Sentence", "Retry-After (s)", "Kind, if different", "Only at", "At the Comfy API"], ...refusals])}
 `;
 }
 

@@ -16,9 +16,9 @@ export function body() {
   return `
 # Nodes
 
-${nodes.length} nodes, ${deprecated.length} of them deprecated: old workflows hold them, new ones should not. The same tables
-on the command line: \`npx latentkit nodes\` and \`npx latentkit nodes "ext latentNoisy"\`; \`--json\` prints them as ComfyUI's
-\`/object_info\` does. Nodes of your own are made with [\`defineNode\`](api.md#definenode).
+latentkit has ${nodes.length} nodes. ${deprecated.length} of them are deprecated: they are for old workflows, not for new ones. On the command line,
+\`npx latentkit nodes\` and \`npx latentkit nodes "ext latentNoisy"\` print the same tables; \`--json\` prints them as ComfyUI's
+\`/object_info\` does. Define your own nodes with [\`defineNode\`](api.md#definenode).
 
 Types are ComfyUI's. IMAGE is \`[B, H, W, C]\` in 0…1, MASK \`[B, H, W]\`, LATENT \`[B, C, H, W]\` in \`samples\`. An input without
 the word "optional" must be in the graph; its default is the value that the editor starts with.

@@ -1,6 +1,7 @@
 // The tables of endpoints in docs/hooks.md and docs/comfyui.md, made of the routes between these two comments:
-// <!-- routes: hooks -->, or another door, and <!-- end of routes -->.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+// <!-- routes: hooks -->, or another door, and <!-- end of routes -->. A route's section is a heading of one of the pages
+// docs/hooks*.md.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createGraphAgent } from "../../dist/service/agent/graph-agent.js";
@@ -25,6 +26,7 @@ const RIGHTS = {
 /** The pages with tables of endpoints, by path. */
 export async function pagesWithRoutes() {
   const routes = await everyRoute();
+  const rowOf = rowWith(sections());
   return ["docs/hooks.md", "docs/comfyui.md"].map((path) => {
     const text = readFileSync(join(root, path), "utf8");
     const rowsOf = (wanted) => routes.filter(({ door = "hooks" }) => door === wanted).map(rowOf);
@@ -54,8 +56,21 @@ async function everyRoute() {
   return routes;
 }
 
-/** @param {Route} route */
-function rowOf({ door, paths, access = "token", method, summary, section, query, body }) {
+/** Links to the headings of the pages on hooks, by anchor. */
+function sections() {
+  const pages = readdirSync(join(root, "docs")).filter((name) => /^hooks.*\.md$/.test(name));
+  const linksOf = (page) =>
+    [...readFileSync(join(root, "docs", page), "utf8").matchAll(/^## (.+)$/gm)].map(([, heading]) => {
+      const anchor = heading.toLowerCase().replaceAll(" ", "-");
+      return /** @type {const} */ ([anchor, `${page}#${anchor}`]);
+    });
+  return new Map(pages.flatMap(linksOf));
+}
+
+/** @param {ReadonlyMap<string, string>} links */
+const rowWith = (links) => (/** @type {Route} */ route) => {
+  const { door, paths, access = "token", method, summary, section, query, body } = route;
+  if (section !== undefined && !links.has(section)) throw new Error(`${paths[0]}: no page on hooks has #${section}.`);
   // each path of the classic API exists below /api too: the page says so once
   const shown = door === "classic" ? paths.slice(0, 1) : paths;
   const names = Object.keys(query ?? {});
@@ -69,7 +84,7 @@ function rowOf({ door, paths, access = "token", method, summary, section, query,
     [`${method} ${first}`, ...aliases].map(code).join(", "),
     summary.replace(` (${SENDER.signature})`, "") +
       (fields.length === 0 ? "" : `: ${code(`{ ${fields.join(", ")} }`)}`) +
-      (section ? ` ([more](#${section}))` : ""),
+      (section ? ` ([more](${links.get(section)}))` : ""),
     RIGHTS[access],
   ];
-}
+};
