@@ -46,101 +46,90 @@ const DUAL_CLIP_FAMILIES = [
 ];
 
 const clipFile = () => fileName("text_encoders");
+
 const device = () =>
   choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." });
 
-const clipLoader = defineNode({
-  key: "CLIPLoader",
-  displayName: "Load CLIP",
-  category: "advanced/loaders",
-  description: "Loads a text encoder of the host.",
-  inputs: {
-    clip_name: clipFile(),
-    type: choice(CLIP_FAMILIES),
-    device: device(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name, type }, { host, signal, log }) => ({
-    CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
-  }),
-});
-
-const dualClipLoader = defineNode({
-  key: "DualCLIPLoader",
-  category: "advanced/loaders",
-  description: "Loads two text encoders of the host as one clip.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    type: choice(DUAL_CLIP_FAMILIES),
-    device: device(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
-    CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
-  }),
-});
-
-const tripleClipLoader = defineNode({
-  key: "TripleCLIPLoader",
-  category: "advanced/loaders",
-  description: "Loads three text encoders of the host as one clip, as SD 3 has them.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    clip_name3: clipFile(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(names, { host, signal, log }) }),
-});
-
-const quadrupleClipLoader = defineNode({
-  key: "QuadrupleCLIPLoader",
-  category: "advanced/loaders",
-  description: "Loads four text encoders of the host as one clip, as HiDream has them.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    clip_name3: clipFile(),
-    clip_name4: clipFile(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(names, { host, signal, log }) }),
-});
-
-const clipLoaderGguf = defineNode({
-  key: "CLIPLoaderGGUF",
-  displayName: "CLIPLoader (GGUF)",
-  category: "advanced/loaders",
-  description: "Loads a text encoder of the host, as CLIPLoader does.",
-  inputs: { clip_name: clipFile(), type: choice(CLIP_FAMILIES) },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name, type }, { host, signal, log }) => ({
-    CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
-  }),
-});
-
-const dualClipLoaderGguf = defineNode({
-  key: "DualCLIPLoaderGGUF",
-  displayName: "DualCLIPLoader (GGUF)",
-  category: "advanced/loaders",
-  description: "Loads two text encoders of the host as one clip, as DualCLIPLoader does.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    type: choice(DUAL_CLIP_FAMILIES),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
-    CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
-  }),
-});
-
 export const clipLoaderNodes = [
-  clipLoader,
-  dualClipLoader,
-  tripleClipLoader,
-  quadrupleClipLoader,
-  clipLoaderGguf,
-  dualClipLoaderGguf,
+  defineNode({
+    key: "CLIPLoader",
+    displayName: "Load CLIP",
+    category: "advanced/loaders",
+    description: "Loads a text encoder of the host.",
+    inputs: {
+      clip_name: clipFile(),
+      type: choice(CLIP_FAMILIES),
+      device: device(),
+    },
+    outputs: { CLIP: "CLIP" },
+    run: async ({ clip_name, type }, { host, signal, log }) => ({
+      CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
+    }),
+  }),
+  defineNode({
+    key: "DualCLIPLoader",
+    category: "advanced/loaders",
+    description: "Loads two text encoders of the host as one clip.",
+    inputs: {
+      clip_name1: clipFile(),
+      clip_name2: clipFile(),
+      type: choice(DUAL_CLIP_FAMILIES),
+      device: device(),
+    },
+    outputs: { CLIP: "CLIP" },
+    run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
+      CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
+    }),
+  }),
+  defineNode({
+    key: "TripleCLIPLoader",
+    category: "advanced/loaders",
+    description: "Loads three text encoders of the host as one clip, as SD 3 has them.",
+    inputs: {
+      clip_name1: clipFile(),
+      clip_name2: clipFile(),
+      clip_name3: clipFile(),
+    },
+    outputs: { CLIP: "CLIP" },
+    run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(names, { host, signal, log }) }),
+  }),
+  defineNode({
+    key: "QuadrupleCLIPLoader",
+    category: "advanced/loaders",
+    description: "Loads four text encoders of the host as one clip, as HiDream has them.",
+    inputs: {
+      clip_name1: clipFile(),
+      clip_name2: clipFile(),
+      clip_name3: clipFile(),
+      clip_name4: clipFile(),
+    },
+    outputs: { CLIP: "CLIP" },
+    run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(names, { host, signal, log }) }),
+  }),
+  defineNode({
+    key: "CLIPLoaderGGUF",
+    displayName: "CLIPLoader (GGUF)",
+    category: "advanced/loaders",
+    description: "Loads a text encoder of the host, as CLIPLoader does.",
+    inputs: { clip_name: clipFile(), type: choice(CLIP_FAMILIES) },
+    outputs: { CLIP: "CLIP" },
+    run: async ({ clip_name, type }, { host, signal, log }) => ({
+      CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
+    }),
+  }),
+  defineNode({
+    key: "DualCLIPLoaderGGUF",
+    displayName: "DualCLIPLoader (GGUF)",
+    category: "advanced/loaders",
+    description: "Loads two text encoders of the host as one clip, as DualCLIPLoader does.",
+    inputs: {
+      clip_name1: clipFile(),
+      clip_name2: clipFile(),
+      type: choice(DUAL_CLIP_FAMILIES),
+    },
+    outputs: { CLIP: "CLIP" },
+    run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
+      CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
+    }),
+  }),
 ] as const;

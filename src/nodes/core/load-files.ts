@@ -59,6 +59,71 @@ function validImage({ image }: Record<string, unknown>, { inputDir, files, hints
   }
 }
 
+const COLOUR_CHANNELS = ["red", "green", "blue"] as const;
+
+export const fileLoaderNodes = [
+  defineNode({
+    key: "LoadImage",
+    displayName: "Load Image",
+    category: "image",
+    description: "Reads a picture: the colours of each frame, and its transparency as a mask.",
+    inputs: { image: imageFile() },
+    outputs: [
+      { name: "IMAGE", type: "IMAGE" },
+      { name: "MASK", type: "MASK" },
+    ],
+    validate: validImage,
+    isChanged: fileHash,
+    run: async ({ image }, { readInput, isBlocking }) => {
+      const { pictures, isKeyed } = await loadPictures(image, { readInput, isBlocking });
+      const colours = firstChannels(pictures, 3);
+      // ComfyUI masks by alpha and by palettes, not by one transparent colour
+      return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };
+    },
+  }),
+  defineNode({
+    key: "LoadImageMask",
+    displayName: "Load Image (as Mask)",
+    category: "mask",
+    description: "Reads one channel of a picture's first frame; alpha is inverted, so that transparent is 1.",
+    inputs: { image: imageFile(), channel: choice(["alpha", ...COLOUR_CHANNELS]) },
+    outputs: { MASK: "MASK" },
+    validate: validImage,
+    isChanged: fileHash,
+    run: async ({ image, channel }, { readInput, isBlocking }) => {
+      const { pictures } = await loadPictures(image, { readInput, isBlocking }, 1);
+      return {
+        MASK: channel === "alpha" ? transparency(pictures) : channelOf(pictures, COLOUR_CHANNELS.indexOf(channel)),
+      };
+    },
+  }),
+  defineNode({
+    key: "LoadLatent",
+    displayName: "Load Latent",
+    category: "_for_testing",
+    description: "Reads a latent that SaveLatent has written.",
+    inputs: { latent: text({ tooltip: "A .latent file, relative to the input folder." }) },
+    outputs: { LATENT: "LATENT" },
+    validate: ({ latent: name }, { inputDir: folder, files, hints }) => {
+      if (typeof name !== "string" || folder === undefined) return true;
+      if (isAddress(name)) return { latent: `expected a file's name, received ${describe(name)}` };
+      try {
+        checkInputFile({ folder, name, subject: LATENT_INPUT, files }, hints);
+        return true;
+      } catch (error) {
+        if (error instanceof LatentkitError) return { latent: error };
+        throw error;
+      }
+    },
+    isChanged: ({ latent }, { inputDir, files }) =>
+      typeof latent === "string" && inputDir !== undefined ? inputFileHash(inputDir, latent, files) : Number.NaN,
+    run: async ({ latent: name }, { readInput }) => {
+      const bytes = await readInput(name, LATENT_INPUT);
+      return { LATENT: { samples: samplesOf(bytes, name) } };
+    },
+  }),
+] as const;
+
 /** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
 async function loadPictures(
   name: string,
@@ -93,75 +158,10 @@ function emptyMask(shape: readonly number[]): Tensor {
   return mask;
 }
 
-const loadImage = defineNode({
-  key: "LoadImage",
-  displayName: "Load Image",
-  category: "image",
-  description: "Reads a picture: the colours of each frame, and its transparency as a mask.",
-  inputs: { image: imageFile() },
-  outputs: [
-    { name: "IMAGE", type: "IMAGE" },
-    { name: "MASK", type: "MASK" },
-  ],
-  validate: validImage,
-  isChanged: fileHash,
-  run: async ({ image }, { readInput, isBlocking }) => {
-    const { pictures, isKeyed } = await loadPictures(image, { readInput, isBlocking });
-    const colours = firstChannels(pictures, 3);
-    // ComfyUI masks by alpha and by palettes, not by one transparent colour
-    return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };
-  },
-});
-
-const COLOUR_CHANNELS = ["red", "green", "blue"] as const;
-
-const loadImageMask = defineNode({
-  key: "LoadImageMask",
-  displayName: "Load Image (as Mask)",
-  category: "mask",
-  description: "Reads one channel of a picture's first frame; alpha is inverted, so that transparent is 1.",
-  inputs: { image: imageFile(), channel: choice(["alpha", ...COLOUR_CHANNELS]) },
-  outputs: { MASK: "MASK" },
-  validate: validImage,
-  isChanged: fileHash,
-  run: async ({ image, channel }, { readInput, isBlocking }) => {
-    const { pictures } = await loadPictures(image, { readInput, isBlocking }, 1);
-    return {
-      MASK: channel === "alpha" ? transparency(pictures) : channelOf(pictures, COLOUR_CHANNELS.indexOf(channel)),
-    };
-  },
-});
-
 const LATENT_INPUT = 'input "latent"';
 
 /** Files from before the format had a version hold latents of Stable Diffusion 1 scaled to a deviation of 1. */
 const OLD_SCALE = 1 / 0.18215;
-
-const loadLatent = defineNode({
-  key: "LoadLatent",
-  displayName: "Load Latent",
-  category: "_for_testing",
-  description: "Reads a latent that SaveLatent has written.",
-  inputs: { latent: text({ tooltip: "A .latent file, relative to the input folder." }) },
-  outputs: { LATENT: "LATENT" },
-  validate: ({ latent: name }, { inputDir: folder, files, hints }) => {
-    if (typeof name !== "string" || folder === undefined) return true;
-    if (isAddress(name)) return { latent: `expected a file's name, received ${describe(name)}` };
-    try {
-      checkInputFile({ folder, name, subject: LATENT_INPUT, files }, hints);
-      return true;
-    } catch (error) {
-      if (error instanceof LatentkitError) return { latent: error };
-      throw error;
-    }
-  },
-  isChanged: ({ latent }, { inputDir, files }) =>
-    typeof latent === "string" && inputDir !== undefined ? inputFileHash(inputDir, latent, files) : Number.NaN,
-  run: async ({ latent: name }, { readInput }) => {
-    const bytes = await readInput(name, LATENT_INPUT);
-    return { LATENT: { samples: samplesOf(bytes, name) } };
-  },
-});
 
 function samplesOf(bytes: Uint8Array, name: string): Tensor {
   try {
@@ -178,5 +178,3 @@ function samplesOf(bytes: Uint8Array, name: string): Tensor {
     throw new LatentkitError(error.code, message, { input: "latent", received }, { cause: error });
   }
 }
-
-export const fileLoaderNodes = [loadImage, loadImageMask, loadLatent] as const;

@@ -31,7 +31,156 @@ import {
 } from "../inputs.js";
 import { samplerName } from "./samplers.js";
 
+export const samplingNodes = [
+  defineNode({
+    key: "KSampler",
+    category: "sampling",
+    description: "Denoises a latent; with denoise below 1 the result resembles it.",
+    inputs: {
+      model: model(),
+      seed: seed(),
+      steps: int({ default: 20, min: 1, max: 10000 }),
+      cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
+      sampler_name: samplerName(),
+      scheduler: choice(SCHEDULERS),
+      positive: conditioning(),
+      negative: conditioning(),
+      latent_image: latent(),
+      denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }),
+    },
+    outputs: { LATENT: "LATENT" },
+    noiseStream: () => "cpu",
+    run: async (inputs, { signal, progress, log }) => {
+      const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
+      const sampler = inputs.sampler_name;
+      const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
+      const options = {
+        guider: { kind: "cfg" as const, model, positive, negative, cfg },
+        sampler: { sampler, options: {} },
+        sigmas,
+        noise: { seed, enabled: true },
+        latent: inputs.latent_image,
+      };
+      return { LATENT: await sampleInNode({ signal, progress, log }, options) };
+    },
+  }),
+  defineNode({
+    key: "KSamplerAdvanced",
+    displayName: "KSampler (Advanced)",
+    category: "sampling",
+    description: "Denoises a latent over a range of steps; can start without added noise and end with noise left over.",
+    inputs: {
+      model: model(),
+      add_noise: choice(["enable", "disable"]),
+      noise_seed: seed(),
+      steps: int({ default: 20, min: 1, max: 10000 }),
+      cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
+      sampler_name: samplerName(),
+      scheduler: choice(SCHEDULERS),
+      positive: conditioning(),
+      negative: conditioning(),
+      latent_image: latent(),
+      start_at_step: int({ default: 0, min: 0, max: 10000 }),
+      end_at_step: int({ default: 10000, min: 0, max: 10000 }),
+      return_with_leftover_noise: choice(["disable", "enable"]),
+    },
+    outputs: { LATENT: "LATENT" },
+    noiseStream: () => "cpu",
+    run: async (inputs, { signal, progress, log }) => {
+      const { model, positive, negative, cfg, steps, scheduler } = inputs;
+      const sampler = inputs.sampler_name;
+      const leavesNoise = inputs.return_with_leftover_noise === "enable";
+      const window = { start: inputs.start_at_step, end: inputs.end_at_step, leavesNoise };
+      const options = {
+        guider: { kind: "cfg" as const, model, positive, negative, cfg },
+        sampler: { sampler, options: {} },
+        sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
+        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
+        latent: inputs.latent_image,
+      };
+      return { LATENT: await sampleInNode({ signal, progress, log }, options) };
+    },
+  }),
+  defineNode({
+    key: "SamplerCustom",
+    category: "sampling/custom_sampling",
+    description:
+      "Denoises a latent with a sampler and sigmas; the second output is the last estimate of the clean latent.",
+    inputs: {
+      model: model(),
+      add_noise: boolean({ default: true }),
+      noise_seed: seed(),
+      cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
+      positive: conditioning(),
+      negative: conditioning(),
+      sampler: sampler(),
+      sigmas: sigmas(),
+      latent_image: latent(),
+    },
+    outputs: [
+      { name: "output", type: "LATENT" },
+      { name: "denoised_output", type: "LATENT" },
+    ],
+    noiseStream: () => "cpu",
+    run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress, log }) => {
+      const options = {
+        guider: { kind: "cfg" as const, model, positive, negative, cfg },
+        sampler,
+        sigmas: sigmas.data,
+        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
+        latent: inputs.latent_image,
+      };
+      const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
+      return { output: latent, denoised_output: denoised };
+    },
+  }),
+  defineNode({
+    key: "SamplerCustomAdvanced",
+    category: "sampling/custom_sampling",
+    description:
+      "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",
+    inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
+    outputs: [
+      { name: "output", type: "LATENT" },
+      { name: "denoised_output", type: "LATENT" },
+    ],
+    run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress, log }) => {
+      const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
+      const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
+      return { output: latent, denoised_output: denoised };
+    },
+  }),
+  defineNode({
+    key: "RandomNoise",
+    category: "sampling/custom_sampling/noise",
+    description: "Initial noise of a seed, for custom sampling.",
+    inputs: { noise_seed: seed() },
+    outputs: { NOISE: "NOISE" },
+    noiseStream: () => "cpu",
+    run: ({ noise_seed }) => ({ NOISE: { seed: noise_seed, enabled: true } }),
+  }),
+  defineNode({
+    key: "DisableNoise",
+    category: "sampling/custom_sampling/noise",
+    description: "No initial noise, for latents that already have it.",
+    inputs: {},
+    outputs: { NOISE: "NOISE" },
+    run: () => ({ NOISE: { seed: 0n, enabled: false } }),
+  }),
+  defineNode({
+    key: "AddNoise",
+    category: "_for_testing/custom_sampling/noise",
+    description: "Adds the noise that the steps from the first to the last sigma would remove.",
+    inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ model, noise, sigmas, latent_image }) => ({
+      LATENT: addedNoise(model.sampling, noise, sigmas.data, latent_image),
+    }),
+  }),
+] as const;
+
 type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
+
 type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
 
 /**
@@ -112,165 +261,3 @@ function cellsOf(denoised: Tensor, { latentFormat }: ModelSampling): Tensor | un
   const [factors, bias] = [Float64Array.from(table.factors.flat()), Float64Array.from(table.bias)];
   return planesToImage(latentToRgb(denoised, asModel, factors, bias));
 }
-
-const kSampler = defineNode({
-  key: "KSampler",
-  category: "sampling",
-  description: "Denoises a latent; with denoise below 1 the result resembles it.",
-  inputs: {
-    model: model(),
-    seed: seed(),
-    steps: int({ default: 20, min: 1, max: 10000 }),
-    cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    sampler_name: samplerName(),
-    scheduler: choice(SCHEDULERS),
-    positive: conditioning(),
-    negative: conditioning(),
-    latent_image: latent(),
-    denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }),
-  },
-  outputs: { LATENT: "LATENT" },
-  noiseStream: () => "cpu",
-  run: async (inputs, { signal, progress, log }) => {
-    const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
-    const sampler = inputs.sampler_name;
-    const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
-    const options = {
-      guider: { kind: "cfg" as const, model, positive, negative, cfg },
-      sampler: { sampler, options: {} },
-      sigmas,
-      noise: { seed, enabled: true },
-      latent: inputs.latent_image,
-    };
-    return { LATENT: await sampleInNode({ signal, progress, log }, options) };
-  },
-});
-
-const kSamplerAdvanced = defineNode({
-  key: "KSamplerAdvanced",
-  displayName: "KSampler (Advanced)",
-  category: "sampling",
-  description: "Denoises a latent over a range of steps; can start without added noise and end with noise left over.",
-  inputs: {
-    model: model(),
-    add_noise: choice(["enable", "disable"]),
-    noise_seed: seed(),
-    steps: int({ default: 20, min: 1, max: 10000 }),
-    cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    sampler_name: samplerName(),
-    scheduler: choice(SCHEDULERS),
-    positive: conditioning(),
-    negative: conditioning(),
-    latent_image: latent(),
-    start_at_step: int({ default: 0, min: 0, max: 10000 }),
-    end_at_step: int({ default: 10000, min: 0, max: 10000 }),
-    return_with_leftover_noise: choice(["disable", "enable"]),
-  },
-  outputs: { LATENT: "LATENT" },
-  noiseStream: () => "cpu",
-  run: async (inputs, { signal, progress, log }) => {
-    const { model, positive, negative, cfg, steps, scheduler } = inputs;
-    const sampler = inputs.sampler_name;
-    const leavesNoise = inputs.return_with_leftover_noise === "enable";
-    const window = { start: inputs.start_at_step, end: inputs.end_at_step, leavesNoise };
-    const options = {
-      guider: { kind: "cfg" as const, model, positive, negative, cfg },
-      sampler: { sampler, options: {} },
-      sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
-      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
-      latent: inputs.latent_image,
-    };
-    return { LATENT: await sampleInNode({ signal, progress, log }, options) };
-  },
-});
-
-const samplerCustom = defineNode({
-  key: "SamplerCustom",
-  category: "sampling/custom_sampling",
-  description:
-    "Denoises a latent with a sampler and sigmas; the second output is the last estimate of the clean latent.",
-  inputs: {
-    model: model(),
-    add_noise: boolean({ default: true }),
-    noise_seed: seed(),
-    cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    positive: conditioning(),
-    negative: conditioning(),
-    sampler: sampler(),
-    sigmas: sigmas(),
-    latent_image: latent(),
-  },
-  outputs: [
-    { name: "output", type: "LATENT" },
-    { name: "denoised_output", type: "LATENT" },
-  ],
-  noiseStream: () => "cpu",
-  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress, log }) => {
-    const options = {
-      guider: { kind: "cfg" as const, model, positive, negative, cfg },
-      sampler,
-      sigmas: sigmas.data,
-      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
-      latent: inputs.latent_image,
-    };
-    const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
-    return { output: latent, denoised_output: denoised };
-  },
-});
-
-const samplerCustomAdvanced = defineNode({
-  key: "SamplerCustomAdvanced",
-  category: "sampling/custom_sampling",
-  description:
-    "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",
-  inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
-  outputs: [
-    { name: "output", type: "LATENT" },
-    { name: "denoised_output", type: "LATENT" },
-  ],
-  run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress, log }) => {
-    const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
-    const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
-    return { output: latent, denoised_output: denoised };
-  },
-});
-
-const randomNoise = defineNode({
-  key: "RandomNoise",
-  category: "sampling/custom_sampling/noise",
-  description: "Initial noise of a seed, for custom sampling.",
-  inputs: { noise_seed: seed() },
-  outputs: { NOISE: "NOISE" },
-  noiseStream: () => "cpu",
-  run: ({ noise_seed }) => ({ NOISE: { seed: noise_seed, enabled: true } }),
-});
-
-const disableNoise = defineNode({
-  key: "DisableNoise",
-  category: "sampling/custom_sampling/noise",
-  description: "No initial noise, for latents that already have it.",
-  inputs: {},
-  outputs: { NOISE: "NOISE" },
-  run: () => ({ NOISE: { seed: 0n, enabled: false } }),
-});
-
-const addNoise = defineNode({
-  key: "AddNoise",
-  category: "_for_testing/custom_sampling/noise",
-  description: "Adds the noise that the steps from the first to the last sigma would remove.",
-  inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ model, noise, sigmas, latent_image }) => ({
-    LATENT: addedNoise(model.sampling, noise, sigmas.data, latent_image),
-  }),
-});
-
-export const samplingNodes = [
-  kSampler,
-  kSamplerAdvanced,
-  samplerCustom,
-  samplerCustomAdvanced,
-  randomNoise,
-  disableNoise,
-  addNoise,
-] as const;
