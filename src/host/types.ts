@@ -60,7 +60,7 @@ export interface Model {
   /**
    * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
    * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance. x is valid until the promise
-   * settles: sampling writes over it then, so that who needs it longer keeps a copy. The estimate is only read.
+   * settles: sampling writes over it then; copy it to keep it longer. The estimate is only read.
    */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
   /** Returns the model for one run, whose predictions may depend on it. Absent: they do not. */

@@ -11,6 +11,7 @@ import {
   VALUES,
 } from "../base/options.js";
 import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
+import { isPlainObject } from "../io/json/lossless.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
 import type { GivenInputs, HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
@@ -131,15 +132,13 @@ function valuesOf(outputs: Outputs, returned: unknown): unknown[] {
 
 function namedValues(outputs: Outputs, returned: object): unknown[] {
   const isOutput = (key: string) => outputs.some(({ name }) => name === key);
-  const isByName = isObject(returned) && (isPlain(returned) || outputs.some(({ name }) => name in returned));
+  const isByName = isObject(returned) && (isPlainObject(returned) || outputs.some(({ name }) => name in returned));
   if (!isByName) throw misreturned(describe(returned), outputs);
   const unknown = Object.keys(returned).find((key) => !isOutput(key));
   if (unknown === undefined) return outputs.map(({ name }) => returned[name]);
   const names = outputs.map(({ name }) => name);
   throw misreturned(`${describe(unknown)}, which is not an output`, outputs, suggest(unknown, names).hint);
 }
-
-const isPlain = (value: object): boolean => [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
 function misreturned(what: string, outputs: Outputs, hint = ""): LatentkitError {
   const names = outputs.map(({ name }) => name).join(", ");

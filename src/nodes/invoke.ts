@@ -138,7 +138,7 @@ export async function invokeNode(
   options.signal?.throwIfAborted();
   const { result, ui, expand } = returned;
   if (expand !== undefined) {
-    const message = `${key}: expected values, received a graph to run; executeGraph runs it.`;
+    const message = `${key}: the node returned a graph; run it with executeGraph.`;
     throw new LatentkitError("node.failed", message, { node: key });
   }
   return ui === undefined ? { result } : { result, ui };

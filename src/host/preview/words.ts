@@ -3,7 +3,7 @@ import { endRow, wordRow } from "./clip.js";
 /** Red, green and blue in 0 … 1. */
 export type Colour = readonly [red: number, green: number, blue: number];
 
-/** Meaning of a word in a picture: "time" colours the whole sky, a "flaw" is what nobody wants. */
+/** Meaning of a word in a picture: "time" colours the whole sky, a "flaw" is an unwanted quality. */
 export type Part = "sky" | "time" | "sun" | "moon" | "water" | "hills" | "trees" | "ground" | "animal" | "flaw";
 
 /** A word that the preview model knows: a colour, or a thing with a colour of its own. */

@@ -144,12 +144,12 @@ function itemsLike(batch: Tensor, i: number, like: Tensor): Tensor {
   return batch.size === like.size ? batch : batch.part(i * like.size, like);
 }
 
-/** Returns the model where it can denoise. Fails with host.missing. */
+/** Returns the model if it can denoise. Fails with host.missing. */
 export function requireDenoiser(model: Model): Denoiser {
   if (typeof model.predict === "function") return model as Denoiser;
   throw new LatentkitError(
     "host.missing",
-    `Model ${model.sampling.name} cannot denoise: its host offers only the noise schedule.`,
+    `Model ${model.sampling.name} cannot denoise: its host provides only the noise schedule.`,
   );
 }
 

@@ -37,7 +37,7 @@ export function initialNoise({ seed, enabled }: InitialNoise, { shape, batchInde
 /** Noise of ddim around an inpainting mask: seed + 1. `after` draws what follows it. */
 export function reseededNoise(seed: bigint, shape: readonly number[]): { readonly noise: Tensor; after: Generator } {
   if (seed >= MAX_SEED) {
-    const message = `seed: expected at most ${MAX_SEED - 1n} with ddim, which draws noise of seed + 1, received ${seed}.`;
+    const message = `seed: with ddim expected at most ${MAX_SEED - 1n}, because ddim also uses seed + 1; received ${seed}.`;
     throw new LatentkitError("value.out-of-range", message);
   }
   const after = createGenerator({ seed: seed + 1n });

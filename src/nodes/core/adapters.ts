@@ -54,7 +54,11 @@ export const adapterNodes = [
     outputs: { MODEL: "MODEL" },
     run: async ({ model, hypernetwork_name, strength }, { host, signal, log }) => {
       if (strength === 0) return { MODEL: model };
-      const hypernetwork = await loadHostFile("hypernetworks", { hypernetwork_name }, { host, signal, log });
+      const hypernetwork = await loadHostFile("hypernetworks", "hypernetwork_name", hypernetwork_name, {
+        host,
+        signal,
+        log,
+      });
       const inputs = { hypernetwork, strength };
       return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, host) };
     },
@@ -70,7 +74,7 @@ export async function withLora(
   loading: Loading,
 ): Promise<[Model, Clip | undefined]> {
   if (strengths.model === 0 && strengths.clip === 0) return [model, clip];
-  const lora = await loadHostFile("loras", { lora_name }, loading);
+  const lora = await loadHostFile("loras", "lora_name", lora_name, loading);
   return atInput("lora_name", () => {
     let changed = clip;
     const changedModel = withHostModel(model, (own) => {

@@ -5,11 +5,9 @@ import { cycled, joined, narrowed } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { choice, conditioning, float, int, latent, mask, socket } from "../inputs.js";
-import { inCells } from "../latents.js";
+import { cellOffset, inCells } from "../latents.js";
 
 const side = () => inCells(int({ default: 64, min: 64, max: 16384, step: 8 }));
-
-const offset = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
 
 /** Input for the weight of entries where several cover a cell. */
 const areaStrength = () => float({ default: 1, min: 0, max: 10, step: 0.01 });
@@ -79,8 +77,8 @@ export const conditioningNodes = [
       conditioning: conditioning(),
       width: side(),
       height: side(),
-      x: offset(),
-      y: offset(),
+      x: cellOffset(),
+      y: cellOffset(),
       strength: areaStrength(),
     },
     outputs: { CONDITIONING: "CONDITIONING" },
@@ -199,7 +197,7 @@ export const conditioningNodes = [
     key: "FluxKontextMultiReferenceLatentMethod",
     displayName: "Edit Model Reference Method",
     category: "advanced/conditioning/flux",
-    description: "Sets how models that edit pictures place several reference latents; other models ignore it.",
+    description: "Sets how image-editing models place several reference latents; other models ignore it.",
     inputs: {
       conditioning: conditioning(),
       reference_latents_method: choice(["offset", "index", "uxo/uno", "index_timestep_zero"]),
@@ -212,7 +210,7 @@ export const conditioningNodes = [
   defineNode({
     key: "ReferenceLatent",
     category: "advanced/conditioning/edit_models",
-    description: "Adds a latent for models that edit pictures to look at; other models ignore it.",
+    description: "Adds a reference latent for image-editing models; other models ignore it.",
     inputs: { conditioning: conditioning(), latent: latent({ optional: true }) },
     outputs: { CONDITIONING: "CONDITIONING" },
     run: ({ conditioning, latent }) => ({
@@ -279,7 +277,7 @@ function zeroed(options: Readonly<Record<string, unknown>>): Record<string, unkn
 export const withOptions = (entries: Conditioning, options: Readonly<Record<string, unknown>>): Conditioning =>
   entries.map(([tensor, own]) => [tensor, { ...own, ...options }]);
 
-/** Entries with further latents for models that edit pictures to look at. */
+/** Entries with further reference latents for image-editing models. */
 export const withReferences = (entries: Conditioning, latents: readonly Tensor[]): Conditioning =>
   entries.map(([tensor, { reference_latents: before, ...own }]) => [
     tensor,

@@ -1,13 +1,13 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
-import { encodePlain } from "../../host/prompt/index.js";
-import type { ClipVision, Conditioning, Control, ControlNet, StyleModel, UpscaleModel } from "../../host/types.js";
+import { encodePlain } from "../../host/prompt/encode.js";
+import type { ClipVision, Conditioning, Control, ControlNet, StyleModel, UpscaleModel, Vae } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { scale } from "../../tensor/ops.js";
 import { cropped, joined, narrowed } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
-import { lacking, patchedModel } from "../host-files.js";
+import { lacking, patches } from "../host-files.js";
 import { choice, clip, conditioning, float, image, int, mask, model, socket, text, vae } from "../inputs.js";
 import { CELL, inCells } from "../latents.js";
 import { addTile, regionOf, tilesOf } from "../tiles.js";
@@ -36,6 +36,12 @@ const UNION_TYPES = [
 ];
 
 const boxSide = (value: number, min: number) => inCells(int({ default: value, min, max: 16384, step: CELL }));
+
+/** A conditioning for either side of guidance. */
+const BOTH_SIDES = [
+  { name: "positive", type: "CONDITIONING" },
+  { name: "negative", type: "CONDITIONING" },
+] as const;
 
 export const controlNodes = [
   defineNode({
@@ -70,16 +76,8 @@ export const controlNodes = [
       ...controlInputs(),
       vae: vae({ optional: true }),
     },
-    outputs: [
-      { name: "positive", type: "CONDITIONING" },
-      { name: "negative", type: "CONDITIONING" },
-    ],
-    run: ({ positive, negative, control_net: net, image: hint, vae, ...range }) => {
-      const { strength, start_percent: start, end_percent: end } = range;
-      if (strength === 0) return { positive, negative };
-      const sides = controlled([positive, negative], { net, hint, strength, start, end, vae });
-      return { positive: sides[0], negative: sides[1] };
-    },
+    outputs: BOTH_SIDES,
+    run: applyControl,
   }),
   defineNode({
     key: "ControlNetApplySD3",
@@ -95,16 +93,8 @@ export const controlNodes = [
       image: image(),
       ...controlInputs(),
     },
-    outputs: [
-      { name: "positive", type: "CONDITIONING" },
-      { name: "negative", type: "CONDITIONING" },
-    ],
-    run: ({ positive, negative, control_net: net, image: hint, vae, ...range }) => {
-      const { strength, start_percent: start, end_percent: end } = range;
-      if (strength === 0) return { positive, negative };
-      const sides = controlled([positive, negative], { net, hint, strength, start, end, vae });
-      return { positive: sides[0], negative: sides[1] };
-    },
+    outputs: BOTH_SIDES,
+    run: applyControl,
   }),
   defineNode({
     key: "SetUnionControlNetType",
@@ -113,8 +103,7 @@ export const controlNodes = [
     inputs: { control_net: controlNet(), type: choice(UNION_TYPES) },
     outputs: { CONTROL_NET: "CONTROL_NET" },
     run: ({ control_net, type }, { host }) => {
-      if (control_net.ofType === undefined)
-        throw lacking(host, "no types for this ControlNet, which takes only one kind of picture");
+      if (control_net.ofType === undefined) throw lacking(host, "has only one kind of picture for this ControlNet");
       return { CONTROL_NET: control_net.ofType(UNION_TYPES.indexOf(type) - 1) };
     },
   }),
@@ -131,10 +120,7 @@ export const controlNodes = [
       mask: mask({ optional: true }),
     },
     outputs: { MODEL: "MODEL" },
-    run: ({ model, ...inputs }, { host }) => ({
-      MODEL:
-        inputs.strength === 0 ? model : patchedModel(model, { node: "QwenImageDiffsynthControlnet", inputs }, host),
-    }),
+    run: patches("QwenImageDiffsynthControlnet", "strength"),
   }),
   defineNode({
     key: "ZImageFunControlnet",
@@ -150,9 +136,7 @@ export const controlNodes = [
       mask: mask({ optional: true }),
     },
     outputs: { MODEL: "MODEL" },
-    run: ({ model, ...inputs }, { host }) => ({
-      MODEL: inputs.strength === 0 ? model : patchedModel(model, { node: "ZImageFunControlnet", inputs }, host),
-    }),
+    run: patches("ZImageFunControlnet", "strength"),
   }),
   defineNode({
     key: "CLIPVisionEncode",
@@ -272,6 +256,25 @@ function controlled(
       { ...options, control: follow(options.control ?? undefined), control_apply_to_uncond: toUncond },
     ]),
   );
+}
+
+interface ControlInputs {
+  readonly positive: Conditioning;
+  readonly negative: Conditioning;
+  readonly control_net: ControlNet;
+  readonly image: Tensor;
+  readonly strength: number;
+  readonly start_percent: number;
+  readonly end_percent: number;
+  readonly vae?: Vae;
+}
+
+/** Both sides, guided by a picture in a range of the schedule. */
+function applyControl({ positive, negative, control_net: net, image: hint, vae, ...range }: ControlInputs) {
+  const { strength, start_percent: start, end_percent: end } = range;
+  if (strength === 0) return { positive, negative };
+  const sides = controlled([positive, negative], { net, hint, strength, start, end, vae });
+  return { positive: sides[0], negative: sides[1] };
 }
 
 /** Tokens of a prompt [1, n, dim], then those of a picture [1, m, dim]. */

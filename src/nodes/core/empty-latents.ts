@@ -1,10 +1,10 @@
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { int } from "../inputs.js";
-import { inCells } from "../latents.js";
+import { CELL, inCells } from "../latents.js";
 
 /** Input for a side of an image in pixels, in ComfyUI's limits; a latent cell has eight pixels. */
-export const latentSide = () => inCells(int({ default: 512, min: 16, max: 16384, step: 8 }));
+export const latentSide = () => inCells(int({ default: 512, min: 16, max: 16384, step: CELL }));
 
 export const latentBatch = () => int({ default: 1, min: 1, max: 4096 });
 
@@ -50,4 +50,4 @@ export const emptyLatentNodes = [
 
 /** Zeros [batch, channels, height / 8, width / 8], rounded down; sizes in pixels. */
 export const emptyLatent = (batch: number, channels: number, height: number, width: number): Tensor =>
-  Tensor.zeros([batch, channels, Math.floor(height / 8), Math.floor(width / 8)]);
+  Tensor.zeros([batch, channels, Math.floor(height / CELL), Math.floor(width / CELL)]);

@@ -1,7 +1,8 @@
 import { inputError } from "../../base/errors.js";
 import { derivedModel } from "../../host/derived-model.js";
 import { perpendicular } from "../../host/sampling/guiders.js";
-import type { GuidanceStep } from "../../host/types.js";
+import { COARSE_SIGMA } from "../../host/sampling/solvers/steps.js";
+import type { Guidance, GuidanceStep, Model } from "../../host/types.js";
 import { productOfItems, stdOfItems, sumOfItems, termsOfItems } from "../../tensor/items.js";
 import { type Term, weightedSum } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
@@ -78,19 +79,12 @@ export const guidanceNodes = [
     inputs: { model: model(), scaling_factor: float({ default: 1.005, min: 0.5, max: 1.5, step: 0.001 }) },
     outputs: { MODEL: "MODEL" },
     run: ({ model, scaling_factor }) => ({
-      MODEL: derivedModel(model, {
-        guidance: (before) => ({
-          ...before,
-          after: [
-            ...(before?.after ?? []),
-            (denoised, { x }) =>
-              weightedSum([
-                [1 - 1 / scaling_factor, x],
-                [1 / scaling_factor, denoised],
-              ]),
-          ],
-        }),
-      }),
+      MODEL: withAfter(model, (denoised, { x }) =>
+        weightedSum([
+          [1 - 1 / scaling_factor, x],
+          [1 / scaling_factor, denoised],
+        ]),
+      ),
     }),
   }),
   defineNode({
@@ -99,11 +93,7 @@ export const guidanceNodes = [
     description: "Scales the negative estimate to fit the positive one best (CFG-Zero*).",
     inputs: { model: model() },
     outputs: [{ name: "patched_model", type: "MODEL" }],
-    run: ({ model }) => ({
-      patched_model: derivedModel(model, {
-        guidance: (before) => ({ ...before, after: [...(before?.after ?? []), weighed] }),
-      }),
-    }),
+    run: ({ model }) => ({ patched_model: withAfter(model, weighed) }),
   }),
   defineNode({
     key: "CFGNorm",
@@ -121,13 +111,7 @@ export const guidanceNodes = [
     outputs: [{ name: "patched_model", type: "MODEL" }],
     run: ({ model, strength, pre_cfg }) => {
       if (pre_cfg) throw inputError("value.invalid", { input: "pre_cfg" }, "false", pre_cfg);
-      const patched_model = derivedModel(model, {
-        guidance: (before) => ({
-          ...before,
-          after: [...(before?.after ?? []), (denoised, { cond }) => shortened(denoised, cond, strength)],
-        }),
-      });
-      return { patched_model };
+      return { patched_model: withAfter(model, (denoised, { cond }) => shortened(denoised, cond, strength)) };
     },
   }),
   defineNode({
@@ -158,8 +142,9 @@ export const guidanceNodes = [
   }),
 ] as const;
 
-/** Noise level from which on float32 noise is so coarse that an estimate behind it is rounded visibly. */
-const COARSE_SIGMA = 1000;
+/** The model with one more change of its guided estimate. */
+const withAfter = (model: Model, change: NonNullable<Guidance["after"]>[number]): Model =>
+  derivedModel(model, { guidance: (before) => ({ ...before, after: [...(before?.after ?? []), change] }) });
 
 /** The rescaled estimate, at coarse noise levels with the roundings of the reference, whose estimates go through the noise. */
 function atAnySigma(step: GuidanceStep, multiplier: number): Tensor | readonly Term[] {
@@ -230,12 +215,7 @@ const NO_NORM = 1e-8;
  * 2025, "CFG-Zero*".
  */
 function weighed(denoised: Tensor, { x, cond, uncond, cfg }: GuidanceStep): Tensor {
-  const [p, n] = [cond, uncond].map((side) =>
-    weightedSum([
-      [1, x],
-      [-1, side],
-    ]),
-  ) as [Tensor, Tensor];
+  const [p, n] = [difference(x, cond), difference(x, uncond)];
   const [products, squares] = [productOfItems(p, n), productOfItems(n, n)];
   const scales = products.map((product, item) => product / (squares[item]! + NO_NORM));
   return sumOfItems([

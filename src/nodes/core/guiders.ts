@@ -2,7 +2,7 @@ import { defineNode } from "../define.js";
 import { choice, conditioning, float, model } from "../inputs.js";
 
 /** Factor of guidance, in ComfyUI's limits. */
-const cfgFactor = () => float({ default: 8, min: 0, max: 100, step: 0.1 });
+export const cfgFactor = () => float({ default: 8, min: 0, max: 100, step: 0.1 });
 
 export const guiderNodes = [
   defineNode({

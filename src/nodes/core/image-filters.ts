@@ -21,7 +21,7 @@ import { channelsOf, fittedImage, requireBatch } from "./image.js";
 // decision 215
 const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.99, step: 0.01 });
 
-const ROTATIONS = ["none", "90 degrees", "180 degrees", "270 degrees"] as const;
+export const ROTATIONS = ["none", "90 degrees", "180 degrees", "270 degrees"] as const;
 
 const OPERATIONS = ["erode", "dilate", "open", "close", "gradient", "bottom_hat", "top_hat"] as const;
 

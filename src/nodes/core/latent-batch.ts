@@ -7,7 +7,7 @@ import { Tensor } from "../../tensor/tensor.js";
 import { warnOfClips } from "../bends.js";
 import { defineNode } from "../define.js";
 import { choice, image, int, latent } from "../inputs.js";
-import { batchIndexOf, fitted, isSingleMask } from "../latents.js";
+import { batchIndexOf, CELL, fitted, isSingleMask } from "../latents.js";
 
 export const latentBatchNodes = [
   defineNode({
@@ -47,7 +47,7 @@ export const latentBatchNodes = [
     run: ({ samples1, samples2, dim }) => {
       const axis = AXES[dim.replace("-", "")]!;
       const first = samples1.samples;
-      refuseMisfit(first, samples2.samples, first.shape.length + axis);
+      refuseOtherAxes(first, samples2.samples, first.shape.length + axis);
       const second = cycled(samples2.samples, first.shape[0]!);
       const samples = joined(dim.startsWith("-") ? [second, first] : [first, second], axis);
       return { LATENT: { ...samples1, samples } };
@@ -163,7 +163,7 @@ export const latentBatchNodes = [
   }),
 ] as const;
 
-function refuseMisfit(first: Tensor, second: Tensor, axis: number): void {
+function refuseOtherAxes(first: Tensor, second: Tensor, axis: number): void {
   const fits = (side: number, at: number) => at === 0 || at === axis || side === first.shape[at];
   if (axis > 0 && second.shape.length === first.shape.length && second.shape.every(fits)) return;
   const expected = `a latent that differs from [${first.shape.join(", ")}] only in its batch and axis ${axis}`;
@@ -198,7 +198,7 @@ function itemsOf(latents: readonly Latent[]): Item[] {
   for (const { samples, noise_mask, batch_index } of latents) {
     const [batch = 0] = samples.shape;
     const before = items.length;
-    const masks = noise_mask === undefined ? undefined : masksOf(noise_mask, samples);
+    const masks = noise_mask === undefined ? undefined : batchMasks(noise_mask, samples);
     for (let at = 0; at < batch; at++) {
       const mask = masks === undefined ? undefined : narrowed(masks, 0, at, 1);
       items.push({ samples: narrowed(samples, 0, at, 1), mask, index: batch_index?.[at] ?? before + at });
@@ -208,8 +208,8 @@ function itemsOf(latents: readonly Latent[]): Item[] {
 }
 
 /** Masks [B, 1, 8 h, 8 w] of latents of h x w cells. */
-function masksOf(mask: Tensor, { shape }: Tensor): Tensor {
-  const [height, width] = [shape.at(-2)! * 8, shape.at(-1)! * 8];
+function batchMasks(mask: Tensor, { shape }: Tensor): Tensor {
+  const [height, width] = [shape.at(-2)! * CELL, shape.at(-1)! * CELL];
   const [count, ownHeight, ownWidth] = maskSides("noise_mask", mask);
   const fits = ownHeight === height && ownWidth === width;
   const single = mask.reshape([count, 1, ownHeight, ownWidth]);
@@ -224,7 +224,7 @@ function batchOfLatents(items: readonly Item[]): Latent {
   );
   const batch = { samples, batch_index: items.map(({ index }) => index) };
   if (items.every(({ mask }) => mask === undefined || mask.data.every((value) => value === 1))) return batch;
-  const [height, width] = [samples.shape.at(-2)! * 8, samples.shape.at(-1)! * 8];
+  const [height, width] = [samples.shape.at(-2)! * CELL, samples.shape.at(-1)! * CELL];
   const open = Tensor.full([1, 1, height, width], 1);
   const masks = items.map(({ mask }) => mask ?? open);
   return { ...batch, noise_mask: joined(masks, 0) };

@@ -7,15 +7,12 @@ import { Tensor } from "../../tensor/tensor.js";
 import { warnOfClips } from "../bends.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, int, latent, mask } from "../inputs.js";
-import { added, CELL, fitted, inCells, planes } from "../latents.js";
-
-const offset = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
+import { added, CELL, cellOffset, fitted, inCells, planes } from "../latents.js";
+import { ROTATIONS } from "./image-filters.js";
 
 const cropSide = () => inCells(int({ default: 512, min: 64, max: 16384, step: 8 }));
 
 const FLIPS = ["x-axis: vertically", "y-axis: horizontally"] as const;
-
-const ROTATIONS = ["none", "90 degrees", "180 degrees", "270 degrees"] as const;
 
 export const latentNodes = [
   defineNode({
@@ -56,8 +53,8 @@ export const latentNodes = [
     inputs: {
       destination: latent(),
       source: latent(),
-      x: offset(),
-      y: offset(),
+      x: cellOffset(),
+      y: cellOffset(),
       resize_source: boolean({ default: false }),
       mask: mask({ optional: true }),
     },
@@ -70,7 +67,7 @@ export const latentNodes = [
       const from = sourceOf(to, source.samples, resize_source);
       const [, , height = 0, width = 0] = from.shape;
       const through = mask === undefined ? undefined : sized(mask, height, width);
-      const pasted = composite(to, from, Math.floor(x / 8), Math.floor(y / 8), through);
+      const pasted = composite(to, from, Math.floor(x / CELL), Math.floor(y / CELL), through);
       return { LATENT: { ...destination, samples: pasted.reshape(shape) } };
     },
   }),
@@ -79,12 +76,12 @@ export const latentNodes = [
     displayName: "Latent Composite",
     category: "latent",
     description: "Pastes a latent onto another, feathered at inner edges; offsets are in pixels.",
-    inputs: { samples_to: latent(), samples_from: latent(), x: offset(), y: offset(), feather: offset() },
+    inputs: { samples_to: latent(), samples_from: latent(), x: cellOffset(), y: cellOffset(), feather: cellOffset() },
     outputs: { LATENT: "LATENT" },
     run: ({ samples_to, samples_from, ...pixels }) => {
-      const [x, y, feather] = [pixels.x, pixels.y, pixels.feather].map((side) => Math.floor(side / 8)) as Offsets;
+      const [x, y, feather] = [pixels.x, pixels.y, pixels.feather].map((side) => Math.floor(side / CELL)) as Offsets;
       const [to, whole] = [planes(samples_to.samples), planes(samples_from.samples)];
-      refuseMisfit(to, whole);
+      refuseOtherSides(to, whole);
       const [, , height = 0, width = 0] = to.shape;
       const [, , rows = 0, columns = 0] = whole.shape;
       const [visibleRows, visibleColumns] = [Math.min(rows, height - y), Math.min(columns, width - x)];
@@ -100,7 +97,7 @@ export const latentNodes = [
     displayName: "Crop Latent",
     category: "latent/transform",
     description: "A part of a latent, at least 64 pixels wide and high where the latent is; sizes are in pixels.",
-    inputs: { samples: latent(), width: cropSide(), height: cropSide(), x: offset(), y: offset() },
+    inputs: { samples: latent(), width: cropSide(), height: cropSide(), x: cellOffset(), y: cellOffset() },
     outputs: { LATENT: "LATENT" },
     run: ({ samples: latent, width, height, x, y }, { log }) => {
       const { samples } = latent;
@@ -189,7 +186,7 @@ function sized(mask: Tensor, height: number, width: number): Tensor {
 
 type Offsets = [x: number, y: number, feather: number];
 
-function refuseMisfit(to: Tensor, from: Tensor): void {
+function refuseOtherSides(to: Tensor, from: Tensor): void {
   const [batch, channels] = to.shape;
   const [ownBatch, ownChannels] = from.shape;
   if ((ownBatch === batch || ownBatch === 1) && (ownChannels === channels || ownChannels === 1)) return;
@@ -232,8 +229,8 @@ const clip = (pixels: number, cells: number): readonly [number, number] => [pixe
 
 /** First cell and number of cells; in a latent below the smallest side the start counts from its end, as in ComfyUI. */
 function span(length: number, offset: number, pixels: number): [from: number, count: number] {
-  const start = Math.min(Math.floor(offset / 8), length - LEAST_CELLS);
-  const end = Math.min(length, start + Math.floor(pixels / 8));
+  const start = Math.min(Math.floor(offset / CELL), length - LEAST_CELLS);
+  const end = Math.min(length, start + Math.floor(pixels / CELL));
   const from = start < 0 ? Math.max(0, length + start) : start;
   return [from, Math.max(0, end - from)];
 }

@@ -140,7 +140,7 @@ async function loadPictures(
   } catch (error) {
     if (!(error instanceof LatentkitError) || !/^(png|picture)\./.test(error.code)) throw error;
     const received = describe(name);
-    const message = `${IMAGE_INPUT}: expected a picture that can be read, received ${received}. ${error.message}`;
+    const message = `${IMAGE_INPUT}: expected a readable picture, received ${received}. ${error.message}`;
     throw new LatentkitError(error.code, message, { input: "image", received }, { cause: error });
   } finally {
     returnMemory(bytes.buffer);

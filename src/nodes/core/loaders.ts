@@ -1,6 +1,7 @@
 import { describe } from "../../base/errors.js";
+import type { Checkpoint, ClipVision, HostFiles } from "../../host/types.js";
 import { defineNode } from "../define.js";
-import { fileName, lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
+import { fileName, type Loading, lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
 import { choice, model } from "../inputs.js";
 
 /** Input with the choice of the host's checkpoints. */
@@ -9,6 +10,24 @@ export const checkpointName = () => ({
   files: "checkpoints" as const,
 });
 
+/** Input with the choice of checkpoints that take pictures as prompts. */
+const visionCheckpointName = () => ({ ...checkpointName(), needs: { ability: "clip-vision" } as const });
+
+const MODEL = { name: "MODEL", type: "MODEL" } as const;
+const CLIP = { name: "CLIP", type: "CLIP" } as const;
+const VAE = { name: "VAE", type: "VAE" } as const;
+const CLIP_VISION = { name: "CLIP_VISION", type: "CLIP_VISION" } as const;
+
+/** Configurations whose clip ends one layer earlier. */
+const SKIPS_LAYER = ["anything_v3.yaml", "v1-inference_clip_skip_2.yaml", "v1-inference_clip_skip_2_fp16.yaml"];
+
+/** A node's run that loads the file of a kind that an input names, as its one output. */
+const loads =
+  <Input extends string>(kind: keyof HostFiles, input: Input, output: string) =>
+  async (inputs: Readonly<Record<Input, string>>, loading: Loading) => ({
+    [output]: await loadHostFile(kind, input, inputs[input], loading),
+  });
+
 export const loaderNodes = [
   defineNode({
     key: "CheckpointLoaderSimple",
@@ -16,13 +35,9 @@ export const loaderNodes = [
     category: "loaders",
     description: "Loads a checkpoint of the host: its model, CLIP and VAE.",
     inputs: { ckpt_name: checkpointName() },
-    outputs: [
-      { name: "MODEL", type: "MODEL" },
-      { name: "CLIP", type: "CLIP" },
-      { name: "VAE", type: "VAE" },
-    ],
+    outputs: [MODEL, CLIP, VAE],
     run: async ({ ckpt_name }, { host, signal, log }) => {
-      const { model, clip, vae } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
+      const { model, clip, vae } = await loadHostCheckpoint(ckpt_name, { host, signal, log });
       return { MODEL: model, CLIP: clip, VAE: vae };
     },
   }),
@@ -38,15 +53,11 @@ export const loaderNodes = [
       }),
       ckpt_name: checkpointName(),
     },
-    outputs: [
-      { name: "MODEL", type: "MODEL" },
-      { name: "CLIP", type: "CLIP" },
-      { name: "VAE", type: "VAE" },
-    ],
+    outputs: [MODEL, CLIP, VAE],
     run: async ({ config_name, ckpt_name }, { host, signal, log }) => {
-      const { model, clip, vae } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
+      const { model, clip, vae } = await loadHostCheckpoint(ckpt_name, { host, signal, log });
       if (!SKIPS_LAYER.includes(config_name)) return { MODEL: model, CLIP: clip, VAE: vae };
-      if (clip.atLayer === undefined) throw lacking(host, `no earlier layers of a clip, which ${config_name} asks for`);
+      if (clip.atLayer === undefined) throw lacking(host, `has no earlier layers of a clip for ${config_name}`);
       return { MODEL: model, CLIP: clip.atLayer(-2), VAE: vae };
     },
   }),
@@ -54,16 +65,10 @@ export const loaderNodes = [
     key: "unCLIPCheckpointLoader",
     category: "loaders",
     description: "Loads one of the host's checkpoints that take pictures as prompts.",
-    inputs: { ckpt_name: { ...checkpointName(), needs: { ability: "clip-vision" } as const } },
-    outputs: [
-      { name: "MODEL", type: "MODEL" },
-      { name: "CLIP", type: "CLIP" },
-      { name: "VAE", type: "VAE" },
-      { name: "CLIP_VISION", type: "CLIP_VISION" },
-    ],
+    inputs: { ckpt_name: visionCheckpointName() },
+    outputs: [MODEL, CLIP, VAE, CLIP_VISION],
     run: async ({ ckpt_name }, { host, signal, log }) => {
-      const { model, clip, vae, clipVision } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
-      if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
+      const { model, clip, vae, clipVision } = await loadVision(ckpt_name, { host, signal, log });
       return { MODEL: model, CLIP: clip, VAE: vae, CLIP_VISION: clipVision };
     },
   }),
@@ -72,15 +77,10 @@ export const loaderNodes = [
     displayName: "Image Only Checkpoint Loader (img2vid model)",
     category: "loaders/video_models",
     description: "Loads one of the host's checkpoints that take pictures as prompts, without its CLIP.",
-    inputs: { ckpt_name: { ...checkpointName(), needs: { ability: "clip-vision" } as const } },
-    outputs: [
-      { name: "MODEL", type: "MODEL" },
-      { name: "CLIP_VISION", type: "CLIP_VISION" },
-      { name: "VAE", type: "VAE" },
-    ],
+    inputs: { ckpt_name: visionCheckpointName() },
+    outputs: [MODEL, CLIP_VISION, VAE],
     run: async ({ ckpt_name }, { host, signal, log }) => {
-      const { model, vae, clipVision } = await loadHostCheckpoint({ ckpt_name }, { host, signal, log });
-      if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
+      const { model, vae, clipVision } = await loadVision(ckpt_name, { host, signal, log });
       return { MODEL: model, CLIP_VISION: clipVision, VAE: vae };
     },
   }),
@@ -97,7 +97,7 @@ export const loaderNodes = [
     },
     outputs: { MODEL: "MODEL" },
     run: async ({ unet_name, weight_dtype }, { host, signal, log }) => ({
-      MODEL: await loadHostFile("diffusion_models", { unet_name }, { host, signal, log }, { weight_dtype }),
+      MODEL: await loadHostFile("diffusion_models", "unet_name", unet_name, { host, signal, log }, { weight_dtype }),
     }),
   }),
   defineNode({
@@ -107,9 +107,7 @@ export const loaderNodes = [
     description: "Loads a diffusion model of the host, as UNETLoader does.",
     inputs: { unet_name: fileName("diffusion_models") },
     outputs: { MODEL: "MODEL" },
-    run: async ({ unet_name }, { host, signal, log }) => ({
-      MODEL: await loadHostFile("diffusion_models", { unet_name }, { host, signal, log }),
-    }),
+    run: loads("diffusion_models", "unet_name", "MODEL"),
   }),
   defineNode({
     key: "VAELoader",
@@ -118,9 +116,7 @@ export const loaderNodes = [
     description: "Loads a separate VAE of the host.",
     inputs: { vae_name: fileName("vae") },
     outputs: { VAE: "VAE" },
-    run: async ({ vae_name }, { host, signal, log }) => ({
-      VAE: await loadHostFile("vae", { vae_name }, { host, signal, log }),
-    }),
+    run: loads("vae", "vae_name", "VAE"),
   }),
   defineNode({
     key: "ControlNetLoader",
@@ -129,9 +125,7 @@ export const loaderNodes = [
     description: "Loads a ControlNet or T2I adapter of the host.",
     inputs: { control_net_name: fileName("controlnet") },
     outputs: { CONTROL_NET: "CONTROL_NET" },
-    run: async ({ control_net_name }, { host, signal, log }) => ({
-      CONTROL_NET: await loadHostFile("controlnet", { control_net_name }, { host, signal, log }),
-    }),
+    run: loads("controlnet", "control_net_name", "CONTROL_NET"),
   }),
   defineNode({
     key: "DiffControlNetLoader",
@@ -140,9 +134,7 @@ export const loaderNodes = [
     description: "Loads a ControlNet of the host; one of differences is added to the model that it guides.",
     inputs: { model: model(), control_net_name: fileName("controlnet") },
     outputs: { CONTROL_NET: "CONTROL_NET" },
-    run: async ({ control_net_name }, { host, signal, log }) => ({
-      CONTROL_NET: await loadHostFile("controlnet", { control_net_name }, { host, signal, log }),
-    }),
+    run: loads("controlnet", "control_net_name", "CONTROL_NET"),
   }),
   defineNode({
     key: "UpscaleModelLoader",
@@ -151,9 +143,7 @@ export const loaderNodes = [
     description: "Loads one of the host's models that enlarge images.",
     inputs: { model_name: fileName("upscale_models") },
     outputs: { UPSCALE_MODEL: "UPSCALE_MODEL" },
-    run: async ({ model_name }, { host, signal, log }) => ({
-      UPSCALE_MODEL: await loadHostFile("upscale_models", { model_name }, { host, signal, log }),
-    }),
+    run: loads("upscale_models", "model_name", "UPSCALE_MODEL"),
   }),
   defineNode({
     key: "CLIPVisionLoader",
@@ -162,9 +152,7 @@ export const loaderNodes = [
     description: "Loads a CLIP vision encoder of the host.",
     inputs: { clip_name: fileName("clip_vision") },
     outputs: { CLIP_VISION: "CLIP_VISION" },
-    run: async ({ clip_name }, { host, signal, log }) => ({
-      CLIP_VISION: await loadHostFile("clip_vision", { clip_name }, { host, signal, log }),
-    }),
+    run: loads("clip_vision", "clip_name", "CLIP_VISION"),
   }),
   defineNode({
     key: "StyleModelLoader",
@@ -173,9 +161,7 @@ export const loaderNodes = [
     description: "Loads a style model of the host, which turns pictures into tokens of a prompt.",
     inputs: { style_model_name: fileName("style_models") },
     outputs: { STYLE_MODEL: "STYLE_MODEL" },
-    run: async ({ style_model_name }, { host, signal, log }) => ({
-      STYLE_MODEL: await loadHostFile("style_models", { style_model_name }, { host, signal, log }),
-    }),
+    run: loads("style_models", "style_model_name", "STYLE_MODEL"),
   }),
   defineNode({
     key: "GLIGENLoader",
@@ -183,9 +169,7 @@ export const loaderNodes = [
     description: "Loads a GLIGEN model of the host, which places prompts in boxes.",
     inputs: { gligen_name: fileName("gligen") },
     outputs: { GLIGEN: "GLIGEN" },
-    run: async ({ gligen_name }, { host, signal, log }) => ({
-      GLIGEN: await loadHostFile("gligen", { gligen_name }, { host, signal, log }),
-    }),
+    run: loads("gligen", "gligen_name", "GLIGEN"),
   }),
   defineNode({
     key: "ModelPatchLoader",
@@ -193,11 +177,13 @@ export const loaderNodes = [
     description: "Loads one of the host's model patches, such as a ControlNet of Z-Image.",
     inputs: { name: fileName("model_patches") },
     outputs: { MODEL_PATCH: "MODEL_PATCH" },
-    run: async ({ name }, { host, signal, log }) => ({
-      MODEL_PATCH: await loadHostFile("model_patches", { name }, { host, signal, log }),
-    }),
+    run: loads("model_patches", "name", "MODEL_PATCH"),
   }),
 ] as const;
 
-/** Configurations whose clip ends one layer earlier. */
-const SKIPS_LAYER = ["anything_v3.yaml", "v1-inference_clip_skip_2.yaml", "v1-inference_clip_skip_2_fp16.yaml"];
+/** A checkpoint that takes pictures as prompts. Fails with host.missing for any other. */
+async function loadVision(name: string, loading: Loading): Promise<Checkpoint & { readonly clipVision: ClipVision }> {
+  const { clipVision, ...others } = await loadHostCheckpoint(name, loading);
+  if (clipVision !== undefined) return { ...others, clipVision };
+  throw lacking(loading.host, `has no CLIP vision model in checkpoint ${describe(name)}`);
+}

@@ -205,7 +205,7 @@ function continuousV(model: Model, sigmaMax: number, sigmaMin: number): ModelSam
 }
 
 /** Pixels that one token of the model covers. */
-const PIXELS_OF_TOKEN = 16 * 16;
+export const PIXELS_OF_TOKEN = 16 * 16;
 
 /** Numbers of tokens that the two shifts belong to. */
 const FEW_TOKENS = 256;

@@ -201,4 +201,4 @@ const sampling = (sampler: SamplerChoice["sampler"], options: SamplerChoice["opt
 });
 
 /** The other version is ComfyUI's own experiment, of which no description is published. */
-const REGULAR = "regular, the one version that latentkit has";
+const REGULAR = "regular (latentkit has no other version)";

@@ -1,12 +1,6 @@
 import { addedNoise } from "../../host/sampling/noise.js";
-import {
-  type Sampled,
-  type SampleOptions,
-  sample,
-  sampleWithEstimate,
-  scheduledSigmas,
-} from "../../host/sampling/sample.js";
-import type { Latent, Model } from "../../host/types.js";
+import { type Sampled, type SampleOptions, sample, scheduledSigmas } from "../../host/sampling/sample.js";
+import type { Model } from "../../host/types.js";
 import { latentToRgb } from "../../tensor/latents.js";
 import { planesToImage, std } from "../../tensor/ops.js";
 import { LATENT_RGB } from "../../tensor/sampling/latent-format.js";
@@ -29,7 +23,13 @@ import {
   seed,
   sigmas,
 } from "../inputs.js";
+import { cfgFactor } from "./guiders.js";
 import { samplerName } from "./samplers.js";
+
+const RESULT_AND_ESTIMATE = [
+  { name: "output", type: "LATENT" },
+  { name: "denoised_output", type: "LATENT" },
+] as const;
 
 export const samplingNodes = [
   defineNode({
@@ -40,7 +40,7 @@ export const samplingNodes = [
       model: model(),
       seed: seed(),
       steps: int({ default: 20, min: 1, max: 10000 }),
-      cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
+      cfg: cfgFactor(),
       sampler_name: samplerName(),
       scheduler: choice(SCHEDULERS),
       positive: conditioning(),
@@ -61,7 +61,7 @@ export const samplingNodes = [
         noise: { seed, enabled: true },
         latent: inputs.latent_image,
       };
-      return { LATENT: await sampleInNode({ signal, progress, log }, options) };
+      return { LATENT: (await sampleInNode({ signal, progress, log }, options)).latent };
     },
   }),
   defineNode({
@@ -74,7 +74,7 @@ export const samplingNodes = [
       add_noise: choice(["enable", "disable"]),
       noise_seed: seed(),
       steps: int({ default: 20, min: 1, max: 10000 }),
-      cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
+      cfg: cfgFactor(),
       sampler_name: samplerName(),
       scheduler: choice(SCHEDULERS),
       positive: conditioning(),
@@ -98,7 +98,7 @@ export const samplingNodes = [
         noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
         latent: inputs.latent_image,
       };
-      return { LATENT: await sampleInNode({ signal, progress, log }, options) };
+      return { LATENT: (await sampleInNode({ signal, progress, log }, options)).latent };
     },
   }),
   defineNode({
@@ -110,17 +110,14 @@ export const samplingNodes = [
       model: model(),
       add_noise: boolean({ default: true }),
       noise_seed: seed(),
-      cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
+      cfg: cfgFactor(),
       positive: conditioning(),
       negative: conditioning(),
       sampler: sampler(),
       sigmas: sigmas(),
       latent_image: latent(),
     },
-    outputs: [
-      { name: "output", type: "LATENT" },
-      { name: "denoised_output", type: "LATENT" },
-    ],
+    outputs: RESULT_AND_ESTIMATE,
     noiseStream: () => "cpu",
     run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress, log }) => {
       const options = {
@@ -130,8 +127,7 @@ export const samplingNodes = [
         noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
         latent: inputs.latent_image,
       };
-      const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
-      return { output: latent, denoised_output: denoised };
+      return sampledBoth({ signal, progress, log }, options);
     },
   }),
   defineNode({
@@ -140,14 +136,10 @@ export const samplingNodes = [
     description:
       "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",
     inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
-    outputs: [
-      { name: "output", type: "LATENT" },
-      { name: "denoised_output", type: "LATENT" },
-    ],
+    outputs: RESULT_AND_ESTIMATE,
     run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress, log }) => {
       const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
-      const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
-      return { output: latent, denoised_output: denoised };
+      return sampledBoth({ signal, progress, log }, options);
     },
   }),
   defineNode({
@@ -187,19 +179,17 @@ type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
  * `sample` in a node: its signal stops the run, each step is progress, and noise levels of another family of models and
  * NaN or infinity in the result are logged.
  */
-async function sampleInNode(context: Surroundings, sampling: NodeSampling): Promise<Latent> {
+async function sampleInNode(context: Surroundings, sampling: NodeSampling, keepsEstimate = false): Promise<Sampled> {
   warnOfForeignSigmas(sampling, context);
-  const latent = await sample(inNode(context, sampling));
-  warnOfNonFinite(latent.samples, context);
-  return latent;
-}
-
-/** `sampleInNode`, and the last estimate. */
-async function sampleInNodeWithEstimate(context: Surroundings, sampling: NodeSampling): Promise<Sampled> {
-  warnOfForeignSigmas(sampling, context);
-  const sampled = await sampleWithEstimate(inNode(context, sampling));
+  const sampled = await sample(inNode(context, sampling), keepsEstimate);
   warnOfNonFinite(sampled.latent.samples, context);
   return sampled;
+}
+
+/** Outputs of custom sampling. */
+async function sampledBoth(context: Surroundings, sampling: NodeSampling) {
+  const { latent, denoised } = await sampleInNode(context, sampling, true);
+  return { output: latent, denoised_output: denoised };
 }
 
 /** Options of sampling, where each step is progress with a preview of its estimate. */
@@ -233,8 +223,8 @@ function warnOfNonFinite(samples: Tensor, context: Surroundings): void {
   if (looksFinite(samples)) return;
   const count = samples.data.reduce((sum, value) => (Number.isFinite(value) ? sum : sum + 1), 0);
   if (count === 0) return;
-  const numbers = `${count} of the latent's ${samples.size} numbers are NaN or infinite`;
-  context.log(`${numbers}; pictures of it will be black or damaged.`);
+  const values = `${count} of ${samples.size} values in the latent are NaN or infinite`;
+  context.log(`${values}; its pictures will be black or damaged.`);
 }
 
 /** Whether three numbers of each plane are finite: a network that fails leaves no finite number in an item. */

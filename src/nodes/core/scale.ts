@@ -270,7 +270,7 @@ function sidesOf(rows: number, columns: number, height: number, width: number): 
   return [high, wide];
 }
 
-/** Height and width times a factor, half to even. Throws value.out-of-range where nothing would be left. */
+/** Height and width times a factor, half to even. Fails with value.out-of-range if nothing would be left. */
 function scaledSides(
   at: { node: string; input: string },
   [height, width]: readonly [height: number, width: number],
@@ -278,5 +278,5 @@ function scaledSides(
 ): { height: number; width: number } {
   const sides = { height: roundHalfEven(height * factor), width: roundHalfEven(width * factor) };
   if (sides.height !== 0 && sides.width !== 0) return sides;
-  throw inputError("value.out-of-range", at, `a factor that leaves something of ${width} x ${height}`, factor);
+  throw inputError("value.out-of-range", at, `a larger factor: ${width} x ${height} would shrink to nothing`, factor);
 }

@@ -9,30 +9,26 @@ import { boolean, choice, float, int, model, sigmas, text } from "../inputs.js";
 
 const LEVEL = { max: 20000, step: 0.01, round: false } as const;
 
+const SPLIT = [
+  { name: "high_sigmas", type: "SIGMAS" },
+  { name: "low_sigmas", type: "SIGMAS" },
+] as const;
+
 export const sigmaNodes = [
   defineNode({
     key: "SplitSigmas",
     category: "sampling/custom_sampling/sigmas",
     description: "Splits sigmas at a step; both parts contain the sigma there.",
     inputs: { sigmas: sigmas(), step: int({ default: 0, min: 0, max: 10000 }) },
-    outputs: [
-      { name: "high_sigmas", type: "SIGMAS" },
-      { name: "low_sigmas", type: "SIGMAS" },
-    ],
-    run: ({ sigmas, step }) => ({
-      high_sigmas: part(sigmas, 0, step + 1),
-      low_sigmas: part(sigmas, step),
-    }),
+    outputs: SPLIT,
+    run: ({ sigmas, step }) => ({ high_sigmas: part(sigmas, 0, step + 1), low_sigmas: part(sigmas, step) }),
   }),
   defineNode({
     key: "SplitSigmasDenoise",
     category: "sampling/custom_sampling/sigmas",
     description: "Splits sigmas so that the second part has this share of the steps.",
     inputs: { sigmas: sigmas(), denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
-    outputs: [
-      { name: "high_sigmas", type: "SIGMAS" },
-      { name: "low_sigmas", type: "SIGMAS" },
-    ],
+    outputs: SPLIT,
     run: ({ sigmas, denoise }) => {
       const taken = roundHalfEven(Math.max(sigmas.size - 1, 0) * denoise);
       return { high_sigmas: part(sigmas, 0, -taken), low_sigmas: part(sigmas, -(taken + 1)) };
@@ -105,7 +101,7 @@ export const sigmaNodes = [
         const isDivided = i + 1 < all.length && end_at_sigma <= sigma && sigma <= start;
         return isDivided ? [sigma, ...shares.map((share) => Math.fround(share * way) + sigma)] : [sigma];
       });
-      return { SIGMAS: Tensor.from(levels, [levels.length]) };
+      return { SIGMAS: sigmasTensor(levels) };
     },
   }),
   defineNode({
@@ -144,16 +140,16 @@ export const sigmaNodes = [
         const sigma = Math.fround(Number(word));
         if (!(sigma >= 0 && sigma < Infinity)) throw inputError("input.invalid", at, "finite numbers from 0", word);
       }
-      return { SIGMAS: Tensor.from(words.map(Number), [words.length]) };
+      return { SIGMAS: sigmasTensor(words.map(Number)) };
     },
   }),
 ] as const;
 
+/** Noise levels as the value of a SIGMAS socket. */
+export const sigmasTensor = (levels: Float32Array | readonly number[]): Tensor => Tensor.from(levels, [levels.length]);
+
 /** A copy of the sigmas from one index to before another; negative ones count from the end. */
-function part(sigmas: Tensor, from?: number, to?: number): Tensor {
-  const values = sigmas.data.slice(from, to);
-  return Tensor.from(values, [values.length]);
-}
+const part = ({ data }: Tensor, from?: number, to?: number): Tensor => sigmasTensor(data.slice(from, to));
 
 const quarter = (share: number): number => Math.fround(Math.fround(share * Math.fround(Math.PI)) / 2);
 

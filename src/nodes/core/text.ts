@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../base/errors.js";
-import { encodePlain, encodeSides } from "../../host/prompt/index.js";
+import { encodePlain, encodeSides } from "../../host/prompt/encode.js";
 import type { Clip, Conditioning, Host, Vae, Warn } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { resizeImage } from "../../tensor/resize.js";
@@ -28,7 +28,7 @@ export const textNodes = [
     run: ({ clip, stop_at_clip_layer: layer }, { host }) => {
       if (clip.atLayer !== undefined) return { CLIP: clip.atLayer(layer) };
       if (layer === -1) return { CLIP: clip };
-      const message = `input "clip": expected a clip with layer ${layer}; the clip of host "${host.name}" has only its last layer.`;
+      const message = `input "clip": the clip of host "${host.name}" cannot stop at layer ${layer}, only at its last.`;
       throw new LatentkitError("host.missing", message, { input: "clip" });
     },
   }),
@@ -132,13 +132,8 @@ export const textNodes = [
   defineNode({
     key: "TextEncodeQwenImageEdit",
     category: "advanced/conditioning",
-    description: "Encodes a prompt for Qwen-Image-Edit, with the picture that it is about.",
-    inputs: {
-      clip: textsClip(),
-      prompt: prompt(),
-      vae: vae({ optional: true }),
-      image: image({ optional: true }),
-    },
+    description: "Encodes a prompt for Qwen-Image-Edit, and the picture to edit.",
+    inputs: { clip: textsClip(), prompt: prompt(), vae: vae({ optional: true }), image: image({ optional: true }) },
     outputs: { CONDITIONING: "CONDITIONING" },
     run: async ({ image, ...inputs }, { host, log }) => {
       const pictures = image === undefined ? [] : [image];
@@ -150,7 +145,7 @@ export const textNodes = [
   defineNode({
     key: "TextEncodeQwenImageEditPlus",
     category: "advanced/conditioning",
-    description: "Encodes a prompt for Qwen-Image-Edit 2509, with up to three pictures that it is about.",
+    description: "Encodes a prompt for Qwen-Image-Edit 2509, and up to three pictures to edit.",
     inputs: {
       clip: textsClip(),
       prompt: prompt(),

@@ -15,8 +15,8 @@ import { withOptions } from "./conditioning.js";
 const tileInputs = (step: number) => ({
   tile_size: inCells(int({ default: 512, min: 64, max: 4096, step })),
   overlap: inCells(int({ default: 64, min: 0, max: 4096, step: 32 })),
-  temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
-  temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
+  temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "No effect: for video VAEs." }),
+  temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "No effect: for video VAEs." }),
 });
 
 export const vaeNodes = [
@@ -227,7 +227,7 @@ function cellTiles(
   return tilesOf(rows, columns, Math.floor(tile_size / CELL), Math.floor(shared / CELL), scale);
 }
 
-/** Throws where a vae returned another shape for a tile than it must. */
+/** Refuses a tile of another shape than a vae must return. */
 function requireTile(tile: Tensor, shape: readonly number[]): Tensor {
   if (tile.hasShape(shape)) return tile;
   throw inputError("value.invalid", { input: "vae" }, `a vae that returns [${shape.join(", ")}] for a tile`, tile);

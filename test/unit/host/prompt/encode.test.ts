@@ -92,7 +92,7 @@ describe("encodePrompt", () => {
   });
 
   it("refuses names it does not have, with those it has", async () => {
-    const names = /comfy, A1111, comfy\+\+, compel, down_weight, received "fixed attention"/;
+    const names = /expected weight interpretation comfy, A1111, comfy\+\+, compel or down_weight, received "fixed attention"/;
     const fixed = encodePrompt(clip, "a", { weightInterpretation: "fixed attention" });
     await assert.rejects(fixed, refusal("value.invalid", names));
     const number = encodePrompt(clip, "a", { tokenNormalization: 5 as unknown as string });
@@ -111,10 +111,13 @@ describe("encodePrompt", () => {
   });
 
   it("refuses a prompt that is too long before its tensors exist", async () => {
-    await assert.rejects(encodePrompt(clip, "a ".repeat(50_000)), refusal("value.out-of-range", /at most 256 chunks/));
-    await assert.rejects(encodePrompt(clip, "(".repeat(1_000_000)), refusal("value.out-of-range", /256 chunks/));
+    await assert.rejects(
+      encodePrompt(clip, "a ".repeat(50_000)),
+      refusal("value.out-of-range", /chunks of 75 tokens; at most 256\./),
+    );
+    await assert.rejects(encodePrompt(clip, "(".repeat(1_000_000)), refusal("value.out-of-range", /at most 256\./));
     const many = Array.from({ length: 6000 }, (_, i) => `(w${i}:1.2)`).join("");
     const variants = encodePrompt(clip, many, { weightInterpretation: "comfy++" });
-    await assert.rejects(variants, refusal("value.out-of-range", /4096 chunks to encode/));
+    await assert.rejects(variants, refusal("value.out-of-range", /chunks to be encoded; at most 4096\./));
   });
 });

@@ -46,7 +46,7 @@ describe("tokenizePrompt", () => {
       () => tokenizePrompt("a", encoder, { tokenNormalization: 5 as unknown as string }),
       (error) => {
         assert.ok(error instanceof LatentkitError);
-        assert.match(error.message, /none, mean, length, length\+mean, received 5\./);
+        assert.match(error.message, /none, mean, length or length\+mean, received 5\./);
         return true;
       },
     );

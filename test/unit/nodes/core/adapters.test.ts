@@ -90,7 +90,7 @@ describe("LoraLoaderModelOnly", () => {
     const model = await patchable();
     const load = (strength_model: number) => invokeNode("LoraLoaderModelOnly", { model, lora_name, strength_model });
     assert.deepEqual((await load(0)).result, [model]);
-    await refuses(load(1), "host.missing", /^LoraLoaderModelOnly, host "preview": it has no LoRAs\.$/);
+    await refuses(load(1), "host.missing", /^LoraLoaderModelOnly: host "preview" has no LoRAs\.$/);
   });
 });
 
@@ -112,6 +112,6 @@ describe("HypernetworkLoader", () => {
   it("returns the model where the strength is 0, else says what the host lacks", async () => {
     const neutral = await inputs(0);
     assert.deepEqual((await invokeNode("HypernetworkLoader", neutral)).result, [neutral.model]);
-    await refuses(invokeNode("HypernetworkLoader", await inputs(1)), "host.missing", /it has no hypernetworks\.$/);
+    await refuses(invokeNode("HypernetworkLoader", await inputs(1)), "host.missing", /has no hypernetworks\.$/);
   });
 });

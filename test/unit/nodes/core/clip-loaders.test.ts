@@ -48,7 +48,7 @@ describe("DualCLIPLoader", () => {
     await refuses(
       invokeNode("DualCLIPLoader", inputs),
       "host.missing",
-      /host "preview": it has no separate text encoders\.$/,
+      /host "preview" has no separate text encoders\.$/,
     );
   });
 });
@@ -66,7 +66,7 @@ for (const [key, files, joined] of [
     });
 
     it("says what the host lacks", async () => {
-      await refuses(invokeNode(key, inputs), "host.missing", /it has no separate text encoders\.$/);
+      await refuses(invokeNode(key, inputs), "host.missing", /has no separate text encoders\.$/);
     });
   });
 }

@@ -218,7 +218,7 @@ describe("LoadImage and LoadImageMask", () => {
     const error = await refuses(load("half.png"), "png.invalid");
     assert.match(
       error.message,
-      /^LoadImage, input "image": expected a picture that can be read, received "half.png". PNG: [^:]+\.$/,
+      /^LoadImage, input "image": expected a readable picture, received "half.png". PNG: [^:]+\.$/,
     );
   });
 

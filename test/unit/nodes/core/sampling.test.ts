@@ -51,7 +51,7 @@ describe("KSampler", () => {
   it("refuses a model that has a schedule alone, naming it", async () => {
     await assert.rejects(invokeNode("KSampler", inputs({ sampling: modelSampling("sd15") })), {
       code: "host.missing",
-      message: "KSampler: Model sd15 cannot denoise: its host offers only the noise schedule.",
+      message: "KSampler: Model sd15 cannot denoise: its host provides only the noise schedule.",
     });
   });
 
@@ -335,9 +335,9 @@ describe("sampling in a node", () => {
     };
 
     it(`warns of a latent of ${key} with numbers that are not finite, and counts them`, async () => {
-      const damage = "numbers are NaN or infinite; pictures of it will be black or damaged.";
-      assert.deepEqual(await messagesOf(broken(0)), [`${2 * ITEM} of the latent's ${2 * ITEM} ${damage}`]);
-      assert.deepEqual(await messagesOf(broken(ITEM)), [`${ITEM} of the latent's ${2 * ITEM} ${damage}`]);
+      const damage = "values in the latent are NaN or infinite; its pictures will be black or damaged.";
+      assert.deepEqual(await messagesOf(broken(0)), [`${2 * ITEM} of ${2 * ITEM} ${damage}`]);
+      assert.deepEqual(await messagesOf(broken(ITEM)), [`${ITEM} of ${2 * ITEM} ${damage}`]);
       assert.deepEqual(await messagesOf(broken(2 * ITEM)), []);
     });
   }
@@ -384,7 +384,7 @@ describe("sampling in a node", () => {
     const messages: string[] = [];
     for await (const event of executeGraph(graph, { outputDir: folder() }))
       if (event.type === "warning") messages.push(event.message);
-    const expected = "64 of the latent's 64 numbers are NaN or infinite; pictures of it will be black or damaged.";
+    const expected = "64 of 64 values in the latent are NaN or infinite; its pictures will be black or damaged.";
     assert.deepEqual(messages, [`Node 6 (SamplerCustom): ${expected}`]);
   });
 });
