@@ -19,7 +19,7 @@ import type { GivenInputs, HiddenType, NodeDefinition, NodeResult, NodeSource, T
 export type * from "./types.js";
 
 /**
- * Defines a node. Throws usage.invalid where a field is missing, wrong or unknown: helper functions belong beside the
+ * Defines a node. Fails with usage.invalid if a field is missing, wrong or unknown: helper functions belong beside the
  * source, not into it. Deprecated `ext …` nodes get their category and display name from their key.
  */
 export function defineNode<
@@ -96,7 +96,7 @@ const RESULT_KEYS: readonly string[] = ["result", "ui", "expand"] satisfies (key
 
 /**
  * Brings the return value of `run`, in any of its forms, into output order. A blocker alone blocks every output. Throws
- * node.failed where it is not one value for each declared output.
+ * node.failed if it is not one value for each declared output.
  */
 export function toResult(
   { outputs }: NodeDefinition,
@@ -181,7 +181,7 @@ const SOURCE_RULES: OptionRules<Source> = {
 
 const HIDDEN_TYPES: Readonly<Record<HiddenType, true>> = { PROMPT: true, EXTRA_PNGINFO: true, UNIQUE_ID: true };
 
-/** Throws usage.invalid where a field of a node's source is missing, wrong or unknown, or an input is no input. */
+/** Fails with usage.invalid if a field of a node's source is missing, wrong or unknown, or an input is no input. */
 function checkSource(source: unknown): asserts source is Source {
   checkOptions("defineNode", source, SOURCE_RULES, ["key", "inputs", "outputs", "run"]);
   const { key, inputs, hidden = {} } = source;

@@ -5,7 +5,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import type { NodeContext } from "./define.js";
 import { type ChoiceContext, choice, clip, type FileKind, model } from "./inputs.js";
 
-/** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
+/** Input with the choice of the host's files of a kind; any text if it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
   ...choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` }),
   files: kind,
@@ -71,7 +71,7 @@ export const changedModel = (unless?: readonly [input: string, value: unknown]) 
 /** CLIP: one with encoders beyond CLIP's. */
 export const textsClip = () => ({ ...clip(), needs: { ability: "texts" } as const });
 
-/** A node's run that changes the network of `model` by all other inputs; not at all where the input `off` is 0. */
+/** A node's run that changes the network of `model` by all other inputs; not at all if the input `off` is 0. */
 export const patches =
   (node: string, off?: string) =>
   ({ model, ...inputs }: { readonly model: Model } & Readonly<Record<string, unknown>>, { host }: Loading) => ({
@@ -156,7 +156,7 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   model_patches: "model patches",
 };
 
-/** Sentence on a host that has no files of a kind, for a graph that names one; undefined where it has some. */
+/** Sentence on a host that has no files of a kind, for a graph that names one; undefined if it has some. */
 export function lackOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind): string | undefined {
   if (kind === "checkpoints" || host.files?.(kind) !== undefined) return undefined;
   return `${hostName(host)} has no ${PLURALS[kind]}`;

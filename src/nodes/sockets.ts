@@ -13,7 +13,7 @@ export interface InputAddress {
 interface SocketRule {
   /** Values that fit, in words. */
   readonly expected: string;
-  /** Returns the value as a node receives it; undefined where it does not fit. */
+  /** Returns the value as a node receives it; undefined if it does not fit. */
   read(value: unknown): unknown;
 }
 

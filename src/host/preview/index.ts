@@ -34,7 +34,7 @@ type Family = keyof typeof FAMILIES;
 /**
  * Makes a host that needs no weights: real noise schedules, the published latent-to-RGB factors as a vae, a hashing clip and
  * an analytic denoiser. Same inputs give the same bits on every machine. Its own checkpoints are named
- * `preview-FAMILY.safetensors`. Fails where `checkpoints` names a family it has no factors for.
+ * `preview-FAMILY.safetensors`. Fails if `checkpoints` names a family it has no factors for.
  */
 export function createPreviewHost(options: PreviewHostOptions = {}): Host {
   checkOptions("createPreviewHost", options, PREVIEW_RULES);

@@ -137,7 +137,7 @@ export function isEmpty(cond: Float32Array, dim: number): boolean {
   return cond.every((value) => value === 0) || firstToken(cond, Math.min(2, cond.length / dim), dim, endRow()) === 1;
 }
 
-/** The token whose row holds the word's most; -1 where none holds enough of it. */
+/** The token whose row holds the word's most; -1 if none holds enough of it. */
 function firstToken(cond: Float32Array, tokens: number, dim: number, row: Float32Array): number {
   let energy = 0;
   for (const value of row) energy += value * value;

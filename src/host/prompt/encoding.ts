@@ -7,7 +7,7 @@ import { CHUNK_LENGTH, emptyChunk } from "./tokenize.js";
 export interface Encoding {
   readonly cond: Float32Array;
   readonly dim: number;
-  /** Pooled output of the first chunk, where the encoder has one. */
+  /** Pooled output of the first chunk, if the encoder has one. */
   readonly pooled: Float32Array | undefined;
 }
 

@@ -16,9 +16,9 @@ export interface PromptOptions {
   tokenNormalization?: string;
   /** How weights act: "comfy", "A1111", "comfy++", "compel" or "down_weight". Default "comfy". */
   weightInterpretation?: string;
-  /** The weight that "down_weight" scales the largest one to, where that is above it. Default 1. */
+  /** The weight that "down_weight" scales the largest one to, if that is above it. Default 1. */
   wMax?: number;
-  /** Whether weights also change the pooled output where a clip has several encoders. Default true. */
+  /** Whether weights also change the pooled output if a clip has several encoders. Default true. */
   applyToPooled?: boolean;
   /** Reads weights and schedules as the A1111 web UI does. Default false. */
   a1111PromptStyle?: boolean;
@@ -46,7 +46,7 @@ const PROMPT_RULES: OptionRules<PromptOptions> = {
   warn: FUNCTION,
 };
 
-/** Fills in defaults. Throws where an option is unknown, names no weight interpretation or is a number out of range. */
+/** Fills in defaults. Throws if an option is unknown, names no weight interpretation or is a number out of range. */
 export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
   checkOptions("encodePrompt", options, PROMPT_RULES);
   const {

@@ -37,7 +37,7 @@ export class SampledStep {
     this.#estimate = estimate;
   }
 
-  /** Estimate of the clean latent, in the model's units, computed where it is read; valid during the call. */
+  /** Estimate of the clean latent, in the model's units, computed when it is read; valid during the call. */
   get denoised(): Tensor {
     return tensorOf(this.#estimate);
   }
@@ -139,7 +139,7 @@ export class DenoisingRun implements SolverContext {
     return sum.first;
   }
 
-  /** The input of the last call, where a sum of the terms may be written over it: the caches have it at hand. */
+  /** The input of the last call, if a sum of the terms may be written over it: the caches have it at hand. */
   #lastInput(terms: readonly Term[], kept: readonly Tensor[]): RepeatedSum | undefined {
     const last = this.#estimator.input;
     if (last === undefined) return undefined;

@@ -39,7 +39,7 @@ export function outOfModel(x: Tensor, sampling: ModelSampling, sigma = 0): Tenso
   return weightedSum([[1 / scale, x], ...constant(x, shiftFactor)]);
 }
 
-/** A clean latent with N(0, 1) noise at a noise level; no noise where it is absent. */
+/** A clean latent with N(0, 1) noise at a noise level; no noise if it is absent. */
 export const noised = (sampling: ModelSampling, sigma: number, noise: Tensor | undefined, latent: Tensor): Tensor =>
   weightedSum(noisedTerms(sampling, sigma, noise, latent));
 

@@ -23,7 +23,7 @@ export interface SampleOptions {
   readonly onStep?: (step: SampledStep) => void;
 }
 
-/** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
+/** The latent with its new samples, and with the last estimate of the clean ones; one object if there was no step. */
 export class Sampled {
   readonly #run: DenoisingRun | undefined;
 
@@ -119,7 +119,7 @@ export interface StepWindow {
   readonly leavesNoise: boolean;
 }
 
-/** Noise levels of a sampler node; none where it has nothing to do. */
+/** Noise levels of a sampler node; none if it has nothing to do. */
 export function scheduledSigmas(options: ScheduleOptions, window?: StepWindow): Float32Array {
   const all = sigmas(options);
   if (window === undefined) return all;

@@ -62,7 +62,7 @@ export class StepMemory {
     this.#reported = denoised;
   }
 
-  /** Returns everything to the pool, but the reported estimate where it is kept. */
+  /** Returns everything to the pool, but the reported estimate if it is kept. */
   release(keepsEstimate: boolean): void {
     if (!keepsEstimate) this.#reported = undefined;
     for (const { memory } of [...this.#used, ...this.#spare]) if (!this.#isReported(memory)) releaseMemory(memory);

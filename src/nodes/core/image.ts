@@ -157,14 +157,14 @@ export const imageNodes = [
   }),
 ] as const;
 
-/** First `count` channels of an image; fails where it has fewer. */
+/** First `count` channels of an image; fails if it has fewer. */
 export function channelsOf(input: string, image: Tensor, count: number): Tensor {
   const [, , , channels] = fourSides(input, image, "[B, H, W, C]");
   if (channels >= count) return firstChannels(image, count);
   throw inputError("tensor.bad-shape", { input }, `an image with at least ${count} channels`, image);
 }
 
-/** A mask [B, 1, H, W] or [B, H, W] as [B, H, W]; fails where it has no pixels. */
+/** A mask [B, 1, H, W] or [B, H, W] as [B, H, W]; fails if it has no pixels. */
 export function masksOf(input: string, mask: Tensor): Tensor {
   const [height = 0, width = 0] = mask.shape.slice(-2);
   if (height > 0 && width > 0) return mask.reshape([mask.size / (height * width), height, width]);
@@ -178,7 +178,7 @@ export function requireBatch(input: string, value: Tensor, other: Tensor): void 
   throw inputError("tensor.bad-shape", { input }, `a batch of ${expected} or 1`, value);
 }
 
-/** An image in another size, after its middle in the proportions of that size; itself where it has the size. */
+/** An image in another size, after its middle in the proportions of that size; itself if it has the size. */
 export function fittedImage(image: Tensor, height: number, width: number, method: "bilinear" | "bicubic"): Tensor {
   const [, ownHeight, ownWidth] = fourSides("image", image, "[B, H, W, C]");
   if (ownHeight === height && ownWidth === width) return image;

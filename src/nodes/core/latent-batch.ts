@@ -185,7 +185,7 @@ function batchOfImages(images: readonly Tensor[]): Tensor {
   throw inputError("tensor.bad-shape", { input: "images" }, expected, misfit);
 }
 
-/** One latent [1, …] with its mask [1, 1, H, W], where it has one. */
+/** One latent [1, …] with its mask [1, 1, H, W], if it has one. */
 interface Item {
   readonly samples: Tensor;
   readonly mask: Tensor | undefined;

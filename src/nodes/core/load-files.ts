@@ -31,8 +31,8 @@ const imageFile = () =>
   });
 
 /**
- * Hash of the file, so that another image under the same name counts as changed, and the version of sharp where it reads
- * the file. NaN (always changed) where the name comes through a link, and for an address.
+ * Hash of the file, so that another image under the same name counts as changed, and the version of sharp if it reads
+ * the file. NaN (always changed) if the name comes through a link, and for an address.
  */
 async function fileHash(
   { image }: Record<string, unknown>,
@@ -47,7 +47,7 @@ async function fileHash(
   return kind === undefined || kind === "png" ? hash : `${hash} ${decoderVersion()}`;
 }
 
-/** Checks the file where the graph holds its name, so that a graph fails before anything runs. */
+/** Checks the file if the graph holds its name, so that a graph fails before anything runs. */
 function validImage({ image }: Record<string, unknown>, { inputDir, files, hints }: ValidateContext): ValidationResult {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {
@@ -147,7 +147,7 @@ async function loadPictures(
   }
 }
 
-/** Inverted alpha [B, H, W]; zeros of the images' size where they have none. */
+/** Inverted alpha [B, H, W]; zeros of the images' size if they have none. */
 const transparency = (pictures: Tensor): Tensor =>
   pictures.shape[3] === 4 ? inverted(channelOf(pictures, 3)) : emptyMask(pictures.shape.slice(0, 3));
 

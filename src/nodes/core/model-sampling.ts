@@ -171,7 +171,7 @@ const hasTimestepsOf = (a: ModelSampling, b: ModelSampling): boolean =>
 /** Readings of a network by the names of this node. */
 const DISCRETE_READINGS = { eps: "eps", v_prediction: "v", lcm: "lcm", x0: "x0" } as const;
 
-/** The table of the model's family where it has one of this kind, else that of Stable Diffusion. */
+/** The table of the model's family if it has one of this kind, else that of Stable Diffusion. */
 function tableOf(model: Model, sampling: keyof typeof DISCRETE_READINGS, zsnr: boolean): ModelSampling {
   const spec = specOf(model.sampling);
   const betas = spec?.kind === "discrete" ? { linearStart: spec.linearStart, linearEnd: spec.linearEnd } : {};

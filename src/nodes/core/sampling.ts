@@ -238,7 +238,7 @@ function looksFinite(samples: Tensor): boolean {
   return Number.isFinite(sum);
 }
 
-/** An estimate in the model's units as a picture, by the host's own decoder where it has one. */
+/** An estimate in the model's units as a picture, by the host's own decoder if it has one. */
 const previewOf = (denoised: Tensor, model: Model): Tensor | Promise<Tensor> | undefined =>
   model.preview?.(denoised) ?? cellsOf(denoised, model.sampling);
 

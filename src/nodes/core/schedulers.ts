@@ -194,7 +194,7 @@ export const schedulerNodes = [
   }),
 ] as const;
 
-/** Fails where one of these inputs is 0. */
+/** Fails if one of these inputs is 0. */
 function refuseZero(node: string, values: Readonly<Record<string, number>>): void {
   for (const [input, value] of Object.entries(values))
     if (value === 0) throw inputError("input.below-minimum", { node, input }, "a number above 0", value);

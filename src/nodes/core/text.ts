@@ -182,7 +182,7 @@ interface EditPrompt {
   readonly unit: number;
 }
 
-/** Encodes a prompt with pictures for Qwen-Image-Edit; where there is a vae, their latents are references too. */
+/** Encodes a prompt with pictures for Qwen-Image-Edit; if there is a vae, their latents are references too. */
 async function encodeEdit(
   { clip, prompt, vae, pictures, seenPixels, unit }: EditPrompt,
   { host, log }: { readonly host: Host; readonly log: Warn },

@@ -44,7 +44,7 @@ function truthOfElements(elements: ArrayLike<number | bigint>, value: unknown): 
 
 /**
  * Shows a value on a node of the workflow in extra_pnginfo, so that saved images hold it: the first node whose id, as
- * text, is `uniqueId` gets `widgets_values = [value]`. Does nothing where there is none.
+ * text, is `uniqueId` gets `widgets_values = [value]`. Does nothing if there is none.
  */
 function setWidgetValues(extraPnginfo: unknown, uniqueId: string | undefined, value: unknown): void {
   if (uniqueId === undefined) return;

@@ -302,7 +302,7 @@ function ancestralTime(t: number, next: number, end: number, eta: number): { dow
   return { down, up: Math.sqrt(Math.max(0, (sigma - reached) * (sigma + reached))) };
 }
 
-/** x and new noise for the way from one t to the next, times a factor; noise is drawn where that is 0 too. */
+/** x and new noise for the way from one t to the next, times a factor; noise is drawn also if that is 0. */
 function withNoise(context: SolverContext, x: Tensor, t: number, next: number, factor: number): Tensor {
   const noise = context.noise(sigmaAt(t), sigmaAt(next));
   return factor === 0 ? x : axpy(x, noise, factor, noise);

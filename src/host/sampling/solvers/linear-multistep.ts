@@ -201,7 +201,7 @@ interface AdamsMethod {
   readonly order: number;
   /** Whether the derivative is that of the negative side (CFG++). */
   readonly separate?: boolean;
-  /** Share of the difference between the estimates that a step to this noise level adds; 1 where absent. */
+  /** Share of the difference between the estimates that a step to this noise level adds; 1 if absent. */
   readonly guidance?: (next: number) => number;
   /** Weights of the newest derivatives, the newest first, for the step from sigmas[index]. */
   weights(index: number, order: number): readonly number[];

@@ -89,7 +89,7 @@ export function along(
   return [[own, x], ...others, ...terms];
 }
 
-/** Noise times a coefficient, as a term. It is drawn where the coefficient is 0 too: later draws follow in the stream. */
+/** Noise times a coefficient, as a term. It is drawn also if the coefficient is 0: later draws follow in the stream. */
 export function noiseTerm(
   context: SolverContext,
   { sigma, next }: Omit<Step, "index">,
@@ -106,7 +106,7 @@ export interface StepInput {
   readonly next: number;
   readonly x: Tensor;
   readonly denoised: Tensor;
-  /** Estimate of the negative side; `denoised` itself where the method asks for one estimate. */
+  /** Estimate of the negative side; `denoised` itself if the method asks for one estimate. */
   readonly uncond: Tensor;
   /** `uncond` of this step and of those before it, the newest first: as many as the method's order at most. */
   readonly estimates: readonly Tensor[];
@@ -117,7 +117,7 @@ export interface Method {
   readonly sigmas?: Float32Array;
   /** Whether each step has an estimate of the negative side (CFG++). */
   readonly separate?: boolean;
-  /** Number of steps whose estimates one step uses, this one included; 1 where absent. */
+  /** Number of steps whose estimates one step uses, this one included; 1 if absent. */
   readonly order?: number;
   /** Tensors that `advance` has made with the context and reads again. */
   readonly kept?: readonly Tensor[];
@@ -169,7 +169,7 @@ export interface ChurnOptions {
 
 export const CHURN: ChurnOptions = { s_churn: 0, s_tmin: 0, s_tmax: Number.POSITIVE_INFINITY, s_noise: 1 };
 
-/** The point that a step begins at, after the noise of its options; `alwaysDraw` draws noise also where none is added. */
+/** The point that a step begins at, after the noise of its options; `alwaysDraw` draws noise also if none is added. */
 export function beginChurned(
   context: SolverContext,
   x: Tensor,
@@ -209,7 +209,7 @@ export function requireFalling(
   throw new LatentkitError("value.out-of-range", message);
 }
 
-/** Refuses an eta that ends a step below noise level 0, where it has no middle. */
+/** Refuses an eta that ends a step below noise level 0, if it has no middle. */
 export function requireMiddle(sampler: string, eta: number, sigma: number, down: number): void {
   if (down >= 0) return;
   const below = `the step from sigma ${sigma} would end below 0`;

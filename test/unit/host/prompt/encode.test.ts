@@ -92,7 +92,8 @@ describe("encodePrompt", () => {
   });
 
   it("refuses names it does not have, with those it has", async () => {
-    const names = /expected weight interpretation comfy, A1111, comfy\+\+, compel or down_weight, received "fixed attention"/;
+    const names =
+      /expected weight interpretation comfy, A1111, comfy\+\+, compel or down_weight, received "fixed attention"/;
     const fixed = encodePrompt(clip, "a", { weightInterpretation: "fixed attention" });
     await assert.rejects(fixed, refusal("value.invalid", names));
     const number = encodePrompt(clip, "a", { tokenNormalization: 5 as unknown as string });
