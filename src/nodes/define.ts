@@ -181,7 +181,7 @@ const SOURCE_RULES: OptionRules<Source> = {
 
 const HIDDEN_TYPES: Readonly<Record<HiddenType, true>> = { PROMPT: true, EXTRA_PNGINFO: true, UNIQUE_ID: true };
 
-/** Fails with usage.invalid if a field of a node's source is missing, wrong or unknown, or an input is no input. */
+/** Fails with usage.invalid if a field of a node's source is missing, wrong or unknown, or an input is not one. */
 function checkSource(source: unknown): asserts source is Source {
   checkOptions("defineNode", source, SOURCE_RULES, ["key", "inputs", "outputs", "run"]);
   const { key, inputs, hidden = {} } = source;

@@ -47,7 +47,7 @@ describe("bendOf", () => {
     [choice([1, 0.5, "a"]), ["1", "1.0", "0.50", '"a"']],
   ];
   for (const [spec, values] of kept) {
-    it(`leaves ${spec.type} alone where a value means the same: ${values[0]}`, () => {
+    it(`leaves ${spec.type} alone if a value means the same: ${values[0]}`, () => {
       for (const json of values) assert.equal(bendIn(spec, json), undefined, json);
     });
   }

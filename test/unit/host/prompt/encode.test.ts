@@ -33,7 +33,7 @@ describe("encodePrompt", () => {
     assert.deepEqual(entry![0].shape, [1, 154, 16]);
   });
 
-  it("keeps the unweighted pooled output where weights shall not reach it", async () => {
+  it("keeps the unweighted pooled output if weights shall not reach it", async () => {
     const xl = fakeClip("xl");
     const pooled = async (text: string, applyToPooled: boolean) => {
       const options = { weightInterpretation: "compel", applyToPooled };
@@ -43,7 +43,7 @@ describe("encodePrompt", () => {
     assert.notDeepEqual(await pooled("a (b:0.5)", true), await pooled("a (b:0.5)", false));
   });
 
-  it("has no pooled output where the encoder has none", async () => {
+  it("has no pooled output if the encoder has none", async () => {
     const encoder = clip.encoders[0]!;
     const bare = { ...encoder, encode: async (chunks: number[][]) => ({ cond: (await encoder.encode(chunks)).cond }) };
     for (const weightInterpretation of ["comfy", "A1111", "comfy++", "compel", "down_weight"]) {

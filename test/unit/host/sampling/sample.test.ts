@@ -74,7 +74,7 @@ describe("sampling", () => {
     assert.equal(negative[0], (guider as { negative: unknown[] }).negative[0]);
   });
 
-  it("tells a model which entries are of the negative side, where both sides are one conditioning", async () => {
+  it("tells a model which entries are of the negative side, if both sides are one conditioning", async () => {
     const { model: plain, calls } = analyticModel(modelSampling("sd15"));
     let negative: SamplingRun["negative"] = [];
     const forRun = (run: SamplingRun) => {

@@ -35,7 +35,7 @@ describe("DualCLIPLoader", () => {
     assert.equal(swapped.encoders[0], clips.a.encoders[0]);
   });
 
-  it("takes an earlier layer of both encoders, where both have layers", async () => {
+  it("takes an earlier layer of both encoders, if both have layers", async () => {
     const clip = await load({ a: layeredClip("l"), b: layeredClip("g") }, { clip_name1: "a", clip_name2: "b" });
     for (const { encode } of clip.atLayer!(-3).encoders) assert.equal((await encode([[1]])).cond.data[0], -3);
     const { atLayer, ...single } = layeredClip("g");

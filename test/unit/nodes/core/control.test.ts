@@ -38,7 +38,7 @@ describe("ControlNetApply", () => {
     assert.equal(previous, before[0]![1].control);
   });
 
-  it("returns the conditioning itself where the strength is 0", async () => {
+  it("returns the conditioning itself if the strength is 0", async () => {
     const entries: Conditioning = [[tokens, {}]];
     assert.equal(await apply(entries, {}, 0), entries);
   });
@@ -60,7 +60,7 @@ for (const key of ["ControlNetApplyAdvanced", "ControlNetApplySD3"]) {
       assert.deepEqual(negative, [[tokens, {}]]);
     });
 
-    it("returns both sides themselves where the strength is 0", async () => {
+    it("returns both sides themselves if the strength is 0", async () => {
       assert.deepEqual(await apply({ strength: 0 }), [positive, negative]);
     });
 

@@ -34,7 +34,7 @@ describe("CheckpointLoader", () => {
     assert.equal(await layer("anything_v3.yaml"), -2);
   });
 
-  it("refuses clip skip where a clip has no layers, and checkpoints of no host", async () => {
+  it("refuses clip skip if a clip has no layers, and checkpoints of no host", async () => {
     await refuses(
       load("anything_v3.yaml", noLayers()),
       "host.missing",

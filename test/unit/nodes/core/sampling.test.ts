@@ -55,7 +55,7 @@ describe("KSampler", () => {
     });
   });
 
-  it("returns the input itself where denoise is 0, also of a model that cannot denoise", async () => {
+  it("returns the input itself if denoise is 0, also of a model that cannot denoise", async () => {
     const all = { ...inputs({ sampling: modelSampling("sd15") }), denoise: 0 };
     const { result } = await invokeNode("KSampler", all);
     assert.equal((result[0] as { samples: Tensor }).samples, all.latent_image.samples);
@@ -143,7 +143,7 @@ describe("KSamplerAdvanced", () => {
     assertClose(second.samples, whole.samples, () => 1e-5, "two stages");
   });
 
-  it("returns the input itself where the window is empty", async () => {
+  it("returns the input itself if the window is empty", async () => {
     const input = empty();
     for (const window of [{ start_at_step: 6 }, { start_at_step: 3, end_at_step: 3 }, { end_at_step: 0 }])
       assert.equal((await run(input, window)).samples, input.samples, JSON.stringify(window));
@@ -184,7 +184,7 @@ describe("SamplerCustom", () => {
     for (const latent of [output, denoised]) assert.equal(latent.name, "carried along");
   });
 
-  it("returns one object twice where there was no step", async () => {
+  it("returns one object twice if there was no step", async () => {
     const [output, denoised] = await outputs([4]);
     assert.equal(output, denoised);
   });

@@ -158,7 +158,7 @@ describe("CLIPTextEncodeSD3", () => {
     assert.deepEqual((result[0] as Conditioning)[0]![1], { told: 1 });
   });
 
-  it("encodes an empty text where that is wanted", async () => {
+  it("encodes an empty text if that is wanted", async () => {
     const { clip, seen } = tellingClip();
     await invokeNode("CLIPTextEncodeSD3", { clip, ...inputs, empty_padding: "empty_prompt" });
     assert.deepEqual(seen, [{ texts: { clip_l: "a", clip_g: "b", t5xxl: "" }, pictures: [] }]);

@@ -445,7 +445,7 @@ describe("ext poseEditor", () => {
     await refuses(invokeNode(KEY, { image: null }), "input.missing", /"image"/);
   });
 
-  it("refuses lists and objects in a graph too, where other nodes' texts take them", () => {
+  it("refuses lists and objects in a graph too, if other nodes' texts take them", () => {
     for (const [image, ok] of [
       ["a.png", true],
       [7, true],
