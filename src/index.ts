@@ -9,14 +9,10 @@ export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache
 export { parseGraphText, printGraphText } from "./graph/parse.js";
 export type { ModelSettings } from "./host/checkpoint/settings.js";
 export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
-export {
-  encodePrompt,
-  type PromptOptions,
-  parsePrompt,
-  type Segment,
-  type Token,
-  tokenizePrompt,
-} from "./host/prompt/index.js";
+export { encodePrompt } from "./host/prompt/encode.js";
+export type { PromptOptions } from "./host/prompt/options.js";
+export { parsePrompt, type Segment } from "./host/prompt/parse.js";
+export { type Token, tokenizePrompt } from "./host/prompt/tokenize.js";
 export type {
   Checkpoint,
   Clip,

@@ -199,17 +199,25 @@ export function inputError(
   return new LatentkitError(code, atNode(at, message), { ...at, expected, received: text, suggestion });
 }
 
+/** Error of a value that is not one of some names, with the nearest of them. */
+export function notOneOf(subject: string, names: readonly string[], received: unknown): LatentkitError {
+  const { suggestion, hint } = suggest(received, names);
+  const [expected, text] = [`one of ${names.join(", ")}`, describe(received)];
+  const message = `${subject}: expected ${expected}, received ${text}.${hint}`;
+  return new LatentkitError("value.invalid", message, { expected, received: text, suggestion });
+}
+
 /** Name of a node for a message, "Node 12 (ext imageToMask)", with as much as `at` has. */
 export function nodeName(at: { nodeId?: string; node?: string }): string {
   if (at.nodeId === undefined) return at.node ?? "";
   return at.node === undefined ? `Node ${at.nodeId}` : `Node ${at.nodeId} (${at.node})`;
 }
 
-/** Message with the node's name in front: a comma before a subject (`input "a": …`, `host "b": …`), a colon before a sentence. */
+/** Message with the node's name in front: a comma before a subject (`input "a": …`), a colon before a sentence. */
 export function atNode(at: { nodeId?: string; node?: string }, message: string): string {
   const name = nodeName(at);
   if (name === "") return message;
-  const hasSubject = /^(?:input|host) "/.test(message) || message.includes(": expected ");
+  const hasSubject = /^(?:input|host) "(?:[^"\\]|\\.)*"(?::|$)/.test(message) || message.includes(": expected ");
   return `${name}${hasSubject ? "," : ":"} ${message}`;
 }
 

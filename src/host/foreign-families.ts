@@ -31,7 +31,7 @@ const FAMILIES: readonly NamedFamily[] = [
 /** Whether a name is that of a GGUF file. */
 export const isGguf = (name: string): boolean => /\.gguf$/i.test(name);
 
-/** Family of a GGUF file, by its architecture, else by its name; "GGUF file" where neither is known. */
+/** Family of a GGUF file, by its architecture, else by its name; "GGUF file" if neither is known. */
 export function ggufFamily(name: string, architecture = ""): string {
   for (const text of [architecture.toLowerCase(), bareName(name)]) {
     const found = FAMILIES.find(([, pattern]) => pattern.test(text));

@@ -54,13 +54,13 @@ export interface SamplingRun {
   readonly steps: number;
 }
 
-/** A diffusion model: its noise schedule and, where it can denoise, its prediction. */
+/** A diffusion model: its noise schedule and, if it can denoise, its prediction. */
 export interface Model {
   readonly sampling: ModelSampling;
   /**
    * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
    * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance. x is valid until the promise
-   * settles: sampling writes over it then, so that who needs it longer keeps a copy. The estimate is only read.
+   * settles: sampling writes over it then; copy it to keep it longer. The estimate is only read.
    */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
   /** Returns the model for one run, whose predictions may depend on it. Absent: they do not. */
@@ -92,7 +92,7 @@ export interface Vae {
 /** SD: one encoder ("l"); SDXL: two ("l", "g"); a language model: none, for it reads a prompt whole. */
 export interface Clip {
   readonly encoders: readonly ClipEncoder[];
-  /** Encodes a prompt whole, where parentheses are text and no weights. Absent: `encoders` encode it in chunks of 77. */
+  /** Encodes a prompt whole, with parentheses as text, not weights. Absent: `encoders` encode it in chunks of 77. */
   encodeText?(text: string): Promise<Conditioning>;
   /** Returns a clip that encodes with an earlier layer, -1 (the last) to -24. Absent: it has one layer. */
   atLayer?(layer: number): Clip;
@@ -132,7 +132,7 @@ export interface EncoderFile {
 
 /** A textual inversion that a prompt names. */
 export interface FoundEmbedding {
-  /** They stand for its rows; none where it is left out. */
+  /** They stand for its rows; none if it is left out. */
   readonly ids: readonly number[];
   /** Commas at the word's end, which do not belong to its name. */
   readonly rest: string;
@@ -213,7 +213,7 @@ export interface StyleModel {
 
 /** A change of the weights of models and clips. */
 export interface Lora {
-  /** Sentence on what of it a model and a clip have no place for; undefined where nothing is left over. */
+  /** Sentence on what of it a model and a clip have no place for; undefined if nothing is left over. */
   unmatched?(model: Model, clip: Clip | undefined): string | undefined;
   apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?];
 }
@@ -254,7 +254,7 @@ export interface NamedModels {
 export interface Provenance {
   /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Files that are not there are left out. */
   readonly models: Readonly<Record<string, string>>;
-  /** Absent where none of their networks has run in this process: the picture comes from a cache. */
+  /** Absent if none of their networks has run in this process: the picture comes from a cache. */
   readonly runtime?: RuntimeRecord;
 }
 
@@ -263,7 +263,7 @@ export interface RuntimeRecord {
   readonly name: string;
   readonly version: string;
   readonly provider: string;
-  /** Name and driver of the GPU, where the system tells. */
+  /** Name and driver of the GPU, if the system tells. */
   readonly adapter?: string;
   /** How attention was computed on a GPU: "fused" by one operator, or "plain", written out. */
   readonly form?: string;
@@ -280,7 +280,7 @@ export type FileRefusal =
   | {
       /** Family of the model: "Flux". */
       readonly family: string;
-      /** Format of the file, where it is another one than the host reads: "GGUF". */
+      /** Format of the file, if it is another one than the host reads: "GGUF". */
       readonly format?: string;
     }
   | { readonly error: LatentkitError };
@@ -303,7 +303,7 @@ export interface Host {
    * Name among `files`, or `checkpoints`, of the file that a graph means: without its folder, say. Absent: names are exact.
    */
   fileOf?(kind: keyof HostFiles | "checkpoints", name: string): string | undefined;
-  /** Names of the files of a kind; undefined where the host has no models of the kind at all. */
+  /** Names of the files of a kind; undefined if the host has no models of the kind at all. */
   files?(kind: keyof HostFiles): readonly string[] | undefined;
   /** Loads a file of a kind that `files` lists. `settings` are further inputs of the loader's node, by their names. */
   loadFile?<Kind extends keyof HostFiles>(
@@ -314,7 +314,7 @@ export interface Host {
     warn?: Warn,
   ): Promise<HostFiles[Kind]>;
   /**
-   * Why a file cannot be loaded, as far as its name and its header say; undefined where nothing speaks against it. Such
+   * Why a file cannot be loaded, as far as its name and its header say; undefined if nothing speaks against it. Such
    * files are not among `files` and `checkpoints`. Absent: it shows when the file is loaded.
    */
   refusal?(kind: keyof HostFiles | "checkpoints", name: string): FileRefusal | undefined;

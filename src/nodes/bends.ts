@@ -10,7 +10,7 @@ const DECIMAL = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:e([+-]?[0-9]+))?$/i;
 const MOST_SHIFTED = 5000;
 
 /**
- * Both values, in words, where a node computes with another one than its input received: "20.5 becomes 20". Undefined where
+ * Both values, in words, if a node computes with another one than its input received: "20.5 becomes 20". Undefined if
  * both mean the same, as 7 and 7.0 or the text "7" do. `converted` is what `tryConvert` made of `received`.
  */
 export function bendOf(spec: InputSpec, received: unknown, converted: unknown): string | undefined {

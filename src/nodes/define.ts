@@ -11,6 +11,7 @@ import {
   VALUES,
 } from "../base/options.js";
 import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
+import { isPlainObject } from "../io/json/lossless.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
 import type { GivenInputs, HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
@@ -18,7 +19,7 @@ import type { GivenInputs, HiddenType, NodeDefinition, NodeResult, NodeSource, T
 export type * from "./types.js";
 
 /**
- * Defines a node. Throws usage.invalid where a field is missing, wrong or unknown: helper functions belong beside the
+ * Defines a node. Fails with usage.invalid if a field is missing, wrong or unknown: helper functions belong beside the
  * source, not into it. Deprecated `ext …` nodes get their category and display name from their key.
  */
 export function defineNode<
@@ -95,7 +96,7 @@ const RESULT_KEYS: readonly string[] = ["result", "ui", "expand"] satisfies (key
 
 /**
  * Brings the return value of `run`, in any of its forms, into output order. A blocker alone blocks every output. Throws
- * node.failed where it is not one value for each declared output.
+ * node.failed if it is not one value for each declared output.
  */
 export function toResult(
   { outputs }: NodeDefinition,
@@ -131,15 +132,13 @@ function valuesOf(outputs: Outputs, returned: unknown): unknown[] {
 
 function namedValues(outputs: Outputs, returned: object): unknown[] {
   const isOutput = (key: string) => outputs.some(({ name }) => name === key);
-  const isByName = isObject(returned) && (isPlain(returned) || outputs.some(({ name }) => name in returned));
+  const isByName = isObject(returned) && (isPlainObject(returned) || outputs.some(({ name }) => name in returned));
   if (!isByName) throw misreturned(describe(returned), outputs);
   const unknown = Object.keys(returned).find((key) => !isOutput(key));
   if (unknown === undefined) return outputs.map(({ name }) => returned[name]);
   const names = outputs.map(({ name }) => name);
   throw misreturned(`${describe(unknown)}, which is not an output`, outputs, suggest(unknown, names).hint);
 }
-
-const isPlain = (value: object): boolean => [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
 function misreturned(what: string, outputs: Outputs, hint = ""): LatentkitError {
   const names = outputs.map(({ name }) => name).join(", ");
@@ -182,7 +181,7 @@ const SOURCE_RULES: OptionRules<Source> = {
 
 const HIDDEN_TYPES: Readonly<Record<HiddenType, true>> = { PROMPT: true, EXTRA_PNGINFO: true, UNIQUE_ID: true };
 
-/** Throws usage.invalid where a field of a node's source is missing, wrong or unknown, or an input is no input. */
+/** Fails with usage.invalid if a field of a node's source is missing, wrong or unknown, or an input is not one. */
 function checkSource(source: unknown): asserts source is Source {
   checkOptions("defineNode", source, SOURCE_RULES, ["key", "inputs", "outputs", "run"]);
   const { key, inputs, hidden = {} } = source;

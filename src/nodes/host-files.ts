@@ -5,7 +5,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import type { NodeContext } from "./define.js";
 import { type ChoiceContext, choice, clip, type FileKind, model } from "./inputs.js";
 
-/** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
+/** Input with the choice of the host's files of a kind; any text if it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
   ...choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` }),
   files: kind,
@@ -14,28 +14,23 @@ export const fileName = (kind: keyof HostFiles) => ({
 /** Everything of a node's context that loading a file needs. */
 export type Loading = Pick<NodeContext, "host" | "signal" | "log">;
 
-/** A file's name in a graph, by the input that holds it. */
-type NamedInput = Readonly<Record<string, string>>;
-
-/** Loads a checkpoint. Fails as its host does, with the input's name in front. */
-export async function loadHostCheckpoint(named: NamedInput, { host, signal, log }: Loading): Promise<Checkpoint> {
-  const [[input, name]] = Object.entries(named) as [[string, string]];
-  return atInput(input, () => host.loadCheckpoint(name, signal, log));
-}
+/** Loads the checkpoint that the input `ckpt_name` names. Fails as its host does, with the input's name in front. */
+export const loadHostCheckpoint = (name: string, { host, signal, log }: Loading): Promise<Checkpoint> =>
+  atInput("ckpt_name", () => host.loadCheckpoint(name, signal, log));
 
 /**
- * Loads a file of a kind. Fails with host.missing where the host has none, with input.not-in-list for a name that it does
- * not list, and as its host does, with the input's name in front.
+ * Loads the file of a kind that an input names. Fails with host.missing if the host has none, with input.not-in-list for a
+ * name that it does not list, and as its host does, with the input's name in front.
  */
 export async function loadHostFile<Kind extends keyof HostFiles>(
   kind: Kind,
-  named: NamedInput,
+  input: string,
+  name: string,
   { host, signal, log }: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<HostFiles[Kind]> {
-  const [[input, name]] = Object.entries(named) as [[string, string]];
   const names = host.files?.(kind);
-  if (names === undefined || host.loadFile === undefined) throw lacking(host, `no ${PLURALS[kind]}`);
+  if (names === undefined || host.loadFile === undefined) throw lacking(host, `has no ${PLURALS[kind]}`);
   // a name that came through a link was not validated
   const file = names.includes(name) ? name : host.fileOf?.(kind, name);
   if (file !== undefined) return atInput(input, () => host.loadFile!(kind, file, signal, settings, log));
@@ -57,13 +52,13 @@ export async function atInput<Result>(input: string, work: () => Result | Promis
   }
 }
 
-/** Error of a host without something that a node needs: "no LoRAs". */
-export const lacking = (host: Host, nothing: string): LatentkitError =>
-  new LatentkitError("host.missing", `${hostName(host)}: it has ${nothing}.`);
+/** Error of a host that lacks something that a node needs: it "has no LoRAs". */
+export const lacking = (host: Host, lack: string): LatentkitError =>
+  new LatentkitError("host.missing", `${hostName(host)} ${lack}.`);
 
-/** The model with a changed network. Fails with host.missing where its host cannot change it. */
+/** The model with a changed network. Fails with host.missing if its host cannot change it. */
 export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: Host): Model {
-  if (model.patch === undefined) throw lacking(host, `no models that ${node} can change`);
+  if (model.patch === undefined) throw lacking(host, `cannot apply ${node} to this model`);
   return model.patch({ node, inputs });
 }
 
@@ -76,45 +71,48 @@ export const changedModel = (unless?: readonly [input: string, value: unknown]) 
 /** CLIP: one with encoders beyond CLIP's. */
 export const textsClip = () => ({ ...clip(), needs: { ability: "texts" } as const });
 
-/** Inputs of a patch: models as their host made them. */
-export const ofHost = (models: Readonly<Record<string, Model>>): Record<string, Model> =>
-  Object.fromEntries(Object.entries(models).map(([name, model]) => [name, hostModel(model)]));
-
-/** A node's run that changes the network of `model` by all other inputs; not at all where the input `off` is 0. */
+/** A node's run that changes the network of `model` by all other inputs; not at all if the input `off` is 0. */
 export const patches =
   (node: string, off?: string) =>
   ({ model, ...inputs }: { readonly model: Model } & Readonly<Record<string, unknown>>, { host }: Loading) => ({
     MODEL: off !== undefined && inputs[off] === 0 ? model : patchedModel(model, { node, inputs }, host),
   });
 
-/** A node's run that merges `model2` into the network of `model1`, by all other inputs. */
+/** A node's run that merges `model2` into the network of `model1`, by all other inputs; not at all at a `ratio` of 1. */
 export const merges =
   (node: string) =>
-  ({ model1, model2, ...inputs }: { readonly model1: Model; readonly model2: Model }, { host }: Loading) => ({
-    MODEL: patchedModel(model1, { node, inputs: { ...inputs, ...ofHost({ model2 }) } }, host),
+  (
+    { model1, model2, ...inputs }: { readonly model1: Model; readonly model2: Model; readonly ratio?: number },
+    { host }: Loading,
+  ) => ({
+    MODEL:
+      inputs.ratio === 1
+        ? model1
+        : patchedModel(model1, { node, inputs: { ...inputs, model2: hostModel(model2) } }, host),
   });
 
 /** Order in which the encoders' tokens stand side by side, whatever the order of the files. */
 const ENCODER_ORDER = ["l", "g"];
 
-/** Loads text encoders of the host as one clip; the same errors as `loadHostFile`. */
+/** Loads the text encoders that inputs name as one clip; the same errors as `loadHostFile`. */
 export async function joinedClips(
-  files: NamedInput,
+  files: Readonly<Record<string, string>>,
   loading: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<Clip> {
   const clips: Clip[] = [];
   for (const [input, name] of Object.entries(files))
-    clips.push(await loadHostFile("text_encoders", { [input]: name }, loading, settings));
+    clips.push(await loadHostFile("text_encoders", input, name, loading, settings));
   return joinedClip(clips);
 }
 
 function joinedClip(clips: readonly Clip[]): Clip {
+  const [first, ...others] = clips;
+  if (others.length === 0) return first!;
   const whole = clips.find(({ joinedWith }) => joinedWith !== undefined);
-  if (clips.length > 1 && whole !== undefined) return whole.joinedWith!(clips.filter((clip) => clip !== whole));
-  if (clips.length > 1 && clips.some(({ encodeText }) => encodeText !== undefined)) {
-    const message =
-      "Text encoders: expected CLIP's alone, received one that reads prompts whole: load it with CLIPLoader.";
+  if (whole !== undefined) return whole.joinedWith!(clips.filter((clip) => clip !== whole));
+  if (clips.some(({ encodeText }) => encodeText !== undefined)) {
+    const message = "Text encoders: only CLIP encoders can be combined; load the other one alone, with CLIPLoader.";
     throw new LatentkitError("value.invalid", message);
   }
   const rank = (name: string): number =>
@@ -129,8 +127,8 @@ function joinedClip(clips: readonly Clip[]): Clip {
 
 // decision 322
 /**
- * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing where
- * the host's clips have no such encoders.
+ * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing if the
+ * host's clips have no such encoders.
  */
 export async function encodeTexts(
   clip: Clip,
@@ -140,7 +138,7 @@ export async function encodeTexts(
 ): Promise<Conditioning> {
   if (clip.encodeTexts !== undefined) return clip.encodeTexts(texts, pictures);
   const names = Object.keys(texts);
-  throw lacking(host, `no clip with the ${names.length === 1 ? "encoder" : "encoders"} ${names.join(", ")}`);
+  throw lacking(host, `has no clip with the ${names.length === 1 ? "encoder" : "encoders"} ${names.join(", ")}`);
 }
 
 /** Kinds of files in the words of a message. */
@@ -158,7 +156,7 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   model_patches: "model patches",
 };
 
-/** Sentence on a host that has no files of a kind, for a graph that names one; undefined where it has some. */
+/** Sentence on a host that has no files of a kind, for a graph that names one; undefined if it has some. */
 export function lackOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind): string | undefined {
   if (kind === "checkpoints" || host.files?.(kind) !== undefined) return undefined;
   return `${hostName(host)} has no ${PLURALS[kind]}`;

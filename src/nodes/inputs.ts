@@ -8,7 +8,7 @@ import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
 export type Choice = string | number | boolean;
-/** A fixed list, or one that depends on where the graph runs (checkpoints, files): undefined where any text may be right. */
+/** A fixed list, or one that depends on if the graph runs (checkpoints, files): undefined if any text may be right. */
 export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[] | undefined);
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
@@ -42,7 +42,7 @@ export interface InputSpec<Value = unknown> {
   readonly files?: FileKind;
   /** An ability of a host's models that the node needs, unless another input has a value. */
   readonly needs?: { readonly ability: HostAbility; readonly unless?: readonly [input: string, value: unknown] };
-  /** INT: the value that the node computes with, where it rounds or clamps; a run warns where it is another one. */
+  /** INT: the value that the node computes with, if it rounds or clamps; a run warns if it is another one. */
   readonly used?: (value: number) => number;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
@@ -68,7 +68,7 @@ interface Flags {
   readonly tooltip?: string;
 }
 
-/** Type of the value that `run` receives: undefined where the input may be absent and has no default. */
+/** Type of the value that `run` receives: undefined if the input may be absent and has no default. */
 type RunValue<Value, O> = O extends { default: unknown }
   ? Value
   : O extends { optional: true }

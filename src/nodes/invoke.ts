@@ -34,25 +34,25 @@ import { CONVERTED, convertInput, expectedOf } from "./values.js";
 export interface InvokeOptions {
   /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
   hidden?: { prompt?: unknown; extra_pnginfo?: unknown; unique_id?: string | number | null };
-  /** Source of models; the preview host where absent. */
+  /** Source of models; the preview host if absent. */
   host?: Host;
-  /** Folder that files are written to; ./out where absent. */
+  /** Folder that files are written to; ./out if absent. */
   outputDir?: string;
-  /** Folder that files are read from; ./input where absent. */
+  /** Folder that files are read from; ./input if absent. */
   inputDir?: string;
   /** Input files at hand, by their names; they precede those of `inputDir`. */
   files?: FilesByName;
-  /** The nodes that a key names; those of the package where absent. */
+  /** The nodes that a key names; those of the package if absent. */
   registry?: Registry;
   /** Aborts the call. */
   signal?: AbortSignal;
-  /** Time for the node; the system's where absent. */
+  /** Time for the node; the system's if absent. */
   clock?: () => Date;
-  /** Requests of a node that reaches the network; the global `fetch` where absent. */
+  /** Requests of a node that reaches the network; the global `fetch` if absent. */
   fetch?: typeof fetch;
-  /** Address and keys of the service that `ext remoteImageApi` calls; the environment's where absent. */
+  /** Address and keys of the service that `ext remoteImageApi` calls; the environment's if absent. */
   config?: NodeConfig;
-  /** Device that computes: "auto", "cpu" or "cuda:N", see docs/cuda.md; LATENTKIT_DEVICE, else "auto", where absent. */
+  /** Device that computes: "auto", "cpu" or "cuda:N", see docs/cuda.md; LATENTKIT_DEVICE, else "auto", if absent. */
   device?: DeviceChoice;
   /** Receives warnings: an input that the node does not have, a value that it does not compute with. */
   log?: (message: string) => void;
@@ -138,7 +138,7 @@ export async function invokeNode(
   options.signal?.throwIfAborted();
   const { result, ui, expand } = returned;
   if (expand !== undefined) {
-    const message = `${key}: expected values, received a graph to run; executeGraph runs it.`;
+    const message = `${key}: the node returned a graph; run it with executeGraph.`;
     throw new LatentkitError("node.failed", message, { node: key });
   }
   return ui === undefined ? { result } : { result, ui };

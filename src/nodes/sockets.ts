@@ -13,7 +13,7 @@ export interface InputAddress {
 interface SocketRule {
   /** Values that fit, in words. */
   readonly expected: string;
-  /** Returns the value as a node receives it; undefined where it does not fit. */
+  /** Returns the value as a node receives it; undefined if it does not fit. */
   read(value: unknown): unknown;
 }
 
@@ -95,33 +95,23 @@ const isNoise = (value: unknown): boolean =>
   value.seed === BigInt.asUintN(64, value.seed) &&
   typeof value.enabled === "boolean";
 
-/** Parts of each kind of guider: conditionings, and numbers. */
-const GUIDER_PARTS: ReadonlyMap<unknown, readonly [conditionings: readonly string[], numbers: readonly string[]]> =
-  new Map([
-    ["cfg", [["positive", "negative"], ["cfg"]]],
-    ["basic", [["positive"], []]],
-    [
-      "dual-cfg",
-      [
-        ["cond1", "cond2", "negative"],
-        ["cfgConds", "cfgCond2Negative"],
-      ],
-    ],
-    [
-      "perp-neg",
-      [
-        ["positive", "negative", "empty"],
-        ["cfg", "negScale"],
-      ],
-    ],
-  ]);
+/** Parts of each kind of guider. */
+const GUIDER_PARTS = new Map<
+  unknown,
+  { readonly conditionings: readonly string[]; readonly numbers: readonly string[] }
+>([
+  ["cfg", { conditionings: ["positive", "negative"], numbers: ["cfg"] }],
+  ["basic", { conditionings: ["positive"], numbers: [] }],
+  ["dual-cfg", { conditionings: ["cond1", "cond2", "negative"], numbers: ["cfgConds", "cfgCond2Negative"] }],
+  ["perp-neg", { conditionings: ["positive", "negative", "empty"], numbers: ["cfg", "negScale"] }],
+]);
 
 function isGuider(value: unknown): boolean {
   const parts = isObject(value) ? GUIDER_PARTS.get(value.kind) : undefined;
   if (!isObject(value) || parts === undefined || !isModel(value.model)) return false;
-  const [conditionings, numbers] = parts;
   return (
-    conditionings.every((name) => isConditioning(value[name])) && numbers.every((name) => Number.isFinite(value[name]))
+    parts.conditionings.every((name) => isConditioning(value[name])) &&
+    parts.numbers.every((name) => Number.isFinite(value[name]))
   );
 }
 
@@ -135,51 +125,33 @@ const isUpscaleModel = (value: unknown): boolean =>
   (value.scale as number) >= 1 &&
   (value.scale as number) <= MAX_SCALE;
 
+/** A rule for values that a node receives as they are. */
+const rule = (expected: string, isFit: (value: unknown) => boolean): SocketRule => ({
+  expected,
+  read: (value) => fits(isFit(value), value),
+});
+
 const RULES: ReadonlyMap<string, SocketRule> = new Map(
   Object.entries({
     IMAGE: { expected: "an image: a tensor [B, H, W, C] with 1 to 4 channels", read: readImage },
     MASK: { expected: "a mask: a tensor [B, H, W] or [H, W]", read: readMask },
     LATENT: { expected: "a latent: { samples: tensor [B, C, H, W], noise_mask?, batch_index? }", read: readLatent },
-    CONDITIONING: {
-      expected: "a conditioning: a list of [tensor, options]",
-      read: (value) => fits(isConditioning(value), value),
-    },
-    PIPE_LINE: { expected: "a pipe: an object with loader_settings", read: (value) => fits(isPipe(value), value) },
-    MODEL: { expected: "a model: { sampling, predict? }", read: (value) => fits(isModel(value), value) },
-    VAE: {
-      expected: "a vae: { encode, decode }",
-      read: (value) => fits(has(value, "encode") || has(value, "decode"), value),
-    },
-    CLIP: {
-      expected: "a clip: { encoders }",
-      read: (value) => fits(isClip(value), value),
-    },
-    SAMPLER: {
-      expected: "a sampler: { sampler: a name that KSamplerSelect offers, options }",
-      read: (value) => fits(isSampler(value), value),
-    },
+    CONDITIONING: rule("a conditioning: a list of [tensor, options]", isConditioning),
+    PIPE_LINE: rule("a pipe: an object with loader_settings", isPipe),
+    MODEL: rule("a model: { sampling, predict? }", isModel),
+    VAE: rule("a vae: { encode, decode }", (value) => has(value, "encode") || has(value, "decode")),
+    CLIP: rule("a clip: { encoders }", isClip),
+    SAMPLER: rule("a sampler: { sampler: a name that KSamplerSelect offers, options }", isSampler),
     SIGMAS: { expected: "sigmas: a tensor [n] of finite numbers from 0", read: readSigmas },
-    NOISE: { expected: "noise: { seed: bigint, enabled }", read: (value) => fits(isNoise(value), value) },
-    GUIDER: {
-      expected: "a guider: { kind, model, … } with its conditionings",
-      read: (value) => fits(isGuider(value), value),
-    },
-    CONTROL_NET: { expected: "a control net: an object of a host", read: (value) => fits(isObject(value), value) },
-    UPSCALE_MODEL: {
-      expected: "an upscale model: { scale: a whole number from 1 to 64, upscale }",
-      read: (value) => fits(isUpscaleModel(value), value),
-    },
-    CLIP_VISION: {
-      expected: "a clip vision model: { encode }",
-      read: (value) => fits(has(value, "encode"), value),
-    },
-    CLIP_VISION_OUTPUT: {
-      expected: "an encoded picture: an object of a host",
-      read: (value) => fits(isObject(value), value),
-    },
-    STYLE_MODEL: { expected: "a style model: { tokens }", read: (value) => fits(has(value, "tokens"), value) },
-    GLIGEN: { expected: "a GLIGEN model: an object of a host", read: (value) => fits(isObject(value), value) },
-    MODEL_PATCH: { expected: "a model patch: an object of a host", read: (value) => fits(isObject(value), value) },
+    NOISE: rule("noise: { seed: bigint, enabled }", isNoise),
+    GUIDER: rule("a guider: { kind, model, … } with its conditionings", isGuider),
+    CONTROL_NET: rule("a control net: an object of a host", isObject),
+    UPSCALE_MODEL: rule("an upscale model: { scale: a whole number from 1 to 64, upscale }", isUpscaleModel),
+    CLIP_VISION: rule("a clip vision model: { encode }", (value) => has(value, "encode")),
+    CLIP_VISION_OUTPUT: rule("an encoded picture: an object of a host", isObject),
+    STYLE_MODEL: rule("a style model: { tokens }", (value) => has(value, "tokens")),
+    GLIGEN: rule("a GLIGEN model: an object of a host", isObject),
+    MODEL_PATCH: rule("a model patch: an object of a host", isObject),
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),
 );

@@ -15,7 +15,7 @@ export interface NodeContext {
   readonly signal: AbortSignal;
   /**
    * Reports progress as value of max. `preview` is any image of the state, or a function that returns one: it is called
-   * where the run has `previews`, at most every 100 ms. A promise of an image is reported when it settles, beside
+   * if the run has `previews`, at most every 100 ms. A promise of an image is reported when it settles, beside
    * the value that is reached by then.
    */
   progress(value: number, max: number, preview?: unknown): void;
@@ -32,7 +32,7 @@ export interface NodeContext {
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
   readonly log: (message: string) => void;
-  /** Names and receipts of saved images; where absent, counters and no receipts. */
+  /** Names and receipts of saved images; if absent, counters and no receipts. */
   readonly output?: OutputHandling;
   /**
    * The calling thread only renders: it reads files, decodes and encodes PNG pictures itself. Where every processor has such
@@ -109,7 +109,7 @@ export interface NodeSource<
   readonly outputIsList?: readonly boolean[];
   readonly outputNode?: boolean;
   readonly writesFiles?: boolean;
-  /** Has a UI result without being an output node: a root where a graph has none. */
+  /** Has a UI result without being an output node: a root if a graph has none. */
   readonly hasUi?: boolean;
   readonly notIdempotent?: boolean;
   /** Talks to other machines: runs in every run, whatever a disk cache holds. */
@@ -122,7 +122,7 @@ export interface NodeSource<
    * Nodes of the package need none.
    */
   readonly cacheVersion?: string;
-  /** Returns at once, also where required inputs are absent. Inputs that it reads are exempt from range and list checks. */
+  /** Returns at once, also if required inputs are absent. Inputs that it reads are exempt from range and list checks. */
   validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationResult;
   /** Returns a value for the cache key: another value means changed. Links are not resolved. */
   isChanged?(inputs: Record<string, unknown>, context: ChoiceContext): Awaitable<unknown>;
@@ -132,7 +132,7 @@ export interface NodeSource<
   noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
   /**
    * Returns a value for each output, by name or in order; null is a value, undefined is none. The node fails with
-   * node.failed where one is missing, or a key or value beyond them is returned.
+   * node.failed if one is missing, or a key or value beyond them is returned.
    */
   run(
     inputs: RunInputs<I, H, L>,
@@ -212,7 +212,7 @@ export type TypesOf<Node> = Node extends { readonly types?: infer Types }
     : AnyTypes
   : AnyTypes;
 type ByKey<Nodes, Key> = string extends Key ? never : Extract<Nodes, { readonly key: Key }>;
-/** The node that a key names among others; any node where none is known by it. */
+/** The node that a key names among others; any node if none is known by it. */
 export type NodeByKey<Nodes, Key> = [ByKey<Nodes, Key>] extends [never] ? NodeDefinition : ByKey<Nodes, Key>;
 /** Inputs of a node by their names, with any value: those of a key come from a graph, a form, a message. */
 export type NamedInputs<Node> = { readonly [Name in keyof TypesOf<Node>["inputs"]]?: unknown };

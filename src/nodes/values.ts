@@ -22,11 +22,11 @@ export interface ConvertOptions {
   context?: ChoiceContext;
   /** Leaves minimum, maximum and choices to the node's own validation. */
   skipRange?: boolean;
-  /** Turns lists and objects for a STRING into text, as ComfyUI does for graphs; refused where absent. */
+  /** Turns lists and objects for a STRING into text, as ComfyUI does for graphs; refused if absent. */
   anyText?: boolean;
 }
 
-/** Reason why a value does not fit; `value` is the converted value where it could be converted. */
+/** Reason why a value does not fit; `value` is the converted value if it could be converted. */
 export interface Misfit {
   readonly code: ErrorCode;
   readonly expected: string;
@@ -105,7 +105,7 @@ function toInt(spec: InputSpec, value: unknown, options: ConvertOptions): Conver
   return { ok: true, value: result };
 }
 
-/** Reads a whole number; returns an error code where the value is none. */
+/** Reads a whole number; returns an error code if the value is none. */
 function readWhole(value: unknown): number | bigint | ErrorCode {
   if (typeof value === "bigint") return value;
   if (typeof value === "boolean") return Number(value);
@@ -212,11 +212,11 @@ const withoutEnding = (file: string): string => file.replace(/\.[a-z]{1,16}$/i, 
 const fileMeant = ({ files }: InputSpec, name: unknown, context: ChoiceContext | undefined): string | undefined =>
   files === undefined || typeof name !== "string" ? undefined : context?.host?.fileOf?.(files, name);
 
-/** Default of an input, of a fixed list its first choice, as in ComfyUI; undefined where it has none. */
+/** Default of an input, of a fixed list its first choice, as in ComfyUI; undefined if it has none. */
 export const defaultOf = ({ options, choices }: InputSpec): unknown =>
   options.default ?? (Array.isArray(choices) ? choices[0] : undefined);
 
-/** Choices of an input, computed where they depend on the context. */
+/** Choices of an input, computed if they depend on the context. */
 export function choicesOf(spec: InputSpec, context: ChoiceContext | undefined): readonly Choice[] | undefined {
   return typeof spec.choices === "function" ? spec.choices(context ?? {}) : spec.choices;
 }

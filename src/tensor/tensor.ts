@@ -21,7 +21,8 @@ export class Tensor {
 
   readonly shape: readonly number[];
   readonly size: number;
-  #values: Float32Array | undefined;
+  /** @internal A property, and not private: deepEqual would compare tensors by their shapes alone. */
+  values: Float32Array | undefined;
   #remote: DeviceValues | undefined;
   #image: DeferredImage | undefined;
   /** Unfrozen copy of the shape: an element of a frozen array takes ten times as long to read. */
@@ -33,7 +34,7 @@ export class Tensor {
     remote?: DeviceValues,
     image?: DeferredImage,
   ) {
-    this.#values = values;
+    this.values = values;
     this.#remote = remote;
     this.#image = image;
     this.size = values === undefined ? (remote ?? image)!.size : values.length;
@@ -96,7 +97,7 @@ export class Tensor {
 
   /** The values; those on a device are fetched and stay in memory from then on. Fails with device.lost. */
   get data(): Float32Array {
-    return this.#values ?? this.#fetch();
+    return this.values ?? this.#fetch();
   }
 
   /** @internal The values from element `from` on in the shape of another tensor, in the same memory, the CPU's. */
@@ -111,7 +112,7 @@ export class Tensor {
 
   /** @internal Whether the values have to be fetched or computed before they can be read. */
   get isAway(): boolean {
-    return this.#values === undefined;
+    return this.values === undefined;
   }
 
   /** @internal The values on a device, if they are there. */
@@ -129,14 +130,14 @@ export class Tensor {
 
   /** Shape and range of the values, as console.log prints them. Nothing is fetched or computed for it. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    const values = this.#values ?? this.#remote?.fetched;
+    const values = this.values ?? this.#remote?.fetched;
     const state = this.#remote === undefined ? "not computed yet" : `on ${this.#remote.cuda.name}`;
     return `Tensor [${this.shape.join(", ")}] ${values === undefined ? state : rangeOf(values)}`;
   }
 
   #fetch(): Float32Array {
     const values = this.#image?.values() ?? this.#remote!.fetch();
-    this.#values = values;
+    this.values = values;
     this.#remote = undefined;
     this.#image = undefined;
     return values;

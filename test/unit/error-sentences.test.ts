@@ -334,7 +334,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
       invokeNode("UNETLoader", { unet_name: "flux.safetensors", weight_dtype: "default" }, {
         host: { name: "mine", checkpoints: () => [], loadCheckpoint: () => undefined },
       } as never),
-    'UNETLoader, host "mine": it has no separate diffusion models.',
+    'UNETLoader: host "mine" has no separate diffusion models.',
   ],
   "setup.failed": [
     async (folder) => {

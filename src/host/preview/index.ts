@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError, notOneOf } from "../../base/errors.js";
 import { checkOptions, type OptionRules, VALUES } from "../../base/options.js";
 import { LATENT_RGB } from "../../tensor/sampling/latent-format.js";
 import { type ModelSamplingName, modelSampling } from "../../tensor/sampling/model-sampling.js";
@@ -34,7 +34,7 @@ type Family = keyof typeof FAMILIES;
 /**
  * Makes a host that needs no weights: real noise schedules, the published latent-to-RGB factors as a vae, a hashing clip and
  * an analytic denoiser. Same inputs give the same bits on every machine. Its own checkpoints are named
- * `preview-FAMILY.safetensors`. Fails where `checkpoints` names a family it has no factors for.
+ * `preview-FAMILY.safetensors`. Fails if `checkpoints` names a family it has no factors for.
  */
 export function createPreviewHost(options: PreviewHostOptions = {}): Host {
   checkOptions("createPreviewHost", options, PREVIEW_RULES);
@@ -76,18 +76,4 @@ function load(family: Family): Checkpoint {
 function requireFamily(name: string, family: unknown): Family {
   if (typeof family === "string" && Object.hasOwn(FAMILIES, family)) return family as Family;
   throw notOneOf(`Preview checkpoint ${describe(name)}`, Object.keys(FAMILIES), family);
-}
-
-function notOneOf(subject: string, names: readonly string[], received: unknown): LatentkitError {
-  const { suggestion, hint } = suggest(received, names);
-  const expected = `one of ${names.join(", ")}`;
-  return new LatentkitError(
-    "value.invalid",
-    `${subject}: expected ${expected}, received ${describe(received)}.${hint}`,
-    {
-      expected,
-      received: describe(received),
-      suggestion,
-    },
-  );
 }

@@ -55,7 +55,7 @@ export function previewModel(sampling: ModelSampling, toLatent: (colour: Colour)
 
   const predict = async (x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> => {
     signal?.throwIfAborted();
-    refuseMisfit(x, sigma, channels, cond, sampling.name);
+    requireFit(x, sigma, channels, cond, sampling.name);
     const [batch, , rows, columns] = fourSides("predict", x);
     const plane = rows * columns;
     const keep = isFlow(sampling) ? 1 - sigma : 1;
@@ -107,7 +107,7 @@ function estimate(
   }
 }
 
-/** The value of a key, which is made where it is absent; a full map begins anew. */
+/** The value of a key, which is made if it is absent; a full map begins anew. */
 function cached<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const value = map.get(key) ?? make();
   if (map.size >= MOST_CACHED && !map.has(key)) map.clear();
@@ -115,7 +115,7 @@ function cached<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): 
   return value;
 }
 
-function refuseMisfit(x: Tensor, sigma: number, channels: number, cond: Conditioning, name: string): void {
+function requireFit(x: Tensor, sigma: number, channels: number, cond: Conditioning, name: string): void {
   const [batch, count, rows, columns] = fourSides("predict", x);
   if (count !== channels || rows === 0 || columns === 0) {
     const message = `predict: expected a latent [B, ${channels}, h, w] for ${name}, received ${describe(x)}.`;

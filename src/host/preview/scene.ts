@@ -74,7 +74,7 @@ const VAGUE = 2.5;
 const SEED = 0x70726576;
 
 /**
- * Scene of a conditioning [1, tokens, dim]: of its words, or a common one where none is known. A text without words,
+ * Scene of a conditioning [1, tokens, dim]: of its words, or a common one if none is known. A text without words,
  * or one that names flaws, has none: guidance leads away from such a text.
  */
 export function sceneOf({ data, shape }: Tensor): Scene {

@@ -3,7 +3,7 @@ import { endRow, wordRow } from "./clip.js";
 /** Red, green and blue in 0 … 1. */
 export type Colour = readonly [red: number, green: number, blue: number];
 
-/** Meaning of a word in a picture: "time" colours the whole sky, a "flaw" is what nobody wants. */
+/** Meaning of a word in a picture: "time" colours the whole sky, a "flaw" is an unwanted quality. */
 export type Part = "sky" | "time" | "sun" | "moon" | "water" | "hills" | "trees" | "ground" | "animal" | "flaw";
 
 /** A word that the preview model knows: a colour, or a thing with a colour of its own. */
@@ -137,7 +137,7 @@ export function isEmpty(cond: Float32Array, dim: number): boolean {
   return cond.every((value) => value === 0) || firstToken(cond, Math.min(2, cond.length / dim), dim, endRow()) === 1;
 }
 
-/** The token whose row holds the word's most; -1 where none holds enough of it. */
+/** The token whose row holds the word's most; -1 if none holds enough of it. */
 function firstToken(cond: Float32Array, tokens: number, dim: number, row: Float32Array): number {
   let energy = 0;
   for (const value of row) energy += value * value;

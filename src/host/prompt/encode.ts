@@ -29,7 +29,7 @@ interface Encoded {
  */
 export async function encodePrompt(clip: Clip, text: string, options: PromptOptions = {}): Promise<Conditioning> {
   requireText(text);
-  // the nodes that these weights come from always fill with the end token
+  // the reference of these weights always fills with the end token
   const checked: EncodeOptions = { ...readPromptOptions(options), emptyPad: "end" };
   const encoders = encodersOf(clip);
   const budget = new Budget();
@@ -186,7 +186,7 @@ function encodersOf(clip: Clip): readonly ClipEncoder[] {
   if (clip?.encodeText !== undefined)
     throw new LatentkitError(
       "value.invalid",
-      "Prompt: its weights and marks need a clip of Stable Diffusion, received one that reads prompts whole: encode with CLIPTextEncode.",
+      "Prompt: weights, BREAK and TIMESTEP need a Stable Diffusion clip; this clip takes plain text. Use CLIPTextEncode.",
     );
   const message = `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`;
   throw new LatentkitError("value.invalid", message);

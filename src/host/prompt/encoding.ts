@@ -7,7 +7,7 @@ import { CHUNK_LENGTH, emptyChunk } from "./tokenize.js";
 export interface Encoding {
   readonly cond: Float32Array;
   readonly dim: number;
-  /** Pooled output of the first chunk, where the encoder has one. */
+  /** Pooled output of the first chunk, if the encoder has one. */
   readonly pooled: Float32Array | undefined;
 }
 
@@ -28,18 +28,18 @@ export class Budget {
 
   spendChunks(count: number): void {
     this.#chunks += count;
-    if (this.#chunks > MAX_CHUNKS) throw tooLong(`${MAX_CHUNKS} chunks of 75 tokens`, this.#chunks);
+    if (this.#chunks > MAX_CHUNKS) throw tooLong(`it has ${this.#chunks} chunks of 75 tokens`, MAX_CHUNKS);
   }
 
   spendEncoded(count: number): void {
     this.#encoded += count;
-    if (this.#encoded > MAX_ENCODED) throw tooLong(`${MAX_ENCODED} chunks to encode for its weights`, this.#encoded);
+    if (this.#encoded > MAX_ENCODED)
+      throw tooLong(`its weights need ${this.#encoded} chunks to be encoded`, MAX_ENCODED);
   }
 }
 
-function tooLong(expected: string, received: number): LatentkitError {
-  return new LatentkitError("value.out-of-range", `Prompt: expected at most ${expected}, received ${received}.`);
-}
+const tooLong = (fact: string, most: number): LatentkitError =>
+  new LatentkitError("value.out-of-range", `Prompt: ${fact}; at most ${most}.`);
 
 /** Encodes lists of chunks in bounded batches and checks what the encoder returns. */
 export class ChunkEncoder {

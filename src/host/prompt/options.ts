@@ -16,9 +16,9 @@ export interface PromptOptions {
   tokenNormalization?: string;
   /** How weights act: "comfy", "A1111", "comfy++", "compel" or "down_weight". Default "comfy". */
   weightInterpretation?: string;
-  /** The weight that "down_weight" scales the largest one to, where that is above it. Default 1. */
+  /** The weight that "down_weight" scales the largest one to, if that is above it. Default 1. */
   wMax?: number;
-  /** Whether weights also change the pooled output where a clip has several encoders. Default true. */
+  /** Whether weights also change the pooled output if a clip has several encoders. Default true. */
   applyToPooled?: boolean;
   /** Reads weights and schedules as the A1111 web UI does. Default false. */
   a1111PromptStyle?: boolean;
@@ -28,14 +28,10 @@ export interface PromptOptions {
   warn?: Warn;
 }
 
-export interface CheckedOptions {
+export interface CheckedOptions extends Required<Omit<PromptOptions, "warn">> {
   warn: Warn | undefined;
   tokenNormalization: TokenNormalization;
   weightInterpretation: WeightInterpretation;
-  wMax: number;
-  applyToPooled: boolean;
-  a1111PromptStyle: boolean;
-  steps: number;
 }
 
 const MAX_STEPS = 10000;
@@ -50,10 +46,16 @@ const PROMPT_RULES: OptionRules<PromptOptions> = {
   warn: FUNCTION,
 };
 
-/** Fills in defaults. Throws where an option is unknown, names no weight interpretation or is a number out of range. */
+/** Fills in defaults. Throws if an option is unknown, names no weight interpretation or is a number out of range. */
 export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
   checkOptions("encodePrompt", options, PROMPT_RULES);
-  const { wMax = 1, steps = 1, applyToPooled = true, a1111PromptStyle = false } = options;
+  const {
+    weightInterpretation = "comfy",
+    wMax = 1,
+    steps = 1,
+    applyToPooled = true,
+    a1111PromptStyle = false,
+  } = options;
   if (typeof wMax !== "number" || !Number.isFinite(wMax)) {
     throw new LatentkitError("value.invalid", `wMax: expected a finite number, received ${describe(wMax)}.`);
   }
@@ -64,11 +66,7 @@ export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
   return {
     warn: options.warn,
     tokenNormalization: checkTokenNormalization(options.tokenNormalization),
-    weightInterpretation: oneOf(
-      WEIGHT_INTERPRETATIONS,
-      options.weightInterpretation ?? "comfy",
-      "weight interpretation",
-    ),
+    weightInterpretation: oneOf(WEIGHT_INTERPRETATIONS, weightInterpretation, "weight interpretation"),
     wMax,
     applyToPooled: flag(applyToPooled, "applyToPooled"),
     a1111PromptStyle: flag(a1111PromptStyle, "a1111PromptStyle"),
@@ -91,12 +89,9 @@ export function requireText(text: unknown): asserts text is string {
 function oneOf<T extends string>(names: readonly T[], name: unknown, kind: string): T {
   if (names.includes(name as T)) return name as T;
   const { suggestion, hint } = suggest(name, names);
-  const expected = names.join(", ");
-  throw new LatentkitError(
-    "value.invalid",
-    `Prompt: expected a ${kind} out of ${expected}, received ${describe(name)}.${hint}`,
-    { expected, received: describe(name), suggestion },
-  );
+  const [expected, received] = [`${kind} ${names.slice(0, -1).join(", ")} or ${names.at(-1)}`, describe(name)];
+  const message = `Prompt: expected ${expected}, received ${received}.${hint}`;
+  throw new LatentkitError("value.invalid", message, { expected, received, suggestion });
 }
 
 function flag(value: unknown, name: string): boolean {

@@ -26,7 +26,7 @@ interface Bracket {
  * Expands a prompt with schedules into its texts over `steps` steps: "[a:b:when]" is a, then b; "[a:when]" is nothing,
  * then a; "[a::when]" is a, then nothing; "[a|b]" changes with every step. `when` is a step, or with a decimal point and up
  * to 1 a share of the steps. Other brackets stay text. Neighbouring steps of one text are one entry.
- * Fails when a long text changes too often.
+ * Fails if a long text changes too often.
  */
 export function scheduleTexts(text: string, steps: number): ScheduledText[] {
   const brackets = findBrackets(text, steps);
@@ -34,7 +34,7 @@ export function scheduleTexts(text: string, steps: number): ScheduledText[] {
   if (changes.length * text.length > MAX_WALKED) {
     throw new LatentkitError(
       "value.out-of-range",
-      `Prompt: expected at most ${MAX_WALKED} characters over all changes of its schedule, received ${changes.length} changes of a text of ${text.length}.`,
+      `Prompt: its schedule is too long: ${changes.length} changes of ${text.length} characters; at most ${MAX_WALKED} characters in all.`,
     );
   }
   const entries: ScheduledText[] = [];
@@ -160,7 +160,7 @@ const DIRECTIVE = "TIMESTEP";
 
 /**
  * Removes "TIMESTEP", "TIMESTEP:a" or "TIMESTEP:a:b" from the last line of a prompt. The bare word means 0.1 … 1.
- * Fails when a or b is no number.
+ * Fails if a or b is not a number.
  */
 export function takeTimestep(text: string): { text: string; zeroed?: ZeroedRange } {
   const at = text.indexOf(DIRECTIVE, text.lastIndexOf("\n") + 1);

@@ -85,7 +85,7 @@ const MARK = "embedding:";
 const WORD = /\S*/y;
 
 /**
- * Tokenizes the text of a segment: one group of ids, or several where "embedding:NAME" stands at its beginning or after a
+ * Tokenizes the text of a segment: one group of ids, or several if "embedding:NAME" stands at its beginning or after a
  * space or a line end and the encoder has embeddings. Each embedding is a group, and so is the text between two of them.
  * `warn` receives why one is left out.
  */

@@ -24,7 +24,7 @@ export async function encodeWeighted(
       case "A1111":
         return withMeanOf(base, weights);
       case "down_weight":
-        return downWeight(run, ids, scaledToMaximum(chunks, weights, wMax), base, base, (stage) => stage);
+        return downWeight(run, ids, scaledToMaximum(chunks, weights, wMax), base, base);
       case "compel":
         return compel(run, ids, weights, base);
       case "comfy++":
@@ -106,7 +106,7 @@ async function comfyPlusPlus(
   weights: Float64Array,
   base: Encoding,
 ): Promise<Encoding> {
-  const { cond } = await downWeight(run, ids, weights, base, base, (stage) => stage);
+  const { cond } = await downWeight(run, ids, weights, base, base);
   const result = cond === base.cond ? cond.slice() : cond;
   const { dim } = base;
   let excess = 0;
@@ -168,7 +168,7 @@ async function downWeight(
   weights: Float64Array,
   base: Encoding,
   from: Encoding,
-  finish: FinishStage,
+  finish: FinishStage = (stage) => stage,
 ): Promise<Encoding> {
   const { dim } = base;
   const stages = stagePositions(weights, ids.length);

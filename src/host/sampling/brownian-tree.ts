@@ -26,7 +26,7 @@ interface TimeCut {
   readonly length: number;
   readonly reciprocal: number;
   readonly spread: number;
-  /** Row of the buffer with its left half; -1 where there is none. */
+  /** Row of the buffer with its left half; -1 if there is none. */
   row: number;
   /** Number of the last request that the cut was part of. */
   request: number;

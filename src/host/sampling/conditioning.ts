@@ -1,10 +1,10 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { resizeBilinear } from "../../tensor/ops.js";
 import { roundHalfEven } from "../../tensor/rounding.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { borderAt } from "../../tensor/sampling/noise-level.js";
-import { Tensor } from "../../tensor/tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
+import { sizedMask } from "./latent-space.js";
 
 /** One entry of a conditioning, its options read for a latent of certain sides. */
 export interface Entry {
@@ -48,7 +48,7 @@ export function readEntries(
 ): Entry[] {
   return conditioning.map((entry) => {
     const [, options] = entry;
-    const mask = readMask(options.mask, rows, columns);
+    const mask = sizedMask("conditioning, mask", options.mask, [rows, columns]);
     const isBound = mask !== undefined && options.set_area_to_bounds === true;
     const area = isBound ? boundsOf(mask) : readArea(options.area, rows, columns);
     clipped(area, rows, columns);
@@ -110,19 +110,6 @@ function readNumber(options: Record<string, unknown>, name: string, absent: numb
   throw new LatentkitError("value.invalid", `conditioning, ${name}: expected a number, received ${describe(value)}.`);
 }
 
-/** A mask [H, W] or [n, H, W] of any sides, resized. */
-function readMask(mask: unknown, rows: number, columns: number): Tensor | undefined {
-  if (mask === undefined || mask === null) return undefined;
-  const [height, width] = mask instanceof Tensor ? mask.shape.slice(-2) : [];
-  if (!(mask instanceof Tensor) || height === undefined || width === undefined || mask.size === 0) {
-    const expected = "a mask [B, H, W] or [H, W] with elements";
-    const message = `conditioning, mask: expected ${expected}, received ${describe(mask)}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  const planes = mask.reshape([mask.size / (height * width), height, width]);
-  return height === rows && width === columns ? planes : resizeBilinear(planes, rows, columns);
-}
-
 /** A rectangle of a latent, in its cells. */
 export interface Area {
   readonly height: number;
@@ -148,7 +135,7 @@ export function readArea(value: unknown, rows: number, columns: number): Area | 
   const isFraction = list[0] === "percentage";
   const numbers = isFraction ? list.slice(1) : list;
   if (numbers.length !== 4 || !numbers.every((side): side is number => isSide(side, isFraction))) {
-    const expected = '[height, width, y, x] in cells of the latent, or with fractions behind "percentage"';
+    const expected = '[height, width, y, x] in latent cells, or ["percentage", height, width, y, x] as fractions';
     throw new LatentkitError("value.invalid", `conditioning, area: expected ${expected}, received ${describe(value)}.`);
   }
   const [height, width, y, x] = numbers as [number, number, number, number];
@@ -164,14 +151,14 @@ export function readArea(value: unknown, rows: number, columns: number): Area | 
 const isSide = (value: unknown, isFraction: boolean): boolean =>
   typeof value === "number" && value >= 0 && (isFraction ? value <= 2 ** 20 : Number.isSafeInteger(value));
 
-/** The part of an area that lies in a latent. Fails where none does. */
+/** The part of an area that lies in a latent. Fails if none does. */
 export function clipped(area: Area | undefined, rows: number, columns: number): Area {
   if (area === undefined) return { height: rows, width: columns, y: 0, x: 0 };
   const height = Math.min(rows - area.y, area.height);
   const width = Math.min(columns - area.x, area.width);
   if (height > 0 && width > 0) return { ...area, height, width };
-  const expected = `at least one cell within the latent of ${rows} x ${columns}`;
-  const received = `${area.height} x ${area.width} from y ${area.y}, x ${area.x} on`;
+  const expected = `an area that overlaps the latent of ${rows} x ${columns} cells`;
+  const received = `${area.height} x ${area.width} cells at y ${area.y}, x ${area.x}`;
   throw new LatentkitError("value.out-of-range", `conditioning, area: expected ${expected}, received ${received}.`);
 }
 
@@ -214,8 +201,8 @@ function ramp(length: number, fromStart: boolean, fromEnd: boolean): number[] {
 }
 
 /**
- * Another side with what the positive side shares: the controls of ControlNetApply, and boxes of GLIGEN. Entries
- * without an area get them in turn, of several the last; a side that has its own for the whole picture stays as it is.
+ * Another side with what the positive side shares: the controls of ControlNetApply, and boxes of GLIGEN. Entries without an
+ * area get them in turn, the last one counts; a side that has its own for the whole picture stays as it is.
  */
 export function withSharedOptions(positive: Conditioning, other: Conditioning): Conditioning {
   const controls = positive.filter(([, options]) => options.control_apply_to_uncond === true);

@@ -37,7 +37,7 @@ export class SampledStep {
     this.#estimate = estimate;
   }
 
-  /** Estimate of the clean latent, in the model's units, computed where it is read; valid during the call. */
+  /** Estimate of the clean latent, in the model's units, computed when it is read; valid during the call. */
   get denoised(): Tensor {
     return tensorOf(this.#estimate);
   }
@@ -116,19 +116,14 @@ export class DenoisingRun implements SolverContext {
     return first;
   }
 
-  /** The sum in the input of the next call of the model, where most latents go. */
-  sum(terms: readonly LatentTerm[]): Tensor {
-    return this.#inputOf(terms);
-  }
-
   next(terms: readonly LatentTerm[], kept: readonly Tensor[] = NO_TENSORS): Tensor {
-    const next = this.#inputOf(terms, kept);
+    const next = this.sum(terms, kept);
     this.#memory.keepOnly(kept.length === 0 ? [next] : [next, ...kept]);
     return next;
   }
 
-  /** Where `kept` is set nobody reads another latent but those of the terms any more. */
-  #inputOf(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor {
+  /** The sum in the input of the next call of the model, where most latents go. With `kept`, only its terms are still read. */
+  sum(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor {
     const { repeats } = this.#estimator;
     if (repeats === 1 || this.#source.inpaint !== undefined) return this.combined(terms);
     const flat = flatTerms(terms);
@@ -144,7 +139,7 @@ export class DenoisingRun implements SolverContext {
     return sum.first;
   }
 
-  /** The input of the last call, where a sum of the terms may be written over it: the caches have it at hand. */
+  /** The input of the last call, if a sum of the terms may be written over it: the caches have it at hand. */
   #lastInput(terms: readonly Term[], kept: readonly Tensor[]): RepeatedSum | undefined {
     const last = this.#estimator.input;
     if (last === undefined) return undefined;

@@ -11,14 +11,14 @@ import { type RepeatedSum, sumOf } from "./sum.js";
 /** A model that can denoise. */
 export type Denoiser = Model & Required<Pick<Model, "predict">>;
 
-/** The estimate of each side; undefined where nothing was evaluated, which counts as zeros. */
+/** The estimate of each side; undefined if nothing was evaluated, which counts as zeros. */
 export type Estimates = (Tensor | undefined)[];
 
 const NONE: readonly number[] = [];
 
 /** Estimates of a model for sides of conditioning, on latents of one shape. */
 export class Estimator {
-  /** Model calls of the entries that took part last; they change with the noise level only where one has a range. */
+  /** Model calls of the entries that took part last; they change with the noise level only if one has a range. */
   #calls: readonly Call[] = [];
   #active: string | undefined;
   #skipped: readonly number[] | undefined;
@@ -81,7 +81,7 @@ export class Estimator {
     this.#spareOf(undefined);
   }
 
-  /** The spare input where it is of this call; any other goes to the pool. */
+  /** The spare input if it is of this call; any other goes to the pool. */
   #spareOf(call: Call | undefined): Tensor | undefined {
     const spare = this.#spare;
     this.#spare = undefined;
@@ -109,7 +109,7 @@ export class Estimator {
     return this.#calls;
   }
 
-  /** `input`, where it is that of this call. */
+  /** `input`, if it is that of this call. */
   #preparedFor(x: Tensor, { parts, isWhole }: Call): Tensor | undefined {
     if (this.input?.first !== x || !isWhole) return undefined;
     const { batch } = this.input;
@@ -138,18 +138,18 @@ function inputOf(x: Tensor, parts: readonly Part[], first: Tensor, out: Tensor |
 const partOf = (x: Tensor, { height, width, y, x: left }: Area): Tensor =>
   cropped(x, 2, { top: y, left, height, width });
 
-/** The i-th of the equal parts of a batch, in its memory where that is the CPU's. */
+/** The i-th of the equal parts of a batch, in its memory if that is the CPU's. */
 function itemsLike(batch: Tensor, i: number, like: Tensor): Tensor {
   if (batch.onDevice !== undefined) return narrowed(batch, 0, i * like.shape[0]!, like.shape[0]!);
   return batch.size === like.size ? batch : batch.part(i * like.size, like);
 }
 
-/** Returns the model where it can denoise. Fails with host.missing. */
+/** Returns the model if it can denoise. Fails with host.missing. */
 export function requireDenoiser(model: Model): Denoiser {
   if (typeof model.predict === "function") return model as Denoiser;
   throw new LatentkitError(
     "host.missing",
-    `Model ${model.sampling.name} cannot denoise: its host offers only the noise schedule.`,
+    `Model ${model.sampling.name} cannot denoise: its host provides only the noise schedule.`,
   );
 }
 
@@ -223,7 +223,7 @@ function uniformWeights(entries: readonly Weighed[]): number[] {
   return entries.map(({ entry }) => entry.strength / total);
 }
 
-/** Shares that differ from cell to cell: [1, h, w], or where a mask has several [B, h, w]. */
+/** Shares that differ from cell to cell: [1, h, w], or if a mask has several [B, h, w]. */
 function cellWeights(entries: readonly Weighed[], [batch, rows, columns]: readonly [number, number, number]): Tensor[] {
   const count = entries.some(({ entry }) => (entry.mask?.shape[0] ?? 1) > 1) ? batch : 1;
   const total = new Float64Array(count * rows * columns).fill(NO_WEIGHT);

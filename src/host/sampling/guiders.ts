@@ -7,55 +7,50 @@ import { withSharedOptions } from "./conditioning.js";
 import type { Estimates } from "./estimator.js";
 import { Estimate } from "./sum.js";
 
-/** Classifier-free guidance: uncond + (cond - uncond) * cfg. */
-interface CfgGuider {
-  readonly kind: "cfg";
-  readonly model: Model;
-  readonly positive: Conditioning;
-  readonly negative: Conditioning;
-  readonly cfg: number;
-}
-
-/** The estimate of one conditioning, without guidance. */
-interface BasicGuider {
-  readonly kind: "basic";
-  readonly model: Model;
-  readonly positive: Conditioning;
-}
-
-/** Guidance from the negative side to a second conditioning, and from that to the first. */
-interface DualCfgGuider {
-  readonly kind: "dual-cfg";
-  readonly model: Model;
-  readonly cond1: Conditioning;
-  readonly cond2: Conditioning;
-  readonly negative: Conditioning;
-  readonly cfgConds: number;
-  readonly cfgCond2Negative: number;
-  readonly style: "regular" | "nested";
-}
-
-/** Guidance away from the part of the negative side that is perpendicular to the positive side. */
-interface PerpNegGuider {
-  readonly kind: "perp-neg";
-  readonly model: Model;
-  readonly positive: Conditioning;
-  readonly negative: Conditioning;
-  readonly empty: Conditioning;
-  readonly cfg: number;
-  readonly negScale: number;
-}
-
 /** A model and how its estimates for several conditionings become one: the value of a GUIDER socket. */
-export type Guider = CfgGuider | BasicGuider | DualCfgGuider | PerpNegGuider;
+export type Guider = { readonly model: Model } & (
+  | { readonly kind: "cfg"; readonly positive: Conditioning; readonly negative: Conditioning; readonly cfg: number }
+  | { readonly kind: "basic"; readonly positive: Conditioning }
+  | {
+      readonly kind: "dual-cfg";
+      readonly cond1: Conditioning;
+      readonly cond2: Conditioning;
+      readonly negative: Conditioning;
+      readonly cfgConds: number;
+      readonly cfgCond2Negative: number;
+      readonly style: "regular" | "nested";
+    }
+  | {
+      readonly kind: "perp-neg";
+      readonly positive: Conditioning;
+      readonly negative: Conditioning;
+      readonly empty: Conditioning;
+      readonly cfg: number;
+      readonly negScale: number;
+    }
+);
+type GuiderOf<Kind> = Extract<Guider, { readonly kind: Kind }>;
 
 /** The method of a guider. */
 export function guidanceOf(guider: Guider): GuidanceMethod {
   switch (guider.kind) {
     case "cfg":
-      return cfgGuidance(guider);
+      return {
+        sides: [guider.positive, withSharedOptions(guider.positive, guider.negative)],
+        negative: 1,
+        areaOrder: [0, 1],
+        // the negative side is not needed if cfg is 1
+        unused: isOne(guider.cfg) ? [1] : [],
+        guide: (input) => guidedSides(input, guider.cfg),
+      };
     case "basic":
-      return basicGuidance(guider);
+      return {
+        sides: [guider.positive],
+        negative: -1,
+        areaOrder: [0],
+        unused: [],
+        guide: (input) => guidedSides(input, 1),
+      };
     case "dual-cfg":
       return dualGuidance(guider);
     case "perp-neg":
@@ -85,7 +80,7 @@ export interface GuidedEstimate {
 export interface GuidanceMethod {
   /** The sides, in the order in which the model is asked for them. */
   readonly sides: readonly Conditioning[];
-  /** The side that guidance moves away from; -1 of none. */
+  /** The side that guidance moves away from; -1: none. */
   readonly negative: number;
   /** Order in which the sides give each other their areas. */
   readonly areaOrder: readonly number[];
@@ -97,32 +92,13 @@ export interface GuidanceMethod {
 /** Whether a factor is 1, within what counts as equal in the reference. */
 const isOne = (cfg: number): boolean => Math.abs(cfg - 1) <= 1e-9 * Math.max(Math.abs(cfg), 1);
 
-/** Guidance of a positive and a negative side; the latter is not needed where cfg is 1. */
-const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMethod => ({
-  sides: [positive, withSharedOptions(positive, negative)],
-  negative: 1,
-  areaOrder: [0, 1],
-  unused: isOne(cfg) ? [1] : [],
-  guide: (input) => {
-    const [cond, uncond] = input.estimates;
-    if (input.guidance === undefined) return { denoised: mixed(input, cond, uncond, cfg), uncond };
-    return guidedBy(input.guidance, input, cond, uncond, cfg);
-  },
-});
-
-/** The estimate of one side; the negative one is zeros. */
-const basicGuidance = ({ positive }: BasicGuider): GuidanceMethod => ({
-  sides: [positive],
-  negative: -1,
-  areaOrder: [0],
-  unused: [],
+/** Guidance of the positive side by the negative one, which may be zeros. */
+function guidedSides(input: GuidanceInput, cfg: number): GuidedEstimate | Promise<GuidedEstimate> {
+  const [cond, uncond] = input.estimates;
   // not async without guidance of the model: a promise more for each step would show beside a step of a small latent
-  guide: (input) => {
-    const [cond] = input.estimates;
-    if (input.guidance === undefined) return { denoised: mixed(input, cond, undefined, 1), uncond: undefined };
-    return guidedBy(input.guidance, input, cond, undefined, 1);
-  },
-});
+  if (input.guidance === undefined) return { denoised: mixed(input, cond, uncond, cfg), uncond };
+  return guidedBy(input.guidance, input, cond, uncond, cfg);
+}
 
 /** uncond + (cond - uncond) * cfg, or as the model's own guidance has it. */
 async function guided(
@@ -195,7 +171,7 @@ function checked(x: Tensor, estimate: unknown): Tensor {
 }
 
 /** Guidance of two conditionings: from the negative side to the second one, and from there to the first. */
-function dualGuidance(guider: DualCfgGuider): GuidanceMethod {
+function dualGuidance(guider: GuiderOf<"dual-cfg">): GuidanceMethod {
   const { cond1, cond2, negative, style } = guider;
   return {
     sides: [withSharedOptions(cond1, negative), withSharedOptions(cond1, cond2), cond1],
@@ -206,13 +182,16 @@ function dualGuidance(guider: DualCfgGuider): GuidanceMethod {
   };
 }
 
-function unusedSides({ cfgConds, cfgCond2Negative }: DualCfgGuider): number[] {
+function unusedSides({ cfgConds, cfgCond2Negative }: GuiderOf<"dual-cfg">): number[] {
   if (!isOne(cfgCond2Negative)) return [];
   return isOne(cfgConds) ? [0, 1] : [0];
 }
 
 /** The second conditioning against the negative side, plus (first - second) * cfgConds. */
-async function added(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualCfgGuider): Promise<GuidedEstimate> {
+async function added(
+  input: GuidanceInput,
+  { cfgConds, cfgCond2Negative }: GuiderOf<"dual-cfg">,
+): Promise<GuidedEstimate> {
   const [negative, second, first] = input.estimates;
   const base = await guided(input, second, negative, cfgCond2Negative);
   const zeros = (): Tensor => Tensor.zeros(input.x.shape);
@@ -221,7 +200,10 @@ async function added(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualC
 }
 
 /** The first conditioning against the second, and the result against the negative side. */
-async function nested(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualCfgGuider): Promise<GuidedEstimate> {
+async function nested(
+  input: GuidanceInput,
+  { cfgConds, cfgCond2Negative }: GuiderOf<"dual-cfg">,
+): Promise<GuidedEstimate> {
   const [negative, second, first] = input.estimates;
   const inner = await guided(input, first, second, cfgConds);
   const terms: Term[] = [
@@ -232,7 +214,7 @@ async function nested(input: GuidanceInput, { cfgConds, cfgCond2Negative }: Dual
 }
 
 /** Guidance by Perp-Neg, with the sides positive, negative and empty. */
-const perpNegGuidance = (guider: PerpNegGuider): GuidanceMethod => ({
+const perpNegGuidance = (guider: GuiderOf<"perp-neg">): GuidanceMethod => ({
   sides: [
     guider.positive,
     withSharedOptions(guider.positive, guider.negative),

@@ -39,7 +39,7 @@ export function outOfModel(x: Tensor, sampling: ModelSampling, sigma = 0): Tenso
   return weightedSum([[1 / scale, x], ...constant(x, shiftFactor)]);
 }
 
-/** A clean latent with N(0, 1) noise at a noise level; no noise where it is absent. */
+/** A clean latent with N(0, 1) noise at a noise level; no noise if it is absent. */
 export const noised = (sampling: ModelSampling, sigma: number, noise: Tensor | undefined, latent: Tensor): Tensor =>
   weightedSum(noisedTerms(sampling, sigma, noise, latent));
 
@@ -95,15 +95,25 @@ const constant = (like: Tensor, value: number): readonly Term[] =>
 
 /** The noise mask of a latent as [n, H, W] of the latent's sides, with at most as many masks as latents; fewer repeat. */
 export function denoiseMask(mask: unknown, shape: readonly number[]): Tensor | undefined {
-  if (mask === undefined || mask === null) return undefined;
   const [batch, , height, width] = shape as [number, number, number, number];
+  return sizedMask("noise_mask", mask, [height, width], batch);
+}
+
+/** A mask [H, W] or [n, H, W] of any sides as at most `most` masks [n, height, width]. Fails with tensor.bad-shape. */
+export function sizedMask(
+  subject: string,
+  mask: unknown,
+  [height, width]: readonly [number, number],
+  most = Number.POSITIVE_INFINITY,
+): Tensor | undefined {
+  if (mask === undefined || mask === null) return undefined;
   const [rows, columns] = mask instanceof Tensor ? mask.shape.slice(-2) : [];
   if (!(mask instanceof Tensor) || rows === undefined || columns === undefined || mask.size === 0) {
     const expected = "a mask [B, H, W] or [H, W] with elements";
-    throw new LatentkitError("tensor.bad-shape", `noise_mask: expected ${expected}, received ${describe(mask)}.`);
+    throw new LatentkitError("tensor.bad-shape", `${subject}: expected ${expected}, received ${describe(mask)}.`);
   }
   const count = mask.size / (rows * columns);
   const planes = mask.reshape([count, rows, columns]);
-  const used = count > batch ? narrowed(planes, 0, 0, batch) : planes;
+  const used = count > most ? narrowed(planes, 0, 0, most) : planes;
   return rows === height && columns === width ? used : resizeBilinear(used, height, width);
 }

@@ -14,13 +14,13 @@ import { CutRows, collectParts, rangeEnds, rootOf, type TimeParts } from "./brow
 import { intoModel, noised, outOfModel } from "./latent-space.js";
 import type { NoiseKind } from "./solver.js";
 
-/** Noise that sampling starts from; its seed starts the solver's own noise too, also where it is not enabled. */
+/** Noise that sampling starts from; its seed starts the solver's own noise too, also if it is not enabled. */
 export interface InitialNoise {
   readonly seed: bigint;
   readonly enabled: boolean;
 }
 
-/** Shape of a run's noise, and the draws of a batch that its latents are, where they are not all. */
+/** Shape of a run's noise, and the draws of a batch that its latents are, if they are not all. */
 export interface NoiseLayout {
   readonly shape: readonly number[];
   readonly batchIndex?: readonly number[];
@@ -28,7 +28,7 @@ export interface NoiseLayout {
 
 const MAX_SEED = 2n ** 64n - 1n;
 
-/** Initial noise N(0, 1), on the stream of PyTorch's CPU generator; undefined where it is not enabled. */
+/** Initial noise N(0, 1), on the stream of PyTorch's CPU generator; undefined if it is not enabled. */
 export function initialNoise({ seed, enabled }: InitialNoise, { shape, batchIndex }: NoiseLayout): Tensor | undefined {
   return enabled ? randn(shape, { seed, batchIndex }) : undefined;
 }
@@ -37,7 +37,7 @@ export function initialNoise({ seed, enabled }: InitialNoise, { shape, batchInde
 /** Noise of ddim around an inpainting mask: seed + 1. `after` draws what follows it. */
 export function reseededNoise(seed: bigint, shape: readonly number[]): { readonly noise: Tensor; after: Generator } {
   if (seed >= MAX_SEED) {
-    const message = `seed: expected at most ${MAX_SEED - 1n} with ddim, which draws noise of seed + 1, received ${seed}.`;
+    const message = `seed: with ddim expected at most ${MAX_SEED - 1n}, because ddim also uses seed + 1; received ${seed}.`;
     throw new LatentkitError("value.out-of-range", message);
   }
   const after = createGenerator({ seed: seed + 1n });
@@ -51,7 +51,7 @@ export interface SolverNoise {
   /** Whether the stream of ancestral noise has the seed itself, as older versions of ComfyUI, in place of seed + 1. */
   readonly sameSeed: boolean;
   readonly sigmas: Float32Array;
-  /** The global generator where it was seeded anew after the initial noise. */
+  /** The global generator if it was seeded anew after the initial noise. */
   readonly reseeded?: Generator;
 }
 
@@ -121,7 +121,7 @@ export type BrownianSpan = Float32Array | { readonly min: number; readonly max: 
 
 /** Draws N(0, 1) for the way from one noise level to the next. */
 export interface BrownianNoise {
-  /** Returns a tensor that the caller may write over, `out` where it is set. */
+  /** Returns a tensor that the caller may write over, `out` if it is set. */
   (sigma: number, next: number, out?: Tensor): Tensor;
   /** Returns the memory of the path to the pool, at the end of a run; a later request draws what it needs anew. */
   release(): void;
@@ -177,7 +177,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
   return Object.assign(noiseOf, { release });
 }
 
-/** Ends of the path, doubles of float32; 0 to 0 where no level is above 0. */
+/** Ends of the path, doubles of float32; 0 to 0 if no level is above 0. */
 function spanOf(sigmas: BrownianSpan): { min: number; max: number } {
   const levels = types.isFloat32Array(sigmas) ? sigmas : [sigmas.min, sigmas.max];
   let [min, max] = [Number.POSITIVE_INFINITY, 0];

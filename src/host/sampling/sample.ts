@@ -23,13 +23,13 @@ export interface SampleOptions {
   readonly onStep?: (step: SampledStep) => void;
 }
 
-/** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
+/** The latent with its new samples, and with the last estimate of the clean ones; one object if there was no step. */
 export class Sampled {
   readonly #run: DenoisingRun | undefined;
 
   constructor(
     readonly latent: Latent,
-    run: DenoisingRun | undefined,
+    run?: DenoisingRun,
   ) {
     this.#run = run;
   }
@@ -43,29 +43,16 @@ export class Sampled {
 }
 
 /**
- * Denoises a latent with a sampler along noise levels. Its other keys stay. Fails with host.missing for a model that
- * cannot denoise, the signal's reason, and value.* or tensor.* for inputs that do not fit.
+ * Denoises a latent with a sampler along noise levels. Its other keys stay; the last estimate can be read if the run keeps
+ * it. Fails with host.missing for a model that cannot denoise, the signal's reason, and value.* or tensor.* for inputs that
+ * do not fit.
  */
-export async function sample(options: SampleOptions): Promise<Latent> {
-  const { latent } = await denoise(options, false);
-  return latent;
-}
-
-/** `sample`, and the last estimate. */
-export async function sampleWithEstimate(options: SampleOptions): Promise<Sampled> {
-  const { latent, run } = await denoise(options, true);
-  return new Sampled(latent, run);
-}
-
-async function denoise(
-  options: SampleOptions,
-  keepsEstimate: boolean,
-): Promise<{ readonly latent: Latent; readonly run?: DenoisingRun }> {
+export async function sample(options: SampleOptions, keepsEstimate = true): Promise<Sampled> {
   const { guider, latent, sampler, noise } = options;
   const { sampling } = guider.model;
   const chosen = chosenSolver(sampler);
   const samples = withChannels(latent.samples, sampling);
-  if (options.sigmas.length === 0) return { latent: { ...latent, samples } };
+  if (options.sigmas.length === 0) return new Sampled({ ...latent, samples });
   const model = requireDenoiser(guider.model);
   const sigmas = options.sigmas.slice();
   const { shape } = samples;
@@ -111,7 +98,7 @@ async function denoise(
   const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
   const done = { ...latent, samples: outOfModel(result, sampling, last) };
   run.end(keepsEstimate);
-  return { latent: done, run };
+  return new Sampled(done, run);
 }
 
 /** The model with the predictions that it makes in a run. */
@@ -132,7 +119,7 @@ export interface StepWindow {
   readonly leavesNoise: boolean;
 }
 
-/** Noise levels of a sampler node; none where it has nothing to do. */
+/** Noise levels of a sampler node; none if it has nothing to do. */
 export function scheduledSigmas(options: ScheduleOptions, window?: StepWindow): Float32Array {
   const all = sigmas(options);
   if (window === undefined) return all;

@@ -30,7 +30,7 @@ export interface SolverContext {
   denoise(x: Tensor, sigma: number): Promise<Tensor>;
   /** `denoise`, as the terms that guidance adds up: for a step that reads it once or twice and keeps none. */
   estimate(x: Tensor, sigma: number): Promise<{ readonly denoised: Estimate }>;
-  /** `denoise`, with the estimate of the negative side, which is computed also where cfg is 1. */
+  /** `denoise`, with the estimate of the negative side, which is computed also if cfg is 1. */
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
   /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
   noise(sigma: number, next: number): Tensor;
@@ -43,7 +43,7 @@ export interface SolverContext {
   next(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor;
   /** `sum`, of what no call of the model reads: a slope, say. */
   combined(terms: readonly LatentTerm[]): Tensor;
-  /** A latent that `write` computes, in memory of the run where it gets some. */
+  /** A latent that `write` computes, in memory of the run if it gets some. */
   written(write: (out: Tensor | undefined) => Tensor): Tensor;
   /** Takes all latents that it has returned back but these: the solver reads no other any more, and later ones have its memory. */
   keepOnly(kept: readonly Tensor[]): void;
@@ -56,7 +56,7 @@ export interface Solver<Options extends object = object> {
   readonly noise: NoiseKind;
   /** Default of every option. */
   readonly options: Options;
-  /** Noise level of the result where it can differ from the last of `sigmas`, which a flow's result is then divided by. */
+  /** Noise level of the result if it can differ from the last of `sigmas`, which a flow's result is then divided by. */
   lastSigma?(sigmas: Float32Array): number;
   /** Integrates x [B, C, H, W] from sigmas[0] to the last one. */
   sample(x: Tensor, context: SolverContext, options: Options): Promise<Tensor>;

@@ -15,7 +15,7 @@ export class StepMemory {
   readonly #spare: Tensor[] = [];
   #reported: Tensor | Estimate | undefined;
 
-  /** Returns a tensor of this many values that nobody reads, to be written over; undefined where there is none. */
+  /** Returns a tensor of this many values that is no longer read, to be written over; undefined if there is none. */
   take(size: number): Tensor | undefined {
     const spare = this.#spare;
     for (let i = spare.length - 1; i >= 0; i--) {
@@ -31,7 +31,7 @@ export class StepMemory {
   /** Follows a tensor, and returns it. */
   follow(tensor: Tensor): Tensor {
     if (tensor.isAway) return tensor;
-    // of a solver that gives nothing back
+    // of a solver that never calls keepOnly
     if (this.#used.length === MOST_USED) this.#used.shift();
     this.#used.push(tensor);
     return tensor;
@@ -62,7 +62,7 @@ export class StepMemory {
     this.#reported = denoised;
   }
 
-  /** Returns everything to the pool, but the reported estimate where it is kept. */
+  /** Returns everything to the pool, but the reported estimate if it is kept. */
   release(keepsEstimate: boolean): void {
     if (!keepsEstimate) this.#reported = undefined;
     for (const { memory } of [...this.#used, ...this.#spare]) if (!this.#isReported(memory)) releaseMemory(memory);

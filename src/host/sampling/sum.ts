@@ -36,7 +36,7 @@ export function sumOf(terms: readonly LatentTerm[]): Tensor {
   return isItself(flat) ? flat[0]![1] : sumOfFlat(flat);
 }
 
-/** Weighted sum of one term or more, of up to 8 in one pass, into `out`, which is none of them, where it is set. */
+/** Weighted sum of one term or more, of up to 8 in one pass, into `out`, which is none of them, if it is set. */
 export function sumOfFlat(flat: readonly Term[], out?: Tensor): Tensor {
   if (flat.length <= MOST_TERMS) return weightedSum(flat, out);
   let sum = weightedSum(flat.slice(0, MOST_TERMS), out);
@@ -59,7 +59,7 @@ export function isRepeatable(terms: readonly Term[]): boolean {
   return true;
 }
 
-/** The sum of terms that are repeatable, `times` times as one batch, in `out` where it is set. */
+/** The sum of terms that are repeatable, `times` times as one batch, in `out` if it is set. */
 export function repeatedSumOf(terms: readonly Term[], times: number, out?: Tensor): RepeatedSum {
   const batch = repeatedSum(terms, times, out);
   return { batch, first: batch.part(0, terms[0]![1]) };

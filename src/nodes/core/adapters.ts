@@ -7,7 +7,65 @@ import { clip, float, model } from "../inputs.js";
 /** Input with a strength of a LoRA; 0 leaves things as they are. */
 export const loraStrength = () => float({ default: 1, min: -100, max: 100, step: 0.01 });
 
-/** Changes the weights of a model, and those of a clip where there is one; `log` gets what of the LoRA has no place. */
+export const adapterNodes = [
+  defineNode({
+    key: "LoraLoader",
+    displayName: "Load LoRA",
+    category: "loaders",
+    description: "Changes the weights of a model and a clip by a LoRA of the host.",
+    inputs: {
+      model: model(),
+      clip: clip(),
+      lora_name: fileName("loras"),
+      strength_model: loraStrength(),
+      strength_clip: loraStrength(),
+    },
+    outputs: [
+      { name: "MODEL", type: "MODEL" },
+      { name: "CLIP", type: "CLIP" },
+    ],
+    run: async ({ model, clip, lora_name, strength_model, strength_clip }, { host, signal, log }) => {
+      const strengths = { model: strength_model, clip: strength_clip };
+      const [MODEL, CLIP] = await withLora(lora_name, model, clip, strengths, { host, signal, log });
+      return { MODEL, CLIP };
+    },
+  }),
+  defineNode({
+    key: "LoraLoaderModelOnly",
+    category: "loaders",
+    description: "Changes the weights of a model by a LoRA of the host.",
+    inputs: { model: model(), lora_name: fileName("loras"), strength_model: loraStrength() },
+    outputs: { MODEL: "MODEL" },
+    run: async ({ model, lora_name, strength_model }, { host, signal, log }) => {
+      const strengths = { model: strength_model, clip: 0 };
+      const [MODEL] = await withLora(lora_name, model, undefined, strengths, { host, signal, log });
+      return { MODEL };
+    },
+  }),
+  defineNode({
+    key: "HypernetworkLoader",
+    category: "loaders",
+    description: "Changes the attention of a model by a hypernetwork of the host.",
+    inputs: {
+      model: changedModel(["strength", 0]),
+      hypernetwork_name: fileName("hypernetworks"),
+      strength: float({ default: 1, min: -10, max: 10, step: 0.01 }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: async ({ model, hypernetwork_name, strength }, { host, signal, log }) => {
+      if (strength === 0) return { MODEL: model };
+      const hypernetwork = await loadHostFile("hypernetworks", "hypernetwork_name", hypernetwork_name, {
+        host,
+        signal,
+        log,
+      });
+      const inputs = { hypernetwork, strength };
+      return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, host) };
+    },
+  }),
+] as const;
+
+/** Changes the weights of a model, and those of a clip if there is one; `log` gets what of the LoRA has no place. */
 export async function withLora(
   lora_name: string,
   model: Model,
@@ -16,7 +74,7 @@ export async function withLora(
   loading: Loading,
 ): Promise<[Model, Clip | undefined]> {
   if (strengths.model === 0 && strengths.clip === 0) return [model, clip];
-  const lora = await loadHostFile("loras", { lora_name }, loading);
+  const lora = await loadHostFile("loras", "lora_name", lora_name, loading);
   return atInput("lora_name", () => {
     let changed = clip;
     const changedModel = withHostModel(model, (own) => {
@@ -29,59 +87,3 @@ export async function withLora(
     return [changedModel, changed];
   });
 }
-
-const loraLoader = defineNode({
-  key: "LoraLoader",
-  displayName: "Load LoRA",
-  category: "loaders",
-  description: "Changes the weights of a model and a clip by a LoRA of the host.",
-  inputs: {
-    model: model(),
-    clip: clip(),
-    lora_name: fileName("loras"),
-    strength_model: loraStrength(),
-    strength_clip: loraStrength(),
-  },
-  outputs: [
-    { name: "MODEL", type: "MODEL" },
-    { name: "CLIP", type: "CLIP" },
-  ],
-  run: async ({ model, clip, lora_name, strength_model, strength_clip }, { host, signal, log }) => {
-    const strengths = { model: strength_model, clip: strength_clip };
-    const [MODEL, CLIP] = await withLora(lora_name, model, clip, strengths, { host, signal, log });
-    return { MODEL, CLIP };
-  },
-});
-
-const loraLoaderModelOnly = defineNode({
-  key: "LoraLoaderModelOnly",
-  category: "loaders",
-  description: "Changes the weights of a model by a LoRA of the host.",
-  inputs: { model: model(), lora_name: fileName("loras"), strength_model: loraStrength() },
-  outputs: { MODEL: "MODEL" },
-  run: async ({ model, lora_name, strength_model }, { host, signal, log }) => {
-    const strengths = { model: strength_model, clip: 0 };
-    const [MODEL] = await withLora(lora_name, model, undefined, strengths, { host, signal, log });
-    return { MODEL };
-  },
-});
-
-const hypernetworkLoader = defineNode({
-  key: "HypernetworkLoader",
-  category: "loaders",
-  description: "Changes the attention of a model by a hypernetwork of the host.",
-  inputs: {
-    model: changedModel(["strength", 0]),
-    hypernetwork_name: fileName("hypernetworks"),
-    strength: float({ default: 1, min: -10, max: 10, step: 0.01 }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: async ({ model, hypernetwork_name, strength }, { host, signal, log }) => {
-    if (strength === 0) return { MODEL: model };
-    const hypernetwork = await loadHostFile("hypernetworks", { hypernetwork_name }, { host, signal, log });
-    const inputs = { hypernetwork, strength };
-    return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, host) };
-  },
-});
-
-export const adapterNodes = [loraLoader, loraLoaderModelOnly, hypernetworkLoader] as const;

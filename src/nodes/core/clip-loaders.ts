@@ -1,5 +1,5 @@
 import { defineNode } from "../define.js";
-import { fileName, joinedClips, loadHostFile } from "../host-files.js";
+import { fileName, joinedClips, type Loading } from "../host-files.js";
 import { choice } from "../inputs.js";
 
 /** Families of models by ComfyUI's names: those of one text encoder, then those of two. */
@@ -47,100 +47,64 @@ const DUAL_CLIP_FAMILIES = [
 
 const clipFile = () => fileName("text_encoders");
 const device = () =>
-  choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." });
+  choice(["default", "cpu"], { optional: true, tooltip: "No effect: the host decides where it computes." });
 
-const clipLoader = defineNode({
-  key: "CLIPLoader",
-  displayName: "Load CLIP",
-  category: "advanced/loaders",
-  description: "Loads a text encoder of the host.",
-  inputs: {
-    clip_name: clipFile(),
-    type: choice(CLIP_FAMILIES),
-    device: device(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name, type }, { host, signal, log }) => ({
-    CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
-  }),
-});
-
-const dualClipLoader = defineNode({
-  key: "DualCLIPLoader",
-  category: "advanced/loaders",
-  description: "Loads two text encoders of the host as one clip.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    type: choice(DUAL_CLIP_FAMILIES),
-    device: device(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
-    CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
-  }),
-});
-
-const tripleClipLoader = defineNode({
-  key: "TripleCLIPLoader",
-  category: "advanced/loaders",
-  description: "Loads three text encoders of the host as one clip, as SD 3 has them.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    clip_name3: clipFile(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(names, { host, signal, log }) }),
-});
-
-const quadrupleClipLoader = defineNode({
-  key: "QuadrupleCLIPLoader",
-  category: "advanced/loaders",
-  description: "Loads four text encoders of the host as one clip, as HiDream has them.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    clip_name3: clipFile(),
-    clip_name4: clipFile(),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async (names, { host, signal, log }) => ({ CLIP: await joinedClips(names, { host, signal, log }) }),
-});
-
-const clipLoaderGguf = defineNode({
-  key: "CLIPLoaderGGUF",
-  displayName: "CLIPLoader (GGUF)",
-  category: "advanced/loaders",
-  description: "Loads a text encoder of the host, as CLIPLoader does.",
-  inputs: { clip_name: clipFile(), type: choice(CLIP_FAMILIES) },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name, type }, { host, signal, log }) => ({
-    CLIP: await loadHostFile("text_encoders", { clip_name }, { host, signal, log }, { type }),
-  }),
-});
-
-const dualClipLoaderGguf = defineNode({
-  key: "DualCLIPLoaderGGUF",
-  displayName: "DualCLIPLoader (GGUF)",
-  category: "advanced/loaders",
-  description: "Loads two text encoders of the host as one clip, as DualCLIPLoader does.",
-  inputs: {
-    clip_name1: clipFile(),
-    clip_name2: clipFile(),
-    type: choice(DUAL_CLIP_FAMILIES),
-  },
-  outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name1, clip_name2, type }, { host, signal, log }) => ({
-    CLIP: await joinedClips({ clip_name1, clip_name2 }, { host, signal, log }, { type }),
-  }),
-});
+/** A node's run that loads the files of all its inputs but `type` and `device` as one clip. */
+async function loadClip(inputs: Readonly<Record<string, unknown>>, loading: Loading) {
+  const { type, device: _, ...files } = inputs as Readonly<Record<string, string>>;
+  return { CLIP: await joinedClips(files, loading, type === undefined ? undefined : { type }) };
+}
 
 export const clipLoaderNodes = [
-  clipLoader,
-  dualClipLoader,
-  tripleClipLoader,
-  quadrupleClipLoader,
-  clipLoaderGguf,
-  dualClipLoaderGguf,
+  defineNode({
+    key: "CLIPLoader",
+    displayName: "Load CLIP",
+    category: "advanced/loaders",
+    description: "Loads a text encoder of the host.",
+    inputs: { clip_name: clipFile(), type: choice(CLIP_FAMILIES), device: device() },
+    outputs: { CLIP: "CLIP" },
+    run: loadClip,
+  }),
+  defineNode({
+    key: "DualCLIPLoader",
+    category: "advanced/loaders",
+    description: "Loads two text encoders of the host as one clip.",
+    inputs: { clip_name1: clipFile(), clip_name2: clipFile(), type: choice(DUAL_CLIP_FAMILIES), device: device() },
+    outputs: { CLIP: "CLIP" },
+    run: loadClip,
+  }),
+  defineNode({
+    key: "TripleCLIPLoader",
+    category: "advanced/loaders",
+    description: "Loads three text encoders of the host as one clip, as SD 3 has them.",
+    inputs: { clip_name1: clipFile(), clip_name2: clipFile(), clip_name3: clipFile() },
+    outputs: { CLIP: "CLIP" },
+    run: loadClip,
+  }),
+  defineNode({
+    key: "QuadrupleCLIPLoader",
+    category: "advanced/loaders",
+    description: "Loads four text encoders of the host as one clip, as HiDream has them.",
+    inputs: { clip_name1: clipFile(), clip_name2: clipFile(), clip_name3: clipFile(), clip_name4: clipFile() },
+    outputs: { CLIP: "CLIP" },
+    run: loadClip,
+  }),
+  defineNode({
+    key: "CLIPLoaderGGUF",
+    displayName: "CLIPLoader (GGUF)",
+    category: "advanced/loaders",
+    description: "Loads a text encoder of the host, as CLIPLoader does.",
+    inputs: { clip_name: clipFile(), type: choice(CLIP_FAMILIES) },
+    outputs: { CLIP: "CLIP" },
+    run: loadClip,
+  }),
+  defineNode({
+    key: "DualCLIPLoaderGGUF",
+    displayName: "DualCLIPLoader (GGUF)",
+    category: "advanced/loaders",
+    description: "Loads two text encoders of the host as one clip, as DualCLIPLoader does.",
+    inputs: { clip_name1: clipFile(), clip_name2: clipFile(), type: choice(DUAL_CLIP_FAMILIES) },
+    outputs: { CLIP: "CLIP" },
+    run: loadClip,
+  }),
 ] as const;

@@ -1,7 +1,8 @@
 import { inputError } from "../../base/errors.js";
 import { derivedModel } from "../../host/derived-model.js";
 import { perpendicular } from "../../host/sampling/guiders.js";
-import type { GuidanceStep } from "../../host/types.js";
+import { COARSE_SIGMA } from "../../host/sampling/solvers/steps.js";
+import type { Guidance, GuidanceStep, Model } from "../../host/types.js";
 import { productOfItems, stdOfItems, sumOfItems, termsOfItems } from "../../tensor/items.js";
 import { type Term, weightedSum } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
@@ -10,21 +11,140 @@ import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { boolean, conditioning, float, model } from "../inputs.js";
 
-const rescaleCfg = defineNode({
-  key: "RescaleCFG",
-  category: "advanced/model",
-  description: "Rescales guided estimates to the contrast of the positive side.",
-  inputs: { model: model(), multiplier: float({ default: 0.7, min: 0, max: 1, step: 0.01 }) },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, multiplier }) => ({
-    MODEL: derivedModel(model, {
-      guidance: (before) => ({ ...before, combine: (step) => atAnySigma(step, multiplier) }),
+export const guidanceNodes = [
+  defineNode({
+    key: "RescaleCFG",
+    category: "advanced/model",
+    description: "Rescales guided estimates to the contrast of the positive side.",
+    inputs: { model: model(), multiplier: float({ default: 0.7, min: 0, max: 1, step: 0.01 }) },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, multiplier }) => ({
+      MODEL: derivedModel(model, {
+        guidance: (before) => ({ ...before, combine: (step) => atAnySigma(step, multiplier) }),
+      }),
     }),
   }),
-});
+  defineNode({
+    key: "PerpNeg",
+    displayName: "Perp-Neg (DEPRECATED by PerpNegGuider)",
+    category: "_for_testing",
+    description: "Guides away from the part of the negative side that is perpendicular to the positive side.",
+    deprecated: true,
+    inputs: {
+      model: model(),
+      empty_conditioning: conditioning(),
+      neg_scale: float({ default: 1, min: 0, max: 100, step: 0.01 }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, empty_conditioning: empty, neg_scale }) => ({
+      MODEL: derivedModel(model, {
+        guidance: (before) => ({
+          ...before,
+          combine: async ({ cond, uncond, cfg, predict }) =>
+            perpendicular({ positive: cond, negative: uncond, empty: await predict(empty) }, cfg, neg_scale),
+          conditioning: [...(before?.conditioning ?? []), empty],
+        }),
+      }),
+    }),
+  }),
+  defineNode({
+    key: "DifferentialDiffusion",
+    displayName: "Differential Diffusion",
+    category: "_for_testing",
+    description: "Reads a grey noise mask as the share of steps in which each cell may change.",
+    inputs: { model: model(), strength: float({ optional: true, default: 1, min: 0, max: 1, step: 0.01 }) },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, strength }) => ({
+      MODEL: derivedModel(model, {
+        guidance: (before, sampling) => ({
+          ...before,
+          mask: (mask, sigma, sigmas) => {
+            const isOpen = atLeast(mask, remaining(sampling, sigma, sigmas));
+            return strength === 1
+              ? isOpen
+              : weightedSum([
+                  [strength, isOpen],
+                  [1 - strength, mask],
+                ]);
+          },
+        }),
+      }),
+    }),
+  }),
+  // Ning et al. 2023, "Elucidating the Exposure Bias in Diffusion Models": the predicted noise is divided by a factor
+  defineNode({
+    key: "Epsilon Scaling",
+    category: "model_patches/unet",
+    description: "Divides the predicted noise by a factor near 1, which sharpens pictures.",
+    inputs: { model: model(), scaling_factor: float({ default: 1.005, min: 0.5, max: 1.5, step: 0.001 }) },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, scaling_factor }) => ({
+      MODEL: withAfter(model, (denoised, { x }) =>
+        weightedSum([
+          [1 - 1 / scaling_factor, x],
+          [1 / scaling_factor, denoised],
+        ]),
+      ),
+    }),
+  }),
+  defineNode({
+    key: "CFGZeroStar",
+    category: "advanced/guidance",
+    description: "Scales the negative estimate to fit the positive one best (CFG-Zero*).",
+    inputs: { model: model() },
+    outputs: [{ name: "patched_model", type: "MODEL" }],
+    run: ({ model }) => ({ patched_model: withAfter(model, weighed) }),
+  }),
+  defineNode({
+    key: "CFGNorm",
+    category: "advanced/guidance",
+    description: "Limits each cell of the guided estimate to the length of the positive side's.",
+    inputs: {
+      model: model(),
+      strength: float({ default: 1, min: 0, max: 100, step: 0.01 }),
+      pre_cfg: boolean({
+        optional: true,
+        default: false,
+        tooltip: "Must be false: only the guided estimate can be limited.",
+      }),
+    },
+    outputs: [{ name: "patched_model", type: "MODEL" }],
+    run: ({ model, strength, pre_cfg }) => {
+      if (pre_cfg) throw inputError("value.invalid", { input: "pre_cfg" }, "false", pre_cfg);
+      return { patched_model: withAfter(model, (denoised, { cond }) => shortened(denoised, cond, strength)) };
+    },
+  }),
+  defineNode({
+    key: "RenormCFG",
+    category: "advanced/model",
+    description:
+      "Guides only below a noise level, and limits the norm of the result to a multiple of the positive side's.",
+    inputs: {
+      model: model(),
+      cfg_trunc: float({ default: 100, min: 0, max: 100, step: 0.01 }),
+      renorm_cfg: float({
+        default: 1,
+        min: 0,
+        max: 100,
+        step: 0.01,
+        tooltip: "Longest norm allowed, as a multiple of the positive side's; 0: no limit.",
+      }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, cfg_trunc, renorm_cfg }) => ({
+      MODEL: derivedModel(model, {
+        guidance: (before) => ({
+          ...before,
+          combine: (step) => (step.sigma < cfg_trunc ? bounded(step, renorm_cfg) : step.cond),
+        }),
+      }),
+    }),
+  }),
+] as const;
 
-/** Noise level from which on float32 noise is so coarse that an estimate behind it is rounded visibly. */
-const COARSE_SIGMA = 1000;
+/** The model with one more change of its guided estimate. */
+const withAfter = (model: Model, change: NonNullable<Guidance["after"]>[number]): Model =>
+  derivedModel(model, { guidance: (before) => ({ ...before, after: [...(before?.after ?? []), change] }) });
 
 /** The rescaled estimate, at coarse noise levels with the roundings of the reference, whose estimates go through the noise. */
 function atAnySigma(step: GuidanceStep, multiplier: number): Tensor | readonly Term[] {
@@ -71,55 +191,6 @@ function rescaled({ x, sigma, cond, uncond, cfg, sum }: GuidanceStep, multiplier
   ]);
 }
 
-const perpNeg = defineNode({
-  key: "PerpNeg",
-  displayName: "Perp-Neg (DEPRECATED by PerpNegGuider)",
-  category: "_for_testing",
-  description: "Guides away from the part of the negative side that is perpendicular to the positive side.",
-  deprecated: true,
-  inputs: {
-    model: model(),
-    empty_conditioning: conditioning(),
-    neg_scale: float({ default: 1, min: 0, max: 100, step: 0.01 }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, empty_conditioning: empty, neg_scale }) => ({
-    MODEL: derivedModel(model, {
-      guidance: (before) => ({
-        ...before,
-        combine: async ({ cond, uncond, cfg, predict }) =>
-          perpendicular({ positive: cond, negative: uncond, empty: await predict(empty) }, cfg, neg_scale),
-        conditioning: [...(before?.conditioning ?? []), empty],
-      }),
-    }),
-  }),
-});
-
-const differentialDiffusion = defineNode({
-  key: "DifferentialDiffusion",
-  displayName: "Differential Diffusion",
-  category: "_for_testing",
-  description: "Reads a grey noise mask as the share of steps in which each cell may change.",
-  inputs: { model: model(), strength: float({ optional: true, default: 1, min: 0, max: 1, step: 0.01 }) },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, strength }) => ({
-    MODEL: derivedModel(model, {
-      guidance: (before, sampling) => ({
-        ...before,
-        mask: (mask, sigma, sigmas) => {
-          const isOpen = atLeast(mask, remaining(sampling, sigma, sigmas));
-          return strength === 1
-            ? isOpen
-            : weightedSum([
-                [strength, isOpen],
-                [1 - strength, mask],
-              ]);
-        },
-      }),
-    }),
-  }),
-});
-
 /** Share of the schedule, in timesteps, that is left at a noise level. Levin and Fried 2023, "Differential Diffusion". */
 function remaining(sampling: ModelSampling, sigma: number, sigmas: Float32Array): number {
   const lowest = Math.max(sampling.sigmaMin, sigmas.at(-1)!);
@@ -136,43 +207,6 @@ function atLeast(mask: Tensor, threshold: number): Tensor {
   return out;
 }
 
-// Ning et al. 2023, "Elucidating the Exposure Bias in Diffusion Models": the predicted noise is divided by a factor
-const epsilonScaling = defineNode({
-  key: "Epsilon Scaling",
-  category: "model_patches/unet",
-  description: "Divides the predicted noise by a factor near 1, which sharpens pictures.",
-  inputs: { model: model(), scaling_factor: float({ default: 1.005, min: 0.5, max: 1.5, step: 0.001 }) },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, scaling_factor }) => ({
-    MODEL: derivedModel(model, {
-      guidance: (before) => ({
-        ...before,
-        after: [
-          ...(before?.after ?? []),
-          (denoised, { x }) =>
-            weightedSum([
-              [1 - 1 / scaling_factor, x],
-              [1 / scaling_factor, denoised],
-            ]),
-        ],
-      }),
-    }),
-  }),
-});
-
-const cfgZeroStar = defineNode({
-  key: "CFGZeroStar",
-  category: "advanced/guidance",
-  description: "Scales the negative estimate to fit the positive one best (CFG-Zero*).",
-  inputs: { model: model() },
-  outputs: [{ name: "patched_model", type: "MODEL" }],
-  run: ({ model }) => ({
-    patched_model: derivedModel(model, {
-      guidance: (before) => ({ ...before, after: [...(before?.after ?? []), weighed] }),
-    }),
-  }),
-});
-
 /** Keeps the scale of a negative side that is 0 finite. */
 const NO_NORM = 1e-8;
 
@@ -181,12 +215,7 @@ const NO_NORM = 1e-8;
  * 2025, "CFG-Zero*".
  */
 function weighed(denoised: Tensor, { x, cond, uncond, cfg }: GuidanceStep): Tensor {
-  const [p, n] = [cond, uncond].map((side) =>
-    weightedSum([
-      [1, x],
-      [-1, side],
-    ]),
-  ) as [Tensor, Tensor];
+  const [p, n] = [difference(x, cond), difference(x, uncond)];
   const [products, squares] = [productOfItems(p, n), productOfItems(n, n)];
   const scales = products.map((product, item) => product / (squares[item]! + NO_NORM));
   return sumOfItems([
@@ -194,32 +223,6 @@ function weighed(denoised: Tensor, { x, cond, uncond, cfg }: GuidanceStep): Tens
     [scales.map((scale) => (1 - scale) * (cfg - 1)), uncond],
   ]);
 }
-
-const cfgNorm = defineNode({
-  key: "CFGNorm",
-  category: "advanced/guidance",
-  description: "Limits each cell of the guided estimate to the length of the positive side's.",
-  inputs: {
-    model: model(),
-    strength: float({ default: 1, min: 0, max: 100, step: 0.01 }),
-    pre_cfg: boolean({
-      optional: true,
-      default: false,
-      tooltip: "Must be false: only the guided estimate can be limited.",
-    }),
-  },
-  outputs: [{ name: "patched_model", type: "MODEL" }],
-  run: ({ model, strength, pre_cfg }) => {
-    if (pre_cfg) throw inputError("value.invalid", { input: "pre_cfg" }, "false", pre_cfg);
-    const patched_model = derivedModel(model, {
-      guidance: (before) => ({
-        ...before,
-        after: [...(before?.after ?? []), (denoised, { cond }) => shortened(denoised, cond, strength)],
-      }),
-    });
-    return { patched_model };
-  },
-});
 
 /** Keeps the factor of a cell that is 0 finite. */
 const NO_LENGTH = 1e-8;
@@ -246,33 +249,6 @@ function lengthOf(values: Float32Array, first: number, plane: number, channels: 
   return Math.sqrt(sum);
 }
 
-const renormCfg = defineNode({
-  key: "RenormCFG",
-  category: "advanced/model",
-  description:
-    "Guides only below a noise level, and limits the norm of the result to a multiple of the positive side's.",
-  inputs: {
-    model: model(),
-    cfg_trunc: float({ default: 100, min: 0, max: 100, step: 0.01 }),
-    renorm_cfg: float({
-      default: 1,
-      min: 0,
-      max: 100,
-      step: 0.01,
-      tooltip: "Longest norm allowed, as a multiple of the positive side's; 0: no limit.",
-    }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, cfg_trunc, renorm_cfg }) => ({
-    MODEL: derivedModel(model, {
-      guidance: (before) => ({
-        ...before,
-        combine: (step) => (step.sigma < cfg_trunc ? bounded(step, renorm_cfg) : step.cond),
-      }),
-    }),
-  }),
-});
-
 /** The guided estimate, item by item no longer than the positive side times a factor. */
 function bounded({ cond, uncond, cfg }: GuidanceStep, factor: number): Tensor {
   const guided = weightedSum([
@@ -287,13 +263,3 @@ function bounded({ cond, uncond, cfg }: GuidanceStep, factor: number): Tensor {
   });
   return sumOfItems([[shrinks, guided]]);
 }
-
-export const guidanceNodes = [
-  rescaleCfg,
-  perpNeg,
-  differentialDiffusion,
-  epsilonScaling,
-  cfgZeroStar,
-  cfgNorm,
-  renormCfg,
-] as const;

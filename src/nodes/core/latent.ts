@@ -7,68 +7,163 @@ import { Tensor } from "../../tensor/tensor.js";
 import { warnOfClips } from "../bends.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, int, latent, mask } from "../inputs.js";
-import { added, CELL, fitted, inCells, planes } from "../latents.js";
+import { added, CELL, cellOffset, fitted, inCells, planes } from "../latents.js";
+import { ROTATIONS } from "./image-filters.js";
 
-const latentAdd = defineNode({
-  key: "LatentAdd",
-  displayName: "Latent Add",
-  category: "latent/advanced",
-  description: "The sum of two latents; the second is resized to the first, its batch repeated or cut.",
-  inputs: { samples1: latent(), samples2: latent() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples1, samples2 }) => ({ LATENT: added(samples1, samples2, 1) }),
-});
+const cropSide = () => inCells(int({ default: 512, min: 64, max: 16384, step: 8 }));
 
-const latentBlend = defineNode({
-  key: "LatentBlend",
-  displayName: "Latent Blend",
-  category: "_for_testing",
-  description: "Mixes two latents; a factor of 1 is the first alone.",
-  inputs: {
-    samples1: latent(),
-    samples2: latent(),
-    blend_factor: float({ default: 0.5, min: 0, max: 1, step: 0.01 }),
-  },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples1, samples2, blend_factor }) => {
-    const second = fitted(samples2.samples, samples1.samples, "samples2", "bicubic");
-    const [one = 0, two = 0] = [samples1.samples.shape[0], second.shape[0]];
-    if (one !== two && one !== 1 && two !== 1)
-      throw inputError("input.invalid", { input: "samples2" }, `a latent of ${one} items or one`, samples2.samples);
-    const batch = one === 1 ? two : one;
-    const [a, b] = [cycled(samples1.samples, batch), cycled(second, batch)];
-    return { LATENT: { ...samples1, samples: axpy(scale(a, blend_factor), b, 1 - blend_factor) } };
-  },
-});
+const FLIPS = ["x-axis: vertically", "y-axis: horizontally"] as const;
 
-const offset = () => inCells(int({ default: 0, min: 0, max: 16384, step: 8 }));
-
-const latentCompositeMasked = defineNode({
-  key: "LatentCompositeMasked",
-  displayName: "Latent Composite Masked",
-  category: "latent",
-  description: "Pastes a latent onto another through a mask; offsets are in pixels.",
-  inputs: {
-    destination: latent(),
-    source: latent(),
-    x: offset(),
-    y: offset(),
-    resize_source: boolean({ default: false }),
-    mask: mask({ optional: true }),
-  },
-  outputs: { LATENT: "LATENT" },
-  run: ({ destination, source, x, y, resize_source, mask }) => {
-    const { shape } = destination.samples;
-    if (shape.length > 4 && mask === undefined)
-      throw inputError("input.missing", { input: "mask" }, "a mask for a latent of five axes", mask);
-    const to = planes(destination.samples);
-    const from = sourceOf(to, source.samples, resize_source);
-    const [, , height = 0, width = 0] = from.shape;
-    const through = mask === undefined ? undefined : sized(mask, height, width);
-    const pasted = composite(to, from, Math.floor(x / 8), Math.floor(y / 8), through);
-    return { LATENT: { ...destination, samples: pasted.reshape(shape) } };
-  },
-});
+export const latentNodes = [
+  defineNode({
+    key: "LatentAdd",
+    displayName: "Latent Add",
+    category: "latent/advanced",
+    description: "The sum of two latents; the second is resized to the first, its batch repeated or cut.",
+    inputs: { samples1: latent(), samples2: latent() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples1, samples2 }) => ({ LATENT: added(samples1, samples2, 1) }),
+  }),
+  defineNode({
+    key: "LatentBlend",
+    displayName: "Latent Blend",
+    category: "_for_testing",
+    description: "Mixes two latents; a factor of 1 is the first alone.",
+    inputs: {
+      samples1: latent(),
+      samples2: latent(),
+      blend_factor: float({ default: 0.5, min: 0, max: 1, step: 0.01 }),
+    },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples1, samples2, blend_factor }) => {
+      const second = fitted(samples2.samples, samples1.samples, "samples2", "bicubic");
+      const [one = 0, two = 0] = [samples1.samples.shape[0], second.shape[0]];
+      if (one !== two && one !== 1 && two !== 1)
+        throw inputError("input.invalid", { input: "samples2" }, `a latent of ${one} items or one`, samples2.samples);
+      const batch = one === 1 ? two : one;
+      const [a, b] = [cycled(samples1.samples, batch), cycled(second, batch)];
+      return { LATENT: { ...samples1, samples: axpy(scale(a, blend_factor), b, 1 - blend_factor) } };
+    },
+  }),
+  defineNode({
+    key: "LatentCompositeMasked",
+    displayName: "Latent Composite Masked",
+    category: "latent",
+    description: "Pastes a latent onto another through a mask; offsets are in pixels.",
+    inputs: {
+      destination: latent(),
+      source: latent(),
+      x: cellOffset(),
+      y: cellOffset(),
+      resize_source: boolean({ default: false }),
+      mask: mask({ optional: true }),
+    },
+    outputs: { LATENT: "LATENT" },
+    run: ({ destination, source, x, y, resize_source, mask }) => {
+      const { shape } = destination.samples;
+      if (shape.length > 4 && mask === undefined)
+        throw inputError("input.missing", { input: "mask" }, "a mask for a latent of five axes", mask);
+      const to = planes(destination.samples);
+      const from = sourceOf(to, source.samples, resize_source);
+      const [, , height = 0, width = 0] = from.shape;
+      const through = mask === undefined ? undefined : sized(mask, height, width);
+      const pasted = composite(to, from, Math.floor(x / CELL), Math.floor(y / CELL), through);
+      return { LATENT: { ...destination, samples: pasted.reshape(shape) } };
+    },
+  }),
+  defineNode({
+    key: "LatentComposite",
+    displayName: "Latent Composite",
+    category: "latent",
+    description: "Pastes a latent onto another, feathered at inner edges; offsets are in pixels.",
+    inputs: { samples_to: latent(), samples_from: latent(), x: cellOffset(), y: cellOffset(), feather: cellOffset() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples_to, samples_from, ...pixels }) => {
+      const [x, y, feather] = [pixels.x, pixels.y, pixels.feather].map((side) => Math.floor(side / CELL)) as Offsets;
+      const [to, whole] = [planes(samples_to.samples), planes(samples_from.samples)];
+      refuseOtherSides(to, whole);
+      const [, , height = 0, width = 0] = to.shape;
+      const [, , rows = 0, columns = 0] = whole.shape;
+      const [visibleRows, visibleColumns] = [Math.min(rows, height - y), Math.min(columns, width - x)];
+      if (visibleRows <= 0 || visibleColumns <= 0) return { LATENT: { ...samples_to } };
+      const from = cropped(whole, -2, { top: 0, left: 0, height: visibleRows, width: visibleColumns });
+      const mask = feather === 0 ? undefined : ramps(visibleRows, visibleColumns, [x, y, feather], [height, width]);
+      const samples = composite(to, from, x, y, mask).reshape(samples_to.samples.shape);
+      return { LATENT: { ...samples_to, samples } };
+    },
+  }),
+  defineNode({
+    key: "LatentCrop",
+    displayName: "Crop Latent",
+    category: "latent/transform",
+    description: "A part of a latent, at least 64 pixels wide and high where the latent is; sizes are in pixels.",
+    inputs: { samples: latent(), width: cropSide(), height: cropSide(), x: cellOffset(), y: cellOffset() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples: latent, width, height, x, y }, { log }) => {
+      const { samples } = latent;
+      const [rows = 0, columns = 0] = samples.shape.slice(-2);
+      const [[top, high], [left, wide]] = [span(rows, y, height), span(columns, x, width)];
+      const clips = { width: clip(width, wide), height: clip(height, high), x: clip(x, left), y: clip(y, top) };
+      warnOfClips("latent", clips, log);
+      return { LATENT: { ...latent, samples: cropped(samples, -2, { top, left, height: high, width: wide }) } };
+    },
+  }),
+  defineNode({
+    key: "LatentFlip",
+    displayName: "Flip Latent",
+    category: "latent/transform",
+    description: "Flips a latent vertically or horizontally.",
+    inputs: { samples: latent(), flip_method: choice(FLIPS) },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples, flip_method }) => {
+      const flipped = flip_method === FLIPS[0] ? upsideDown : mirrored;
+      return { LATENT: { ...samples, samples: flipped(samples.samples, -2) } };
+    },
+  }),
+  // decision 208
+  defineNode({
+    key: "LatentInterpolate",
+    displayName: "Latent Interpolate",
+    category: "latent/advanced",
+    description: "Mixes direction and length of two latents' cells; a ratio of 1 is the first alone.",
+    inputs: { samples1: latent(), samples2: latent(), ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples1, samples2, ratio }) => {
+      const { samples } = samples1;
+      const second = cycled(fitted(samples2.samples, samples, "samples2"), samples.shape[0]!);
+      return { LATENT: { ...samples1, samples: interpolateDirections(samples, second, ratio) } };
+    },
+  }),
+  defineNode({
+    key: "LatentMultiply",
+    displayName: "Latent Multiply",
+    category: "latent/advanced",
+    description: "A latent times a number.",
+    inputs: { samples: latent(), multiplier: float({ default: 1, min: -10, max: 10, step: 0.01 }) },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples, multiplier }) => ({ LATENT: { ...samples, samples: scale(samples.samples, multiplier) } }),
+  }),
+  defineNode({
+    key: "LatentRotate",
+    displayName: "Rotate Latent",
+    category: "latent/transform",
+    description: "Rotates a latent clockwise.",
+    inputs: { samples: latent(), rotation: choice(ROTATIONS) },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples, rotation }) => ({
+      LATENT: { ...samples, samples: turned(samples.samples, -2, ROTATIONS.indexOf(rotation)) },
+    }),
+  }),
+  defineNode({
+    key: "LatentSubtract",
+    displayName: "Latent Subtract",
+    category: "latent/advanced",
+    description: "The difference of two latents; the second is resized to the first, its batch repeated or cut.",
+    inputs: { samples1: latent(), samples2: latent() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples1, samples2 }) => ({ LATENT: added(samples1, samples2, -1) }),
+  }),
+] as const;
 
 function sourceOf(to: Tensor, samples: Tensor, resizes: boolean): Tensor {
   const from = planes(samples);
@@ -89,31 +184,9 @@ function sized(mask: Tensor, height: number, width: number): Tensor {
   return resized(mask.reshape(maskSides("mask", mask)), height, width);
 }
 
-const latentComposite = defineNode({
-  key: "LatentComposite",
-  displayName: "Latent Composite",
-  category: "latent",
-  description: "Pastes a latent onto another, feathered at inner edges; offsets are in pixels.",
-  inputs: { samples_to: latent(), samples_from: latent(), x: offset(), y: offset(), feather: offset() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples_to, samples_from, ...pixels }) => {
-    const [x, y, feather] = [pixels.x, pixels.y, pixels.feather].map((side) => Math.floor(side / 8)) as Offsets;
-    const [to, whole] = [planes(samples_to.samples), planes(samples_from.samples)];
-    refuseMisfit(to, whole);
-    const [, , height = 0, width = 0] = to.shape;
-    const [, , rows = 0, columns = 0] = whole.shape;
-    const [visibleRows, visibleColumns] = [Math.min(rows, height - y), Math.min(columns, width - x)];
-    if (visibleRows <= 0 || visibleColumns <= 0) return { LATENT: { ...samples_to } };
-    const from = cropped(whole, -2, { top: 0, left: 0, height: visibleRows, width: visibleColumns });
-    const mask = feather === 0 ? undefined : ramps(visibleRows, visibleColumns, [x, y, feather], [height, width]);
-    const samples = composite(to, from, x, y, mask).reshape(samples_to.samples.shape);
-    return { LATENT: { ...samples_to, samples } };
-  },
-});
-
 type Offsets = [x: number, y: number, feather: number];
 
-function refuseMisfit(to: Tensor, from: Tensor): void {
+function refuseOtherSides(to: Tensor, from: Tensor): void {
   const [batch, channels] = to.shape;
   const [ownBatch, ownChannels] = from.shape;
   if ((ownBatch === batch || ownBatch === 1) && (ownChannels === channels || ownChannels === 1)) return;
@@ -148,112 +221,16 @@ function fromEnd(length: number, step: number): number | undefined {
   return step > length && step < 2 * length ? 2 * length - 1 - step : undefined;
 }
 
-const cropSide = () => inCells(int({ default: 512, min: 64, max: 16384, step: 8 }));
-
 /** Smallest side of a crop, in cells. */
 const LEAST_CELLS = 8;
-
-const latentCrop = defineNode({
-  key: "LatentCrop",
-  displayName: "Crop Latent",
-  category: "latent/transform",
-  description: "A part of a latent, at least 64 pixels wide and high where the latent is; sizes are in pixels.",
-  inputs: { samples: latent(), width: cropSide(), height: cropSide(), x: offset(), y: offset() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples: latent, width, height, x, y }, { log }) => {
-    const { samples } = latent;
-    const [rows = 0, columns = 0] = samples.shape.slice(-2);
-    const [[top, high], [left, wide]] = [span(rows, y, height), span(columns, x, width)];
-    const clips = { width: clip(width, wide), height: clip(height, high), x: clip(x, left), y: clip(y, top) };
-    warnOfClips("latent", clips, log);
-    return { LATENT: { ...latent, samples: cropped(samples, -2, { top, left, height: high, width: wide }) } };
-  },
-});
 
 /** Pixels as received and as used; those of a part of a cell are a bend of the input. */
 const clip = (pixels: number, cells: number): readonly [number, number] => [pixels - (pixels % CELL), cells * CELL];
 
 /** First cell and number of cells; in a latent below the smallest side the start counts from its end, as in ComfyUI. */
 function span(length: number, offset: number, pixels: number): [from: number, count: number] {
-  const start = Math.min(Math.floor(offset / 8), length - LEAST_CELLS);
-  const end = Math.min(length, start + Math.floor(pixels / 8));
+  const start = Math.min(Math.floor(offset / CELL), length - LEAST_CELLS);
+  const end = Math.min(length, start + Math.floor(pixels / CELL));
   const from = start < 0 ? Math.max(0, length + start) : start;
   return [from, Math.max(0, end - from)];
 }
-
-const FLIPS = ["x-axis: vertically", "y-axis: horizontally"] as const;
-
-const latentFlip = defineNode({
-  key: "LatentFlip",
-  displayName: "Flip Latent",
-  category: "latent/transform",
-  description: "Flips a latent vertically or horizontally.",
-  inputs: { samples: latent(), flip_method: choice(FLIPS) },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples, flip_method }) => {
-    const flipped = flip_method === FLIPS[0] ? upsideDown : mirrored;
-    return { LATENT: { ...samples, samples: flipped(samples.samples, -2) } };
-  },
-});
-
-// decision 208
-const latentInterpolate = defineNode({
-  key: "LatentInterpolate",
-  displayName: "Latent Interpolate",
-  category: "latent/advanced",
-  description: "Mixes direction and length of two latents' cells; a ratio of 1 is the first alone.",
-  inputs: { samples1: latent(), samples2: latent(), ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples1, samples2, ratio }) => {
-    const { samples } = samples1;
-    const second = cycled(fitted(samples2.samples, samples, "samples2"), samples.shape[0]!);
-    return { LATENT: { ...samples1, samples: interpolateDirections(samples, second, ratio) } };
-  },
-});
-
-const latentMultiply = defineNode({
-  key: "LatentMultiply",
-  displayName: "Latent Multiply",
-  category: "latent/advanced",
-  description: "A latent times a number.",
-  inputs: { samples: latent(), multiplier: float({ default: 1, min: -10, max: 10, step: 0.01 }) },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples, multiplier }) => ({ LATENT: { ...samples, samples: scale(samples.samples, multiplier) } }),
-});
-
-const ROTATIONS = ["none", "90 degrees", "180 degrees", "270 degrees"] as const;
-
-const latentRotate = defineNode({
-  key: "LatentRotate",
-  displayName: "Rotate Latent",
-  category: "latent/transform",
-  description: "Rotates a latent clockwise.",
-  inputs: { samples: latent(), rotation: choice(ROTATIONS) },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples, rotation }) => ({
-    LATENT: { ...samples, samples: turned(samples.samples, -2, ROTATIONS.indexOf(rotation)) },
-  }),
-});
-
-const latentSubtract = defineNode({
-  key: "LatentSubtract",
-  displayName: "Latent Subtract",
-  category: "latent/advanced",
-  description: "The difference of two latents; the second is resized to the first, its batch repeated or cut.",
-  inputs: { samples1: latent(), samples2: latent() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples1, samples2 }) => ({ LATENT: added(samples1, samples2, -1) }),
-});
-
-export const latentNodes = [
-  latentAdd,
-  latentBlend,
-  latentCompositeMasked,
-  latentComposite,
-  latentCrop,
-  latentFlip,
-  latentInterpolate,
-  latentMultiply,
-  latentRotate,
-  latentSubtract,
-] as const;

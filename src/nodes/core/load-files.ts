@@ -31,8 +31,8 @@ const imageFile = () =>
   });
 
 /**
- * Hash of the file, so that another image under the same name counts as changed, and the version of sharp where it reads
- * the file. NaN (always changed) where the name comes through a link, and for an address.
+ * Hash of the file, so that another image under the same name counts as changed, and the version of sharp if it reads
+ * the file. NaN (always changed) if the name comes through a link, and for an address.
  */
 async function fileHash(
   { image }: Record<string, unknown>,
@@ -47,7 +47,7 @@ async function fileHash(
   return kind === undefined || kind === "png" ? hash : `${hash} ${decoderVersion()}`;
 }
 
-/** Checks the file where the graph holds its name, so that a graph fails before anything runs. */
+/** Checks the file if the graph holds its name, so that a graph fails before anything runs. */
 function validImage({ image }: Record<string, unknown>, { inputDir, files, hints }: ValidateContext): ValidationResult {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {
@@ -58,6 +58,71 @@ function validImage({ image }: Record<string, unknown>, { inputDir, files, hints
     throw error;
   }
 }
+
+const COLOUR_CHANNELS = ["red", "green", "blue"] as const;
+
+export const fileLoaderNodes = [
+  defineNode({
+    key: "LoadImage",
+    displayName: "Load Image",
+    category: "image",
+    description: "Reads a picture: the colours of each frame, and its transparency as a mask.",
+    inputs: { image: imageFile() },
+    outputs: [
+      { name: "IMAGE", type: "IMAGE" },
+      { name: "MASK", type: "MASK" },
+    ],
+    validate: validImage,
+    isChanged: fileHash,
+    run: async ({ image }, { readInput, isBlocking }) => {
+      const { pictures, isKeyed } = await loadPictures(image, { readInput, isBlocking });
+      const colours = firstChannels(pictures, 3);
+      // ComfyUI masks by alpha and by palettes, not by one transparent colour
+      return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };
+    },
+  }),
+  defineNode({
+    key: "LoadImageMask",
+    displayName: "Load Image (as Mask)",
+    category: "mask",
+    description: "Reads one channel of a picture's first frame; alpha is inverted, so that transparent is 1.",
+    inputs: { image: imageFile(), channel: choice(["alpha", ...COLOUR_CHANNELS]) },
+    outputs: { MASK: "MASK" },
+    validate: validImage,
+    isChanged: fileHash,
+    run: async ({ image, channel }, { readInput, isBlocking }) => {
+      const { pictures } = await loadPictures(image, { readInput, isBlocking }, 1);
+      return {
+        MASK: channel === "alpha" ? transparency(pictures) : channelOf(pictures, COLOUR_CHANNELS.indexOf(channel)),
+      };
+    },
+  }),
+  defineNode({
+    key: "LoadLatent",
+    displayName: "Load Latent",
+    category: "_for_testing",
+    description: "Reads a latent that SaveLatent has written.",
+    inputs: { latent: text({ tooltip: "A .latent file, relative to the input folder." }) },
+    outputs: { LATENT: "LATENT" },
+    validate: ({ latent: name }, { inputDir: folder, files, hints }) => {
+      if (typeof name !== "string" || folder === undefined) return true;
+      if (isAddress(name)) return { latent: `expected a file's name, received ${describe(name)}` };
+      try {
+        checkInputFile({ folder, name, subject: LATENT_INPUT, files }, hints);
+        return true;
+      } catch (error) {
+        if (error instanceof LatentkitError) return { latent: error };
+        throw error;
+      }
+    },
+    isChanged: ({ latent }, { inputDir, files }) =>
+      typeof latent === "string" && inputDir !== undefined ? inputFileHash(inputDir, latent, files) : Number.NaN,
+    run: async ({ latent: name }, { readInput }) => {
+      const bytes = await readInput(name, LATENT_INPUT);
+      return { LATENT: { samples: samplesOf(bytes, name) } };
+    },
+  }),
+] as const;
 
 /** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
 async function loadPictures(
@@ -75,14 +140,14 @@ async function loadPictures(
   } catch (error) {
     if (!(error instanceof LatentkitError) || !/^(png|picture)\./.test(error.code)) throw error;
     const received = describe(name);
-    const message = `${IMAGE_INPUT}: expected a picture that can be read, received ${received}. ${error.message}`;
+    const message = `${IMAGE_INPUT}: expected a readable picture, received ${received}. ${error.message}`;
     throw new LatentkitError(error.code, message, { input: "image", received }, { cause: error });
   } finally {
     returnMemory(bytes.buffer);
   }
 }
 
-/** Inverted alpha [B, H, W]; zeros of the images' size where they have none. */
+/** Inverted alpha [B, H, W]; zeros of the images' size if they have none. */
 const transparency = (pictures: Tensor): Tensor =>
   pictures.shape[3] === 4 ? inverted(channelOf(pictures, 3)) : emptyMask(pictures.shape.slice(0, 3));
 
@@ -93,75 +158,10 @@ function emptyMask(shape: readonly number[]): Tensor {
   return mask;
 }
 
-const loadImage = defineNode({
-  key: "LoadImage",
-  displayName: "Load Image",
-  category: "image",
-  description: "Reads a picture: the colours of each frame, and its transparency as a mask.",
-  inputs: { image: imageFile() },
-  outputs: [
-    { name: "IMAGE", type: "IMAGE" },
-    { name: "MASK", type: "MASK" },
-  ],
-  validate: validImage,
-  isChanged: fileHash,
-  run: async ({ image }, { readInput, isBlocking }) => {
-    const { pictures, isKeyed } = await loadPictures(image, { readInput, isBlocking });
-    const colours = firstChannels(pictures, 3);
-    // ComfyUI masks by alpha and by palettes, not by one transparent colour
-    return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };
-  },
-});
-
-const COLOUR_CHANNELS = ["red", "green", "blue"] as const;
-
-const loadImageMask = defineNode({
-  key: "LoadImageMask",
-  displayName: "Load Image (as Mask)",
-  category: "mask",
-  description: "Reads one channel of a picture's first frame; alpha is inverted, so that transparent is 1.",
-  inputs: { image: imageFile(), channel: choice(["alpha", ...COLOUR_CHANNELS]) },
-  outputs: { MASK: "MASK" },
-  validate: validImage,
-  isChanged: fileHash,
-  run: async ({ image, channel }, { readInput, isBlocking }) => {
-    const { pictures } = await loadPictures(image, { readInput, isBlocking }, 1);
-    return {
-      MASK: channel === "alpha" ? transparency(pictures) : channelOf(pictures, COLOUR_CHANNELS.indexOf(channel)),
-    };
-  },
-});
-
 const LATENT_INPUT = 'input "latent"';
 
 /** Files from before the format had a version hold latents of Stable Diffusion 1 scaled to a deviation of 1. */
 const OLD_SCALE = 1 / 0.18215;
-
-const loadLatent = defineNode({
-  key: "LoadLatent",
-  displayName: "Load Latent",
-  category: "_for_testing",
-  description: "Reads a latent that SaveLatent has written.",
-  inputs: { latent: text({ tooltip: "A .latent file, relative to the input folder." }) },
-  outputs: { LATENT: "LATENT" },
-  validate: ({ latent: name }, { inputDir: folder, files, hints }) => {
-    if (typeof name !== "string" || folder === undefined) return true;
-    if (isAddress(name)) return { latent: `expected a file's name, received ${describe(name)}` };
-    try {
-      checkInputFile({ folder, name, subject: LATENT_INPUT, files }, hints);
-      return true;
-    } catch (error) {
-      if (error instanceof LatentkitError) return { latent: error };
-      throw error;
-    }
-  },
-  isChanged: ({ latent }, { inputDir, files }) =>
-    typeof latent === "string" && inputDir !== undefined ? inputFileHash(inputDir, latent, files) : Number.NaN,
-  run: async ({ latent: name }, { readInput }) => {
-    const bytes = await readInput(name, LATENT_INPUT);
-    return { LATENT: { samples: samplesOf(bytes, name) } };
-  },
-});
 
 function samplesOf(bytes: Uint8Array, name: string): Tensor {
   try {
@@ -178,5 +178,3 @@ function samplesOf(bytes: Uint8Array, name: string): Tensor {
     throw new LatentkitError(error.code, message, { input: "latent", received }, { cause: error });
   }
 }
-
-export const fileLoaderNodes = [loadImage, loadImageMask, loadLatent] as const;

@@ -15,6 +15,116 @@ import { defineNode } from "../define.js";
 import { patchedModel } from "../host-files.js";
 import { boolean, choice, float, int, model } from "../inputs.js";
 
+export const modelSamplingNodes = [
+  defineNode({
+    key: "ModelSamplingDiscrete",
+    category: "advanced/model",
+    description: "Sets the prediction type of a model, on the noise schedule of Stable Diffusion.",
+    inputs: {
+      model: model(),
+      sampling: choice(["eps", "v_prediction", "lcm", "x0"]),
+      zsnr: boolean({ default: false, tooltip: "Zero terminal SNR: at the highest noise level no signal is left." }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, sampling, zsnr }, { host }) => {
+      const patch = { node: "ModelSamplingDiscrete", inputs: { sampling, zsnr } };
+      return { MODEL: reread(model, tableOf(model, sampling, zsnr), DISCRETE_READINGS[sampling], patch, host) };
+    },
+  }),
+  defineNode({
+    key: "ModelSamplingContinuousEDM",
+    category: "advanced/model",
+    description: "Sets the prediction type of a model, with noise between two levels.",
+    inputs: {
+      model: model(),
+      sampling: choice(["v_prediction", "edm", "edm_playground_v2.5", "eps", "cosmos_rflow"]),
+      sigma_max: float({ default: 120, min: 0, max: 1000, step: 0.001 }),
+      sigma_min: float({ default: 0.002, min: 0, max: 1000, step: 0.001 }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, ...inputs }, { host }) => {
+      const { sampling: kind, sigma_max: sigmaMax, sigma_min: sigmaMin } = inputs;
+      const patch = { node: "ModelSamplingContinuousEDM", inputs };
+      // the levels of this flow are its host's own
+      if (kind === "cosmos_rflow") return { MODEL: reread(model, undefined, kind, patch, host) };
+      const table = samplingFor(model, kind === "v_prediction" ? "svd" : "playground25", { sigmaMax, sigmaMin });
+      const prediction = CONTINUOUS_READINGS[kind];
+      const { latentFormat } = kind === "edm_playground_v2.5" ? PLAYGROUND : table;
+      return { MODEL: reread(model, Object.freeze({ ...table, prediction, latentFormat }), prediction, patch, host) };
+    },
+  }),
+  defineNode({
+    key: "ModelSamplingContinuousV",
+    category: "advanced/model",
+    description: "Sets a model to v prediction in continuous time.",
+    inputs: {
+      model: model(),
+      sampling: choice(["v_prediction"]),
+      sigma_max: float({ default: 500, min: 0, max: 1000, step: 0.001 }),
+      sigma_min: float({ default: 0.03, min: 0, max: 1000, step: 0.001 }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, ...inputs }, { host }) => {
+      const patch = { node: "ModelSamplingContinuousV", inputs };
+      const sampling = continuousV(model, inputs.sigma_max, inputs.sigma_min);
+      return { MODEL: reread(model, sampling, "v in continuous time", patch, host) };
+    },
+  }),
+  defineNode({
+    key: "ModelSamplingSD3",
+    category: "advanced/model",
+    description: "Shifts the noise schedule of a flow model.",
+    inputs: { model: model(), shift: float({ default: 3, min: 0, max: 100, step: 0.01 }) },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, shift }, { host }) => {
+      const patch = { node: "ModelSamplingSD3", inputs: { shift } };
+      return { MODEL: resampled(model, samplingFor(model, "sd3", { shift }), patch, host) };
+    },
+  }),
+  defineNode({
+    key: "ModelSamplingAuraFlow",
+    category: "advanced/model",
+    description: "Shifts the noise schedule of a flow model whose timesteps run from 0 to 1.",
+    inputs: { model: model(), shift: float({ default: 1.73, min: 0, max: 100, step: 0.01 }) },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, shift }, { host }) => {
+      const patch = { node: "ModelSamplingAuraFlow", inputs: { shift } };
+      return { MODEL: resampled(model, samplingFor(model, "auraflow", { shift }), patch, host) };
+    },
+  }),
+  defineNode({
+    key: "ModelSamplingFlux",
+    category: "advanced/model",
+    description: "Shifts the noise schedule of a flow model by the size of the picture.",
+    inputs: {
+      model: model(),
+      max_shift: float({ default: 1.15, min: 0, max: 100, step: 0.01 }),
+      base_shift: float({ default: 0.5, min: 0, max: 100, step: 0.01 }),
+      width: int({ default: 1024, min: 16, max: 16384, step: 8 }),
+      height: int({ default: 1024, min: 16, max: 16384, step: 8 }),
+    },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, ...inputs }, { host }) => {
+      const { max_shift, base_shift, width, height } = inputs;
+      const slope = (max_shift - base_shift) / (MANY_TOKENS - FEW_TOKENS);
+      const shift = ((width * height) / PIXELS_OF_TOKEN) * slope + (base_shift - slope * FEW_TOKENS);
+      const patch = { node: "ModelSamplingFlux", inputs };
+      return { MODEL: resampled(model, samplingFor(model, "flux", { shift }), patch, host) };
+    },
+  }),
+  defineNode({
+    key: "ModelSamplingStableCascade",
+    category: "advanced/model",
+    description: "Shifts the noise schedule of a Stable Cascade model.",
+    inputs: { model: model(), shift: float({ default: 2, min: 0, max: 100, step: 0.01 }) },
+    outputs: { MODEL: "MODEL" },
+    run: ({ model, shift }, { host }) => {
+      const patch = { node: "ModelSamplingStableCascade", inputs: { shift } };
+      return { MODEL: resampled(model, samplingFor(model, "cascade-c", { shift }), patch, host) };
+    },
+  }),
+] as const;
+
 /** The sampling of a family under the name and with the latents of a model. */
 const samplingFor = (
   { sampling: { name, latentFormat } }: Model,
@@ -61,23 +171,7 @@ const hasTimestepsOf = (a: ModelSampling, b: ModelSampling): boolean =>
 /** Readings of a network by the names of this node. */
 const DISCRETE_READINGS = { eps: "eps", v_prediction: "v", lcm: "lcm", x0: "x0" } as const;
 
-const modelSamplingDiscrete = defineNode({
-  key: "ModelSamplingDiscrete",
-  category: "advanced/model",
-  description: "Sets the prediction type of a model, on the noise schedule of Stable Diffusion.",
-  inputs: {
-    model: model(),
-    sampling: choice(["eps", "v_prediction", "lcm", "x0"]),
-    zsnr: boolean({ default: false, tooltip: "Zero terminal SNR: at the highest noise level no signal is left." }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, sampling, zsnr }, { host }) => {
-    const patch = { node: "ModelSamplingDiscrete", inputs: { sampling, zsnr } };
-    return { MODEL: reread(model, tableOf(model, sampling, zsnr), DISCRETE_READINGS[sampling], patch, host) };
-  },
-});
-
-/** The table of the model's family where it has one of this kind, else that of Stable Diffusion. */
+/** The table of the model's family if it has one of this kind, else that of Stable Diffusion. */
 function tableOf(model: Model, sampling: keyof typeof DISCRETE_READINGS, zsnr: boolean): ModelSampling {
   const spec = specOf(model.sampling);
   const betas = spec?.kind === "discrete" ? { linearStart: spec.linearStart, linearEnd: spec.linearEnd } : {};
@@ -93,48 +187,7 @@ const CONTINUOUS_READINGS = {
   cosmos_rflow: "cosmos_rflow",
 } as const;
 
-const modelSamplingContinuousEdm = defineNode({
-  key: "ModelSamplingContinuousEDM",
-  category: "advanced/model",
-  description: "Sets the prediction type of a model, with noise between two levels.",
-  inputs: {
-    model: model(),
-    sampling: choice(["v_prediction", "edm", "edm_playground_v2.5", "eps", "cosmos_rflow"]),
-    sigma_max: float({ default: 120, min: 0, max: 1000, step: 0.001 }),
-    sigma_min: float({ default: 0.002, min: 0, max: 1000, step: 0.001 }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => {
-    const { sampling: kind, sigma_max: sigmaMax, sigma_min: sigmaMin } = inputs;
-    const patch = { node: "ModelSamplingContinuousEDM", inputs };
-    // the levels of this flow are its host's own
-    if (kind === "cosmos_rflow") return { MODEL: reread(model, undefined, kind, patch, host) };
-    const table = samplingFor(model, kind === "v_prediction" ? "svd" : "playground25", { sigmaMax, sigmaMin });
-    const prediction = CONTINUOUS_READINGS[kind];
-    const { latentFormat } = kind === "edm_playground_v2.5" ? PLAYGROUND : table;
-    return { MODEL: reread(model, Object.freeze({ ...table, prediction, latentFormat }), prediction, patch, host) };
-  },
-});
-
 const PLAYGROUND = { latentFormat: LATENT_FORMATS.SDXL_Playground_2_5 };
-
-const modelSamplingContinuousV = defineNode({
-  key: "ModelSamplingContinuousV",
-  category: "advanced/model",
-  description: "Sets a model to v prediction in continuous time.",
-  inputs: {
-    model: model(),
-    sampling: choice(["v_prediction"]),
-    sigma_max: float({ default: 500, min: 0, max: 1000, step: 0.001 }),
-    sigma_min: float({ default: 0.03, min: 0, max: 1000, step: 0.001 }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => {
-    const patch = { node: "ModelSamplingContinuousV", inputs };
-    const sampling = continuousV(model, inputs.sigma_max, inputs.sigma_min);
-    return { MODEL: reread(model, sampling, "v in continuous time", patch, host) };
-  },
-});
 
 /** Levels in equal steps of their logarithm; time is the angle between signal and noise, from 0 to 1. */
 function continuousV(model: Model, sigmaMax: number, sigmaMin: number): ModelSampling {
@@ -151,75 +204,10 @@ function continuousV(model: Model, sigmaMax: number, sigmaMin: number): ModelSam
   });
 }
 
-const modelSamplingSd3 = defineNode({
-  key: "ModelSamplingSD3",
-  category: "advanced/model",
-  description: "Shifts the noise schedule of a flow model.",
-  inputs: { model: model(), shift: float({ default: 3, min: 0, max: 100, step: 0.01 }) },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, shift }, { host }) => {
-    const patch = { node: "ModelSamplingSD3", inputs: { shift } };
-    return { MODEL: resampled(model, samplingFor(model, "sd3", { shift }), patch, host) };
-  },
-});
-
-const modelSamplingAuraFlow = defineNode({
-  key: "ModelSamplingAuraFlow",
-  category: "advanced/model",
-  description: "Shifts the noise schedule of a flow model whose timesteps run from 0 to 1.",
-  inputs: { model: model(), shift: float({ default: 1.73, min: 0, max: 100, step: 0.01 }) },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, shift }, { host }) => {
-    const patch = { node: "ModelSamplingAuraFlow", inputs: { shift } };
-    return { MODEL: resampled(model, samplingFor(model, "auraflow", { shift }), patch, host) };
-  },
-});
-
 /** Pixels that one token of the model covers. */
-const PIXELS_OF_TOKEN = 16 * 16;
+export const PIXELS_OF_TOKEN = 16 * 16;
+
 /** Numbers of tokens that the two shifts belong to. */
 const FEW_TOKENS = 256;
+
 const MANY_TOKENS = 4096;
-
-const modelSamplingFlux = defineNode({
-  key: "ModelSamplingFlux",
-  category: "advanced/model",
-  description: "Shifts the noise schedule of a flow model by the size of the picture.",
-  inputs: {
-    model: model(),
-    max_shift: float({ default: 1.15, min: 0, max: 100, step: 0.01 }),
-    base_shift: float({ default: 0.5, min: 0, max: 100, step: 0.01 }),
-    width: int({ default: 1024, min: 16, max: 16384, step: 8 }),
-    height: int({ default: 1024, min: 16, max: 16384, step: 8 }),
-  },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => {
-    const { max_shift, base_shift, width, height } = inputs;
-    const slope = (max_shift - base_shift) / (MANY_TOKENS - FEW_TOKENS);
-    const shift = ((width * height) / PIXELS_OF_TOKEN) * slope + (base_shift - slope * FEW_TOKENS);
-    const patch = { node: "ModelSamplingFlux", inputs };
-    return { MODEL: resampled(model, samplingFor(model, "flux", { shift }), patch, host) };
-  },
-});
-
-const modelSamplingStableCascade = defineNode({
-  key: "ModelSamplingStableCascade",
-  category: "advanced/model",
-  description: "Shifts the noise schedule of a Stable Cascade model.",
-  inputs: { model: model(), shift: float({ default: 2, min: 0, max: 100, step: 0.01 }) },
-  outputs: { MODEL: "MODEL" },
-  run: ({ model, shift }, { host }) => {
-    const patch = { node: "ModelSamplingStableCascade", inputs: { shift } };
-    return { MODEL: resampled(model, samplingFor(model, "cascade-c", { shift }), patch, host) };
-  },
-});
-
-export const modelSamplingNodes = [
-  modelSamplingDiscrete,
-  modelSamplingContinuousEdm,
-  modelSamplingContinuousV,
-  modelSamplingSd3,
-  modelSamplingAuraFlow,
-  modelSamplingFlux,
-  modelSamplingStableCascade,
-] as const;

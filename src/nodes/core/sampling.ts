@@ -1,12 +1,6 @@
 import { addedNoise } from "../../host/sampling/noise.js";
-import {
-  type Sampled,
-  type SampleOptions,
-  sample,
-  sampleWithEstimate,
-  scheduledSigmas,
-} from "../../host/sampling/sample.js";
-import type { Latent, Model } from "../../host/types.js";
+import { type Sampled, type SampleOptions, sample, scheduledSigmas } from "../../host/sampling/sample.js";
+import type { Model } from "../../host/types.js";
 import { latentToRgb } from "../../tensor/latents.js";
 import { planesToImage, std } from "../../tensor/ops.js";
 import { LATENT_RGB } from "../../tensor/sampling/latent-format.js";
@@ -29,28 +23,173 @@ import {
   seed,
   sigmas,
 } from "../inputs.js";
+import { cfgFactor } from "./guiders.js";
 import { samplerName } from "./samplers.js";
 
+const RESULT_AND_ESTIMATE = [
+  { name: "output", type: "LATENT" },
+  { name: "denoised_output", type: "LATENT" },
+] as const;
+
+export const samplingNodes = [
+  defineNode({
+    key: "KSampler",
+    category: "sampling",
+    description: "Denoises a latent; with denoise below 1 the result resembles it.",
+    inputs: {
+      model: model(),
+      seed: seed(),
+      steps: int({ default: 20, min: 1, max: 10000 }),
+      cfg: cfgFactor(),
+      sampler_name: samplerName(),
+      scheduler: choice(SCHEDULERS),
+      positive: conditioning(),
+      negative: conditioning(),
+      latent_image: latent(),
+      denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }),
+    },
+    outputs: { LATENT: "LATENT" },
+    noiseStream: () => "cpu",
+    run: async (inputs, { signal, progress, log }) => {
+      const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
+      const sampler = inputs.sampler_name;
+      const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
+      const options = {
+        guider: { kind: "cfg" as const, model, positive, negative, cfg },
+        sampler: { sampler, options: {} },
+        sigmas,
+        noise: { seed, enabled: true },
+        latent: inputs.latent_image,
+      };
+      return { LATENT: (await sampleInNode({ signal, progress, log }, options)).latent };
+    },
+  }),
+  defineNode({
+    key: "KSamplerAdvanced",
+    displayName: "KSampler (Advanced)",
+    category: "sampling",
+    description: "Denoises a latent over a range of steps; can start without added noise and end with noise left over.",
+    inputs: {
+      model: model(),
+      add_noise: choice(["enable", "disable"]),
+      noise_seed: seed(),
+      steps: int({ default: 20, min: 1, max: 10000 }),
+      cfg: cfgFactor(),
+      sampler_name: samplerName(),
+      scheduler: choice(SCHEDULERS),
+      positive: conditioning(),
+      negative: conditioning(),
+      latent_image: latent(),
+      start_at_step: int({ default: 0, min: 0, max: 10000 }),
+      end_at_step: int({ default: 10000, min: 0, max: 10000 }),
+      return_with_leftover_noise: choice(["disable", "enable"]),
+    },
+    outputs: { LATENT: "LATENT" },
+    noiseStream: () => "cpu",
+    run: async (inputs, { signal, progress, log }) => {
+      const { model, positive, negative, cfg, steps, scheduler } = inputs;
+      const sampler = inputs.sampler_name;
+      const leavesNoise = inputs.return_with_leftover_noise === "enable";
+      const window = { start: inputs.start_at_step, end: inputs.end_at_step, leavesNoise };
+      const options = {
+        guider: { kind: "cfg" as const, model, positive, negative, cfg },
+        sampler: { sampler, options: {} },
+        sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
+        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
+        latent: inputs.latent_image,
+      };
+      return { LATENT: (await sampleInNode({ signal, progress, log }, options)).latent };
+    },
+  }),
+  defineNode({
+    key: "SamplerCustom",
+    category: "sampling/custom_sampling",
+    description:
+      "Denoises a latent with a sampler and sigmas; the second output is the last estimate of the clean latent.",
+    inputs: {
+      model: model(),
+      add_noise: boolean({ default: true }),
+      noise_seed: seed(),
+      cfg: cfgFactor(),
+      positive: conditioning(),
+      negative: conditioning(),
+      sampler: sampler(),
+      sigmas: sigmas(),
+      latent_image: latent(),
+    },
+    outputs: RESULT_AND_ESTIMATE,
+    noiseStream: () => "cpu",
+    run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress, log }) => {
+      const options = {
+        guider: { kind: "cfg" as const, model, positive, negative, cfg },
+        sampler,
+        sigmas: sigmas.data,
+        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
+        latent: inputs.latent_image,
+      };
+      return sampledBoth({ signal, progress, log }, options);
+    },
+  }),
+  defineNode({
+    key: "SamplerCustomAdvanced",
+    category: "sampling/custom_sampling",
+    description:
+      "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",
+    inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
+    outputs: RESULT_AND_ESTIMATE,
+    run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress, log }) => {
+      const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
+      return sampledBoth({ signal, progress, log }, options);
+    },
+  }),
+  defineNode({
+    key: "RandomNoise",
+    category: "sampling/custom_sampling/noise",
+    description: "Initial noise of a seed, for custom sampling.",
+    inputs: { noise_seed: seed() },
+    outputs: { NOISE: "NOISE" },
+    noiseStream: () => "cpu",
+    run: ({ noise_seed }) => ({ NOISE: { seed: noise_seed, enabled: true } }),
+  }),
+  defineNode({
+    key: "DisableNoise",
+    category: "sampling/custom_sampling/noise",
+    description: "No initial noise, for latents that already have it.",
+    inputs: {},
+    outputs: { NOISE: "NOISE" },
+    run: () => ({ NOISE: { seed: 0n, enabled: false } }),
+  }),
+  defineNode({
+    key: "AddNoise",
+    category: "_for_testing/custom_sampling/noise",
+    description: "Adds the noise that the steps from the first to the last sigma would remove.",
+    inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ model, noise, sigmas, latent_image }) => ({
+      LATENT: addedNoise(model.sampling, noise, sigmas.data, latent_image),
+    }),
+  }),
+] as const;
+
 type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
+
 type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
 
 /**
  * `sample` in a node: its signal stops the run, each step is progress, and noise levels of another family of models and
  * NaN or infinity in the result are logged.
  */
-async function sampleInNode(context: Surroundings, sampling: NodeSampling): Promise<Latent> {
+async function sampleInNode(context: Surroundings, sampling: NodeSampling, keepsEstimate = false): Promise<Sampled> {
   warnOfForeignSigmas(sampling, context);
-  const latent = await sample(inNode(context, sampling));
-  warnOfNonFinite(latent.samples, context);
-  return latent;
-}
-
-/** `sampleInNode`, and the last estimate. */
-async function sampleInNodeWithEstimate(context: Surroundings, sampling: NodeSampling): Promise<Sampled> {
-  warnOfForeignSigmas(sampling, context);
-  const sampled = await sampleWithEstimate(inNode(context, sampling));
+  const sampled = await sample(inNode(context, sampling), keepsEstimate);
   warnOfNonFinite(sampled.latent.samples, context);
   return sampled;
+}
+
+/** Outputs of custom sampling. */
+async function sampledBoth(context: Surroundings, sampling: NodeSampling) {
+  const { latent, denoised } = await sampleInNode(context, sampling, true);
+  return { output: latent, denoised_output: denoised };
 }
 
 /** Options of sampling, where each step is progress with a preview of its estimate. */
@@ -84,8 +223,8 @@ function warnOfNonFinite(samples: Tensor, context: Surroundings): void {
   if (looksFinite(samples)) return;
   const count = samples.data.reduce((sum, value) => (Number.isFinite(value) ? sum : sum + 1), 0);
   if (count === 0) return;
-  const numbers = `${count} of the latent's ${samples.size} numbers are NaN or infinite`;
-  context.log(`${numbers}; pictures of it will be black or damaged.`);
+  const values = `${count} of ${samples.size} values in the latent are NaN or infinite`;
+  context.log(`${values}; its pictures will be black or damaged.`);
 }
 
 /** Whether three numbers of each plane are finite: a network that fails leaves no finite number in an item. */
@@ -99,7 +238,7 @@ function looksFinite(samples: Tensor): boolean {
   return Number.isFinite(sum);
 }
 
-/** An estimate in the model's units as a picture, by the host's own decoder where it has one. */
+/** An estimate in the model's units as a picture, by the host's own decoder if it has one. */
 const previewOf = (denoised: Tensor, model: Model): Tensor | Promise<Tensor> | undefined =>
   model.preview?.(denoised) ?? cellsOf(denoised, model.sampling);
 
@@ -112,165 +251,3 @@ function cellsOf(denoised: Tensor, { latentFormat }: ModelSampling): Tensor | un
   const [factors, bias] = [Float64Array.from(table.factors.flat()), Float64Array.from(table.bias)];
   return planesToImage(latentToRgb(denoised, asModel, factors, bias));
 }
-
-const kSampler = defineNode({
-  key: "KSampler",
-  category: "sampling",
-  description: "Denoises a latent; with denoise below 1 the result resembles it.",
-  inputs: {
-    model: model(),
-    seed: seed(),
-    steps: int({ default: 20, min: 1, max: 10000 }),
-    cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    sampler_name: samplerName(),
-    scheduler: choice(SCHEDULERS),
-    positive: conditioning(),
-    negative: conditioning(),
-    latent_image: latent(),
-    denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }),
-  },
-  outputs: { LATENT: "LATENT" },
-  noiseStream: () => "cpu",
-  run: async (inputs, { signal, progress, log }) => {
-    const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
-    const sampler = inputs.sampler_name;
-    const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
-    const options = {
-      guider: { kind: "cfg" as const, model, positive, negative, cfg },
-      sampler: { sampler, options: {} },
-      sigmas,
-      noise: { seed, enabled: true },
-      latent: inputs.latent_image,
-    };
-    return { LATENT: await sampleInNode({ signal, progress, log }, options) };
-  },
-});
-
-const kSamplerAdvanced = defineNode({
-  key: "KSamplerAdvanced",
-  displayName: "KSampler (Advanced)",
-  category: "sampling",
-  description: "Denoises a latent over a range of steps; can start without added noise and end with noise left over.",
-  inputs: {
-    model: model(),
-    add_noise: choice(["enable", "disable"]),
-    noise_seed: seed(),
-    steps: int({ default: 20, min: 1, max: 10000 }),
-    cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    sampler_name: samplerName(),
-    scheduler: choice(SCHEDULERS),
-    positive: conditioning(),
-    negative: conditioning(),
-    latent_image: latent(),
-    start_at_step: int({ default: 0, min: 0, max: 10000 }),
-    end_at_step: int({ default: 10000, min: 0, max: 10000 }),
-    return_with_leftover_noise: choice(["disable", "enable"]),
-  },
-  outputs: { LATENT: "LATENT" },
-  noiseStream: () => "cpu",
-  run: async (inputs, { signal, progress, log }) => {
-    const { model, positive, negative, cfg, steps, scheduler } = inputs;
-    const sampler = inputs.sampler_name;
-    const leavesNoise = inputs.return_with_leftover_noise === "enable";
-    const window = { start: inputs.start_at_step, end: inputs.end_at_step, leavesNoise };
-    const options = {
-      guider: { kind: "cfg" as const, model, positive, negative, cfg },
-      sampler: { sampler, options: {} },
-      sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
-      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
-      latent: inputs.latent_image,
-    };
-    return { LATENT: await sampleInNode({ signal, progress, log }, options) };
-  },
-});
-
-const samplerCustom = defineNode({
-  key: "SamplerCustom",
-  category: "sampling/custom_sampling",
-  description:
-    "Denoises a latent with a sampler and sigmas; the second output is the last estimate of the clean latent.",
-  inputs: {
-    model: model(),
-    add_noise: boolean({ default: true }),
-    noise_seed: seed(),
-    cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    positive: conditioning(),
-    negative: conditioning(),
-    sampler: sampler(),
-    sigmas: sigmas(),
-    latent_image: latent(),
-  },
-  outputs: [
-    { name: "output", type: "LATENT" },
-    { name: "denoised_output", type: "LATENT" },
-  ],
-  noiseStream: () => "cpu",
-  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress, log }) => {
-    const options = {
-      guider: { kind: "cfg" as const, model, positive, negative, cfg },
-      sampler,
-      sigmas: sigmas.data,
-      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
-      latent: inputs.latent_image,
-    };
-    const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
-    return { output: latent, denoised_output: denoised };
-  },
-});
-
-const samplerCustomAdvanced = defineNode({
-  key: "SamplerCustomAdvanced",
-  category: "sampling/custom_sampling",
-  description:
-    "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",
-  inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
-  outputs: [
-    { name: "output", type: "LATENT" },
-    { name: "denoised_output", type: "LATENT" },
-  ],
-  run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress, log }) => {
-    const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
-    const { latent, denoised } = await sampleInNodeWithEstimate({ signal, progress, log }, options);
-    return { output: latent, denoised_output: denoised };
-  },
-});
-
-const randomNoise = defineNode({
-  key: "RandomNoise",
-  category: "sampling/custom_sampling/noise",
-  description: "Initial noise of a seed, for custom sampling.",
-  inputs: { noise_seed: seed() },
-  outputs: { NOISE: "NOISE" },
-  noiseStream: () => "cpu",
-  run: ({ noise_seed }) => ({ NOISE: { seed: noise_seed, enabled: true } }),
-});
-
-const disableNoise = defineNode({
-  key: "DisableNoise",
-  category: "sampling/custom_sampling/noise",
-  description: "No initial noise, for latents that already have it.",
-  inputs: {},
-  outputs: { NOISE: "NOISE" },
-  run: () => ({ NOISE: { seed: 0n, enabled: false } }),
-});
-
-const addNoise = defineNode({
-  key: "AddNoise",
-  category: "_for_testing/custom_sampling/noise",
-  description: "Adds the noise that the steps from the first to the last sigma would remove.",
-  inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ model, noise, sigmas, latent_image }) => ({
-    LATENT: addedNoise(model.sampling, noise, sigmas.data, latent_image),
-  }),
-});
-
-export const samplingNodes = [
-  kSampler,
-  kSamplerAdvanced,
-  samplerCustom,
-  samplerCustomAdvanced,
-  randomNoise,
-  disableNoise,
-  addNoise,
-] as const;

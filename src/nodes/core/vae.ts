@@ -11,6 +11,168 @@ import { CELL, coloursOf, inCells, warnOfCut, wholeCells } from "../latents.js";
 import { addTile, regionOf, type Tile, tilesOf } from "../tiles.js";
 import { withOptions } from "./conditioning.js";
 
+/** Inputs of both tiled nodes; the temporal ones belong to vaes of video and change nothing here. */
+const tileInputs = (step: number) => ({
+  tile_size: inCells(int({ default: 512, min: 64, max: 4096, step })),
+  overlap: inCells(int({ default: 64, min: 0, max: 4096, step: 32 })),
+  temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "No effect: for video VAEs." }),
+  temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "No effect: for video VAEs." }),
+});
+
+export const vaeNodes = [
+  defineNode({
+    key: "InpaintModelConditioning",
+    displayName: "Inpaint Model Conditioning",
+    category: "conditioning/inpaint",
+    description: "Encodes images for an inpainting model, which sees the mask and its surroundings.",
+    inputs: {
+      positive: conditioning(),
+      negative: conditioning(),
+      vae: vae(),
+      pixels: image(),
+      mask: mask(),
+      noise_mask: boolean({ default: true, tooltip: "Limits sampling to the mask as well." }),
+    },
+    outputs: [
+      { name: "positive", type: "CONDITIONING" },
+      { name: "negative", type: "CONDITIONING" },
+      { name: "latent", type: "LATENT" },
+    ],
+    run: async ({ positive, negative, vae, pixels, mask: received, noise_mask }, { log }) => {
+      const { hidden, mask, pixels: whole } = inpaintImage(pixels, received);
+      warnOfCut(pixels, "pixels", log);
+      const options = { concat_latent_image: await vae.encode(hidden, log), concat_mask: mask };
+      const samples = await vae.encode(whole, log);
+      return {
+        positive: withOptions(positive, options),
+        negative: withOptions(negative, options),
+        latent: noise_mask ? { samples, noise_mask: mask } : { samples },
+      };
+    },
+  }),
+  defineNode({
+    key: "InstructPixToPixConditioning",
+    category: "conditioning/instructpix2pix",
+    description: "Encodes an image for InstructPix2Pix models, which see it at every step; other models ignore it.",
+    inputs: { positive: conditioning(), negative: conditioning(), vae: vae(), pixels: image() },
+    outputs: [
+      { name: "positive", type: "CONDITIONING" },
+      { name: "negative", type: "CONDITIONING" },
+      { name: "latent", type: "LATENT" },
+    ],
+    run: async ({ positive, negative, vae, pixels }, { log }) => {
+      const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels"), 1), log);
+      warnOfCut(pixels, "pixels", log);
+      return {
+        positive: withOptions(positive, { concat_latent_image }),
+        negative: withOptions(negative, { concat_latent_image }),
+        latent: { samples: Tensor.zeros(concat_latent_image.shape) },
+      };
+    },
+  }),
+  defineNode({
+    key: "SetLatentNoiseMask",
+    displayName: "Set Latent Noise Mask",
+    category: "latent/inpaint",
+    description: "Limits sampling to a mask; where it is 0 the latent stays unchanged.",
+    inputs: { samples: latent(), mask: mask() },
+    outputs: { LATENT: "LATENT" },
+    run: ({ samples, mask }) => {
+      const [count, height, width] = maskSides("mask", mask);
+      return { LATENT: { ...samples, noise_mask: mask.reshape([count, 1, height, width]) } };
+    },
+  }),
+  defineNode({
+    key: "VAEDecode",
+    displayName: "VAE Decode",
+    category: "latent",
+    description: "Decodes latents to images.",
+    inputs: { samples: latent(), vae: vae() },
+    outputs: { IMAGE: "IMAGE" },
+    run: async ({ samples, vae }) => ({ IMAGE: await vae.decode(samples.samples) }),
+  }),
+  defineNode({
+    key: "VAEDecodeTiled",
+    displayName: "VAE Decode (Tiled)",
+    category: "_for_testing",
+    description: "Decodes latents in overlapping tiles, which need less memory; sizes are in pixels.",
+    inputs: { samples: latent(), vae: vae(), ...tileInputs(32) },
+    outputs: { IMAGE: "IMAGE" },
+    run: async ({ samples: { samples }, vae, ...sizes }, { signal, progress, log }) => {
+      const [batch, , rows, columns] = fourSides("VAE decode", samples);
+      const tiles = cellTiles([rows, columns], sizes, CELL, log);
+      if (tiles.length === 1) return { IMAGE: await vae.decode(samples) };
+      const [height, width] = [rows * CELL, columns * CELL];
+      const image = Tensor.zeros([batch, height, width, 3]);
+      for (const [index, tile] of tiles.entries()) {
+        signal.throwIfAborted();
+        const { down, across } = tile;
+        const part = cropped(samples, -2, regionOf(tile));
+        const decoded = requireTile(await vae.decode(part), [batch, down.count * CELL, across.count * CELL, 3]);
+        addTile(image.data, decoded.data, tile, { planes: batch, height, width, values: 3, scale: CELL });
+        progress(index + 1, tiles.length);
+      }
+      return { IMAGE: image };
+    },
+  }),
+  defineNode({
+    key: "VAEEncode",
+    displayName: "VAE Encode",
+    category: "latent",
+    description: "Encodes the colours of images to latents; alpha is left out.",
+    inputs: { pixels: image(), vae: vae() },
+    outputs: { LATENT: "LATENT" },
+    run: async ({ pixels, vae }, { log }) => {
+      const samples = await vae.encode(firstChannels(pixels, 3), log);
+      warnOfCut(pixels, "pixels", log);
+      return { LATENT: { samples } };
+    },
+  }),
+  defineNode({
+    key: "VAEEncodeForInpaint",
+    displayName: "VAE Encode (for Inpainting)",
+    category: "latent/inpaint",
+    description: "Encodes images with the masked area greyed out; the noise mask covers it and a margin.",
+    inputs: { pixels: image(), vae: vae(), mask: mask(), grow_mask_by: int({ default: 6, min: 0, max: 64, step: 1 }) },
+    outputs: { LATENT: "LATENT" },
+    run: async ({ pixels, vae, mask, grow_mask_by }, { log }) => {
+      const image = inpaintImage(pixels, mask);
+      warnOfCut(pixels, "pixels", log);
+      const samples = await vae.encode(image.hidden, log);
+      return { LATENT: { samples, noise_mask: grown(rounded(image.mask), grow_mask_by) } };
+    },
+  }),
+  defineNode({
+    key: "VAEEncodeTiled",
+    displayName: "VAE Encode (Tiled)",
+    category: "_for_testing",
+    description: "Encodes images in overlapping tiles, which need less memory; sizes are in pixels.",
+    inputs: { pixels: image(), vae: vae(), ...tileInputs(64) },
+    outputs: { LATENT: "LATENT" },
+    run: async ({ pixels, vae, ...sizes }, { signal, progress, log }) => {
+      const whole = wholeCells(coloursOf(pixels, "pixels"), 1);
+      warnOfCut(pixels, "pixels", log);
+      const [batch = 0, height = 0, width = 0] = whole.shape;
+      const [rows, columns] = [height / CELL, width / CELL];
+      const tiles = cellTiles([rows, columns], sizes, 1, log);
+      if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole, log) } };
+      let samples: Tensor | undefined;
+      for (const [index, tile] of tiles.entries()) {
+        signal.throwIfAborted();
+        const { down, across } = tile;
+        const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)), log);
+        const channels = samples?.shape[1] ?? encoded.shape[1] ?? 0;
+        requireTile(encoded, [batch, channels, down.count, across.count]);
+        samples ??= Tensor.zeros([batch, channels, rows, columns]);
+        const layout = { planes: batch * channels, height: rows, width: columns, values: 1, scale: 1 };
+        addTile(samples.data, encoded.data, tile, layout);
+        progress(index + 1, tiles.length);
+      }
+      return { LATENT: { samples: samples! } };
+    },
+  }),
+] as const;
+
 /** An image for inpainting, cut to whole cells of the vae. */
 interface InpaintImage {
   /** [B, H, W, 3] */
@@ -53,89 +215,6 @@ function greyed(pixels: Tensor, mask: Tensor): Tensor {
   return out;
 }
 
-const inpaintModelConditioning = defineNode({
-  key: "InpaintModelConditioning",
-  displayName: "Inpaint Model Conditioning",
-  category: "conditioning/inpaint",
-  description: "Encodes images for an inpainting model, which sees the mask and its surroundings.",
-  inputs: {
-    positive: conditioning(),
-    negative: conditioning(),
-    vae: vae(),
-    pixels: image(),
-    mask: mask(),
-    noise_mask: boolean({ default: true, tooltip: "Limits sampling to the mask as well." }),
-  },
-  outputs: [
-    { name: "positive", type: "CONDITIONING" },
-    { name: "negative", type: "CONDITIONING" },
-    { name: "latent", type: "LATENT" },
-  ],
-  run: async ({ positive, negative, vae, pixels, mask: received, noise_mask }, { log }) => {
-    const { hidden, mask, pixels: whole } = inpaintImage(pixels, received);
-    warnOfCut(pixels, "pixels", log);
-    const options = { concat_latent_image: await vae.encode(hidden, log), concat_mask: mask };
-    const samples = await vae.encode(whole, log);
-    return {
-      positive: withOptions(positive, options),
-      negative: withOptions(negative, options),
-      latent: noise_mask ? { samples, noise_mask: mask } : { samples },
-    };
-  },
-});
-
-const instructPixToPixConditioning = defineNode({
-  key: "InstructPixToPixConditioning",
-  category: "conditioning/instructpix2pix",
-  description: "Encodes an image for InstructPix2Pix models, which see it at every step; other models ignore it.",
-  inputs: { positive: conditioning(), negative: conditioning(), vae: vae(), pixels: image() },
-  outputs: [
-    { name: "positive", type: "CONDITIONING" },
-    { name: "negative", type: "CONDITIONING" },
-    { name: "latent", type: "LATENT" },
-  ],
-  run: async ({ positive, negative, vae, pixels }, { log }) => {
-    const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels"), 1), log);
-    warnOfCut(pixels, "pixels", log);
-    return {
-      positive: withOptions(positive, { concat_latent_image }),
-      negative: withOptions(negative, { concat_latent_image }),
-      latent: { samples: Tensor.zeros(concat_latent_image.shape) },
-    };
-  },
-});
-
-const setLatentNoiseMask = defineNode({
-  key: "SetLatentNoiseMask",
-  displayName: "Set Latent Noise Mask",
-  category: "latent/inpaint",
-  description: "Limits sampling to a mask; where it is 0 the latent stays unchanged.",
-  inputs: { samples: latent(), mask: mask() },
-  outputs: { LATENT: "LATENT" },
-  run: ({ samples, mask }) => {
-    const [count, height, width] = maskSides("mask", mask);
-    return { LATENT: { ...samples, noise_mask: mask.reshape([count, 1, height, width]) } };
-  },
-});
-
-const vaeDecode = defineNode({
-  key: "VAEDecode",
-  displayName: "VAE Decode",
-  category: "latent",
-  description: "Decodes latents to images.",
-  inputs: { samples: latent(), vae: vae() },
-  outputs: { IMAGE: "IMAGE" },
-  run: async ({ samples, vae }) => ({ IMAGE: await vae.decode(samples.samples) }),
-});
-
-/** Inputs of both tiled nodes; the temporal ones belong to vaes of video and change nothing here. */
-const tileInputs = (step: number) => ({
-  tile_size: inCells(int({ default: 512, min: 64, max: 4096, step })),
-  overlap: inCells(int({ default: 64, min: 0, max: 4096, step: 32 })),
-  temporal_size: int({ default: 64, min: 8, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
-  temporal_overlap: int({ default: 8, min: 4, max: 4096, step: 4, tooltip: "Not used: no VAE here decodes video." }),
-});
-
 /** Tiles of a latent of rows x columns cells; sizes in pixels, an overlap is a quarter of the tile at most. */
 function cellTiles(
   [rows, columns]: readonly [number, number],
@@ -148,65 +227,11 @@ function cellTiles(
   return tilesOf(rows, columns, Math.floor(tile_size / CELL), Math.floor(shared / CELL), scale);
 }
 
-/** Throws where a vae returned another shape for a tile than it must. */
+/** Refuses a tile of another shape than a vae must return. */
 function requireTile(tile: Tensor, shape: readonly number[]): Tensor {
   if (tile.hasShape(shape)) return tile;
   throw inputError("value.invalid", { input: "vae" }, `a vae that returns [${shape.join(", ")}] for a tile`, tile);
 }
-
-const vaeDecodeTiled = defineNode({
-  key: "VAEDecodeTiled",
-  displayName: "VAE Decode (Tiled)",
-  category: "_for_testing",
-  description: "Decodes latents in overlapping tiles, which need less memory; sizes are in pixels.",
-  inputs: { samples: latent(), vae: vae(), ...tileInputs(32) },
-  outputs: { IMAGE: "IMAGE" },
-  run: async ({ samples: { samples }, vae, ...sizes }, { signal, progress, log }) => {
-    const [batch, , rows, columns] = fourSides("VAE decode", samples);
-    const tiles = cellTiles([rows, columns], sizes, CELL, log);
-    if (tiles.length === 1) return { IMAGE: await vae.decode(samples) };
-    const [height, width] = [rows * CELL, columns * CELL];
-    const image = Tensor.zeros([batch, height, width, 3]);
-    for (const [index, tile] of tiles.entries()) {
-      signal.throwIfAborted();
-      const { down, across } = tile;
-      const part = cropped(samples, -2, regionOf(tile));
-      const decoded = requireTile(await vae.decode(part), [batch, down.count * CELL, across.count * CELL, 3]);
-      addTile(image.data, decoded.data, tile, { planes: batch, height, width, values: 3, scale: CELL });
-      progress(index + 1, tiles.length);
-    }
-    return { IMAGE: image };
-  },
-});
-
-const vaeEncode = defineNode({
-  key: "VAEEncode",
-  displayName: "VAE Encode",
-  category: "latent",
-  description: "Encodes the colours of images to latents; alpha is left out.",
-  inputs: { pixels: image(), vae: vae() },
-  outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae }, { log }) => {
-    const samples = await vae.encode(firstChannels(pixels, 3), log);
-    warnOfCut(pixels, "pixels", log);
-    return { LATENT: { samples } };
-  },
-});
-
-const vaeEncodeForInpaint = defineNode({
-  key: "VAEEncodeForInpaint",
-  displayName: "VAE Encode (for Inpainting)",
-  category: "latent/inpaint",
-  description: "Encodes images with the masked area greyed out; the noise mask covers it and a margin.",
-  inputs: { pixels: image(), vae: vae(), mask: mask(), grow_mask_by: int({ default: 6, min: 0, max: 64, step: 1 }) },
-  outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae, mask, grow_mask_by }, { log }) => {
-    const image = inpaintImage(pixels, mask);
-    warnOfCut(pixels, "pixels", log);
-    const samples = await vae.encode(image.hidden, log);
-    return { LATENT: { samples, noise_mask: grown(rounded(image.mask), grow_mask_by) } };
-  },
-});
 
 function rounded(mask: Tensor): Tensor {
   const out = Tensor.unfilled(mask.shape);
@@ -249,44 +274,3 @@ function windowSums(values: Float64Array, length: number, inner: number, side: n
   }
   return out;
 }
-
-const vaeEncodeTiled = defineNode({
-  key: "VAEEncodeTiled",
-  displayName: "VAE Encode (Tiled)",
-  category: "_for_testing",
-  description: "Encodes images in overlapping tiles, which need less memory; sizes are in pixels.",
-  inputs: { pixels: image(), vae: vae(), ...tileInputs(64) },
-  outputs: { LATENT: "LATENT" },
-  run: async ({ pixels, vae, ...sizes }, { signal, progress, log }) => {
-    const whole = wholeCells(coloursOf(pixels, "pixels"), 1);
-    warnOfCut(pixels, "pixels", log);
-    const [batch = 0, height = 0, width = 0] = whole.shape;
-    const [rows, columns] = [height / CELL, width / CELL];
-    const tiles = cellTiles([rows, columns], sizes, 1, log);
-    if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole, log) } };
-    let samples: Tensor | undefined;
-    for (const [index, tile] of tiles.entries()) {
-      signal.throwIfAborted();
-      const { down, across } = tile;
-      const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)), log);
-      const channels = samples?.shape[1] ?? encoded.shape[1] ?? 0;
-      requireTile(encoded, [batch, channels, down.count, across.count]);
-      samples ??= Tensor.zeros([batch, channels, rows, columns]);
-      const layout = { planes: batch * channels, height: rows, width: columns, values: 1, scale: 1 };
-      addTile(samples.data, encoded.data, tile, layout);
-      progress(index + 1, tiles.length);
-    }
-    return { LATENT: { samples: samples! } };
-  },
-});
-
-export const vaeNodes = [
-  inpaintModelConditioning,
-  instructPixToPixConditioning,
-  setLatentNoiseMask,
-  vaeDecode,
-  vaeDecodeTiled,
-  vaeEncode,
-  vaeEncodeForInpaint,
-  vaeEncodeTiled,
-] as const;

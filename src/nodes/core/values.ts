@@ -7,137 +7,115 @@ import { defineNode } from "../define.js";
 import { any, boolean, float, int, text } from "../inputs.js";
 import { plain } from "../values.js";
 
-const markdownNote = defineNode({
-  key: "MarkdownNote",
-  displayName: "Markdown Note",
-  category: "utils",
-  description: "A remark in Markdown beside a graph, without effect.",
-  inputs: { text: text({ optional: true, multiline: true, default: "" }) },
-  outputs: {},
-  run: () => [],
-});
-
-const note = defineNode({
-  key: "Note",
-  category: "utils",
-  description: "A remark beside a graph, without effect.",
-  inputs: { text: text({ optional: true, multiline: true, default: "" }) },
-  outputs: {},
-  run: () => [],
-});
-
-const primitiveBoolean = defineNode({
-  key: "PrimitiveBoolean",
-  displayName: "Boolean",
-  category: "utils/primitive",
-  description: "True or false.",
-  inputs: { value: boolean() },
-  outputs: { BOOLEAN: "BOOLEAN" },
-  run: ({ value }) => ({ BOOLEAN: value }),
-});
-
-const primitiveFloat = defineNode({
-  key: "PrimitiveFloat",
-  displayName: "Float",
-  category: "utils/primitive",
-  description: "A number.",
-  inputs: { value: float({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER }) },
-  outputs: { FLOAT: "FLOAT" },
-  run: ({ value }) => ({ FLOAT: value }),
-});
-
-const primitiveInt = defineNode({
-  key: "PrimitiveInt",
-  displayName: "Int",
-  category: "utils/primitive",
-  description: "A whole number.",
-  inputs: { value: int() },
-  outputs: { INT: "INT" },
-  run: ({ value }) => ({ INT: value }),
-});
-
-// the editor resolves it; graphs that programs wrote hold it
-const primitiveNode = defineNode({
-  key: "PrimitiveNode",
-  displayName: "Primitive",
-  category: "utils",
-  description: "A value of the editor, passed on as it is.",
-  inputs: { value: any() },
-  outputs: { value: "*" },
-  run: ({ value }) => ({ value }),
-});
-
-const primitiveString = defineNode({
-  key: "PrimitiveString",
-  displayName: "String",
-  category: "utils/primitive",
-  description: "A text.",
-  inputs: { value: text() },
-  outputs: { STRING: "STRING" },
-  run: ({ value }) => ({ STRING: value }),
-});
-
-const primitiveStringMultiline = defineNode({
-  key: "PrimitiveStringMultiline",
-  displayName: "String (Multiline)",
-  category: "utils/primitive",
-  description: "A text of several lines.",
-  inputs: { value: text({ multiline: true }) },
-  outputs: { STRING: "STRING" },
-  run: ({ value }) => ({ STRING: value }),
-});
-
-// the editor resolves it; graphs that programs wrote hold it
-const reroute = defineNode({
-  key: "Reroute",
-  category: "utils",
-  description: "A bend of a link: its value, passed on as it is.",
-  inputs: { "": any() },
-  outputs: [{ name: "", type: "*" }],
-  run: ({ "": value }) => [value],
-});
-
-const previewAny = defineNode({
-  key: "PreviewAny",
-  displayName: "Preview as Text",
-  category: "utils",
-  description: "Shows any value as text.",
-  inputs: { source: any({ literal: true }) },
-  outputs: { STRING: "STRING" },
-  outputNode: true,
-  hasUi: true,
-  run: ({ source }) => {
-    const shown = String(plain(valueText(source)));
-    return { result: [shown], ui: { text: [shown] } };
-  },
-});
-
-const stringConcatenate = defineNode({
-  key: "StringConcatenate",
-  displayName: "Concatenate",
-  category: "utils/string",
-  description: "Two texts with a third one between them.",
-  inputs: {
-    string_a: text({ multiline: true }),
-    string_b: text({ multiline: true }),
-    delimiter: text({ default: "" }),
-  },
-  outputs: { STRING: "STRING" },
-  run: ({ string_a, string_b, delimiter }) => ({ STRING: `${string_a}${delimiter}${string_b}` }),
-});
-
 export const valueNodes = [
-  markdownNote,
-  note,
-  primitiveBoolean,
-  primitiveFloat,
-  primitiveInt,
-  primitiveNode,
-  primitiveString,
-  primitiveStringMultiline,
-  reroute,
-  previewAny,
-  stringConcatenate,
+  defineNode({
+    key: "MarkdownNote",
+    displayName: "Markdown Note",
+    category: "utils",
+    description: "A remark in Markdown beside a graph, without effect.",
+    inputs: { text: text({ optional: true, multiline: true, default: "" }) },
+    outputs: {},
+    run: () => [],
+  }),
+  defineNode({
+    key: "Note",
+    category: "utils",
+    description: "A remark beside a graph, without effect.",
+    inputs: { text: text({ optional: true, multiline: true, default: "" }) },
+    outputs: {},
+    run: () => [],
+  }),
+  defineNode({
+    key: "PrimitiveBoolean",
+    displayName: "Boolean",
+    category: "utils/primitive",
+    description: "True or false.",
+    inputs: { value: boolean() },
+    outputs: { BOOLEAN: "BOOLEAN" },
+    run: ({ value }) => ({ BOOLEAN: value }),
+  }),
+  defineNode({
+    key: "PrimitiveFloat",
+    displayName: "Float",
+    category: "utils/primitive",
+    description: "A number.",
+    inputs: { value: float({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER }) },
+    outputs: { FLOAT: "FLOAT" },
+    run: ({ value }) => ({ FLOAT: value }),
+  }),
+  defineNode({
+    key: "PrimitiveInt",
+    displayName: "Int",
+    category: "utils/primitive",
+    description: "A whole number.",
+    inputs: { value: int() },
+    outputs: { INT: "INT" },
+    run: ({ value }) => ({ INT: value }),
+  }),
+  // the editor resolves it; graphs that programs wrote hold it
+  defineNode({
+    key: "PrimitiveNode",
+    displayName: "Primitive",
+    category: "utils",
+    description: "A value of the editor, passed on as it is.",
+    inputs: { value: any() },
+    outputs: { value: "*" },
+    run: ({ value }) => ({ value }),
+  }),
+  defineNode({
+    key: "PrimitiveString",
+    displayName: "String",
+    category: "utils/primitive",
+    description: "A text.",
+    inputs: { value: text() },
+    outputs: { STRING: "STRING" },
+    run: ({ value }) => ({ STRING: value }),
+  }),
+  defineNode({
+    key: "PrimitiveStringMultiline",
+    displayName: "String (Multiline)",
+    category: "utils/primitive",
+    description: "A text of several lines.",
+    inputs: { value: text({ multiline: true }) },
+    outputs: { STRING: "STRING" },
+    run: ({ value }) => ({ STRING: value }),
+  }),
+  // the editor resolves it; graphs that programs wrote hold it
+  defineNode({
+    key: "Reroute",
+    category: "utils",
+    description: "A bend of a link: its value, passed on as it is.",
+    inputs: { "": any() },
+    outputs: [{ name: "", type: "*" }],
+    run: ({ "": value }) => [value],
+  }),
+  defineNode({
+    key: "PreviewAny",
+    displayName: "Preview as Text",
+    category: "utils",
+    description: "Shows any value as text.",
+    inputs: { source: any({ literal: true }) },
+    outputs: { STRING: "STRING" },
+    outputNode: true,
+    hasUi: true,
+    run: ({ source }) => {
+      const shown = String(plain(valueText(source)));
+      return { result: [shown], ui: { text: [shown] } };
+    },
+  }),
+  defineNode({
+    key: "StringConcatenate",
+    displayName: "Concatenate",
+    category: "utils/string",
+    description: "Two texts with a third one between them.",
+    inputs: {
+      string_a: text({ multiline: true }),
+      string_b: text({ multiline: true }),
+      delimiter: text({ default: "" }),
+    },
+    outputs: { STRING: "STRING" },
+    run: ({ string_a, string_b, delimiter }) => ({ STRING: `${string_a}${delimiter}${string_b}` }),
+  }),
 ] as const;
 
 const MAX_DEPTH = 64;

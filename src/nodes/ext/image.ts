@@ -106,14 +106,13 @@ async function pngOf(images: Tensor): Promise<Buffer> {
 /** Image of a successful response: JSON with base64 in `image`. */
 async function imageOf(response: PostResponse, key: string): Promise<Tensor> {
   const encoded = jsonOf(response)?.image;
-  if (typeof encoded !== "string") throw failed("expected JSON with an image, received none", key);
-  if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded)) {
-    throw failed("expected the image as base64, received other characters", key);
-  }
+  if (typeof encoded !== "string") throw failed("the service returned no image", key);
+  if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded))
+    throw failed("the service returned an image that is not base64", key);
   try {
     return imageTensor(await decodePng(Buffer.from(encoded, "base64")));
   } catch (error) {
-    throw failed(`expected a PNG image, received another file (${(error as Error).message})`, key);
+    throw failed(`the service returned no PNG image (${(error as Error).message})`, key);
   }
 }
 

@@ -9,11 +9,10 @@ import { elementCount, Tensor } from "../../tensor/tensor.js";
 import { samplerName } from "../core/samplers.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, image, int, latent, mask, model, pipe, seed } from "../inputs.js";
-import { warnOfCut } from "../latents.js";
+import { CELL, warnOfCut } from "../latents.js";
 import { checkSocket } from "../sockets.js";
 
 const NOISY_KEY = "ext latentNoisy";
-const CELL = 8;
 const NOISE_CHANNELS = 4;
 
 export const latentNoisy = defineNode({
@@ -77,12 +76,8 @@ function noiseShape(pipe: Pipe | undefined): number[] {
     throw inputError("input.missing", { node: NOISY_KEY, input: "pipe" }, expected, undefined);
   }
   const cells = (key: keyof LoaderSettings) => Math.floor(sideOf(settings, key) / CELL);
-  const shape = [
-    sideOf(settings, "batch_size"),
-    NOISE_CHANNELS,
-    cells("empty_latent_height"),
-    cells("empty_latent_width"),
-  ];
+  const [height, width] = [cells("empty_latent_height"), cells("empty_latent_width")];
+  const shape = [sideOf(settings, "batch_size"), NOISE_CHANNELS, height, width];
   elementCount(shape);
   return shape;
 }
@@ -146,7 +141,7 @@ export const injectNoiseToLatent = defineNode({
 function noiseOf(noise: Latent | undefined, pipe: Pipe): Latent {
   if (noise !== undefined) return noise;
   if (pipe.samples === undefined || pipe.samples === null) {
-    throw missingInput("noise", "a latent here or as samples of the pipe (no noise provided)");
+    throw missingInput("noise", "a noise latent, or a pipe with samples (no noise provided)");
   }
   return checkSocket("LATENT", pipe.samples, { node: INJECT_KEY, input: "pipe_to_noise.samples" }) as Latent;
 }
@@ -164,12 +159,8 @@ async function baseOf(
   warnOfCut(image, "image_to_latent", log);
   const encoded: unknown = await vae.encode(firstThreeChannels(image), log);
   if (!(encoded instanceof Tensor) || encoded.shape.length < 3) {
-    throw inputError(
-      "input.wrong-type",
-      { node: INJECT_KEY, input: "pipe_to_noise.vae" },
-      "a vae that encodes to a tensor [B, C, H, W]",
-      encoded,
-    );
+    const expected = "a vae that encodes to a tensor [B, C, H, W]";
+    throw inputError("input.wrong-type", { node: INJECT_KEY, input: "pipe_to_noise.vae" }, expected, encoded);
   }
   const times = batchSize(pipe);
   const shape = [encoded.shape[0]! * times, ...encoded.shape.slice(1)];
@@ -186,12 +177,8 @@ function batchSize(pipe: Pipe): number {
 
 function firstThreeChannels(image: Tensor): Tensor {
   if (image.shape[3]! >= 3) return firstChannels(image, 3);
-  throw inputError(
-    "input.wrong-type",
-    { node: INJECT_KEY, input: "image_to_latent" },
-    "an image of 3 or 4 channels",
-    image,
-  );
+  const at = { node: INJECT_KEY, input: "image_to_latent" };
+  throw inputError("input.wrong-type", at, "an image of 3 or 4 channels", image);
 }
 
 function refuseOtherShape(latent: { readonly shape: readonly number[] }, noise: Tensor): void {
@@ -209,7 +196,7 @@ function maskPlanes(mask: Tensor, noise: Tensor): Tensor {
   const at = { node: INJECT_KEY, input: "mask" };
   const [batch = 0, , height = 0, width = 0] = noise.shape;
   if (noise.shape.length !== 4)
-    throw inputError("input.invalid", at, "no mask for a latent that is not [B, C, H, W]", mask);
+    throw inputError("input.invalid", at, "no mask: only latents [B, C, H, W] can be masked", mask);
   const [h = 0, w = 0] = mask.shape.slice(-2);
   if (mask.size === 0 || noise.size === 0)
     throw inputError("input.invalid", at, "a mask and a latent with elements", mask);

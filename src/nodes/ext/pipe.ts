@@ -1,5 +1,6 @@
 import { inputError } from "../../base/errors.js";
-import { encodePrompt, TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/index.js";
+import { encodePrompt } from "../../host/prompt/encode.js";
+import { TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/options.js";
 import type { Checkpoint, Clip, Conditioning, Latent, LoaderSettings, Pipe, Warn } from "../../host/types.js";
 import { composite } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
@@ -69,20 +70,12 @@ export const pipeLoader = defineNode({
   ],
   run: async ({ ckpt_name, ...settings }, { host, signal, log }) => {
     const { model, clip, vae } = await loaded(ckpt_name, settings, { host, signal, log });
-    const { batch_size, empty_latent_height, empty_latent_width, a1111_prompt_style, steps } = settings;
+    const { batch_size, empty_latent_height, empty_latent_width } = settings;
     const { channels } = model.sampling.latentFormat;
     // before the prompts: a latent that is too large is refused at once
     const samples = { samples: emptyLatent(batch_size, channels, empty_latent_height, empty_latent_width) };
     const [positive, negative] = await Promise.all(
-      (["positive", "negative"] as const).map((side) =>
-        encodePrompt(clip, settings[side], {
-          tokenNormalization: settings[`${side}_token_normalization`],
-          weightInterpretation: settings[`${side}_weight_interpretation`],
-          a1111PromptStyle: a1111_prompt_style,
-          steps,
-          warn: log,
-        }),
-      ),
+      (["positive", "negative"] as const).map((side) => encode(clip, settings[side], settings, log, side)),
     );
     const loader_settings: LoaderSettings = { ckpt_name, ...settings };
     const pipe: Pipe = { model, vae, clip, positive, negative, samples, loader_settings };
@@ -106,8 +99,8 @@ async function loaded(
 ): Promise<Checkpoint> {
   const { vae_name, clip_skip, lora_name, lora_model_strength, lora_clip_strength } = adapters;
   const { host } = loading;
-  const checkpoint = await loadHostCheckpoint({ ckpt_name }, loading);
-  const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", { vae_name }, loading);
+  const checkpoint = await loadHostCheckpoint(ckpt_name, loading);
+  const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", "vae_name", vae_name, loading);
   const strengths = { model: lora_model_strength, clip: lora_clip_strength };
   const [model, ownClip] =
     lora_name === NO_LORA
@@ -115,7 +108,7 @@ async function loaded(
       : await withLora(lora_name, checkpoint.model, checkpoint.clip, strengths, loading);
   const clip = ownClip ?? checkpoint.clip;
   if (clip_skip === 0) return { model, clip, vae };
-  if (clip.atLayer === undefined) throw lacking(host, "no earlier layers of a clip, which clip_skip asks for");
+  if (clip.atLayer === undefined) throw lacking(host, "has no earlier layers of this clip; set clip_skip to 0");
   return { model, clip: clip.atLayer(clip_skip), vae };
 }
 
@@ -231,10 +224,17 @@ function promptOf(text: string, mode: string, replaced: string, settings: Loader
   return mode === "replace" && replaced !== "" ? positive.split(replaced).join(text) : `${positive},${text}`;
 }
 
-function encode(clip: Clip, prompt: string, settings: LoaderSettings, warn: Warn): Promise<Conditioning> {
+/** Encodes a prompt as the settings of a pipe's side say. */
+function encode(
+  clip: Clip,
+  prompt: string,
+  settings: LoaderSettings,
+  warn: Warn,
+  side: "positive" | "negative" = "positive",
+): Promise<Conditioning> {
   return encodePrompt(clip, prompt, {
-    tokenNormalization: settings.positive_token_normalization,
-    weightInterpretation: settings.positive_weight_interpretation,
+    tokenNormalization: settings[`${side}_token_normalization`],
+    weightInterpretation: settings[`${side}_weight_interpretation`],
     a1111PromptStyle: settings.a1111_prompt_style,
     steps: settings.steps ?? 1,
     warn,

@@ -54,7 +54,7 @@ export const saveTextLazy = defineNode({
   ],
   writesFiles: true,
   validate: ({ output_file_path, file_name }) => {
-    // nothing is written where one of them is empty
+    // nothing is written if one of them is empty
     if (output_file_path === "" || file_name === "") return true;
     return validPaths({ output_file_path }, { file_name });
   },
@@ -119,7 +119,7 @@ function stripped(line: string): string {
   return line.slice(start, end);
 }
 
-/** One row for each trimmed line, with one field, quoted only where CSV needs it. */
+/** One row for each trimmed line, with one field, quoted only if CSV needs it. */
 const csvRows = (content: string): string =>
   content
     .split("\n")

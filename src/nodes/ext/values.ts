@@ -1,5 +1,5 @@
 import { inputError } from "../../base/errors.js";
-import { NumberLiteral } from "../../io/json/lossless.js";
+import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { valueText } from "../core/values.js";
 import { defineNode } from "../define.js";
@@ -32,24 +32,19 @@ function isTruthy(value: unknown): boolean {
     return truthOfElements(value as unknown as ArrayLike<number | bigint>, value);
   }
   if (value instanceof Map || value instanceof Set) return value.size > 0;
-  if (typeof value === "object") return !isPlain(value) || Object.keys(value).length > 0;
+  if (typeof value === "object") return !isPlainObject(value) || Object.keys(value).length > 0;
   return Boolean(value);
 }
 
 function truthOfElements(elements: ArrayLike<number | bigint>, value: unknown): boolean {
   if (elements.length === 1) return elements[0] !== 0 && elements[0] !== 0n;
-  const expected = "a condition with one truth (that of several or no elements is ambiguous)";
+  const expected = "a single value (the truth of several or no elements is ambiguous)";
   throw inputError("input.invalid", { node: IF_KEY, input: "any" }, expected, value);
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }
 
 /**
  * Shows a value on a node of the workflow in extra_pnginfo, so that saved images hold it: the first node whose id, as
- * text, is `uniqueId` gets `widgets_values = [value]`. Does nothing where there is none.
+ * text, is `uniqueId` gets `widgets_values = [value]`. Does nothing if there is none.
  */
 function setWidgetValues(extraPnginfo: unknown, uniqueId: string | undefined, value: unknown): void {
   if (uniqueId === undefined) return;

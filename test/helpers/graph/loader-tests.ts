@@ -42,7 +42,7 @@ export function describeLoader(
       const where = `node 5, host "preview" has no ${nothing}`;
       assert.equal(refusal!.sentence, `The graph cannot run here: ${key} (${where}).`);
       const error = await refuses(load("a/b.safetensors"), "host.missing");
-      assert.equal(error.message, `${key}, host "preview": it has no ${nothing}.`);
+      assert.equal(error.message, `${key}: host "preview" has no ${nothing}.`);
       await refuses(load({} as string), "input.wrong-type", /expected text/);
     });
   });

@@ -43,7 +43,7 @@ export function describePatch(
 
     it("refuses a model that its host cannot change", async () => {
       const error = await refuses(invokeNode(key, { ...goodInputs(key), ...inputs }), "host.missing");
-      assert.equal(error.message, `${key}, host "preview": it has no models that ${key} can change.`);
+      assert.equal(error.message, `${key}: host "preview" cannot apply ${key} to this model.`);
     });
 
     if (neutral === undefined) return;

@@ -13,7 +13,7 @@ describe("atNode", () => {
     const at = { nodeId: "1", node: "Loader" };
     const texts = [
       'input "a": expected 1, received 2.',
-      'host "a": it has none.',
+      'host "a" has none.',
       "Tensor data: expected a list, received 1.",
       "The file is gone.",
     ];
@@ -21,7 +21,7 @@ describe("atNode", () => {
       texts.map((text) => atNode(at, text)),
       [
         'Node 1 (Loader), input "a": expected 1, received 2.',
-        'Node 1 (Loader), host "a": it has none.',
+        'Node 1 (Loader): host "a" has none.',
         "Node 1 (Loader), Tensor data: expected a list, received 1.",
         "Node 1 (Loader): The file is gone.",
       ],

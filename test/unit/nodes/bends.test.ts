@@ -47,7 +47,7 @@ describe("bendOf", () => {
     [choice([1, 0.5, "a"]), ["1", "1.0", "0.50", '"a"']],
   ];
   for (const [spec, values] of kept) {
-    it(`leaves ${spec.type} alone where a value means the same: ${values[0]}`, () => {
+    it(`leaves ${spec.type} alone if a value means the same: ${values[0]}`, () => {
       for (const json of values) assert.equal(bendIn(spec, json), undefined, json);
     });
   }
@@ -64,7 +64,7 @@ describe("Nodes that take less of their data than was asked for", () => {
   const latent = { samples: Tensor.zeros([2, 4, 10, 12]) };
   const vae = { encode: async () => Tensor.zeros([2, 4, 2, 3]), decode: async () => Tensor.zeros([1, 64, 64, 3]) };
   const mask = Tensor.zeros([1, 20, 30]);
-  const cut = 'input "pixels": 30 x 20 pixels become 24 x 16: a vae takes multiples of 8.';
+  const cut = 'input "pixels": cropped from 30 x 20 to 24 x 16 pixels: the VAE needs multiples of 8.';
   const ends = (input: string, from: number, to: number, what: string) =>
     `input "${input}": ${from} becomes ${to}: the ${what} ends there.`;
   const cases: readonly (readonly [string, Record<string, unknown>, readonly string[]])[] = [

@@ -45,7 +45,7 @@ describe("the value that a node returns", () => {
     await refused(new Map([["IMAGE", 1]]), / a Map; it declares IMAGE, MASK\.$/);
   });
 
-  it("is taken by name, in order, beside ui, as a blocker or as nothing where nothing is declared", async () => {
+  it("is taken by name, in order, beside ui, as a blocker or as nothing if nothing is declared", async () => {
     const result = async (returned: unknown, outputs?: Record<string, string>) =>
       (await invokeNode("Gives", {}, { registry: returning(returned, outputs) })).result;
     for (const returned of [{ MASK: null, IMAGE: 1 }, [1, null], { result: { IMAGE: 1, MASK: null }, ui: { a: [1] } }])

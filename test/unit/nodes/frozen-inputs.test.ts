@@ -302,7 +302,7 @@ describe("no node changes its inputs", () => {
     });
   }
 
-  it("returns a copy of the pipe where a node changes it", async () => {
+  it("returns a copy of the pipe if a node changes it", async () => {
     for (const key of ["ext latentNoisy", "ext latentCompositeMaskedWithCond", "ext pipeEdit"]) {
       const inputs = await inputsOf(key);
       const { result } = await invokeNode(key, inputs);

@@ -197,7 +197,7 @@ describe("nodes/invoke", () => {
     await rejectsAs(controller.signal, invokeNode("slow", {}, options));
   });
 
-  it("rejects with the signal's reason where a node does not listen, and hears no more of it", async () => {
+  it("rejects with the signal's reason if a node does not listen, and hears no more of it", async () => {
     const stop = new AbortController();
     let wake = () => {};
     const logged: string[] = [];

@@ -23,6 +23,11 @@ describe("Tensor", () => {
     assert.equal(Tensor.zeros([1e300, 1e300, 0]).size, 0);
   });
 
+  it("is told apart by its values in deep comparisons", () => {
+    assert.deepEqual(Tensor.from([1, 2], [2]), Tensor.from([1, 2], [2]));
+    assert.notDeepEqual(Tensor.from([1, 2], [2]), Tensor.from([1, 3], [2]));
+  });
+
   it("shows shape and range to console.log", () => {
     const shown = (values: number[], shape = [values.length]) => inspect(Tensor.from(values, shape));
     assert.equal(shown([-3.2123, 0, 3.4, 1], [1, 2, 2]), "Tensor [1, 2, 2] -3.212 … 3.4");

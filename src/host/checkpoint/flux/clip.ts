@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { encodePlain } from "../../prompt/index.js";
+import { encodePlain } from "../../prompt/encode.js";
 import type { Clip, Conditioning } from "../../types.js";
 import { CheckpointClip } from "../text-encoder/model.js";
 import type { BuiltT5 } from "../text-encoder/t5.js";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { brotliDecompressSync } from "node:zlib";
 import { lazy } from "../../../base/lazy.js";
-import { parsePrompt } from "../../prompt/index.js";
+import { parsePrompt } from "../../prompt/parse.js";
 
 /** The tokens of a prompt, each with its weight. */
 export interface T5Tokens {

@@ -34,12 +34,13 @@ export const dpmFast: Solver<AncestralOptions> = {
     const length = range.end - range.start;
     let x = start;
     for (const [index, order] of orders.entries()) {
-      const t = Math.fround(range.start + (length * index) / orders.length);
-      const next =
-        index + 1 === orders.length ? range.end : Math.fround(range.start + (length * (index + 1)) / orders.length);
+      const t = f32(range.start + (length * index) / orders.length);
+      const next = index + 1 === orders.length ? range.end : f32(range.start + (length * (index + 1)) / orders.length);
       const first = await begin(context, x, sigmaAt(t), index);
       const { down, up } = ancestralTime(t, next, range.end, eta);
-      x = withNoise(context, await solve(new DpmStep(context, first, t, down), order), t, next, s_noise * up);
+      const step = new DpmStep(context, first, t, down);
+      const end = order === 1 ? step.end1() : (await bothOrders(step, order)).high();
+      x = withNoise(context, end, t, next, s_noise * up);
       context.keepOnly([x]);
     }
     return x;
@@ -52,13 +53,15 @@ function ordersOf(calls: number): number[] {
   return [...new Array<number>(Math.floor(calls / 3) + 1 - rest.length).fill(3), ...rest];
 }
 
-async function solve(step: DpmStep, order: number): Promise<Tensor> {
-  if (order === 1) return step.end1();
-  if (order === 2) return step.end2(await step.second(1 / 2));
-  return step.end3(await step.third(2 / 3, await step.second(1 / 3)));
-}
-
-interface DpmAdaptiveOptions extends AncestralOptions, StepSizeOptions {
+interface DpmAdaptiveOptions extends AncestralOptions {
+  /** Size of the first step. */
+  readonly h_init: number;
+  /** Proportional, integral and derivative coefficients of the step's size. */
+  readonly pcoeff: number;
+  readonly icoeff: number;
+  readonly dcoeff: number;
+  /** Least factor of the size, proposed for the next step, at which a step is accepted. */
+  readonly accept_safety: number;
   /** Order of the solver, 2 or 3; the error is the difference to that of one order less. */
   readonly order: number;
   /** Relative and absolute error that a step may have. */
@@ -118,14 +121,16 @@ async function adapt(
   let rejections = 0;
   let t = range.start;
   for (let index = 0; forward ? t < range.end - NEAR_END : t > range.end + NEAR_END; index++) {
-    const next = nearer(range.end, Math.fround(t + size.size));
+    const next = nearer(range.end, f32(t + size.size));
     const first = await evaluate(context, x, sigmaAt(t));
     const { down, up } = ancestralTime(t, next, range.end, eta);
-    const { low, high } = await bothOrders(new DpmStep(context, first, t, down), order);
+    const ends = await bothOrders(new DpmStep(context, first, t, down), order);
+    const [low, high] = [ends.low(), ends.high()];
     const error = scaledError(low, high, previous, atol, rtol);
     rejections = size.accepts(error) ? 0 : rejections + 1;
     requireProgress(error, first.sigma, rejections, next !== t);
-    if (index === MOST_STEPS) throw tooManySteps(first.sigma);
+    if (index === MOST_STEPS)
+      throw stopped(`stopped after ${MOST_STEPS} steps at sigma ${first.sigma}; raise rtol or atol`);
     context.report(index, first.denoised);
     if (rejections === 0) {
       previous = low;
@@ -137,30 +142,25 @@ async function adapt(
   return x;
 }
 
-/** The end of a step by the solver of this order and by that of one less, which share their points. */
-async function bothOrders(step: DpmStep, order: number): Promise<{ readonly low: Tensor; readonly high: Tensor }> {
-  if (order === 2) return { low: step.end1(), high: step.end2(await step.second(1 / 2)) };
+/** The end of a step by the solver of this order, 2 or 3, and by that of one less, which share their points. */
+async function bothOrders(step: DpmStep, order: number): Promise<{ low(): Tensor; high(): Tensor }> {
+  if (order === 2) {
+    const middle = await step.second(1 / 2);
+    return { low: () => step.end1(), high: () => step.end2(middle) };
+  }
   const second = await step.second(1 / 3);
   const third = await step.third(2 / 3, second);
-  return { low: step.end2(second), high: step.end3(third) };
-}
-
-function tooManySteps(sigma: number): LatentkitError {
-  const expected = `options with which ${MOST_STEPS} steps are enough`;
-  return new LatentkitError(
-    "value.out-of-range",
-    `dpm_adaptive: expected ${expected}, received more at sigma ${sigma}.`,
-  );
+  return { low: () => step.end2(second), high: () => step.end3(third) };
 }
 
 /** Refuses a run that would never end. */
 function requireProgress(error: number, sigma: number, rejections: number, hasMoved: boolean): void {
   if (Number.isFinite(error) && rejections < MOST_REJECTIONS && hasMoved) return;
-  throw new LatentkitError(
-    "value.out-of-range",
-    `dpm_adaptive: expected steps that advance with these options and this model, received an error of ${error} at sigma ${sigma}.`,
-  );
+  throw stopped(`no progress at sigma ${sigma} (error ${error}); raise rtol or atol, or check the model`);
 }
+
+const stopped = (reason: string): LatentkitError =>
+  new LatentkitError("value.out-of-range", `dpm_adaptive: ${reason}.`);
 
 /** DPM-Solver-2 in the form of Karras et al., 2022: the slope at the geometric middle of a step. */
 export const dpm2: Solver<ChurnOptions> = {
@@ -199,7 +199,7 @@ interface Slope {
 }
 
 // decision 201
-const f = Math.fround;
+const f32 = Math.fround;
 
 /**
  * One step of DPM-Solver (Lu et al., 2022, arXiv 2206.00927) for clean + sigma * noise, over t = -log(sigma). Each
@@ -220,22 +220,22 @@ class DpmStep {
     this.#first = first;
     this.#from = from;
     this.#slope = slopeOf(context, first);
-    this.#length = f(to - from);
+    this.#length = f32(to - from);
     this.#sigma = sigmaAt(to);
   }
 
   /** The slope at a share of the step. */
   async second(share: number): Promise<Slope> {
-    const way = f(f(share) * this.#length);
-    const sigma = sigmaAt(f(this.#from + way));
+    const way = f32(f32(share) * this.#length);
+    const sigma = sigmaAt(f32(this.#from + way));
     return this.#evaluate(share, sigma, this.#straight(sigma, way));
   }
 
   /** The slope at a share of the step, from that at an earlier one. */
   async third(share: number, second: Slope): Promise<Slope> {
-    const way = f(f(share) * this.#length);
-    const sigma = sigmaAt(f(this.#from + way));
-    const distance = f(f(sigma * f(share / second.share)) * curve(way));
+    const way = f32(f32(share) * this.#length);
+    const sigma = sigmaAt(f32(this.#from + way));
+    const distance = f32(f32(sigma * f32(share / second.share)) * curve(way));
     return this.#evaluate(share, sigma, this.#bent(this.#straight(sigma, way), distance, second));
   }
 
@@ -247,18 +247,18 @@ class DpmStep {
 
   /** The end by DPM-Solver-2. */
   end2(second: Slope): Tensor {
-    const distance = f(f(this.#sigma / f(2 * second.share)) * f(expm1(this.#length)));
+    const distance = f32(f32(this.#sigma / f32(2 * second.share)) * f32(expm1(this.#length)));
     return this.#bent(this.end1(), distance, second);
   }
 
   /** The end by DPM-Solver-3. */
   end3(third: Slope): Tensor {
-    return this.#bent(this.end1(), f(f(this.#sigma / f(third.share)) * curve(this.#length)), third);
+    return this.#bent(this.end1(), f32(f32(this.#sigma / f32(third.share)) * curve(this.#length)), third);
   }
 
   /** Euler's step over a way to a noise level. */
   #straight(sigma: number, way: number): Tensor {
-    return this.#context.written((out) => axpy(this.#first.x, this.#slope, -f(sigma * f(expm1(way))), out));
+    return this.#context.written((out) => axpy(this.#first.x, this.#slope, -f32(sigma * f32(expm1(way))), out));
   }
 
   /** A latent and a distance back along the change of the slope. */
@@ -273,10 +273,10 @@ class DpmStep {
 }
 
 /** Noise level at t, in float32. */
-const sigmaAt = (t: number): number => f(exp(-t));
+const sigmaAt = (t: number): number => f32(exp(-t));
 
 /** (exp(way) - 1) / way - 1, of which 0 has the limit 0. */
-const curve = (way: number): number => (way === 0 ? 0 : f(f(f(expm1(way)) / way) - 1));
+const curve = (way: number): number => (way === 0 ? 0 : f32(f32(f32(expm1(way)) / way) - 1));
 
 function slopeOf(context: SolverContext, { x, sigma, denoised }: Point): Tensor {
   const estimate = context.combined([[1, denoised]]);
@@ -291,7 +291,7 @@ function rangeOf(sigmas: Float32Array): { readonly start: number; readonly end: 
   return { start: timeOf(sigmas[0]!), end: timeOf(last === 0 ? sigmas[sigmas.length - 2]! : last) };
 }
 
-const timeOf = (sigma: number): number => f(-log(sigma));
+const timeOf = (sigma: number): number => f32(-log(sigma));
 
 /** t below the next one at which an ancestral step ends, no further down than the end, and the noise back up. */
 function ancestralTime(t: number, next: number, end: number, eta: number): { down: number; up: number } {
@@ -302,22 +302,10 @@ function ancestralTime(t: number, next: number, end: number, eta: number): { dow
   return { down, up: Math.sqrt(Math.max(0, (sigma - reached) * (sigma + reached))) };
 }
 
-/** x and new noise for the way from one t to the next, times a factor; noise is drawn where that is 0 too. */
+/** x and new noise for the way from one t to the next, times a factor; noise is drawn also if that is 0. */
 function withNoise(context: SolverContext, x: Tensor, t: number, next: number, factor: number): Tensor {
   const noise = context.noise(sigmaAt(t), sigmaAt(next));
   return factor === 0 ? x : axpy(x, noise, factor, noise);
-}
-
-/** Options of a step's size. */
-interface StepSizeOptions {
-  /** Size of the first step. */
-  readonly h_init: number;
-  /** Proportional, integral and derivative coefficients. */
-  readonly pcoeff: number;
-  readonly icoeff: number;
-  readonly dcoeff: number;
-  /** Least factor of the size, proposed for the next step, at which a step is accepted. */
-  readonly accept_safety: number;
 }
 
 /** Controller of a step's size by the errors of the last three steps (Söderlind, 2003), as k-diffusion has it. */
@@ -328,7 +316,7 @@ class StepSize {
   /** 1 / error of this step and of the two accepted before it. */
   #inverses: [number, number, number] | undefined;
 
-  constructor({ h_init, pcoeff, icoeff, dcoeff, accept_safety }: StepSizeOptions, order: number, forward: boolean) {
+  constructor({ h_init, pcoeff, icoeff, dcoeff, accept_safety }: DpmAdaptiveOptions, order: number, forward: boolean) {
     this.size = forward ? Math.abs(h_init) : -Math.abs(h_init);
     this.#exponents = [(pcoeff + icoeff + dcoeff) / order, -(pcoeff + 2 * dcoeff) / order, dcoeff / order];
     this.#acceptFrom = accept_safety;

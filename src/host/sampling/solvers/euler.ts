@@ -129,7 +129,7 @@ export const heun: Solver<ChurnOptions> = {
 
 /**
  * Heun++ with up to three slopes, the later ones weighted by their noise levels over the first of the schedule. The last
- * two steps have two slopes and one; the last noise level counts as the end also where it is not 0.
+ * two steps have two slopes and one; the last noise level counts as the end also if it is not 0.
  */
 export const heunpp2: Solver<ChurnOptions> = {
   noise: "global",

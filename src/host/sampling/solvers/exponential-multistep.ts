@@ -28,7 +28,7 @@ const resSolver = (options: ResOptions, separate: boolean): Solver<ResOptions> =
           reached === undefined || down === 0
             ? firstOrder(step, down)
             : secondOrder(step, down, context.sigmas[index - 1]!, reached);
-        // drawn also where unused: the number of draws is part of a sampler's contract
+        // drawn also if unused: the number of draws is part of a sampler's contract
         const noise = context.noise(sigma, next);
         if (up > 0) terms.push([up * s_noise, noise]);
         reached = down;

@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest } from "../../../base/errors.js";
+import { describe, LatentkitError, notOneOf, suggest } from "../../../base/errors.js";
 import { SAMPLERS, type Sampler } from "../../../tensor/sampling/sigmas.js";
 import type { SamplerChoice, Solver } from "../solver.js";
 import { dpm2, dpm2Ancestral, dpmAdaptive, dpmFast } from "./dpm-solver.js";
@@ -96,13 +96,13 @@ export interface ChosenSolver {
  */
 export function chosenSolver({ sampler, options }: SamplerChoice): ChosenSolver {
   const solver = Object.hasOwn(SOLVERS, sampler) ? SOLVERS[sampler] : undefined;
-  if (solver === undefined) throw notOneOf("sampler", sampler, SAMPLERS);
+  if (solver === undefined) throw notOneOf("sampler", SAMPLERS, sampler);
   const { ancestral_seed = "next", ...own } = options;
   if (ancestral_seed !== "next" && ancestral_seed !== "same")
-    throw notOneOf(`sampler ${sampler}, ancestral_seed`, ancestral_seed, ["next", "same"]);
+    throw notOneOf(`sampler ${sampler}, ancestral_seed`, ["next", "same"], ancestral_seed);
   const defaults: Readonly<Record<string, unknown>> = { ...solver.options };
   for (const [name, value] of Object.entries(own)) {
-    if (!Object.hasOwn(defaults, name)) throw notOneOf(`sampler ${sampler}, option`, name, Object.keys(defaults));
+    if (!Object.hasOwn(defaults, name)) throw noOption(sampler, name, Object.keys(defaults));
     if (value === undefined || fits(value, defaults[name])) continue;
     const expected = defaults[name] === null ? "a function" : `a ${typeof defaults[name]}`;
     const message = `sampler ${sampler}, ${name}: expected ${expected}, received ${describe(value)}.`;
@@ -122,9 +122,9 @@ function fits(value: unknown, standard: unknown): boolean {
   return standard === undefined || (typeof value === typeof standard && !Number.isNaN(value));
 }
 
-function notOneOf(subject: string, received: unknown, names: readonly string[]): LatentkitError {
-  const { suggestion, hint } = suggest(received, names);
-  const expected = names.length === 0 ? "none" : `one of ${names.join(", ")}`;
-  const message = `${subject}: expected ${expected}, received ${describe(received)}.${hint}`;
+function noOption(sampler: string, name: string, names: readonly string[]): LatentkitError {
+  const { suggestion, hint } = suggest(name, names);
+  const has = names.length === 0 ? "none" : names.join(", ");
+  const message = `sampler ${sampler} has no option ${describe(name)}; it has ${has}.${hint}`;
   return new LatentkitError("value.invalid", message, { suggestion });
 }

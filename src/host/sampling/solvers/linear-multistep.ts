@@ -7,49 +7,40 @@ import type { Solver, SolverContext } from "../solver.js";
 import { momentWeights, remember, requireOneOf, requireWhole, runMultistep, termsOf } from "./steps.js";
 
 /** Linear multistep method with the exact integrals of Lagrange polynomials in sigma, as in k-diffusion. */
-export const lms: Solver<{ order: number }> = {
-  noise: "none",
-  options: { order: 4 },
-  async sample(x, context, { order }) {
-    requireWhole("lms, order", order, 1, 100);
-    return adams(x, context, { order, weights: (index, used) => lagrangeWeights(context.sigmas, index, used) });
-  },
-};
+export const lms = adamsSolver("lms", "order", [1, 100], lagrangeWeights);
 
 /** Adams-Bashforth coefficients of equal steps, by order, the newest derivative first. */
 const EQUAL_STEPS = [[1], [3 / 2, -1 / 2], [23 / 12, -16 / 12, 5 / 12], [55 / 24, -59 / 24, 37 / 24, -9 / 24]] as const;
 
 /** Improved pseudo linear multistep method: coefficients of equal steps for steps of any length (arXiv 2204.13902). */
-export const ipndm: Solver<{ max_order: number }> = {
-  noise: "none",
-  options: { max_order: 4 },
-  async sample(x, context, { max_order }) {
-    requireWhole("ipndm, max_order", max_order, 2, 4);
-    const { sigmas } = context;
-    return adams(x, context, {
-      order: max_order,
-      weights: (index, order) =>
-        EQUAL_STEPS[order - 1]!.map((weight) => weight * (sigmas[index + 1]! - sigmas[index]!)),
-    });
-  },
-};
+export const ipndm = adamsSolver("ipndm", "max_order", [2, 4], (sigmas, index, order) =>
+  EQUAL_STEPS[order - 1]!.map((weight) => weight * (sigmas[index + 1]! - sigmas[index]!)),
+);
 
 /** `ipndm` with coefficients for the steps' own lengths, as published: of orders 3 and 4 they are not Adams-Bashforth's. */
-export const ipndmV: Solver<{ max_order: number }> = {
-  noise: "none",
-  options: { max_order: 4 },
-  async sample(x, context, { max_order }) {
-    requireWhole("ipndm_v, max_order", max_order, 2, 4);
-    const { sigmas } = context;
-    return adams(x, context, {
-      order: max_order,
-      weights: (index, order) => {
-        const step = (back: number) => sigmas[index + 1 - back]! - sigmas[index - back]!;
-        return variableWeights(Array.from({ length: order }, (_, back) => step(back)));
-      },
-    });
-  },
-};
+export const ipndmV = adamsSolver("ipndm_v", "max_order", [2, 4], (sigmas, index, order) =>
+  variableWeights(Array.from({ length: order }, (_, back) => sigmas[index + 1 - back]! - sigmas[index - back]!)),
+);
+
+/** Weights of the derivatives at sigmas[index], sigmas[index - 1] …, `order` of them, for the step from there. */
+type StepWeights = (sigmas: Float32Array, index: number, order: number) => readonly number[];
+
+/** A linear multistep method of order 4 or another one of the range, by the option of that name. */
+function adamsSolver<Name extends string>(
+  sampler: string,
+  option: Name,
+  [min, max]: readonly [number, number],
+  weights: StepWeights,
+): Solver<Record<Name, number>> {
+  return {
+    noise: "none",
+    options: { [option]: 4 } as Record<Name, number>,
+    async sample(x, context, { [option]: order }) {
+      requireWhole(`${sampler}, ${option}`, order, min, max);
+      return adams(x, context, { order, weights: (index, used) => weights(context.sigmas, index, used) });
+    },
+  };
+}
 
 /** Weights of the derivatives, the newest first, from the lengths of the steps, this one first. */
 function variableWeights([h, h1, h2, h3]: readonly number[]): number[] {
@@ -204,12 +195,13 @@ function tabWeights(sigmas: Float32Array, index: number, order: number): number[
   return momentWeights(nodes, moments);
 }
 
-export interface AdamsMethod {
+/** A linear multistep method. */
+interface AdamsMethod {
   /** Number of derivatives that a step uses at most. */
   readonly order: number;
   /** Whether the derivative is that of the negative side (CFG++). */
   readonly separate?: boolean;
-  /** Share of the difference between the estimates that a step to this noise level adds; 1 where absent. */
+  /** Share of the difference between the estimates that a step to this noise level adds; 1 if absent. */
   readonly guidance?: (next: number) => number;
   /** Weights of the newest derivatives, the newest first, for the step from sigmas[index]. */
   weights(index: number, order: number): readonly number[];

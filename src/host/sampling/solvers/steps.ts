@@ -56,7 +56,7 @@ export function eulerTo(point: Point, to: number, scale = 1, terms: readonly Lat
 
 // decision 225
 /** Noise level from which on roundings of x are larger than what follows may differ: schedules of zero terminal SNR begin there. */
-const COARSE_SIGMA = 1000;
+export const COARSE_SIGMA = 1000;
 
 /** The same step with the roundings of the reference: slope, distance and sum are float32 one by one. */
 function coarseStep({ x, sigma, denoised }: Point, to: number): LatentTerm[] {
@@ -89,7 +89,7 @@ export function along(
   return [[own, x], ...others, ...terms];
 }
 
-/** Noise times a coefficient, as a term. It is drawn where the coefficient is 0 too: later draws follow in the stream. */
+/** Noise times a coefficient, as a term. It is drawn also if the coefficient is 0: later draws follow in the stream. */
 export function noiseTerm(
   context: SolverContext,
   { sigma, next }: Omit<Step, "index">,
@@ -106,7 +106,7 @@ export interface StepInput {
   readonly next: number;
   readonly x: Tensor;
   readonly denoised: Tensor;
-  /** Estimate of the negative side; `denoised` itself where the method asks for one estimate. */
+  /** Estimate of the negative side; `denoised` itself if the method asks for one estimate. */
   readonly uncond: Tensor;
   /** `uncond` of this step and of those before it, the newest first: as many as the method's order at most. */
   readonly estimates: readonly Tensor[];
@@ -117,7 +117,7 @@ export interface Method {
   readonly sigmas?: Float32Array;
   /** Whether each step has an estimate of the negative side (CFG++). */
   readonly separate?: boolean;
-  /** Number of steps whose estimates one step uses, this one included; 1 where absent. */
+  /** Number of steps whose estimates one step uses, this one included; 1 if absent. */
   readonly order?: number;
   /** Tensors that `advance` has made with the context and reads again. */
   readonly kept?: readonly Tensor[];
@@ -169,7 +169,7 @@ export interface ChurnOptions {
 
 export const CHURN: ChurnOptions = { s_churn: 0, s_tmin: 0, s_tmax: Number.POSITIVE_INFINITY, s_noise: 1 };
 
-/** The point that a step begins at, after the noise of its options; `alwaysDraw` draws noise also where none is added. */
+/** The point that a step begins at, after the noise of its options; `alwaysDraw` draws noise also if none is added. */
 export function beginChurned(
   context: SolverContext,
   x: Tensor,
@@ -191,28 +191,29 @@ export function beginChurned(
   return begin(context, noisy, raised, step.index);
 }
 
-/** Refuses an option of a sampler that is no finite number above 0. */
+/** Refuses an option of a sampler that is not a finite number above 0. */
 export function requirePositive(sampler: string, name: string, value: unknown): void {
   if (typeof value === "number" && value > 0 && value < Number.POSITIVE_INFINITY) return;
   const message = `${sampler}, ${name}: expected a number above 0, received ${describe(value)}.`;
   throw new LatentkitError("value.out-of-range", message);
 }
 
-/** Refuses an eta where noise levels do not fall, by their t: no noise can be added on the way. */
+/** Refuses an eta if noise levels do not fall, by their t: no noise can be added on the way. */
 export function requireFalling(
   sampler: string,
   { start, end }: { readonly start: number; readonly end: number },
   eta: number,
 ): void {
   if (end > start) return;
-  const message = `${sampler}, eta: expected 0 where sigmas do not fall, received ${eta}.`;
+  const message = `${sampler}: eta must be 0 if sigmas do not fall, received ${eta}.`;
   throw new LatentkitError("value.out-of-range", message);
 }
 
-/** Refuses an eta that ends a step below noise level 0, where it has no middle. */
+/** Refuses an eta that ends a step below noise level 0, if it has no middle. */
 export function requireMiddle(sampler: string, eta: number, sigma: number, down: number): void {
   if (down >= 0) return;
-  const message = `${sampler}, eta: expected one that ends the step from sigma ${sigma} above 0, received ${eta}.`;
+  const below = `the step from sigma ${sigma} would end below 0`;
+  const message = `${sampler}, eta: expected a smaller value, received ${eta}: ${below}.`;
   throw new LatentkitError("value.out-of-range", message);
 }
 
@@ -226,10 +227,8 @@ export function requireWhole(option: string, value: number, min: number, max: nu
 /** Fails with value.invalid unless an option of a sampler is one of the names. */
 export function requireOneOf(option: string, value: string, names: readonly string[]): void {
   if (names.includes(value)) return;
-  throw new LatentkitError(
-    "value.invalid",
-    `${option}: expected one of ${names.join(", ")}, received ${describe(value)}.`,
-  );
+  const message = `${option}: expected one of ${names.join(", ")}, received ${describe(value)}.`;
+  throw new LatentkitError("value.invalid", message);
 }
 
 /**

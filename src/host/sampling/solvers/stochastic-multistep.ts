@@ -243,7 +243,7 @@ function simpleCorrector({ from, to, tau }: AdamsStep): number[] {
 
 /** Integrals of c * exp(c * v) * v^p from -1 to 0, for p from 0. */
 function exponentialMoments(c: number, count: number): number[] {
-  // by parts each moment follows from the one before, which cancels where c is small against p
+  // by parts each moment follows from the one before, which cancels if c is small against p
   const rest = exp(-c);
   const moments = [-expm1(-c)];
   for (let p = 1; p < count; p++) {

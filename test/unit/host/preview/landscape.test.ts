@@ -33,7 +33,7 @@ describe("the preview model's landscapes", () => {
     ["animal", "animal"],
   ];
   for (const [part, pigment] of parts) {
-    it(`have ${part} where the prompt does`, () => {
+    it(`have ${part} if the prompt does`, () => {
       for (const layout of layoutsOf(NOTHING, 64, 64)) assert.equal(amountOf(layout, pigment), 0);
       for (const layout of layoutsOf({ ...NOTHING, [part]: true }, 64, 64)) assert.ok(amountOf(layout, pigment) > 5);
     });
@@ -45,7 +45,7 @@ describe("the preview model's landscapes", () => {
     assert.equal(new Set(dry.map((layout) => amountOf(layout, "far"))).size, dry.length);
   });
 
-  it("are one colour where there is none", () => {
+  it("are one colour if there is none", () => {
     const [layout, ...others] = layoutsOf(undefined, 4, 5);
     assert.equal(others.length, 0);
     assert.equal(amountOf(layout!, "skyTop"), 20);

@@ -121,7 +121,7 @@ describe("the preview model's mixture", () => {
     }
   });
 
-  it("is the nearer component's Gaussian where the other one is far", () => {
+  it("is the nearer component's Gaussian if the other one is far", () => {
     const far = component(OTHER, [30, -30, 30]);
     const x = plane((i) => (i < 30 ? 0.8 : -0.6));
     assert.deepEqual(estimate(x, [one, far], 1), estimate(x, [one], 1));

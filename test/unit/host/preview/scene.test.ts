@@ -25,7 +25,7 @@ describe("the preview model's scene", () => {
       assert.equal(scene.spread, 1);
     });
 
-    it(`is of no landscape where a prompt is empty or names flaws, ${family}`, async () => {
+    it(`is of no landscape if a prompt is empty or names flaws, ${family}`, async () => {
       for (const prompt of ["", "watermark, ugly text", "blurry red sky"]) {
         const { contents, palette, spread } = await sceneFor(family, prompt);
         assert.equal(contents, undefined);

@@ -33,7 +33,7 @@ describe("encodePrompt", () => {
     assert.deepEqual(entry![0].shape, [1, 154, 16]);
   });
 
-  it("keeps the unweighted pooled output where weights shall not reach it", async () => {
+  it("keeps the unweighted pooled output if weights shall not reach it", async () => {
     const xl = fakeClip("xl");
     const pooled = async (text: string, applyToPooled: boolean) => {
       const options = { weightInterpretation: "compel", applyToPooled };
@@ -43,7 +43,7 @@ describe("encodePrompt", () => {
     assert.notDeepEqual(await pooled("a (b:0.5)", true), await pooled("a (b:0.5)", false));
   });
 
-  it("has no pooled output where the encoder has none", async () => {
+  it("has no pooled output if the encoder has none", async () => {
     const encoder = clip.encoders[0]!;
     const bare = { ...encoder, encode: async (chunks: number[][]) => ({ cond: (await encoder.encode(chunks)).cond }) };
     for (const weightInterpretation of ["comfy", "A1111", "comfy++", "compel", "down_weight"]) {
@@ -92,7 +92,8 @@ describe("encodePrompt", () => {
   });
 
   it("refuses names it does not have, with those it has", async () => {
-    const names = /comfy, A1111, comfy\+\+, compel, down_weight, received "fixed attention"/;
+    const names =
+      /expected weight interpretation comfy, A1111, comfy\+\+, compel or down_weight, received "fixed attention"/;
     const fixed = encodePrompt(clip, "a", { weightInterpretation: "fixed attention" });
     await assert.rejects(fixed, refusal("value.invalid", names));
     const number = encodePrompt(clip, "a", { tokenNormalization: 5 as unknown as string });
@@ -111,10 +112,13 @@ describe("encodePrompt", () => {
   });
 
   it("refuses a prompt that is too long before its tensors exist", async () => {
-    await assert.rejects(encodePrompt(clip, "a ".repeat(50_000)), refusal("value.out-of-range", /at most 256 chunks/));
-    await assert.rejects(encodePrompt(clip, "(".repeat(1_000_000)), refusal("value.out-of-range", /256 chunks/));
+    await assert.rejects(
+      encodePrompt(clip, "a ".repeat(50_000)),
+      refusal("value.out-of-range", /chunks of 75 tokens; at most 256\./),
+    );
+    await assert.rejects(encodePrompt(clip, "(".repeat(1_000_000)), refusal("value.out-of-range", /at most 256\./));
     const many = Array.from({ length: 6000 }, (_, i) => `(w${i}:1.2)`).join("");
     const variants = encodePrompt(clip, many, { weightInterpretation: "comfy++" });
-    await assert.rejects(variants, refusal("value.out-of-range", /4096 chunks to encode/));
+    await assert.rejects(variants, refusal("value.out-of-range", /chunks to be encoded; at most 4096\./));
   });
 });

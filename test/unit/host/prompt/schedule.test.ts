@@ -31,7 +31,7 @@ describe("prompt schedules", () => {
     ]);
   });
 
-  it("never switches past the end, and has switched where the share is under a step", () => {
+  it("never switches past the end, and has switched if the share is under a step", () => {
     assert.deepEqual(at("[a:b:30]", 20), [["a", 0, 1]]);
     assert.deepEqual(at("[a:b:0.5]", 1), [["b", 0, 1]]);
     assert.deepEqual(at("[a:b:1.0]", 4), [["a", 0, 1]]);

@@ -17,7 +17,7 @@ describe("tokenizePrompt", () => {
     assert.ok(chunks[1]!.slice(1, 8).every(({ word, weight }) => word === 2 && weight === 1.2));
   });
 
-  it("splits a segment of 8 tokens where the chunk is full", () => {
+  it("splits a segment of 8 tokens at the end of the chunk", () => {
     const chunks = tokenizePrompt(`${words(70)} (${words(8)}:1.2)`, encoder);
     assert.equal(chunks[0]![75]!.word, 2);
     assert.equal(chunks[0]![76]!.id, 49407);
@@ -33,7 +33,7 @@ describe("tokenizePrompt", () => {
     assert.deepEqual(tokenizePrompt("", g!)[0]![2], { id: 0, weight: 1, word: 0 });
   });
 
-  it("leaves weights alone where the prompt has no tokens", () => {
+  it("leaves weights alone if the prompt has no tokens", () => {
     const [chunk] = tokenizePrompt("", encoder, { tokenNormalization: "length+mean" });
     assert.ok(chunk!.every(({ weight }) => weight === 1));
   });
@@ -46,7 +46,7 @@ describe("tokenizePrompt", () => {
       () => tokenizePrompt("a", encoder, { tokenNormalization: 5 as unknown as string }),
       (error) => {
         assert.ok(error instanceof LatentkitError);
-        assert.match(error.message, /none, mean, length, length\+mean, received 5\./);
+        assert.match(error.message, /none, mean, length or length\+mean, received 5\./);
         return true;
       },
     );

@@ -11,13 +11,13 @@ describe("areas of conditioning", () => {
     assert.equal(readArea(undefined, 6, 10), undefined);
   });
 
-  it("are refused where they are no list of four sides", () => {
+  it("are refused if they are not a list of four sides", () => {
     const bad = [5, "percentage", [1, 2, 3], [1, 2, 3, 4, 5], [1, 2, -1, 0], [1.5, 2, 0, 0], ["percentage", 1, 1, 1]];
     for (const value of [...bad, [1, 2, 0, Number.NaN], ["percentage", Infinity, 1, 0, 0], ["other", 1, 1, 0, 0], {}])
       assert.throws(() => readArea(value, 6, 10), { code: "value.invalid" }, JSON.stringify(value));
   });
 
-  it("end with the latent, and are refused where they begin outside", () => {
+  it("end with the latent, and are refused if they begin outside", () => {
     const area = { height: 100, width: 4, y: 2, x: 8 };
     assert.deepEqual(clipped(area, 6, 10), { height: 4, width: 2, y: 2, x: 8 });
     assert.deepEqual(clipped(undefined, 6, 10), { height: 6, width: 10, y: 0, x: 0 });

@@ -79,7 +79,7 @@ describe("estimates of sides of conditioning", () => {
     assert.deepEqual([result[0], result[1], calls.length, calls[0]!.cond.length], [undefined, undefined, 1, 1]);
   });
 
-  it("are 0 where no area covers a cell, and give the other side the same area", async () => {
+  it("are 0 if no area covers a cell, and give the other side the same area", async () => {
     const area = [3, 3, 2, 4];
     const { result, calls } = await estimates([[analyticEntry(1, { area })], [analyticEntry(3)]]);
     assert.deepEqual(
@@ -158,7 +158,7 @@ describe("estimates of sides of conditioning", () => {
     assert.equal(given![0].data[0], 3);
   });
 
-  it("tell the sides apart where both have one entry", async () => {
+  it("tell the sides apart if both have one entry", async () => {
     const shared = analyticEntry(1);
     const { calls } = await estimates([[shared], [shared]]);
     const [second, first] = calls[0]!.cond;
@@ -172,7 +172,7 @@ describe("estimates of sides of conditioning", () => {
     close(result[0], await whole(0.95), "mean of 20");
   });
 
-  it("come from calls of their own where a context cannot repeat to another's length", async () => {
+  it("come from calls of their own if a context cannot repeat to another's length", async () => {
     const { calls } = await estimates([
       [analyticEntry(1, {}, 2)],
       [analyticEntry(2, {}, 8)],
@@ -187,7 +187,7 @@ describe("estimates of sides of conditioning", () => {
     assert.equal(controlled.length, 2);
   });
 
-  it("are refused where the host's model returns no tensor of x's shape", async () => {
+  it("are refused if the host's model returns no tensor of x's shape", async () => {
     for (const wrong of [undefined, Tensor.zeros([1]), 5]) {
       const model = { sampling, predict: async () => wrong as Tensor };
       await assert.rejects(new Estimator(model, entriesOf([[analyticEntry(1)]]), SHAPE).estimate(x, 1), {

@@ -95,13 +95,13 @@ describe("guidance", () => {
     );
   });
 
-  it("is refused where a function of the model returns no estimate", async () => {
+  it("is refused if a function of the model returns no estimate", async () => {
     const wrong = (() => 5) as never;
     for (const guidance of [{ combine: wrong }, { after: [wrong] }])
       await assert.rejects(denoised(cfg(3), guidance), { code: "tensor.bad-shape", message: /^guidance: expected / });
   });
 
-  it("has zeros for the negative side where it is not evaluated", async () => {
+  it("has zeros for the negative side if it is not evaluated", async () => {
     const combine = ({ uncond }: GuidanceStep) => uncond;
     assertSameBits((await denoised(cfg(1), { combine })).result, Tensor.zeros(SHAPE));
   });
@@ -173,7 +173,7 @@ describe("Perp-Neg guidance", () => {
     assertSameBits(perpendicular(both, 3, 1), two(...expected));
   });
 
-  it("leaves the negative side whole where the positive one is empty", () => {
+  it("leaves the negative side whole if the positive one is empty", () => {
     assertSameBits(perpendicular({ positive: empty, negative: of(2, 3), empty }, 2, 1), of(-1, -3));
   });
 

@@ -11,7 +11,7 @@ import {
 import type { Guider } from "#src/host/sampling/guiders.js";
 import { denoiseMask, intoModel, withChannels } from "#src/host/sampling/latent-space.js";
 import { initialNoise, reseededNoise } from "#src/host/sampling/noise.js";
-import { sampleWithEstimate, scheduledSigmas } from "#src/host/sampling/sample.js";
+import { sample, scheduledSigmas } from "#src/host/sampling/sample.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { analyticEntry, analyticModel, type ModelCall } from "../../../helpers/sampling/analytic-model.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
@@ -280,7 +280,7 @@ async function checkSameSeed(run: Run, ours: Latent): Promise<void> {
   const seed = BigInt(one.seed ?? one.noise_seed!);
   const enabled = one.add_noise !== "disable" && one.add_noise !== false;
   const sampled = (ancestral_seed: string) =>
-    sampleWithEstimate({
+    sample({
       guider: { kind: "cfg", model, positive, negative, cfg: one.cfg },
       sampler: { sampler: one.sampler_name, options: { ancestral_seed } },
       sigmas,

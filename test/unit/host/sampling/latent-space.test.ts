@@ -44,7 +44,7 @@ describe("latents in a model's units", () => {
     }
   });
 
-  it("stay zeros where all are", () => {
+  it("stay zeros if all are", () => {
     const zeros = Tensor.zeros(shape);
     assert.equal(intoModel(zeros, modelSampling("playground25")), zeros);
   });

@@ -3,7 +3,7 @@ import { type Latent, modelSampling, randn, type Sampler, Tensor } from "latentk
 import { derivedModel } from "#src/host/derived-model.js";
 import type { SampledStep } from "#src/host/sampling/denoising-run.js";
 import { solverNoise } from "#src/host/sampling/noise.js";
-import { type SampleOptions, sampleWithEstimate } from "#src/host/sampling/sample.js";
+import { type SampleOptions, sample } from "#src/host/sampling/sample.js";
 import type { SamplingRun } from "#src/host/types.js";
 import { rejectsAs } from "../../../helpers/errors.js";
 import { analyticEntry, analyticModel } from "../../../helpers/sampling/analytic-model.js";
@@ -28,7 +28,7 @@ describe("sampling", () => {
   it("reports each step with the level at which it began, and leaves the sigmas as they are", async () => {
     const steps: SampledStep[] = [];
     const sigmas = Float32Array.of(4, 2, 1, 0);
-    const { denoised } = await sampleWithEstimate(options({ sigmas, onStep: (step) => steps.push(step) }));
+    const { denoised } = await sample(options({ sigmas, onStep: (step) => steps.push(step) }));
     assert.deepEqual(
       steps.map(({ step, total, sigma }) => [step, total, sigma]),
       [
@@ -50,7 +50,7 @@ describe("sampling", () => {
     const { model, calls } = analyticModel(modelSampling("sd15"));
     const onStep = ({ step }: SampledStep) => step === 1 && abort.abort();
     const guider = { ...options().guider, model } as SampleOptions["guider"];
-    const run = sampleWithEstimate(options({ guider, onStep: (step) => void onStep(step), signal: abort.signal }));
+    const run = sample(options({ guider, onStep: (step) => void onStep(step), signal: abort.signal }));
     await rejectsAs(abort.signal, run);
     assert.equal(calls.length, 2);
   });
@@ -64,7 +64,7 @@ describe("sampling", () => {
     };
     const guider = { ...options().guider, model: derivedModel({ ...plain, forRun }, {}) } as SampleOptions["guider"];
     const latent = { samples: Tensor.full([1, 4, 4, 4], 0.5), noise_mask: Tensor.full([1, 8, 8], 1) };
-    const { latent: result } = await sampleWithEstimate(options({ guider, latent }));
+    const { latent: result } = await sample(options({ guider, latent }));
     assertClose(result.samples, Tensor.full([1, 4, 4, 4], 2), () => 1e-6, "prediction of the run");
     const [{ sampling, mask, latent: start, negative, steps }] = runs as [SamplingRun];
     assert.equal(runs.length, 1);
@@ -74,7 +74,7 @@ describe("sampling", () => {
     assert.equal(negative[0], (guider as { negative: unknown[] }).negative[0]);
   });
 
-  it("tells a model which entries are of the negative side, where both sides are one conditioning", async () => {
+  it("tells a model which entries are of the negative side, if both sides are one conditioning", async () => {
     const { model: plain, calls } = analyticModel(modelSampling("sd15"));
     let negative: SamplingRun["negative"] = [];
     const forRun = (run: SamplingRun) => {
@@ -83,7 +83,7 @@ describe("sampling", () => {
     };
     const both = [analyticEntry(0.5)];
     const guider = { ...options().guider, model: { ...plain, forRun }, positive: both, negative: both };
-    await sampleWithEstimate(options({ guider: guider as SampleOptions["guider"] }));
+    await sample(options({ guider: guider as SampleOptions["guider"] }));
     const sides = calls[0]!.cond.map((entry) => negative.includes(entry));
     assert.deepEqual(sides, [true, false]);
   });
@@ -96,7 +96,7 @@ describe("sampling", () => {
       seen.add(passed);
       return plain.predict(x, sigma, cond);
     };
-    await sampleWithEstimate(options({ guider: { ...options().guider, model: { ...plain, predict } }, signal }));
+    await sample(options({ guider: { ...options().guider, model: { ...plain, predict } }, signal }));
     assert.deepEqual([...seen], [signal]);
   });
 
@@ -110,7 +110,7 @@ describe("sampling", () => {
       return plain.predict(...call);
     };
     const sigmas = Float32Array.from({ length: 21 }, (_, i) => 20 - i);
-    await sampleWithEstimate(options({ guider: { ...options().guider, model: { ...plain, predict } }, sigmas }));
+    await sample(options({ guider: { ...options().guider, model: { ...plain, predict } }, sigmas }));
     clearInterval(interval);
     assert.ok(turns >= 5, `${turns} turns in 120 ms`);
   });
@@ -126,12 +126,12 @@ describe("sampling", () => {
       [{ samples, batch_index: "ab" as never }, /^batchIndex: /],
     ];
     for (const [latent, message] of latents)
-      await assert.rejects(sampleWithEstimate(options({ latent })), { name: "LatentkitError", message });
+      await assert.rejects(sample(options({ latent })), { name: "LatentkitError", message });
   });
 
   it("refuses an unknown sampler, whatever the sigmas", async () => {
     const sampler = { sampler: "toString" as Sampler, options: {} };
-    await assert.rejects(sampleWithEstimate(options({ sampler, sigmas: Float32Array.of() })), {
+    await assert.rejects(sample(options({ sampler, sigmas: Float32Array.of() })), {
       code: "value.invalid",
     });
   });
@@ -141,9 +141,7 @@ describe("sampling", () => {
     const noise = { seed: 5n, enabled: false };
     const { model, calls } = analyticModel(modelSampling("sd3"));
     const guider = { ...options().guider, model } as SampleOptions["guider"];
-    const { latent } = await sampleWithEstimate(
-      options({ guider, latent: zero, noise, sigmas: Float32Array.of(0.5, 0) }, "sd3"),
-    );
+    const { latent } = await sample(options({ guider, latent: zero, noise, sigmas: Float32Array.of(0.5, 0) }, "sd3"));
     assert.ok(calls[0]!.x.data.every((value) => value === 0));
     assert.deepEqual([...latent.samples.shape], [1, 16, 2, 2]);
   });

@@ -105,8 +105,8 @@ describe("solvers, options out of range", () => {
     ["dpm_adaptive", { order: 4 }, /dpm_adaptive, order: expected 2 or 3, received 4\./],
     ["dpm_adaptive", { order: "3" }, /expected 2 or 3, received "3"\./],
     ["dpm_adaptive", { h_init: 0 }, /dpm_adaptive, h_init: expected a number above 0, received 0/],
-    ["dpm_adaptive", { rtol: 0, atol: 0 }, /steps that advance/],
-    ["dpm_adaptive", { accept_safety: 3 }, /steps that advance/],
+    ["dpm_adaptive", { rtol: 0, atol: 0 }, /dpm_adaptive: no progress at sigma/],
+    ["dpm_adaptive", { accept_safety: 3 }, /dpm_adaptive: no progress at sigma/],
     ["dpmpp_sde", { r: 0 }, /dpmpp_sde, r: expected a number above 0, received 0\./],
     ["seeds_2", { r: -1 }, /seeds_2, r: expected a number above 0, received -1\./],
     ["seeds_3", { r_1: 0 }, /seeds_3, r_1: expected a number above 0/],
@@ -124,7 +124,7 @@ describe("solvers, options out of range", () => {
       refuses(
         run("dpm_adaptive", contextOf([5, 2, 1, 0]), { h_init: 1e-5, icoeff: 0 }),
         "value.out-of-range",
-        /expected options with which 10000 steps are enough, received more at sigma \d/,
+        /dpm_adaptive: stopped after 10000 steps at sigma \d/,
       ),
     ));
 
@@ -137,7 +137,7 @@ describe("solvers, options out of range", () => {
     await refuses(
       run("dpm_adaptive", contextOf([5, 1, 0], { denoise })),
       "value.out-of-range",
-      /received an error of NaN at sigma 5/,
+      /no progress at sigma 5 \(error NaN\)/,
     );
     assert.equal(calls, 3);
   });
@@ -147,7 +147,7 @@ describe("solvers, options out of range", () => {
       await refuses(
         run(sampler, contextOf([1, 2, 5]), { eta: 0.5 }),
         "value.out-of-range",
-        /eta: expected 0 where sigmas do not fall/,
+        /eta must be 0 if sigmas do not fall/,
       );
       const [value] = (
         await run(sampler, contextOf(Array.from({ length: 21 }, (_, i) => 1 + i / 5)), { rtol: 0.001, atol: 0.001 })
@@ -163,7 +163,7 @@ describe("solvers, options out of range", () => {
       await refuses(
         run(sampler, contextOf([0.9, 0.2, 0], flow), { eta: 1.5 }),
         "value.out-of-range",
-        /eta: expected one that ends the step from sigma 0\.8999\d+ above 0, received 1\.5/,
+        /eta: expected a smaller value, received 1\.5: the step from sigma 0\.8999\d+ would end below 0/,
       );
     });
   }

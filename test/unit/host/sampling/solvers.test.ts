@@ -41,7 +41,7 @@ describe("solvers", () => {
       }
     });
 
-    it(`${sampler} returns the latent where there is no step`, async () => {
+    it(`${sampler} returns the latent if there is no step`, async () => {
       assertSameBits(await sample(sampler, contextOf("sd15", [7])), X);
       assertSameBits(await sample(sampler, contextOf("sd15", [])), X);
     });
@@ -130,7 +130,7 @@ describe("solvers", () => {
     ],
   ];
   for (const sampler of ["res_multistep_ancestral", "res_multistep_ancestral_cfg_pp", "euler_ancestral"] as const) {
-    it(`${sampler} is finite where sigmas rise`, async () => {
+    it(`${sampler} is finite if sigmas rise`, async () => {
       const { data } = await sample(sampler, contextOf("sd15", [0.5, 1, 2, 5, 10]));
       assert.ok(data.every(Number.isFinite));
     });

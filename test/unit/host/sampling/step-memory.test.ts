@@ -54,7 +54,7 @@ describe("StepMemory", () => {
     );
   });
 
-  it("returns the reported estimate to the pool where it is not kept", () => {
+  it("returns the reported estimate to the pool if it is not kept", () => {
     for (const keepsEstimate of [true, false]) {
       clearPool();
       const memory = new StepMemory();

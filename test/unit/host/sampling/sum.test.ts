@@ -39,7 +39,7 @@ describe("sums of latents", () => {
     );
   });
 
-  it("are a tensor itself where it is all there is", () => {
+  it("of one term with coefficient 1 are that tensor", () => {
     assert.equal(sumOf([[1, a]]), a);
     assert.equal(sumOf([[1, new Estimate([[1, a]])]]), a);
     assert.equal(new Estimate([[1, a]]).tensor, a);

@@ -32,13 +32,13 @@ describe("LoraLoader", () => {
     await assertFactor(changed, own, 2);
   });
 
-  it("returns its inputs where both strengths are 0, without any LoRA", async () => {
+  it("returns its inputs if both strengths are 0, without any LoRA", async () => {
     const [model, clip] = [await patchable(), layeredClip("l")];
     const inputs = { model, clip, lora_name: "nothing", ...strengths(0, 0) };
     assert.deepEqual((await invokeNode("LoraLoader", inputs)).result, [model, clip]);
   });
 
-  it("is refused before a run where the host has no LoRAs, by node and host", () => {
+  it("is refused before a run if the host has no LoRAs, by node and host", () => {
     const graph = {
       "1": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
       "5": {
@@ -86,11 +86,11 @@ describe("LoraLoaderModelOnly", () => {
     assert.deepEqual(calls, [[undefined, { model: -0.25, clip: 0 }]]);
   });
 
-  it("returns the model where the strength is 0, else says what the host lacks", async () => {
+  it("returns the model if the strength is 0, else says what the host lacks", async () => {
     const model = await patchable();
     const load = (strength_model: number) => invokeNode("LoraLoaderModelOnly", { model, lora_name, strength_model });
     assert.deepEqual((await load(0)).result, [model]);
-    await refuses(load(1), "host.missing", /^LoraLoaderModelOnly, host "preview": it has no LoRAs\.$/);
+    await refuses(load(1), "host.missing", /^LoraLoaderModelOnly: host "preview" has no LoRAs\.$/);
   });
 });
 
@@ -109,9 +109,9 @@ describe("HypernetworkLoader", () => {
     assert.deepEqual(patch, { node: "HypernetworkLoader", inputs: { hypernetwork, strength: 0.5 } });
   });
 
-  it("returns the model where the strength is 0, else says what the host lacks", async () => {
+  it("returns the model if the strength is 0, else says what the host lacks", async () => {
     const neutral = await inputs(0);
     assert.deepEqual((await invokeNode("HypernetworkLoader", neutral)).result, [neutral.model]);
-    await refuses(invokeNode("HypernetworkLoader", await inputs(1)), "host.missing", /it has no hypernetworks\.$/);
+    await refuses(invokeNode("HypernetworkLoader", await inputs(1)), "host.missing", /has no hypernetworks\.$/);
   });
 });

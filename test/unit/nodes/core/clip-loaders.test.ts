@@ -35,7 +35,7 @@ describe("DualCLIPLoader", () => {
     assert.equal(swapped.encoders[0], clips.a.encoders[0]);
   });
 
-  it("takes an earlier layer of both encoders, where both have layers", async () => {
+  it("takes an earlier layer of both encoders, if both have layers", async () => {
     const clip = await load({ a: layeredClip("l"), b: layeredClip("g") }, { clip_name1: "a", clip_name2: "b" });
     for (const { encode } of clip.atLayer!(-3).encoders) assert.equal((await encode([[1]])).cond.data[0], -3);
     const { atLayer, ...single } = layeredClip("g");
@@ -48,7 +48,7 @@ describe("DualCLIPLoader", () => {
     await refuses(
       invokeNode("DualCLIPLoader", inputs),
       "host.missing",
-      /host "preview": it has no separate text encoders\.$/,
+      /host "preview" has no separate text encoders\.$/,
     );
   });
 });
@@ -66,7 +66,7 @@ for (const [key, files, joined] of [
     });
 
     it("says what the host lacks", async () => {
-      await refuses(invokeNode(key, inputs), "host.missing", /it has no separate text encoders\.$/);
+      await refuses(invokeNode(key, inputs), "host.missing", /has no separate text encoders\.$/);
     });
   });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Conditioning, invokeNode, Tensor } from "latentkit";
-import { encodePlain } from "#src/host/prompt/index.js";
+import { encodePlain } from "#src/host/prompt/encode.js";
 import { refuses, rejectsAs } from "../../../helpers/errors.js";
 import { enlarged, FILES, layeredClip } from "../../../helpers/graph/file-host.js";
 import { describePatch } from "../../../helpers/graph/patch-tests.js";
@@ -38,7 +38,7 @@ describe("ControlNetApply", () => {
     assert.equal(previous, before[0]![1].control);
   });
 
-  it("returns the conditioning itself where the strength is 0", async () => {
+  it("returns the conditioning itself if the strength is 0", async () => {
     const entries: Conditioning = [[tokens, {}]];
     assert.equal(await apply(entries, {}, 0), entries);
   });
@@ -60,7 +60,7 @@ for (const key of ["ControlNetApplyAdvanced", "ControlNetApplySD3"]) {
       assert.deepEqual(negative, [[tokens, {}]]);
     });
 
-    it("returns both sides themselves where the strength is 0", async () => {
+    it("returns both sides themselves if the strength is 0", async () => {
       assert.deepEqual(await apply({ strength: 0 }), [positive, negative]);
     });
 
@@ -93,7 +93,11 @@ describe("SetUnionControlNetType", () => {
   });
 
   it("refuses a net for one type, and unknown types", async () => {
-    await refuses(typed({}, "depth"), "host.missing", /host "preview": it has no types for this ControlNet/);
+    await refuses(
+      typed({}, "depth"),
+      "host.missing",
+      /host "preview" has only one kind of picture for this ControlNet/,
+    );
     await refuses(typed({}, "canny"), "input.not-in-list", /type/);
   });
 });

@@ -41,7 +41,7 @@ describe("RescaleCFG", () => {
     assertClose(await combined(1, { cfg: 1 }), wave(2), () => 1e-6);
   });
 
-  it("stays finite where estimates have no deviation", async () => {
+  it("stays finite if estimates have no deviation", async () => {
     const flat = Tensor.zeros([2, 2, 3, 3]);
     const actual = await combined(1, { x: flat, cond: flat, uncond: flat });
     assert.ok(actual.data.every((value) => value === 0));
@@ -72,7 +72,7 @@ describe("PerpNeg", () => {
     });
   });
 
-  it("is the positive side alone where the negative one is a multiple of it", async () => {
+  it("is the positive side alone if the negative one is a multiple of it", async () => {
     const negative = Tensor.from(
       wave(2).data.map((value, i) => 2 * value - wave(4).data[i]!),
       [2, 2, 3, 3],
@@ -167,7 +167,7 @@ describe("CFGZeroStar", () => {
     });
   });
 
-  it("changes nothing where both sides are equal or cfg is 1", async () => {
+  it("changes nothing if both sides are equal or cfg is 1", async () => {
     assertClose(await changed({ uncond: wave(2) }), wave(5), () => 1e-6);
     assertClose(await changed({ cfg: 1 }), weightedSum([[1, wave(5)]]), () => 0);
   });
@@ -224,7 +224,7 @@ describe("RenormCFG", () => {
     assertClose(await combined({ cfg_trunc: 2, renorm_cfg: 0 }, { sigma: 1.99 }), plain, () => 0);
   });
 
-  it("stays finite where all is 0", async () => {
+  it("stays finite if all is 0", async () => {
     const zeros = Tensor.zeros([2, 2, 3, 3]);
     assertSameBits(await combined({}, { cond: zeros, uncond: zeros }), zeros);
   });

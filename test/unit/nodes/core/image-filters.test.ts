@@ -70,7 +70,7 @@ describe("Canny", () => {
     return marks.map((mark) => (mark === 1 ? 1 : 0));
   }
 
-  it("draws a line of one pixel along a step, and nothing where there is none", async () => {
+  it("draws a line of one pixel along a step, and nothing if there is none", async () => {
     const image = drawn((x) => (x < 10 ? 0 : x === 10 ? 0.4 : 1));
     const edges = await resultOf("Canny", { image, ...thresholds });
     assert.deepEqual(
@@ -374,7 +374,7 @@ describe("ImageSharpen", () => {
     assertClose(result, Tensor.from(expected, image.shape), () => 2e-6);
   });
 
-  it("changes nothing where alpha is 0", async () => {
+  it("changes nothing if alpha is 0", async () => {
     const image = noisy([1, 4, 4, 3]);
     assertClose(await resultOf("ImageSharpen", { image, sharpen_radius: 1, sigma: 1, alpha: 0 }), image, () => 0);
   });

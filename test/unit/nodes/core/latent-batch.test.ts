@@ -103,7 +103,7 @@ describe("RebatchLatents", () => {
     assert.ok(batches.every(({ noise_mask }) => noise_mask === undefined));
   });
 
-  it("begins a new batch where sides differ", async () => {
+  it("begins a new batch if sides differ", async () => {
     const wide = { samples: Tensor.zeros([2, 1, 1, 2]) };
     const batches = await run([latent([1, 2, 3]), wide, latent([4])], 2);
     assert.deepEqual(

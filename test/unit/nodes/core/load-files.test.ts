@@ -211,14 +211,14 @@ describe("LoadImage and LoadImageMask", () => {
     assert.deepEqual([errors.length, errors.filter((error) => error.suggestion !== undefined).length], [300, 200]);
   });
 
-  it("names node, input and file where a PNG is damaged", async () => {
+  it("names node, input and file if a PNG is damaged", async () => {
     await write("whole.png", 3, [1, 2, 3, 4, 5, 6]);
     writeFileSync(join(folder(), "half.png"), readFileSync(join(folder(), "whole.png")).subarray(0, 50));
     assert.equal(validated("half.png").ok, true);
     const error = await refuses(load("half.png"), "png.invalid");
     assert.match(
       error.message,
-      /^LoadImage, input "image": expected a picture that can be read, received "half.png". PNG: [^:]+\.$/,
+      /^LoadImage, input "image": expected a readable picture, received "half.png". PNG: [^:]+\.$/,
     );
   });
 

@@ -34,11 +34,11 @@ describe("CheckpointLoader", () => {
     assert.equal(await layer("anything_v3.yaml"), -2);
   });
 
-  it("refuses clip skip where a clip has no layers, and checkpoints of no host", async () => {
+  it("refuses clip skip if a clip has no layers, and checkpoints of no host", async () => {
     await refuses(
       load("anything_v3.yaml", noLayers()),
       "host.missing",
-      /no earlier layers of a clip, which anything_v3/,
+      /host ".+" has no earlier layers of a clip for anything_v3/,
     );
     const inputs = { config_name: "a.yaml", ckpt_name: "b.ckpt" };
     await refuses(invokeNode("CheckpointLoader", inputs), "input.not-in-list", /ckpt_name/);
@@ -73,7 +73,7 @@ for (const [key, outputs] of [
 
     it("refuses a checkpoint without one", async () => {
       const refused = invokeNode(key, { ckpt_name }, { host: createPreviewHost() });
-      const sentence = /host "preview": it has no CLIP vision model in "preview-sd15.safetensors"\.$/;
+      const sentence = /host "preview" has no CLIP vision model in checkpoint "preview-sd15.safetensors"\.$/;
       await refuses(refused, "host.missing", sentence);
     });
   });

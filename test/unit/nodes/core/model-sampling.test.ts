@@ -34,7 +34,7 @@ describe("ModelSamplingDiscrete", () => {
     }
   });
 
-  it("refuses another reading where the host cannot change it", async () => {
+  it("refuses another reading if the host cannot change it", async () => {
     const model = await load("sd15");
     const message =
       /^ModelSamplingDiscrete, host "preview": model sd15 predicts eps; the host cannot read that as v\.$/;

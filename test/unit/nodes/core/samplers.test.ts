@@ -132,12 +132,12 @@ describe("SamplerEulerCFGpp", () => {
     await assert.rejects(invokeNode("SamplerEulerCFGpp", { version: "alternative" }), {
       code: "input.invalid",
       message:
-        'SamplerEulerCFGpp, input "version": expected regular, the one version that latentkit has, received "alternative".',
+        'SamplerEulerCFGpp, input "version": expected regular (latentkit has no other version), received "alternative".',
     });
     const graph = { 1: { class_type: "SamplerEulerCFGpp", inputs: { version: "alternative" } } };
     const all = { ...graph, 2: { class_type: "PreviewAny", inputs: { source: ["1", 0] } } };
     const validation = await validateGraph(all);
     assert.ok(!validation.ok);
-    assert.match(JSON.stringify(validation.nodeErrors), /the one version that latentkit has/);
+    assert.match(JSON.stringify(validation.nodeErrors), /latentkit has no other version/);
   });
 });

@@ -51,11 +51,11 @@ describe("KSampler", () => {
   it("refuses a model that has a schedule alone, naming it", async () => {
     await assert.rejects(invokeNode("KSampler", inputs({ sampling: modelSampling("sd15") })), {
       code: "host.missing",
-      message: "KSampler: Model sd15 cannot denoise: its host offers only the noise schedule.",
+      message: "KSampler: Model sd15 cannot denoise: its host provides only the noise schedule.",
     });
   });
 
-  it("returns the input itself where denoise is 0, also of a model that cannot denoise", async () => {
+  it("returns the input itself if denoise is 0, also of a model that cannot denoise", async () => {
     const all = { ...inputs({ sampling: modelSampling("sd15") }), denoise: 0 };
     const { result } = await invokeNode("KSampler", all);
     assert.equal((result[0] as { samples: Tensor }).samples, all.latent_image.samples);
@@ -143,7 +143,7 @@ describe("KSamplerAdvanced", () => {
     assertClose(second.samples, whole.samples, () => 1e-5, "two stages");
   });
 
-  it("returns the input itself where the window is empty", async () => {
+  it("returns the input itself if the window is empty", async () => {
     const input = empty();
     for (const window of [{ start_at_step: 6 }, { start_at_step: 3, end_at_step: 3 }, { end_at_step: 0 }])
       assert.equal((await run(input, window)).samples, input.samples, JSON.stringify(window));
@@ -184,7 +184,7 @@ describe("SamplerCustom", () => {
     for (const latent of [output, denoised]) assert.equal(latent.name, "carried along");
   });
 
-  it("returns one object twice where there was no step", async () => {
+  it("returns one object twice if there was no step", async () => {
     const [output, denoised] = await outputs([4]);
     assert.equal(output, denoised);
   });
@@ -335,9 +335,9 @@ describe("sampling in a node", () => {
     };
 
     it(`warns of a latent of ${key} with numbers that are not finite, and counts them`, async () => {
-      const damage = "numbers are NaN or infinite; pictures of it will be black or damaged.";
-      assert.deepEqual(await messagesOf(broken(0)), [`${2 * ITEM} of the latent's ${2 * ITEM} ${damage}`]);
-      assert.deepEqual(await messagesOf(broken(ITEM)), [`${ITEM} of the latent's ${2 * ITEM} ${damage}`]);
+      const damage = "values in the latent are NaN or infinite; its pictures will be black or damaged.";
+      assert.deepEqual(await messagesOf(broken(0)), [`${2 * ITEM} of ${2 * ITEM} ${damage}`]);
+      assert.deepEqual(await messagesOf(broken(ITEM)), [`${ITEM} of ${2 * ITEM} ${damage}`]);
       assert.deepEqual(await messagesOf(broken(2 * ITEM)), []);
     });
   }
@@ -384,7 +384,7 @@ describe("sampling in a node", () => {
     const messages: string[] = [];
     for await (const event of executeGraph(graph, { outputDir: folder() }))
       if (event.type === "warning") messages.push(event.message);
-    const expected = "64 of the latent's 64 numbers are NaN or infinite; pictures of it will be black or damaged.";
+    const expected = "64 of 64 values in the latent are NaN or infinite; its pictures will be black or damaged.";
     assert.deepEqual(messages, [`Node 6 (SamplerCustom): ${expected}`]);
   });
 });

@@ -176,7 +176,7 @@ describe("graphs that write outside the output folder", () => {
     assert.deepEqual(readdirSync(folder()), []);
   });
 
-  it("name the input also where the path comes through a link", async () => {
+  it("name the input also if the path comes through a link", async () => {
     const shown = { class_type: "ext showAnythingLazy", inputs: { anything: "../f" } };
     const { status, error } = await render({ 1: shown, 2: text({ file_name: ["1", 0] }) }, { outputDir: folder() });
     assert.equal(status, "failed");

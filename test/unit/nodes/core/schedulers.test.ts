@@ -62,7 +62,7 @@ describe("AlignYourStepsScheduler", () => {
     near(await run("SD1", 1, 1), [14.6146412293, 0]);
   });
 
-  it("has the last steps alone where denoise is below 1, rounded half to even", async () => {
+  it("has the last steps alone if denoise is below 1, rounded half to even", async () => {
     near(await run("SDXL", 10, 0.35), SDXL.slice(-5));
     assert.deepEqual((await run("SDXL", 10, 0)).shape, [0]);
     assert.deepEqual([...(await run("SDXL", 10, 0.01)).data], [0]);
@@ -98,7 +98,7 @@ describe("Flux2Scheduler", () => {
     });
   }
 
-  it("ends at 0 where the shift is beyond float32", async () => {
+  it("ends at 0 if the shift is beyond float32", async () => {
     const { result } = await invokeNode("Flux2Scheduler", { steps: 3, width: 16384, height: 16384 });
     assertSameBits(result[0], Tensor.from([1, 1, 1, 0], [4]));
   });

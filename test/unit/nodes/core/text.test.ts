@@ -8,7 +8,7 @@ import {
   invokeNode,
   Tensor,
 } from "latentkit";
-import { encodePlain } from "#src/host/prompt/index.js";
+import { encodePlain } from "#src/host/prompt/encode.js";
 import { refuses } from "../../../helpers/errors.js";
 import { fakeClip } from "../../../helpers/graph/fake-clip.js";
 import { tellingClip } from "../../../helpers/graph/telling-clip.js";
@@ -31,7 +31,11 @@ describe("CLIPSetLastLayer", () => {
     const clip = fakeClip("l");
     assert.equal(await run(clip, -1), clip);
     const host = { ...createPreviewHost(), name: "plain" };
-    await refuses(run(clip, -2, host), "host.missing", /input "clip".*host "plain" has only its last layer\.$/);
+    await refuses(
+      run(clip, -2, host),
+      "host.missing",
+      /input "clip": the clip of host "plain" cannot stop at layer -2, only at its last\.$/,
+    );
   });
 
   it("encodes other rows for each layer of the preview host, and the same pooled output", async () => {
@@ -124,7 +128,7 @@ describe("CLIPTextEncodeFlux", () => {
 
   it("says what the host lacks", async () => {
     const run = invokeNode("CLIPTextEncodeFlux", { clip: fakeClip("l"), ...inputs });
-    await refuses(run, "host.missing", /host "preview": it has no clip with the encoders clip_l, t5xxl\.$/);
+    await refuses(run, "host.missing", /host "preview" has no clip with the encoders clip_l, t5xxl\.$/);
   });
 });
 
@@ -140,7 +144,7 @@ describe("CLIPTextEncodeHiDream", () => {
 
   it("says what the host lacks", async () => {
     const run = invokeNode("CLIPTextEncodeHiDream", { clip: fakeClip("xl"), ...inputs });
-    await refuses(run, "host.missing", /it has no clip with the encoders clip_l, clip_g, t5xxl, llama\.$/);
+    await refuses(run, "host.missing", /has no clip with the encoders clip_l, clip_g, t5xxl, llama\.$/);
   });
 });
 
@@ -154,7 +158,7 @@ describe("CLIPTextEncodeSD3", () => {
     assert.deepEqual((result[0] as Conditioning)[0]![1], { told: 1 });
   });
 
-  it("encodes an empty text where that is wanted", async () => {
+  it("encodes an empty text if that is wanted", async () => {
     const { clip, seen } = tellingClip();
     await invokeNode("CLIPTextEncodeSD3", { clip, ...inputs, empty_padding: "empty_prompt" });
     assert.deepEqual(seen, [{ texts: { clip_l: "a", clip_g: "b", t5xxl: "" }, pictures: [] }]);
@@ -162,7 +166,7 @@ describe("CLIPTextEncodeSD3", () => {
 
   it("says what the host lacks", async () => {
     const run = invokeNode("CLIPTextEncodeSD3", { clip: fakeClip("xl"), ...inputs });
-    await refuses(run, "host.missing", /it has no clip with the encoders clip_l, clip_g\.$/);
+    await refuses(run, "host.missing", /has no clip with the encoders clip_l, clip_g\.$/);
   });
 });
 
@@ -208,7 +212,7 @@ describe("TextEncodeQwenImageEdit", () => {
   it("says what the host lacks", async () => {
     const image = Tensor.full([1, 8, 8, 3], 0.5);
     const run = invokeNode("TextEncodeQwenImageEdit", { clip: fakeClip("l"), ...inputs, image });
-    await refuses(run, "host.missing", /it has no clip with the encoder qwen25_7b\.$/);
+    await refuses(run, "host.missing", /has no clip with the encoder qwen25_7b\.$/);
   });
 });
 
@@ -242,6 +246,6 @@ describe("TextEncodeQwenImageEditPlus", () => {
 
   it("says what the host lacks", async () => {
     const run = invokeNode("TextEncodeQwenImageEditPlus", { clip: fakeClip("l"), ...inputs });
-    await refuses(run, "host.missing", /it has no clip with the encoder qwen25_7b\.$/);
+    await refuses(run, "host.missing", /has no clip with the encoder qwen25_7b\.$/);
   });
 });

@@ -69,7 +69,7 @@ describe("VAEDecodeTiled", () => {
     return (await invokeNode("VAEDecodeTiled", inputs)).result[0] as Tensor;
   };
 
-  it("gives the picture of a whole decode where a vae sees no further than a cell", async () => {
+  it("gives the picture of a whole decode if a vae sees no further than a cell", async () => {
     for (const [rows, columns, overlap] of [
       [8, 9, 16],
       [20, 13, 16],
@@ -149,7 +149,7 @@ describe("VAEEncodeTiled", () => {
     return ((await invokeNode("VAEEncodeTiled", inputs)).result[0] as Latent).samples;
   };
 
-  it("gives the latent of a whole encode where a cell follows from its own pixels", async () => {
+  it("gives the latent of a whole encode if a cell follows from its own pixels", async () => {
     const { vae } = await host.loadCheckpoint("preview-sdxl.safetensors");
     for (const [height, width, overlap] of [
       [64, 72, 32],

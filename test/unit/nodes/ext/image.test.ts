@@ -131,7 +131,7 @@ describe("ext remoteImageApi", () => {
 
     async function refused(one: Case, work: Promise<unknown>): Promise<void> {
       const meaning = /^Exception: Failed to generate image: (.*)$/.exec(one.error!)?.[1];
-      const status = one.http_status === 200 ? "JSON with an image" : `HTTP ${one.http_status}`;
+      const status = one.http_status === 200 ? "the service returned no image" : `HTTP ${one.http_status}`;
       const error = await refuses(work, "remote.failed", new RegExp(status));
       if (meaning !== undefined) assert.ok(error.message.includes(meaning), error.message);
       if (one.response_json !== null && one.http_status !== 200) assert.match(error.message, /bad_request; e1; e2/);
@@ -445,7 +445,7 @@ describe("ext poseEditor", () => {
     await refuses(invokeNode(KEY, { image: null }), "input.missing", /"image"/);
   });
 
-  it("refuses lists and objects in a graph too, where other nodes' texts take them", () => {
+  it("refuses lists and objects in a graph too, if other nodes' texts take them", () => {
     for (const [image, ok] of [
       ["a.png", true],
       [7, true],

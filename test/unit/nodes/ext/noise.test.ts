@@ -187,7 +187,7 @@ describe("ext latentNoisy", () => {
     }
   });
 
-  it("refuses settings that are no sizes", async () => {
+  it("refuses settings that are not sizes", async () => {
     for (const [value, code] of [
       ["64", "input.wrong-type"],
       [-8, "input.below-minimum"],

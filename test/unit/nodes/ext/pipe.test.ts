@@ -117,7 +117,7 @@ describe("ext pipeEdit", () => {
     assert.equal(edited.loader_settings, pipe.loader_settings);
   });
 
-  it("keeps everything where nothing is given", async () => {
+  it("keeps everything if nothing is given", async () => {
     const [pipe] = (await load()).result;
     const [edited] = (await invokeNode("ext pipeEdit", { pipe })).result;
     assert.deepEqual(edited, pipe);

@@ -133,7 +133,7 @@ describe("ext saveImageLazy", () => {
       { outputDir: outputDir(), ...options },
     );
 
-  it("is no output node, but writes files and has a UI result", () => {
+  it("is not an output node, but writes files and has a UI result", () => {
     const { outputNode, writesFiles, hasUi, inputs } = registry.get(KEY)!;
     assert.deepEqual([outputNode, writesFiles, hasUi], [false, true, true]);
     assert.equal(inputs.filename_prefix!.options.default, "latentkit");
