@@ -1,7 +1,7 @@
 import { LatentkitError, suggest } from "../base/errors.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
-import type { ExecuteJob } from "./job.js";
+import type { Job } from "./job.js";
 import type { Graph } from "./parse.js";
 
 /**
@@ -11,7 +11,7 @@ import type { Graph } from "./parse.js";
 export function findRoots(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  { targets, partialExecutionTargets }: Pick<ExecuteJob, "targets" | "partialExecutionTargets">,
+  { targets, partialExecutionTargets }: Pick<Job, "targets" | "partialExecutionTargets">,
 ): string[] {
   if (targets !== undefined) {
     for (const id of targets) if (!definitions.has(id)) throw unknownTarget(id, graph);

@@ -3,7 +3,7 @@ import { recall } from "../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
 import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
-import type { ExecuteJob } from "./job.js";
+import type { Job } from "./job.js";
 import { findDefinitions, type Graph, parseGraph } from "./parse.js";
 import { createFillPrefix, PREFIX, prefixWarnings } from "./prefixes.js";
 import {
@@ -36,13 +36,11 @@ import {
 } from "./validation/host-refusals.js";
 import { checkCached } from "./validation/validate-node.js";
 
-/** The part of a job that decides what of a graph is checked, and how. */
-export interface CheckJob
+/** The part of a job that decides how a graph is checked, with nodes and host. */
+export interface ValidateOptions
   extends Readonly<
-    Pick<ExecuteJob, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
-  > {}
-
-export interface ValidateOptions extends CheckJob {
+    Pick<Job, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
+  > {
   readonly registry: Registry;
   /** Source of the choices that depend on installed models; the preview host where absent. */
   readonly host?: ChoiceContext["host"];
@@ -116,7 +114,7 @@ export interface CheckedGraph {
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  job: CheckJob,
+  job: Omit<ValidateOptions, "registry" | "host">,
   { host, builtIns }: { readonly host?: ChoiceContext["host"]; readonly builtIns?: Registry },
 ): CheckedGraph {
   const roots = findRoots(graph, definitions, job);

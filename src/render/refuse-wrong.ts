@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../base/errors.js";
+import type { Job } from "../graph/job.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
 import type { PreparedNode } from "../graph/prepared.js";
-import type { RunSurroundings } from "../graph/surroundings.js";
+import type { Surroundings } from "../graph/surroundings.js";
 import { findRoots, neededBy } from "../graph/topology.js";
 import { checkGraph, validationError } from "../graph/validate.js";
 import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js";
@@ -11,14 +12,13 @@ import { requireSharp } from "../io/pictures/sharp.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { fillGraph, placeholders } from "./fill/fill.js";
-import type { Job } from "./job.js";
 import { redactMetadata } from "./redact.js";
 
 /**
  * Refuses a graph and a job that would fail every item of a batch: unknown classes, keys of `set` and `redact` that name
  * nothing, outputs that cannot be computed whatever an item sets. `keys`: those that items may set; undefined: any.
  */
-export function refuseWrong(graph: Graph, job: Job, surroundings: RunSurroundings, keys?: readonly string[]): void {
+export function refuseWrong(graph: Graph, job: Job, surroundings: Surroundings, keys?: readonly string[]): void {
   refuseUnwritable(job);
   refuseInvalid(graph, refuseUnknown(graph, job, surroundings.registry), job, surroundings, keys);
 }
@@ -61,7 +61,7 @@ function refuseInvalid(
   graph: Graph,
   prompt: Readonly<Record<string, unknown>>,
   job: Job,
-  surroundings: RunSurroundings,
+  surroundings: Surroundings,
   keys: readonly string[] | undefined,
 ): void {
   const definitions = findDefinitions(graph, surroundings.registry);

@@ -12,11 +12,12 @@ import {
   SIGNAL,
 } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
+import { JOB_RULES, type Job } from "../graph/job.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../host/checkpoint/settings.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/device.js";
 import { EventQueue } from "./event-queue.js";
-import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
+import { jobOf, refuseUnsendable } from "./job.js";
 import { type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { GRAPH } from "./source.js";
 import { ModelThread } from "./threads/model-thread.js";
@@ -29,10 +30,10 @@ interface ThreadOptions extends Pick<ThreadPoolOptions, "threads" | "cacheBytes"
 }
 
 /** Options of `createRenderer`: its threads, and those of `render` that all jobs have unless they set their own. */
-export interface RendererOptions extends Omit<JobOptions, "passing">, ThreadOptions {}
+export interface RendererOptions extends Omit<Job, "passing" | "validate" | "runId">, ThreadOptions {}
 
 /** Options of one render in a renderer's threads: those of `render` that are plain data, and its graph. */
-export interface RendererJob extends Omit<JobOptions, "setup" | "cacheDir"> {
+export interface RendererJob extends Omit<Job, "setup" | "cacheDir" | "validate" | "runId"> {
   /** An object, JSON text, or the path, the file: URL or the bytes of a file, as `render` takes them. */
   graph: string | object;
   /** Interrupts the render, or takes it out of the queue. */
@@ -69,12 +70,12 @@ const THREAD_RULES: OptionRules<ThreadOptions> = {
 };
 
 const RENDERER_RULES: OptionRules<RendererOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "passing"),
+  ...rulesWithout(JOB_RULES, "passing", "validate", "runId"),
   ...THREAD_RULES,
 };
 
 const RENDERER_JOB_RULES: OptionRules<RendererJob> = {
-  ...rulesWithout(JOB_OPTION_RULES, "setup", "cacheDir"),
+  ...rulesWithout(JOB_RULES, "setup", "cacheDir", "validate", "runId"),
   graph: GRAPH,
   signal: SIGNAL,
   onEvent: FUNCTION,

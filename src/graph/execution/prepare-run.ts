@@ -1,10 +1,10 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
-import type { GraphRun } from "../job.js";
+import type { Job } from "../job.js";
 import { type Change, readChange, type Signer } from "../memory/signature.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
-import type { RunSurroundings } from "../surroundings.js";
+import type { Surroundings } from "../surroundings.js";
 import { findCycles, findRoots } from "../topology.js";
 import { type CheckedGraph, checkGraph, validationError } from "../validate.js";
 import type { NodeErrors } from "../validation/graph-error.js";
@@ -28,7 +28,7 @@ export interface PreparedRun {
  * Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed, and unless the run may be
  * partial where one cannot.
  */
-export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroundings): PreparedRun {
+export function prepareRun(graph: Graph, job: Job, surroundings: Surroundings): PreparedRun {
   const definitions = findDefinitions(graph, surroundings.registry);
   const choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
   const unchecked = (id: string) => prepareLoosely(graph, id, definitions, choiceContext);

@@ -5,11 +5,12 @@ import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import type { DrawnFor } from "../items/seeds.js";
+import type { RunnerItem } from "../threads/messages.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
 import { Intake, type NumberedItem, Semaphore } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
 import { fillTemplate, namesOf } from "./names.js";
-import type { Attempt, Runner, RunnerItem } from "./runner.js";
+import type { Attempt, Runner } from "./runner.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;

@@ -18,7 +18,7 @@ import { BATCH_RULES, type BatchOptions } from "./batch-options.js";
 import { BatchRun } from "./batch-run.js";
 import { type BatchEvent, sheetItemOf } from "./events.js";
 import { templateKeys } from "./names.js";
-import { type KnownKeys, type PreparedBatch, prepareBatch } from "./prepare.js";
+import { givenSurroundings, type KnownKeys, type PreparedBatch, prepareBatch } from "./prepare.js";
 import { type CreateRunner, createRunner } from "./runner.js";
 
 /**
@@ -107,7 +107,7 @@ async function openPictureSource(
 
 /** Renders the items of a batch that is prepared. */
 export async function* runPrepared(
-  { options, run, graph, graphName, parsed, job, settable, live, surroundings, models }: PreparedBatch,
+  { options, run, graph, graphName, parsed, job, settable, surroundings, models }: PreparedBatch,
   items: AsyncIterable<BatchItem>,
   runnerOf: CreateRunner = createRunner,
 ): AsyncGenerator<BatchEvent, void, undefined> {
@@ -117,7 +117,13 @@ export async function* runPrepared(
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
-  const runner = runnerOf(printJson(parsed.prompt), job, { ...live, signal }, options.concurrency, models);
+  const runner = runnerOf(
+    printJson(parsed.prompt),
+    job,
+    { ...givenSurroundings(options), signal },
+    options.concurrency,
+    models,
+  );
   const queue = new EventQueue<BatchEvent>();
   let work = Promise.resolve();
   try {

@@ -2,7 +2,9 @@ import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { pickOptions } from "../../base/options.js";
+import type { Job } from "../../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
+import type { Surroundings } from "../../graph/surroundings.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { chooseDevice } from "../../tensor/device/device.js";
@@ -11,16 +13,15 @@ import { canonicalValues, inputsOfKey, placeholders } from "../fill/fill.js";
 import { createGraphKeys } from "../items/graph-keys.js";
 import type { ItemValues } from "../items/item.js";
 import { createSeedDraw } from "../items/seeds.js";
-import { type Job, jobOf } from "../job.js";
+import { jobOf } from "../job.js";
 import { REDACTED } from "../redact.js";
 import { createUnfilled, refuseTargets, refuseUnknown, refuseWrong, unfilledError } from "../refuse-wrong.js";
 import type { GraphSource } from "../source.js";
-import { type RenderSurroundings, withDefaults } from "../surroundings.js";
+import { surroundingsOf } from "../surroundings.js";
 import { ModelThread } from "../threads/model-thread.js";
 import { type BatchOptions, LIVE_RULES } from "./batch-options.js";
 import type { BatchGraph, BatchRunOptions } from "./batch-run.js";
 import { canonicalTemplate, checkFields, checkTemplate, prefixesOf } from "./names.js";
-import type { BatchSurroundings } from "./runner.js";
 
 /** A batch that is checked as far as it can be without its items. */
 export interface PreparedBatch {
@@ -33,8 +34,7 @@ export interface PreparedBatch {
   /** Job that its items share, with absolute folders. */
   readonly job: Job;
   readonly settable: readonly string[] | undefined;
-  readonly live: BatchSurroundings;
-  readonly surroundings: RenderSurroundings;
+  readonly surroundings: Surroundings;
   readonly models: ModelThread | undefined;
 }
 
@@ -62,9 +62,8 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   }
   if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
   chooseDevice(options.device);
-  const live = pickOptions<BatchSurroundings>(options, LIVE_RULES);
-  const models = openModels(options, live);
-  const surroundings = withDefaults({ ...live, host: live.host ?? models?.listing });
+  const models = openModels(options);
+  const surroundings = surroundingsOf({}, { host: models?.listing, ...givenSurroundings(options) });
   const { registry } = surroundings;
   const { classAliases } = options;
   const { inputDir = source.inputDir, set: given, ...rest } = jobOf(options);
@@ -85,7 +84,7 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   refuseTargets(parsed, job.targets);
   const name = template && canonicalTemplate(template, keys.canonical);
   const knownHere = { keys: known.keys && [...known.keys, ...draw.shared], fields: known.fields };
-  const faultOf = createFaults(parsed, { ...job, registry }, name, knownHere);
+  const faultOf = createFaults(parsed, job, registry, name, knownHere);
   if (!isSetup) refuseWrong(parsed, job, surroundings, settable);
   const shared = {
     prompt,
@@ -106,7 +105,6 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
     parsed,
     job,
     settable,
-    live,
     surroundings,
     models,
   };
@@ -120,10 +118,15 @@ function canonicalGrid(grid: GridOptions, canonical: (key: string) => string): G
 const without = (values: ItemValues, keys: readonly string[]): ItemValues =>
   keys.length === 0 ? values : Object.fromEntries(Object.entries(values).filter(([key]) => !keys.includes(key)));
 
+/** Live objects of a batch that its options have. */
+export const givenSurroundings = (options: BatchOptions): Partial<Surroundings> =>
+  pickOptions<Partial<Pick<Surroundings, keyof typeof LIVE_RULES>>>(options, LIVE_RULES);
+
 /** Models for worker threads. Throws usage.invalid beside live objects, which cannot be sent to one. */
-function openModels({ models, onLoad, onDevice }: BatchOptions, { signal: _, ...live }: BatchSurroundings) {
+function openModels(options: BatchOptions) {
+  const { models, onLoad, onDevice } = options;
   if (models === undefined) return undefined;
-  const [first] = Object.keys(live);
+  const [first] = Object.keys(givenSurroundings(options)).filter((key) => key !== "signal");
   if (first === undefined) return new ModelThread(models, { onLoad, onDevice });
   throw new LatentkitError("usage.invalid", `batch: expected models or ${first}, received both.`);
 }
@@ -145,13 +148,6 @@ export interface KnownKeys {
   readonly fields?: readonly string[];
 }
 
-interface Common {
-  readonly registry: Registry;
-  readonly targets?: readonly string[];
-  readonly set?: ItemValues;
-  readonly setup?: string;
-}
-
 /**
  * Finds the fault of an item that follows from its keys alone: a placeholder that nothing fills. Fails at once where it
  * is every item's fault, as far as their keys are known: with input.missing, and with usage.invalid for a field of the
@@ -159,7 +155,8 @@ interface Common {
  */
 function createFaults(
   graph: Graph,
-  { registry, targets, set = {}, setup }: Common,
+  { targets, set = {}, setup }: Job,
+  registry: Registry,
   name: string | undefined,
   { keys, fields }: Pick<KnownKeys, "keys" | "fields">,
 ): (values: ItemValues) => LatentkitError | undefined {
@@ -241,6 +238,8 @@ const IS_HASHED = {
   files: true,
   // every item has its own
   passing: false,
+  runId: false,
+  validate: false,
 } as const satisfies Record<keyof Job, boolean>;
 
 /** Hash of a batch: of its graph, its job and the template of its files' names. @internal */
@@ -249,6 +248,7 @@ export function batchHash(prompt: object, job: Job, name: string | undefined): s
   const text = printJson({
     prompt,
     ...Object.fromEntries(hashed.map((key) => [key, job[key]])),
+    setup: job.setup?.href,
     files: hashesOf(job.files),
     name,
   });
