@@ -68,7 +68,7 @@ function createEmitter({ clock, onEvent }: Surroundings, listener: (event: RunEv
   let isOver = false;
   return (happening) => {
     const { type } = happening;
-    // what a node that was left alone still reports comes too late
+    // what an abandoned node still reports comes too late
     if (isOver || (isInterrupted && type !== "run-done")) return;
     isInterrupted = type === "interrupted";
     isOver = type === "run-done";
@@ -84,7 +84,7 @@ interface Begun {
   readonly diskResults: RunResults | undefined;
 }
 
-/** Does all that comes before the first node; undefined where a cycle ends the run at once. */
+/** Does all that comes before the first node; undefined if a cycle ends the run at once. */
 async function begin(
   prompt: unknown,
   job: Job,
@@ -154,7 +154,7 @@ class RunEvents {
 
   /**
    * Steps through the run and yields its events, several at a time, also while a node still runs. One that does not
-   * listen to an abort is left alone after the grace.
+   * listen to an abort is abandoned after the grace.
    */
   async *follow(run: Run, signal: AbortSignal | undefined): AsyncGenerator<readonly RunEvent[], void, void> {
     const timer = new YieldTimer();

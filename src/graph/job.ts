@@ -6,6 +6,7 @@ import {
   isObject,
   NAMES,
   type OptionRules,
+  pickOptions,
   type Rule,
   TEXT,
   TEXTS,
@@ -122,3 +123,6 @@ export const JOB_RULES: OptionRules<Job> = {
   validate: FLAG,
   runId: TEXT,
 };
+
+/** The job among options that are checked. */
+export const jobOf = (options: Job): Job => pickOptions(options, JOB_RULES);

@@ -1,6 +1,6 @@
 import { describe, type ErrorCode, LatentkitError } from "../base/errors.js";
-import { isObject, pickOptions } from "../base/options.js";
-import { JOB_RULES, type Job } from "../graph/job.js";
+import { isObject } from "../base/options.js";
+import type { Job } from "../graph/job.js";
 import {
   isPlainObject,
   MAX_DEPTH,
@@ -10,9 +10,6 @@ import {
   printJsonUnicode,
 } from "../io/json/lossless.js";
 import { plain } from "../nodes/values.js";
-
-/** The job among options that are checked. */
-export const jobOf = (options: Job): Job => pickOptions(options, JOB_RULES);
 
 /**
  * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`, without its `files`. Throws usage.invalid for a
@@ -74,7 +71,7 @@ export function refuseLoss(
   throw new LatentkitError(code, `${subject}, ${key}: expected ${expected}, received ${received}.`);
 }
 
-/** The first value inside that JSON would lose; undefined where there is none. */
+/** The first value inside that JSON would lose; undefined if there is none. */
 function lostIn(value: unknown, depth: number, strictness: Strictness): { readonly value: unknown } | undefined {
   if (typeof value === "number") {
     return Number.isFinite(value) && !(strictness.digits && mayLackDigits(value)) ? undefined : { value };

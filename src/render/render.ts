@@ -4,14 +4,13 @@ import { LatentkitError } from "../base/errors.js";
 import { checkOptions, type OptionRules, pickOptions, rulesWithout } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { runGraph } from "../graph/execute.js";
-import { JOB_RULES, type Job } from "../graph/job.js";
+import { JOB_RULES, type Job, jobOf } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { InputFiles } from "../io/files/input-files.js";
 import { counterFiles, MemoryFiles, type OutputFiles, type OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { canonicalValues, fillGraph, nodesOfKeys } from "./fill/fill.js";
-import { jobOf } from "./job.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { infotextOf } from "./receipt/settings.js";
 import { redactMetadata } from "./redact.js";
@@ -150,7 +149,7 @@ function graphWarnings(graph: Graph, { set = {}, targets }: Job, registry: Regis
   return [...graph.notes.map((message): RunEvent => ({ type: "warning", message, at })), ...warnings];
 }
 
-/** Files that can be written until `close`: what a node that was left alone does later comes too late. */
+/** Files that can be written until `close`: what an abandoned node does later comes too late. */
 function createClosable(files: OutputFiles): { readonly files: OutputFiles; close(): void } {
   let isClosed = false;
   const open = (): OutputFiles => {

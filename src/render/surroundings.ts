@@ -12,7 +12,7 @@ import {
 import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { executeGraph as execute } from "../graph/execute.js";
-import { JOB_RULES, type Job } from "../graph/job.js";
+import { JOB_RULES, type Job, jobOf } from "../graph/job.js";
 import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type ValidateOptions, type Validation, validateGraph as validate } from "../graph/validate.js";
 import { promptError } from "../graph/validation/graph-error.js";
@@ -20,7 +20,6 @@ import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
-import { jobOf } from "./job.js";
 import { readPrompt } from "./source.js";
 
 // decisions 2, 20

@@ -73,7 +73,7 @@ export async function checkLazy(definition: NodeDefinition, gathered: Gathered):
   return [...declared, ...needed];
 }
 
-/** Nodes without a result that the needed lazy inputs link to. Throws where an input has no link. */
+/** Nodes without a result that the needed lazy inputs link to. Throws if an input has no link. */
 export function missingSources(
   { id, definition, links }: PreparedNode,
   needed: readonly string[],
@@ -125,7 +125,7 @@ export interface Gathered {
   readonly missing: ReadonlySet<string>;
   /** Lazy inputs that have a value but are withheld until the node needs them. */
   readonly held: ReadonlySet<string>;
-  /** Number of calls: one for each element of the longest list; 0 where an empty list keeps the node from running. */
+  /** Number of calls: one for each element of the longest list; 0 if an empty list keeps the node from running. */
   readonly calls: number;
   /** The input whose list is empty. */
   readonly empty?: string;

@@ -113,7 +113,7 @@ export class RunSetting {
     return this.#promptCopy;
   }
 
-  /** Checks of the values a node gets through links; undefined where the run takes them as they come. */
+  /** Checks of the values a node gets through links; undefined if the run takes them as they come. */
   checkOf(node: PreparedNode): CheckValue | undefined {
     if (!this.isChecked) return undefined;
     return (spec, value, input) => this.#check(node, spec, value, input);
@@ -220,7 +220,9 @@ export class RunningNode implements NodeContext {
       const image = this.#setting.previewOf(preview);
       if (!(image instanceof Promise)) return report(image);
       report(undefined);
-      image.then(report, (error) => this.log(`No preview: ${error instanceof Error ? error.message : String(error)}`));
+      image.then(report, (error) =>
+        this.log(`The preview failed: ${error instanceof Error ? error.message : String(error)}`),
+      );
     };
   }
 

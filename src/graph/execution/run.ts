@@ -163,7 +163,7 @@ export class Run {
     return "wait";
   }
 
-  /** Whether an empty list keeps the node from running. Throws where a required input has no value for it. */
+  /** Whether an empty list keeps the node from running. Throws if a required input has no value for it. */
   #refuseEmpty(node: PreparedNode, gathered: Gathered): boolean {
     const { definition, id } = node;
     const input = gathered.empty;

@@ -151,7 +151,7 @@ export class DiskSigner {
     if (change !== undefined) this.#changes.set(node.id, this.#stableKey(change.value, "") ?? "");
   }
 
-  /** Signature to store a node's result under; undefined where its outputs are live objects or hidden inputs matter. */
+  /** Signature to store a node's result under; undefined if its outputs are live objects or hidden inputs matter. */
   storable(id: string): string | undefined {
     const signed = this.#signed.get(id);
     if (signed === undefined) return undefined;

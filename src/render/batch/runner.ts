@@ -35,10 +35,10 @@ export interface Runner {
   readonly concurrency: number;
   /**
    * Calls the setup module, if there is one, and checks the graph with its nodes; `settable`: keys that items may set,
-   * where they are known. Rejects with what is wrong.
+   * if they are known. Rejects with what is wrong.
    */
   ready(settable: readonly string[] | undefined): Promise<void>;
-  /** Rejects only where no further item can be rendered, which ends the batch. */
+  /** Rejects only if no further item can be rendered, which ends the batch. */
   run(item: RunnerItem): Promise<Attempt>;
   /** Retries an item alone, in case another one crashed their thread. */
   runAlone(item: RunnerItem): Promise<Attempt>;

@@ -64,7 +64,7 @@ export interface Receipts {
   modelsOf(nodeId: string): Promise<Receipt["models"]>;
   /** Begins to hash the model files of the pictures that these nodes save, so that it takes place while they run. */
   begin(nodeIds: readonly string[]): void;
-  /** Ends what `begin` began and nobody waits for. */
+  /** Ends what `begin` began and no picture waits for. */
   end(): void;
 }
 
@@ -153,7 +153,7 @@ function createMaker(run: ReceiptRun): Maker {
   return { saversOf, make, provenanceOf };
 }
 
-/** Fields of a receipt on models; none where the host says nothing of them. */
+/** Fields of a receipt on models; none if the host says nothing of them. */
 export async function provenanceFields(
   host: Host,
   named: NamedModels,

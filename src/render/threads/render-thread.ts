@@ -4,7 +4,7 @@ import { deserializeError, LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
-import { LoadedWorker } from "./loaded-worker.js";
+import { type LoadedWorker, startWorker } from "./loaded-worker.js";
 import {
   createMark,
   type FromThread,
@@ -77,7 +77,8 @@ export class RenderThread {
     const port = models?.connect(retire);
     const opened = port && models && { port, folders: models.settings.folders };
     const transferList = port === undefined ? [] : [port];
-    this.#worker = startWorker({ workerData: { ...data, models: opened }, transferList, resourceLimits });
+    const options = { workerData: { ...data, models: opened }, transferList, resourceLimits };
+    this.#worker = startWorker("A rendering thread", PROGRAM, options);
     this.#worker.on("message", (message: FromThread) => this.#receive(message));
     this.#worker.on("error", (error) => {
       this.#crash = error;
@@ -103,7 +104,7 @@ export class RenderThread {
   }
 
   /**
-   * Runs one graph. A node that fails, a thread that is lost and an abort show in the result's status; rejects where
+   * Runs one graph. A node that fails, a thread that is lost and an abort show in the result's status; rejects if
    * the graph or the setup is wrong, before anything is written. "check" does no more than that. `outputDir`: absolute.
    */
   run(run: ThreadRun, outputDir: string, { onEvent, signal }: RunListener): Promise<ThreadResult> {
@@ -204,15 +205,6 @@ export class RenderThread {
     if (this.#running.size === 0 && this.#isOver) this.end();
     else if (this.#running.size === 0) this.#worker.unref();
     how();
-  }
-}
-
-function startWorker(options: ConstructorParameters<typeof LoadedWorker>[1]): LoadedWorker {
-  try {
-    return new LoadedWorker(PROGRAM, options);
-  } catch (cause) {
-    const message = `A rendering thread cannot be started (${(cause as Error).message}).`;
-    throw new LatentkitError("thread.lost", message, {}, { cause });
   }
 }
 

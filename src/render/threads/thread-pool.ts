@@ -173,7 +173,7 @@ class Pool implements ThreadPool {
     return started;
   }
 
-  /** Waits for a free thread, first come, first served; false where the run is aborted or the pool closes before. */
+  /** Waits for a free thread, first come, first served; false if the run is aborted or the pool closes before. */
   async #turn(signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#isClosed || signal?.aborted) return false;
     if (this.#free > 0) {

@@ -161,7 +161,7 @@ function sentResult({ error, ...result }: RunOutcome, isItem: boolean): SentResu
 const readGraphText = (graph: string | Uint8Array): string | object =>
   typeof graph === "string" && graph.startsWith("{") ? frozenGraph(parseGraphText(graph)) : graph;
 
-/** Why an item's texts cannot be written; undefined where they are. */
+/** Why an item's texts cannot be written; undefined if they are. */
 async function commit(files: ItemFiles | undefined): Promise<SentError | undefined> {
   try {
     await files?.commit();

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { COUNT, checkedLater, checkOptions, OBJECT, type OptionRules, rulesWithout } from "../../base/options.js";
 import type { RunEvent } from "../../graph/events.js";
-import { JOB_RULES, type Job } from "../../graph/job.js";
+import { JOB_RULES, type Job, jobOf } from "../../graph/job.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../../graph/surroundings.js";
 import { type Validation, validateGraph } from "../../graph/validate.js";
@@ -11,7 +11,7 @@ import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settin
 import type { Host } from "../../host/types.js";
 import { TEMPORARY_SUFFIX } from "../../io/files/write-file.js";
 import { describeNode } from "../../nodes/describe.js";
-import { jobOf, refuseUnsendable } from "../../render/job.js";
+import { refuseUnsendable } from "../../render/job.js";
 import { withSmallPreview } from "../../render/plain.js";
 import { renderJob } from "../../render/render.js";
 import { type RunOutcome, resultOf } from "../../render/result.js";

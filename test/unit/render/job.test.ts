@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { JOB_RULES, type Job } from "#src/graph/job.js";
+import { JOB_RULES, type Job, jobOf } from "#src/graph/job.js";
 import { parseJson } from "#src/io/json/lossless.js";
-import { jobOf, parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
+import { parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
 import { refuses } from "../../helpers/errors.js";
 import { filesIn, root } from "../../helpers/folders.js";
 

@@ -506,7 +506,7 @@ describe("latentkit render, many times", () => {
     const next = join(out(), "latent-noisy/gpu-stream_00002.png");
     const late = await run(["--seeds", "2", "--contact-sheet", next]);
     assert.equal(late.code, 1);
-    assert.match(late.err, /Contact sheet: expected a free name or an earlier sheet's, received .*another picture/);
+    assert.match(late.err, /Contact sheet: ".*" is another picture; choose a free name or an earlier sheet/);
     assert.equal(await seedOf("latent-noisy/gpu-stream_00002.png"), "2");
   });
 

@@ -213,8 +213,9 @@ describe("signatures on a disk", () => {
       const nodes = join(root, "src/nodes", folderName);
       for (const file of filesIn(nodes)) {
         const text = readFileSync(join(nodes, file), "utf8");
-        for (const definition of text.split(/(?=\bkey: (?:"|KEY\b))/).slice(1)) {
-          const key = /^key: "(.+)"/.exec(definition)?.[1] ?? /^const KEY = "(.+)"/m.exec(text)![1]!;
+        for (const definition of text.split(/(?=\bkey: (?:"|[A-Z_]*KEY\b))/).slice(1)) {
+          const [, written, name] = /^key: (?:"(.+)"|([A-Z_]+))/.exec(definition)!;
+          const key = written ?? new RegExp(`^const ${name} = "(.+)"`, "m").exec(text)![1]!;
           read++;
           const { outputNode, writesFiles, hasUi, notIdempotent, reachesNetwork, isChanged, inputs } =
             registry.get(key)!;

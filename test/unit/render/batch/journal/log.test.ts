@@ -164,7 +164,11 @@ describe("log of a journal", () => {
     // where Node's own way of making folders never returns
     if (existsSync("/proc/self"))
       await refuses(below("/proc/none/deep"), "file.write-failed", /does not exist \(ENOENT\)/);
-    await refuses(() => JournalLog.open("/dev/full", async () => header, true), "journal.refused", /it is no file/);
+    await refuses(
+      () => JournalLog.open("/dev/full", async () => header, true),
+      "journal.refused",
+      /it is not a regular file/,
+    );
   });
 });
 
