@@ -31,6 +31,13 @@ export type OutputChoice = (typeof OUTPUTS)[number];
  * receive it, a batch's hash covers it, a hook renders it. An option of a render is one field here and one rule below.
  */
 export interface Job {
+  /**
+   * "6.text" sets an input of node 6; others fill the placeholder {{key}}, set the primitive of that title, or, as prompt,
+   * negative, seed, steps, width and height, the one input of that name which the graph has.
+   */
+  set?: Readonly<Record<string, unknown>>;
+  /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
+  passing?: readonly string[];
   /** Ids of the nodes to compute; the graph's output nodes where absent. */
   targets?: readonly string[];
   /** Restricts the graph's output nodes to these, as ComfyUI's clients ask; null: all of them. */
@@ -65,13 +72,6 @@ export interface Job {
    * where absent.
    */
   previews?: boolean;
-  /**
-   * "6.text" sets an input of node 6; others fill the placeholder {{key}}, set the primitive of that title, or, as prompt,
-   * negative, seed, steps, width and height, the one input of that name which the graph has.
-   */
-  set?: Readonly<Record<string, unknown>>;
-  /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
-  passing?: readonly string[];
   /** Texts that pictures carry: "full", "prompt" (the graph and its receipt) or "none"; "full" where absent. */
   metadata?: MetadataPolicy;
   /** Format of the pictures; PNG files of 8 bits where absent. */

@@ -43,7 +43,7 @@ const EMBEDDING = "embedding:";
 export function createOrigins(
   graph: Graph,
   registry: Registry,
-  surroundings: ChoiceContext,
+  context: ChoiceContext,
   isShown: IsShown,
 ): (nodeId: string) => Promise<Origins> {
   const definitions = findDefinitions(graph, registry);
@@ -52,10 +52,10 @@ export function createOrigins(
     const raw = graph.prompt[id] as object;
     const inputs = inputsOf(graph.prompt, id) ?? {};
     const definition = definitions.get(id)!;
-    const around = [definition, surroundings.host, surroundings.inputDir, surroundings.files];
+    const facts = [definition, context.host, context.inputDir, context.files];
     const read = (some: Readonly<Record<string, unknown>>) =>
-      prepareUnchecked({ id, displayId: id, definition, inputs: some }, surroundings, exists);
-    const node = recall(raw, PREPARED, () => read(inputs), around);
+      prepareUnchecked({ id, displayId: id, definition, inputs: some }, context, exists);
+    const node = recall(raw, PREPARED, () => read(inputs), facts);
     const visible = Object.fromEntries(Object.entries(inputs).filter(([input]) => isShown(id, input)));
     const isWhole = Object.keys(visible).length === Object.keys(inputs).length;
     return { node, visible: isWhole ? node : read(visible), inputs: visible };

@@ -125,9 +125,8 @@ function createMaker(run: ReceiptRun): Maker {
   const { name, preview } = run.host;
   const engine = packageVersion();
   const graph = textHash(printJson(run.shownPrompt));
-  const surroundings = { host: run.host, inputDir, files };
   const parsed = parseGraph(run.prompt, { classAliases });
-  const originsOf = createOrigins(parsed, registry, surroundings, isShownOf(run));
+  const originsOf = createOrigins(parsed, registry, { host: run.host, inputDir, files }, isShownOf(run));
   const redacted = redact.length === 0 ? undefined : [...new Set(redact)];
   const cached = new Map<string, ReturnType<typeof originsOf>>();
   const onceOf = (nodeId: string) => {

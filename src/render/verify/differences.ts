@@ -58,8 +58,7 @@ export async function compareReceipt(
     const { inputs } = graph.prompt[nodeId] as { inputs?: Readonly<Record<string, unknown>> };
     return inputs?.[input] !== REDACTED;
   };
-  const surroundings = { host, inputDir: folder };
-  const originsOf = createOrigins(graph, defaultRegistry, surroundings, isShown);
+  const originsOf = createOrigins(graph, defaultRegistry, { host, inputDir: folder }, isShown);
   const { seeds, noise, files, models } = await originsOf(receipt.node);
   const now = await provenanceFields(host, models, signal);
   const untrue = [

@@ -605,7 +605,11 @@ describe("batch", () => {
       (more: BatchOptions, what: object = graph) =>
       () =>
         run(reds(2), { journal: journal(), ...more }, what);
-    await refuses(again({}), "journal.refused", /batch\.jsonl: it is an earlier batch's; go on with it by resume/);
+    await refuses(
+      again({}),
+      "journal.refused",
+      /batch\.jsonl: it belongs to an earlier batch; continue that batch with resume/,
+    );
     const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
     await refuses(again({ resume: true }, other), "journal.refused", /belongs to another graph/);
     await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /other options/);
@@ -614,7 +618,7 @@ describe("batch", () => {
     const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
     assert.deepEqual(hashesIn(out()), before);
     writeFileSync(journal(), lines);
-    await refuses(again({ resume: true }), "journal.refused", /latentkit 0\.0\.1 wrote it/);
+    await refuses(again({ resume: true }), "journal.refused", /it was written by latentkit 0\.0\.1/);
   });
 
   it("refuses a journal that another process has locked", async () => {
