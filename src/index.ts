@@ -5,6 +5,7 @@ import "./io/files/tensor-pictures.js"; // Tensor.fromImage and toPng
 export { type ErrorCode, type ErrorDetails, LatentkitError } from "./base/errors.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";
+export type { MetadataPolicy } from "./graph/job.js";
 export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache.js";
 export { parseGraphText, printGraphText } from "./graph/parse.js";
 export type { ModelSettings } from "./host/checkpoint/settings.js";
@@ -75,7 +76,6 @@ export type { BatchEvent, BatchStatus } from "./render/batch/events.js";
 export type { GridOptions } from "./render/contact-sheet/grid.js";
 export type { GridAxes } from "./render/contact-sheet/grid-axes.js";
 export { type PictureFile, type Pictures, picturesIn } from "./render/items/pictures.js";
-export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
 export { createRenderer, type Renderer, type RendererJob, type RendererOptions } from "./render/renderer.js";
 export type { RenderedFile, RenderResult } from "./render/result.js";

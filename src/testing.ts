@@ -6,8 +6,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "./base/errors.js";
 import { checkOptions, FLAG, type OptionRules, pickOptions, rulesWithout, TEXT } from "./base/options.js";
+import { JOB_RULES } from "./graph/job.js";
 import { SURROUNDINGS_RULES } from "./graph/surroundings.js";
-import { JOB_OPTION_RULES } from "./render/job.js";
 import { renderOutputs, type SnapshotRenderOptions } from "./render/snapshot/outputs.js";
 import { checkSnapshot, type SnapshotVerdict, type SnapshotWrites } from "./render/snapshot/snapshot.js";
 import { GRAPH } from "./render/source.js";
@@ -49,14 +49,14 @@ export interface RenderMatchers<Result = unknown> {
 }
 
 const RULES: OptionRules<MatchRenderOptions> = {
-  set: JOB_OPTION_RULES.set,
-  targets: JOB_OPTION_RULES.targets,
-  inputDir: JOB_OPTION_RULES.inputDir,
-  classAliases: JOB_OPTION_RULES.classAliases,
-  config: JOB_OPTION_RULES.config,
-  partial: JOB_OPTION_RULES.partial,
-  device: JOB_OPTION_RULES.device,
-  setup: JOB_OPTION_RULES.setup,
+  set: JOB_RULES.set,
+  targets: JOB_RULES.targets,
+  inputDir: JOB_RULES.inputDir,
+  classAliases: JOB_RULES.classAliases,
+  config: JOB_RULES.config,
+  partial: JOB_RULES.partial,
+  device: JOB_RULES.device,
+  setup: JOB_RULES.setup,
   registry: SURROUNDINGS_RULES.registry,
   host: SURROUNDINGS_RULES.host,
   signal: SURROUNDINGS_RULES.signal,

@@ -1,11 +1,11 @@
 import { relative } from "node:path";
 import { LatentkitError } from "../base/errors.js";
+import { METADATA_POLICIES, type MetadataPolicy } from "../graph/job.js";
 import { type ClassAliases, parseGraph } from "../graph/parse.js";
 import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import { loadConfig } from "../render/config/load-config.js";
 import { createGraphKeys } from "../render/items/graph-keys.js";
 import { isRandom, isRandomSeed, randomSeed } from "../render/items/seeds.js";
-import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type GraphSource, readGraph } from "../render/source.js";
 import { defaultRegistry, loadsModels } from "../render/surroundings.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/device.js";

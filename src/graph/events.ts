@@ -14,7 +14,7 @@ export type RunEvent = {
       readonly type: "run-start";
       readonly runId: string;
       readonly nodeIds: readonly string[];
-      /** Outputs that are not computed because a node they need is invalid; absent where there are none. */
+      /** Outputs that are not computed because a node they need is invalid; absent if there are none. */
       readonly leftOut?: readonly string[];
     }
   /** Nodes whose results an earlier run has left in the cache. */

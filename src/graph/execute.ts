@@ -8,11 +8,11 @@ import type { Happening, RunEvent } from "./events.js";
 import { RunSetting } from "./execution/context.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
-import type { GraphRun } from "./job.js";
+import type { Job } from "./job.js";
 import { RunMemory } from "./memory/run-memory.js";
 import { DiskSigner, Signer } from "./memory/signature.js";
 import { parseGraph } from "./parse.js";
-import type { RunSurroundings } from "./surroundings.js";
+import type { Surroundings } from "./surroundings.js";
 import { cycleError } from "./validation/graph-error.js";
 
 /**
@@ -23,8 +23,8 @@ import { cycleError } from "./validation/graph-error.js";
  */
 export async function* executeGraph(
   prompt: unknown,
-  job: GraphRun,
-  surroundings: RunSurroundings,
+  job: Job,
+  surroundings: Surroundings,
 ): AsyncGenerator<RunEvent, void, void> {
   const queue = new RunEvents();
   const emit = createEmitter(surroundings, (event) => queue.add(event));
@@ -44,7 +44,7 @@ export async function* executeGraph(
 }
 
 /** Runs a graph as `executeGraph` does, without a consumer to wait for: `onEvent` alone receives what happens. */
-export async function runGraph(prompt: unknown, job: GraphRun, surroundings: RunSurroundings): Promise<void> {
+export async function runGraph(prompt: unknown, job: Job, surroundings: Surroundings): Promise<void> {
   const emit = createEmitter(surroundings, () => {});
   const span = new Span(surroundings.signal);
   try {
@@ -63,12 +63,12 @@ export async function runGraph(prompt: unknown, job: GraphRun, surroundings: Run
 
 type Emit = (happening: Happening) => void;
 
-function createEmitter({ clock, onEvent }: RunSurroundings, listener: (event: RunEvent) => void): Emit {
+function createEmitter({ clock, onEvent }: Surroundings, listener: (event: RunEvent) => void): Emit {
   let isInterrupted = false;
   let isOver = false;
   return (happening) => {
     const { type } = happening;
-    // what a node that was left alone still reports comes too late
+    // what an abandoned node still reports comes too late
     if (isOver || (isInterrupted && type !== "run-done")) return;
     isInterrupted = type === "interrupted";
     isOver = type === "run-done";
@@ -84,11 +84,11 @@ interface Begun {
   readonly diskResults: RunResults | undefined;
 }
 
-/** Does all that comes before the first node; undefined where a cycle ends the run at once. */
+/** Does all that comes before the first node; undefined if a cycle ends the run at once. */
 async function begin(
   prompt: unknown,
-  job: GraphRun,
-  surroundings: RunSurroundings,
+  job: Job,
+  surroundings: Surroundings,
   span: Span,
   emit: Emit,
 ): Promise<Begun | undefined> {
@@ -97,9 +97,8 @@ async function begin(
   const device = chooseDevice(job.device);
   const prepared = prepareRun(graph, job, surroundings);
   const { nodes, roots, leftOut, warnings, cycles } = prepared;
-  const { cache, builtIns, host, diskCache, hasTransientEvents } = surroundings;
-  const facts = { cache, builtIns, host, hasTransientEvents, volatileNodes: job.volatileNodes };
-  const memory = new RunMemory(facts, nodes, roots, prepared.order);
+  const { diskCache } = surroundings;
+  const memory = new RunMemory(surroundings, nodes, roots, prepared.order);
   // what retains nothing leaves nothing behind
   const signal = (memory.isContained ? surroundings.signal : undefined) ?? span.signal;
   const setting = new RunSetting(job, surroundings, { graph, memory, signal, device }, emit);
@@ -116,7 +115,7 @@ async function begin(
   const diskSigner = diskCache && new DiskSigner(diskCache.packageVersion, surroundings, isChecked);
   const diskResults = diskCache && diskSigner && new RunResults(diskCache, diskSigner, nodes, choiceContext);
   const onSigned = diskSigner && ((...signed: Parameters<DiskSigner["sign"]>) => diskSigner.sign(...signed));
-  const signatures = await signAll(prepared, new Signer(memory, job, host), choiceContext, onSigned);
+  const signatures = await signAll(prepared, new Signer(memory, job, surroundings), choiceContext, onSigned);
   memory.begin(signatures, graph.ids);
   await diskResults?.expect(roots, (id) => memory.isCached(id));
   const cached = graph.ids.filter((id) => memory.isCached(id) || diskResults?.isExpected(id));
@@ -155,7 +154,7 @@ class RunEvents {
 
   /**
    * Steps through the run and yields its events, several at a time, also while a node still runs. One that does not
-   * listen to an abort is left alone after the grace.
+   * listen to an abort is abandoned after the grace.
    */
   async *follow(run: Run, signal: AbortSignal | undefined): AsyncGenerator<readonly RunEvent[], void, void> {
     const timer = new YieldTimer();

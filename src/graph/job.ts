@@ -3,20 +3,41 @@ import {
   FILES,
   FLAG,
   FOLDER,
+  isObject,
   NAMES,
   type OptionRules,
+  pickOptions,
   type Rule,
   TEXT,
   TEXTS,
   VALUES,
 } from "../base/options.js";
 import type { FilesByName } from "../io/files/input-text.js";
+import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { DeviceChoice } from "../tensor/device/device.js";
 import type { ClassAliases } from "./parse.js";
 
-/** One run of a graph as plain data: with the graph and its `Surroundings` all that the executor needs. */
-export interface GraphJob {
+export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
+/** Metadata of pictures: "full" has graph, receipt and extra_pnginfo, "prompt" graph and receipt, "none" nothing. */
+export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
+
+const OUTPUTS = ["files", "memory"] as const;
+/** Where the files of a render go: into the output folder, or into its result. */
+export type OutputChoice = (typeof OUTPUTS)[number];
+
+/**
+ * One run of a graph as plain data: with the graph and its `Surroundings` all that is needed to render it. Worker threads
+ * receive it, a batch's hash covers it, a hook renders it. An option of a render is one field here and one rule below.
+ */
+export interface Job {
+  /**
+   * "6.text" sets an input of node 6; others fill the placeholder {{key}}, set the primitive of that title, or, as prompt,
+   * negative, seed, steps, width and height, the one input of that name which the graph has.
+   */
+  set?: Readonly<Record<string, unknown>>;
+  /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
+  passing?: readonly string[];
   /** Ids of the nodes to compute; the graph's output nodes where absent. */
   targets?: readonly string[];
   /** Restricts the graph's output nodes to these, as ComfyUI's clients ask; null: all of them. */
@@ -32,8 +53,8 @@ export interface GraphJob {
   files?: FilesByName;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   classAliases?: ClassAliases;
-  /** Further texts for the pictures, by key. */
-  extraPnginfo?: unknown;
+  /** Further texts for the pictures, by key; none where absent. */
+  extraPnginfo?: Readonly<Record<string, unknown>>;
   /** Address and keys of the service that `ext remoteImageApi` calls; the environment's where absent. */
   config?: NodeConfig;
   /**
@@ -51,46 +72,57 @@ export interface GraphJob {
    * where absent.
    */
   previews?: boolean;
-}
-
-const IDS: Rule = ["a list of node ids", TEXTS[1]];
-
-/** Ranges, and what depends on the graph, are checked where they are used. */
-export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
-  targets: IDS,
-  partialExecutionTargets: [IDS[0], (value) => value === null || IDS[1](value)],
-  outputDir: FOLDER,
-  inputDir: FOLDER,
-  files: FILES,
-  classAliases: NAMES,
-  extraPnginfo: CHECKED_LATER,
-  config: VALUES,
-  partial: FLAG,
-  allowNetwork: FLAG,
-  device: CHECKED_LATER,
-  previews: FLAG,
-};
-
-/** A job of `executeGraph`. */
-export interface ExecuteJob extends GraphJob {
+  /** Texts that pictures carry: "full", "prompt" (the graph and its receipt) or "none"; "full" where absent. */
+  metadata?: MetadataPolicy;
+  /** Format of the pictures; PNG files of 8 bits where absent. */
+  format?: PictureFormat;
+  /** Adds the line of settings that A1111 writes to pictures, as the text `parameters`; false where absent. */
+  parameters?: boolean;
+  /** Keys whose values pictures hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
+  redact?: readonly string[];
+  /** "memory": files are not written, and come as `bytes` of the result's files; "files" where absent. */
+  output?: OutputChoice;
+  /** Folder of a disk cache, see `createDiskCache`; none where absent. */
+  cacheDir?: string;
+  /** A module whose default export (or `setup`) is `() => ({ registry, host })`. */
+  setup?: URL;
   /** false: the graph was validated before; values are taken as they are; true where absent. */
   validate?: boolean;
   /** Id of the run, in its events; a random one where absent. */
   runId?: string;
 }
 
-export const EXECUTE_JOB_RULES: OptionRules<ExecuteJob> = {
-  ...GRAPH_JOB_RULES,
+const IDS: Rule = ["a list of node ids", TEXTS[1]];
+
+/** Rules of a job's fields. Ranges, and what depends on the graph, are checked where they are used. */
+export const JOB_RULES: OptionRules<Job> = {
+  targets: IDS,
+  partialExecutionTargets: [IDS[0], (value) => value === null || IDS[1](value)],
+  outputDir: FOLDER,
+  inputDir: FOLDER,
+  files: FILES,
+  classAliases: NAMES,
+  extraPnginfo: VALUES,
+  config: VALUES,
+  partial: FLAG,
+  allowNetwork: FLAG,
+  device: CHECKED_LATER,
+  previews: FLAG,
+  set: VALUES,
+  passing: TEXTS,
+  metadata: [METADATA_POLICIES.join(", "), (value) => (METADATA_POLICIES as readonly unknown[]).includes(value)],
+  format: FORMAT,
+  parameters: FLAG,
+  redact: ["a list of keys", TEXTS[1]],
+  output: [OUTPUTS.join(", "), (value) => (OUTPUTS as readonly unknown[]).includes(value)],
+  cacheDir: FOLDER,
+  setup: [
+    "the URL of a module (pathToFileURL makes one)",
+    (value) => isObject(value) && typeof value.href === "string",
+  ],
   validate: FLAG,
   runId: TEXT,
 };
 
-/** A job of the executor, with what only callers inside the package may ask. */
-export interface GraphRun extends Readonly<ExecuteJob> {
-  /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor what follows from them. */
-  readonly volatileNodes?: ReadonlySet<string>;
-  /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
-  readonly rewritesFiles?: boolean;
-  /** The graph that nodes see: where absent the one that runs, for null none. */
-  readonly metadataPrompt?: object | null;
-}
+/** The job among options that are checked. */
+export const jobOf = (options: Job): Job => pickOptions(options, JOB_RULES);

@@ -18,6 +18,22 @@ import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknow
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
 export type ClassAliases = Readonly<Record<string, string>>;
 
+/** Nodes by id, as files of graphs have them. */
+export type Prompt = Readonly<Record<string, unknown>>;
+
+/** Inputs of a node; undefined for a node that is not there or has none. */
+export function inputsOf(prompt: Prompt, nodeId: string): Record<string, unknown> | undefined {
+  const node = Object.hasOwn(prompt, nodeId) ? prompt[nodeId] : undefined;
+  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
+}
+
+/** Whether a value of an input names a node and one of its outputs. */
+export const isLink = (value: unknown): value is readonly [nodeId: string, output: unknown] =>
+  Array.isArray(value) && value.length === 2 && typeof value[0] === "string";
+
+/** Inputs that hold a seed, by the names that nodes give them. */
+export const SEED_INPUTS: ReadonlySet<string> = new Set(["seed", "noise_seed"]);
+
 /** More nodes than any real graph has. */
 const MAX_NODES = 200_000;
 
@@ -92,7 +108,7 @@ function refuseHostile(value: unknown, depth: number): void {
     return;
   }
   for (const key of Object.keys(value)) {
-    if (HOSTILE_KEYS.has(key)) throw invalid(`Graph: the key "${key}" is refused.`);
+    if (HOSTILE_KEYS.has(key)) throw invalid(`Graph: the key "${key}" is not allowed.`);
     refuseHostile(value[key], depth + 1);
   }
 }
@@ -144,7 +160,7 @@ export function findDefinition(
 }
 
 /**
- * Definitions of all nodes by id, reachable or not. Fails with graph.invalid where a node has no class and with
+ * Definitions of all nodes by id, reachable or not. Fails with graph.invalid if a node has no class and with
  * graph.unknown-class, which names every class that is not registered.
  */
 export function findDefinitions(graph: Graph, registry: Registry): Map<string, NodeDefinition> {
@@ -177,8 +193,6 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
   return byId;
 }
 
-type Entries = Record<string, unknown>;
-
 /** Keys that hold a graph: of ComfyUI's POST /prompt, of services that run ComfyUI, and of templates. */
 const WRAPPERS = ["prompt", "workflow", "input", "nodes"] as const;
 const MAX_WRAPPERS = 3;
@@ -188,11 +202,11 @@ const NODE_ID = /^\d+(?::\d+)*$/;
 const MAX_NAMED = 5;
 
 /** Returns the graph inside a request body such as `{ "input": { "workflow": … } }`, any other object unchanged. */
-export function unwrapGraph(object: Entries): Entries {
+export function unwrapGraph(object: Record<string, unknown>): Record<string, unknown> {
   return innerGraph(object, MAX_WRAPPERS) ?? object;
 }
 
-function innerGraph(object: Entries, left: number): Entries | undefined {
+function innerGraph(object: Record<string, unknown>, left: number): Record<string, unknown> | undefined {
   if (isEditorFile(object) || Object.values(object).some(isNode)) return object;
   for (const key of left > 0 ? WRAPPERS : []) {
     const inner = Object.hasOwn(object, key) ? object[key] : undefined;
@@ -203,7 +217,7 @@ function innerGraph(object: Entries, left: number): Entries | undefined {
 }
 
 /** Throws graph.invalid for a workflow as the editor saves it. */
-function refuseEditorFile(object: Entries): void {
+function refuseEditorFile(object: Prompt): void {
   if (!isEditorFile(object)) return;
   throw new LatentkitError(
     "graph.invalid",
@@ -212,27 +226,21 @@ function refuseEditorFile(object: Entries): void {
 }
 
 /** Whether an object is a workflow as the editor saves it. */
-export const isEditorFile = ({ nodes, links }: Entries): boolean => Array.isArray(nodes) && Array.isArray(links);
+export const isEditorFile = ({ nodes, links }: Prompt): boolean => Array.isArray(nodes) && Array.isArray(links);
 
 const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
 
-/** Nodes of a graph, and the keys of entries that are no nodes. */
-export interface NodesOnly {
-  readonly prompt: Entries;
-  readonly ignored: readonly string[];
-}
-
 /**
  * Removes what the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are no
- * number and hold no object, or one with neither class_type nor inputs. Returns the object itself where there are none.
+ * number and hold no object, or one with neither class_type nor inputs. Returns the object itself if there are none.
  */
-function nodesOnly(prompt: Entries): NodesOnly {
+function nodesOnly(prompt: Record<string, unknown>): { prompt: Record<string, unknown>; ignored: readonly string[] } {
   const ignored: string[] = [];
   for (const [key, value] of Object.entries(prompt)) if (!isMeantAsNode(key, value)) ignored.push(key);
   if (ignored.length === 0) return { prompt, ignored };
   const left = new Set(ignored);
   const ids = keysInOrder(prompt).filter((id) => !left.has(id));
-  const nodes: Entries = {};
+  const nodes: Record<string, unknown> = {};
   for (const id of ids) nodes[id] = prompt[id];
   rememberOrder(nodes, ids);
   return { prompt: nodes, ignored };
@@ -255,8 +263,6 @@ function ignoredNotes(ignored: readonly string[]): readonly string[] {
     ignored.length === 1 ? ["is not a node", "it has", "it is"] : ["are not nodes", "they have", "they are"];
   return [`Graph: ${list} ${are}, since ${have} no class_type; ${is} ignored.`];
 }
-
-type Prompt = Readonly<Record<string, unknown>>;
 
 /**
  * Throws graph.invalid, which names node and input, for a whole number beyond 2^53 that is no bigint: JSON.parse, and with

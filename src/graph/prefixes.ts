@@ -36,7 +36,7 @@ export const prefixWarnings = (prefix: unknown): string[] =>
         .slice(0, MAX_NAMED)
         .map(
           (text) =>
-            `input "${PREFIX}": ${describe(text)} names neither a date nor a value of the graph; it stays as it is.`,
+            `input "${PREFIX}": ${describe(text)} matches neither a date nor a value of the graph and is kept unchanged.`,
         )
     : [];
 
@@ -57,7 +57,7 @@ function namesOf({ prompt, ids }: Pick<Graph, "prompt" | "ids">): ReadonlyMap<st
   return new Map([...byTitle, ...byClass]);
 }
 
-/** Looks up a widget of a node by the node's name and its own; undefined where there is none. */
+/** Looks up a widget of a node by the node's name and its own; undefined if there is none. */
 export type WidgetLookup = (node: string, widget: string) => unknown;
 
 /** Characters that file systems refuse, or read as folders. */

@@ -85,7 +85,7 @@ export function unknownInputWarning(at: { nodeId: string; node: string }, name: 
 export function defaultWarning(at: { nodeId: string; node: string }, input: string, value: unknown) {
   const message = atNode(
     at,
-    `input "${input}": the graph has no value for it; its default ${describe(value)} is taken.`,
+    `input "${input}": the graph has no value for it; the default ${describe(value)} is used.`,
   );
   return { nodeId: at.nodeId, input, message };
 }

@@ -10,7 +10,7 @@ import type { Cache } from "./memory/cache.js";
 /** Live objects around a run, which cannot be sent to another thread. */
 export interface Surroundings {
   /** The nodes; those of the package where absent. */
-  registry?: Registry;
+  registry: Registry;
   /** Where models come from; the preview host where absent. */
   host?: Host;
   /** Results that runs share: what does not change between them is computed once. Without one, equal nodes of a run share theirs. */
@@ -25,11 +25,35 @@ export interface Surroundings {
   fetch?: typeof fetch;
   /** Aborts the run. */
   signal?: AbortSignal;
-  /** Receives each event at once, before a node that never lets go of the thread begins. Must not throw. */
+  /** Receives each event at once, before a node that blocks the thread begins. Must not throw. */
   onEvent?: (event: RunEvent) => void;
+  /** @internal The run's input files; those of its job where absent. */
+  inputs?: InputFiles;
+  /** @internal The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
+  builtIns?: Registry;
+  /** @internal Listeners keep no values of the run's events: memory of results without readers is used again. */
+  hasTransientEvents?: boolean;
+  /** @internal The calling thread only renders: nodes may hold it while they read, decode and encode. */
+  isBlocking?: boolean;
+  /** @internal Nodes whose inputs differ in every run: a shared cache keeps neither their results nor what follows from them. */
+  volatileNodes?: ReadonlySet<string>;
+  /** @internal Nodes that write files do so in every run, whatever the cache holds; false where absent. */
+  rewritesFiles?: boolean;
+  /** @internal The graph that nodes see: where absent the one that runs, for null none. */
+  metadataPrompt?: object | null;
 }
 
-export const SURROUNDINGS_RULES: OptionRules<Surroundings> = {
+// fields that no option sets
+export type InternalField =
+  | "inputs"
+  | "builtIns"
+  | "hasTransientEvents"
+  | "isBlocking"
+  | "volatileNodes"
+  | "rewritesFiles"
+  | "metadataPrompt";
+
+export const SURROUNDINGS_RULES: OptionRules<Omit<Surroundings, InternalField>> = {
   registry: REGISTRY,
   host: HOST,
   cache: ["a cache, as createCache makes one", (value) => hasMethods(value, "begin", "has")],
@@ -40,16 +64,3 @@ export const SURROUNDINGS_RULES: OptionRules<Surroundings> = {
   signal: SIGNAL,
   onEvent: FUNCTION,
 };
-
-/** Surroundings as the executor takes them, with fields for callers inside the package alone. */
-export interface RunSurroundings extends Readonly<Surroundings> {
-  readonly registry: Registry;
-  /** The run's input files; those of its job where absent. */
-  readonly inputs?: InputFiles;
-  /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
-  readonly builtIns?: Registry;
-  /** No listener retains values of the run's events after it has returned: memory of results without readers is used again. */
-  readonly hasTransientEvents?: boolean;
-  /** The calling thread only renders: nodes may hold it while they read, decode and encode. */
-  readonly isBlocking?: boolean;
-}

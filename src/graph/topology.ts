@@ -1,8 +1,7 @@
 import { LatentkitError, suggest } from "../base/errors.js";
-import { isPlainObject } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
-import type { ExecuteJob } from "./job.js";
-import type { Graph } from "./parse.js";
+import type { Job } from "./job.js";
+import { type Graph, inputsOf } from "./parse.js";
 
 /**
  * Ids of the nodes that a run computes: the targets, else the output nodes, else those that write files or have a UI result.
@@ -11,7 +10,7 @@ import type { Graph } from "./parse.js";
 export function findRoots(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  { targets, partialExecutionTargets }: Pick<ExecuteJob, "targets" | "partialExecutionTargets">,
+  { targets, partialExecutionTargets }: Pick<Job, "targets" | "partialExecutionTargets">,
 ): string[] {
   if (targets !== undefined) {
     for (const id of targets) if (!definitions.has(id)) throw unknownTarget(id, graph);
@@ -54,15 +53,8 @@ export interface Cycles {
 /** Finds cycles in time linear in nodes and links, at any depth. `sources` holds the linked nodes of every node. */
 export function findCycles(sources: ReadonlyMap<string, readonly string[]>): Cycles {
   const waiting = new Map<string, number>();
-  const consumers = new Map<string, string[]>();
-  for (const [id, from] of sources) {
-    waiting.set(id, from.length);
-    for (const source of from) {
-      const list = consumers.get(source);
-      if (list === undefined) consumers.set(source, [id]);
-      else list.push(id);
-    }
-  }
+  for (const [id, from] of sources) waiting.set(id, from.length);
+  const consumers = consumersOf(sources);
   const order = [...waiting.keys()].filter((id) => waiting.get(id) === 0);
   for (const id of order) {
     waiting.delete(id);
@@ -74,6 +66,30 @@ export function findCycles(sources: ReadonlyMap<string, readonly string[]>): Cyc
   }
   const stuck = new Set(waiting.keys());
   return { stuck, order, cycles: nameCycles(stuck, sources) };
+}
+
+function consumersOf(sources: Iterable<readonly [id: string, from: readonly string[]]>): Map<string, string[]> {
+  const consumers = new Map<string, string[]>();
+  for (const [id, from] of sources) {
+    for (const source of from) {
+      const list = consumers.get(source);
+      if (list === undefined) consumers.set(source, [id]);
+      else list.push(id);
+    }
+  }
+  return consumers;
+}
+
+/** These nodes and all that need them. `sources` holds the linked nodes of every node. */
+export function withDependents(
+  ids: Iterable<string>,
+  sources: Iterable<readonly [id: string, from: readonly string[]]>,
+): Set<string> {
+  const dependents = new Set(ids);
+  if (dependents.size === 0) return dependents;
+  const consumers = consumersOf(sources);
+  for (const id of dependents) for (const consumer of consumers.get(id) ?? []) dependents.add(consumer);
+  return dependents;
 }
 
 function nameCycles(stuck: ReadonlySet<string>, sources: ReadonlyMap<string, readonly string[]>): string[][] {
@@ -112,8 +128,7 @@ export function neededBy(graph: Graph, roots: readonly string[]): Set<string> {
   for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
     if (needed.has(id)) continue;
     needed.add(id);
-    const { inputs } = graph.prompt[id] as { inputs?: unknown };
-    for (const value of isPlainObject(inputs) ? Object.values(inputs) : []) {
+    for (const value of Object.values(inputsOf(graph.prompt, id) ?? {})) {
       const source: unknown = Array.isArray(value) ? value[0] : undefined;
       if (typeof source === "string" && Object.hasOwn(graph.prompt, source)) queue.push(source);
     }

@@ -3,7 +3,7 @@ import { recall } from "../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
 import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
-import type { ExecuteJob } from "./job.js";
+import type { Job } from "./job.js";
 import { findDefinitions, type Graph, parseGraph } from "./parse.js";
 import { createFillPrefix, PREFIX, prefixWarnings } from "./prefixes.js";
 import {
@@ -14,7 +14,7 @@ import {
   unknownInputs,
   unknownInputWarning,
 } from "./prepared.js";
-import { findCycles, findRoots } from "./topology.js";
+import { findCycles, findRoots, withDependents } from "./topology.js";
 import {
   type CheckedInput,
   cycleError,
@@ -36,13 +36,11 @@ import {
 } from "./validation/host-refusals.js";
 import { checkCached } from "./validation/validate-node.js";
 
-/** The part of a job that decides what of a graph is checked, and how. */
-export interface CheckJob
+/** The part of a job that decides how a graph is checked, with nodes and host. */
+export interface ValidateOptions
   extends Readonly<
-    Pick<ExecuteJob, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
-  > {}
-
-export interface ValidateOptions extends CheckJob {
+    Pick<Job, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
+  > {
   readonly registry: Registry;
   /** Source of the choices that depend on installed models; the preview host where absent. */
   readonly host?: ChoiceContext["host"];
@@ -116,7 +114,7 @@ export interface CheckedGraph {
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  job: CheckJob,
+  job: Omit<ValidateOptions, "registry" | "host">,
   { host, builtIns }: { readonly host?: ChoiceContext["host"]; readonly builtIns?: Registry },
 ): CheckedGraph {
   const roots = findRoots(graph, definitions, job);
@@ -180,21 +178,17 @@ export function checkGraph(
       queue.push(link.source);
     }
   }
-  const said = [...refused.values()].flat();
-  for (const [id, error] of missing) {
-    const start = error.sentence.slice(0, error.sentence.indexOf("(node "));
-    // a file's header says it better than a name
-    if (!said.some(({ sentence }) => sentence.startsWith(start))) refused.set(id, [error, ...(refused.get(id) ?? [])]);
-  }
+  addMissing(refused, missing);
   const certain = refused.size === 0 ? refused : eager(roots, prepared);
   for (const [id, refusals] of refused) {
     // a node behind lazy inputs may never run
     if (certain.has(id)) errors.set(id, [...refusals, ...(errors.get(id) ?? [])]);
     else warnings.push(...refusals.map(({ sentence, input }) => ({ nodeId: id, input, message: sentence })));
   }
-  const { stuck, order, cycles } = findCycles(linkedNodes(prepared));
+  const sources = linkedNodes(prepared);
+  const { stuck, order, cycles } = findCycles(sources);
   for (const cycle of cycles) errors.set(cycle[0]!, [...(errors.get(cycle[0]!) ?? []), cycleError(cycle)]);
-  const bad = spread([...errors.keys(), ...stuck], prepared);
+  const bad = withDependents([...errors.keys(), ...stuck], sources);
   const outputs = roots.filter((id) => !bad.has(id));
   const nodes = { prepared, order, roots, leftOut: roots.filter((id) => bad.has(id)) };
   const nodeErrors = describeNodes(graph, prepared, errors, bad, roots);
@@ -221,6 +215,15 @@ function promptWarnings(
   });
 }
 
+/** Adds the families of missing files to the refusals, unless a file's header has said the same: it knows more than a name. */
+function addMissing(refused: Map<string, GraphError[]>, missing: ReadonlyMap<string, GraphError>): void {
+  const said = [...refused.values()].flat();
+  for (const [id, error] of missing) {
+    const start = error.sentence.slice(0, error.sentence.indexOf("(node "));
+    if (!said.some(({ sentence }) => sentence.startsWith(start))) refused.set(id, [error, ...(refused.get(id) ?? [])]);
+  }
+}
+
 /** Nodes that the roots need in any case: those behind lazy inputs are not among them. */
 function eager(roots: readonly string[], prepared: ReadonlyMap<string, PreparedNode>): ReadonlyMap<string, unknown> {
   const found = new Map<string, true>(roots.map((id) => [id, true]));
@@ -228,29 +231,6 @@ function eager(roots: readonly string[], prepared: ReadonlyMap<string, PreparedN
     for (const { source, spec } of prepared.get(id)!.links) if (!spec.lazy) found.set(source, true);
   }
   return found;
-}
-
-/** Adds all nodes that depend on these. */
-function spread(from: readonly string[], prepared: ReadonlyMap<string, PreparedNode>): Set<string> {
-  const bad = new Set(from);
-  if (bad.size === 0) return bad;
-  const consumers = new Map<string, string[]>();
-  for (const [id, sources] of linkedNodes(prepared)) {
-    for (const source of sources) {
-      const list = consumers.get(source);
-      if (list === undefined) consumers.set(source, [id]);
-      else list.push(id);
-    }
-  }
-  const queue = [...bad];
-  for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
-    for (const consumer of consumers.get(id) ?? []) {
-      if (bad.has(consumer)) continue;
-      bad.add(consumer);
-      queue.push(consumer);
-    }
-  }
-  return bad;
 }
 
 function describeNodes(

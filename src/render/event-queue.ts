@@ -1,4 +1,4 @@
-/** Events in order, from work that goes on while nobody takes them. */
+/** Events in order, from work that goes on while no reader takes them. */
 export class EventQueue<Event> {
   #events: Event[] = [];
   #isOver = false;

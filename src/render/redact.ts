@@ -1,17 +1,16 @@
 import { describe, LatentkitError } from "../base/errors.js";
+import { inputsOf } from "../graph/parse.js";
 import { cloneJson, isPlainObject } from "../io/json/lossless.js";
-import { type DefinitionOf, findInput } from "./fill/fill.js";
-import { nodesTitled, PRIMITIVE_INPUT, readDottedKey } from "./fill/keys.js";
+import { findInput } from "./fill/fill.js";
+import { type DefinitionOf, nodesTitled, PRIMITIVE_INPUT, readDottedKey } from "./fill/keys.js";
 
 // decisions 163, 164
 /** Stands in metadata where a value was. */
 export const REDACTED = "[redacted]";
 
-type Prompt = Record<string, unknown>;
-
 /** Metadata of a run as files show it. */
 export interface Metadata {
-  readonly prompt: Prompt;
+  readonly prompt: Record<string, unknown>;
   readonly extraPnginfo: unknown;
 }
 
@@ -36,14 +35,14 @@ export function redactMetadata(
   const hidden = new Set<string>();
   for (const key of keys) {
     for (const { nodeId, input } of readDottedKey(key)) {
-      const inputs = inputsAt(redacted.prompt, nodeId);
+      const inputs = inputsOf(redacted.prompt, nodeId);
       if (inputs === undefined || !Object.hasOwn(inputs, input)) continue;
       inputs[input] = REDACTED;
       matches.add(key);
       hidden.add(nodeId);
     }
     for (const nodeId of nodesTitled(redacted.prompt, key, definitionOf)) {
-      inputsAt(redacted.prompt, nodeId)![PRIMITIVE_INPUT] = REDACTED;
+      inputsOf(redacted.prompt, nodeId)![PRIMITIVE_INPUT] = REDACTED;
       matches.add(key);
       hidden.add(nodeId);
     }
@@ -89,10 +88,4 @@ function hideWidgets(value: unknown, nodeIds: ReadonlySet<string>): void {
   if (Array.isArray(widgets)) value.widgets_values = widgets.map(() => REDACTED);
   else if (isPlainObject(widgets)) for (const key of Object.keys(widgets)) widgets[key] = REDACTED;
   else value.widgets_values = REDACTED;
-}
-
-function inputsAt(prompt: Prompt, nodeId: string): Prompt | undefined {
-  const node = Object.hasOwn(prompt, nodeId) ? prompt[nodeId] : undefined;
-  const inputs = isPlainObject(node) ? node.inputs : undefined;
-  return isPlainObject(inputs) ? inputs : undefined;
 }

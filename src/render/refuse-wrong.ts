@@ -1,24 +1,23 @@
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../base/errors.js";
-import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
+import type { Job } from "../graph/job.js";
+import { findDefinition, findDefinitions, type Graph, inputsOf } from "../graph/parse.js";
 import type { PreparedNode } from "../graph/prepared.js";
-import type { RunSurroundings } from "../graph/surroundings.js";
-import { findRoots, neededBy } from "../graph/topology.js";
+import type { Surroundings } from "../graph/surroundings.js";
+import { findRoots, neededBy, withDependents } from "../graph/topology.js";
 import { checkGraph, validationError } from "../graph/validate.js";
 import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js";
-import { isPlainObject } from "../io/json/lossless.js";
 import { requireSharp } from "../io/pictures/sharp.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { fillGraph, placeholders } from "./fill/fill.js";
-import type { Job } from "./job.js";
 import { redactMetadata } from "./redact.js";
 
 /**
  * Refuses a graph and a job that would fail every item of a batch: unknown classes, keys of `set` and `redact` that name
  * nothing, outputs that cannot be computed whatever an item sets. `keys`: those that items may set; undefined: any.
  */
-export function refuseWrong(graph: Graph, job: Job, surroundings: RunSurroundings, keys?: readonly string[]): void {
+export function refuseWrong(graph: Graph, job: Job, surroundings: Surroundings, keys?: readonly string[]): void {
   refuseUnwritable(job);
   refuseInvalid(graph, refuseUnknown(graph, job, surroundings.registry), job, surroundings, keys);
 }
@@ -61,7 +60,7 @@ function refuseInvalid(
   graph: Graph,
   prompt: Readonly<Record<string, unknown>>,
   job: Job,
-  surroundings: RunSurroundings,
+  surroundings: Surroundings,
   keys: readonly string[] | undefined,
 ): void {
   const definitions = findDefinitions(graph, surroundings.registry);
@@ -72,7 +71,12 @@ function refuseInvalid(
   if (leftOut.length === 0) return;
   const mayChange = createMayChange(graph, keys);
   const certain = certainErrors(validation.nodeErrors, prepared, definitions, mayChange);
-  const bad = dependentsOf(Object.keys(certain), prepared, mayChange);
+  // links that an item may change do not count
+  const fixed = [...prepared].map(([id, { links }]): [string, string[]] => [
+    id,
+    links.filter(({ input }) => !mayChange(id, input)).map(({ source }) => source),
+  ]);
+  const bad = withDependents(Object.keys(certain), fixed);
   const isRefused = job.partial === true ? roots.every((id) => bad.has(id)) : roots.some((id) => bad.has(id));
   if (isRefused) throw validationError({ ...validation, nodeErrors: certain });
 }
@@ -82,8 +86,8 @@ function createMayChange({ prompt }: Graph, keys: readonly string[] | undefined)
   const settable = new Set(keys);
   return (nodeId, input) => {
     if (settable.has(`${nodeId}.${input}`)) return true;
-    const { inputs } = prompt[nodeId] as { inputs?: unknown };
-    const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    const inputs = inputsOf(prompt, nodeId) ?? {};
+    const value = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
     return [...placeholders(value)].some((key) => settable.has(key));
   };
 }
@@ -114,26 +118,6 @@ function certainErrors(
     if (errors.length > 0) certain[nodeId] = { ...one, errors };
   }
   return certain;
-}
-
-/** These nodes and all that need them by links which no item changes. */
-function dependentsOf(
-  ids: readonly string[],
-  prepared: ReadonlyMap<string, PreparedNode>,
-  mayChange: MayChange,
-): ReadonlySet<string> {
-  const bad = new Set(ids);
-  const consumers = new Map<string, string[]>();
-  for (const { id, links } of bad.size === 0 ? [] : prepared.values()) {
-    for (const { source, input } of links) {
-      if (mayChange(id, input)) continue;
-      const list = consumers.get(source);
-      if (list === undefined) consumers.set(source, [id]);
-      else list.push(id);
-    }
-  }
-  for (const id of bad) for (const consumer of consumers.get(id) ?? []) bad.add(consumer);
-  return bad;
 }
 
 /** A placeholder without a value. */
@@ -177,8 +161,7 @@ function marksOf(
   for (const nodeId of graph.ids) {
     const node = graph.prompt[nodeId] as { inputs?: unknown };
     if (placeholders(node).size === 0) continue;
-    const { inputs } = node;
-    for (const [input, value] of isPlainObject(inputs) ? Object.entries(inputs) : []) {
+    for (const [input, value] of Object.entries(inputsOf(graph.prompt, nodeId) ?? {})) {
       for (const key of placeholders(value)) marks.push({ key, nodeId, input });
     }
   }

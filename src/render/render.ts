@@ -1,29 +1,31 @@
 import { resolve } from "node:path";
 import { GRACE_MS, orGivenUp } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
-import { checkOptions, type OptionRules, pickOptions } from "../base/options.js";
+import { checkOptions, type OptionRules, pickOptions, rulesWithout } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { runGraph } from "../graph/execute.js";
-import type { GraphRun } from "../graph/job.js";
+import { JOB_RULES, type Job, jobOf } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
-import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { InputFiles } from "../io/files/input-files.js";
-import { counterFiles, MemoryFiles, type OutputFiles } from "../io/files/output-files.js";
+import { counterFiles, MemoryFiles, type OutputFiles, type OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { canonicalValues, fillGraph, nodesOfKeys } from "./fill/fill.js";
-import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { infotextOf } from "./receipt/settings.js";
 import { redactMetadata } from "./redact.js";
 import { createUnfilled, refuseUnwritable } from "./refuse-wrong.js";
 import { createFold, type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { readGraph } from "./source.js";
-import { openSurroundings, type RenderSurroundings } from "./surroundings.js";
+import { defaultHost, openSurroundings } from "./surroundings.js";
 
 /** Options of one render: its job, and live objects around it. */
-export interface RenderOptions extends JobOptions, Surroundings {}
+export interface RenderOptions extends Omit<Job, "validate" | "runId">, Partial<Omit<Surroundings, InternalField>> {}
 
-const RENDER_RULES: OptionRules<RenderOptions> = { ...JOB_OPTION_RULES, ...SURROUNDINGS_RULES };
+const RENDER_RULES: OptionRules<RenderOptions> = {
+  ...rulesWithout(JOB_RULES, "validate", "runId"),
+  ...SURROUNDINGS_RULES,
+};
 
 /**
  * Renders one graph: an object, JSON text, or the bytes, the path or the file: URL of a JSON file or of a picture that
@@ -40,51 +42,17 @@ export async function render(graph: string | object, options: RenderOptions = {}
 /** `render` with options that are checked, for callers that show what an interrupted run has left. */
 export async function renderOutcome(graph: string | object, options: RenderOptions): Promise<RunOutcome> {
   const job = jobOf(options);
-  return renderJob(graph, job, await openSurroundings(job, pickOptions<Surroundings>(options, SURROUNDINGS_RULES)));
+  const given = pickOptions<Omit<RenderOptions, keyof Job>>(options, SURROUNDINGS_RULES);
+  return renderJob(graph, job, await openSurroundings(job, given));
 }
 
 /** Renders one graph. The job is checked; a setup module that it names has been called. An abort shows in the status. */
-export async function renderJob(
-  graph: string | object,
-  job: Job,
-  surroundings: RenderSurroundings,
-  runId?: string,
-): Promise<RunOutcome> {
-  const { metadata = "full", classAliases = {}, redact = [] } = job;
-  const { registry, host, signal, outputHandling, isBlocking, clock } = surroundings;
-  refuseUnwritable(job);
-  const source = readGraph(graph, { registry, classAliases, clock });
-  const parsed = parseGraph(source.graph, { classAliases });
-  const definitionOf = (type: string) => findDefinition(parsed, type, registry);
-  const set = canonicalValues(parsed.prompt, job.set ?? {}, definitionOf);
-  const prompt = fillGraph(parsed.prompt, set, definitionOf);
-  // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
-  const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
-  const extraPnginfo = job.extraPnginfo ?? (isAsSaved && source.workflow ? { workflow: source.workflow } : undefined);
-  const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
-  const inputDir = resolve(job.inputDir ?? source.inputDir);
-  const outputDir = resolve(job.outputDir ?? "out");
-  const { files } = job;
-  const inputs = new InputFiles({
-    folder: inputDir,
-    files,
-    isOffline: job.allowNetwork === false,
-    isBlocking,
-    hashesReads: metadata !== "none",
-  });
-  const around = { registry, host, inputDir, files, inputs, signal };
-  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, classAliases, ...around };
-  const receipts =
-    metadata === "none" || outputHandling?.receipt !== undefined ? undefined : createReceipts(receiptRun);
-  const receipt = metadata === "none" ? undefined : (outputHandling?.receipt ?? receipts?.of);
-  const memory = job.output === "memory" ? new MemoryFiles() : undefined;
-  const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
+export async function renderJob(graph: string | object, job: Job, surroundings: Surroundings): Promise<RunOutcome> {
+  const render = prepareRender(graph, job, surroundings);
+  const { metadata, parsed, set, visible, inputDir, outputDir } = render;
+  const { inputs, receipts, memory, outputHandling, close } = openOutput(render, job, surroundings);
+  const { registry, signal, clock, hasTransientEvents = surroundings.onEvent === undefined } = surroundings;
   const fold = createFold(outputDir, memory);
-  const parameters =
-    job.parameters === true && metadata !== "none"
-      ? async (nodeId: string, size: { width: number; height: number }) =>
-          infotextOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
-      : undefined;
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
   let nodeId: string | undefined;
@@ -102,24 +70,12 @@ export async function renderJob(
       receipts?.begin(event.nodeIds);
     }
   };
-  const run: GraphRun = {
-    ...job,
-    outputDir,
-    inputDir,
-    partial: job.partial ?? false,
-    extraPnginfo: metadata === "full" ? visible.extraPnginfo : undefined,
-    metadataPrompt: metadata === "none" ? null : visible.prompt,
-    volatileNodes: job.passing && nodesOfKeys(parsed.prompt, job.passing),
-    rewritesFiles: true,
-    runId,
-  };
-  const running = runGraph(prompt, run, {
-    ...surroundings,
-    inputs,
-    outputHandling: { ...outputHandling, files: closable.files, receipt, parameters, format: job.format },
-    hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
-    onEvent,
-  });
+  const extraPnginfo = metadata === "full" ? (visible.extraPnginfo as Job["extraPnginfo"]) : undefined;
+  const run = { ...job, outputDir, inputDir, extraPnginfo, partial: job.partial ?? false };
+  const metadataPrompt = metadata === "none" ? null : visible.prompt;
+  const volatileNodes = job.passing && nodesOfKeys(parsed.prompt, job.passing);
+  const facts = { inputs, outputHandling, hasTransientEvents, metadataPrompt, volatileNodes, rewritesFiles: true };
+  const running = runGraph(render.prompt, run, { ...surroundings, ...facts, onEvent });
   const isEnded = await orGivenUp(running, signal, GRACE_MS).then(
     () => true,
     (error: unknown) => {
@@ -129,12 +85,61 @@ export async function renderJob(
   );
   if (isEnded) return fold.end();
   isLeft = true;
-  closable.close();
-  receipts?.end();
+  close();
   const at = (clock?.() ?? new Date()).getTime();
   emit({ type: "interrupted", nodeId, at });
   emit({ type: "run-done", status: "interrupted", outputs: {}, ui: {}, at });
   return { ...fold.end(), status: "interrupted", error: undefined };
+}
+
+/** Reads and fills the graph of a render, and finds what its pictures show of it. */
+function prepareRender(graph: string | object, job: Job, { registry, clock }: Surroundings) {
+  const { metadata = "full", classAliases = {}, redact = [] } = job;
+  refuseUnwritable(job);
+  const source = readGraph(graph, { registry, classAliases, clock });
+  const parsed = parseGraph(source.graph, { classAliases });
+  const definitionOf = (type: string) => findDefinition(parsed, type, registry);
+  const set = canonicalValues(parsed.prompt, job.set ?? {}, definitionOf);
+  const prompt = fillGraph(parsed.prompt, set, definitionOf);
+  // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
+  const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
+  const extraPnginfo = job.extraPnginfo ?? (isAsSaved && source.workflow ? { workflow: source.workflow } : undefined);
+  const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
+  const inputDir = resolve(job.inputDir ?? source.inputDir);
+  return { metadata, parsed, set, prompt, visible, inputDir, outputDir: resolve(job.outputDir ?? "out") };
+}
+
+/** Input files of a render, receipts and files that its nodes write. After `close` nothing is written. */
+function openOutput(
+  { metadata, prompt, visible, inputDir }: ReturnType<typeof prepareRender>,
+  { files, classAliases = {}, redact = [], allowNetwork, output, parameters, format }: Job,
+  { registry, host = defaultHost, signal, outputHandling, isBlocking }: Surroundings,
+) {
+  const isShown = metadata !== "none";
+  const isOffline = allowNetwork === false;
+  const inputs = new InputFiles({ folder: inputDir, files, isOffline, isBlocking, hashesReads: isShown });
+  const shown = { prompt, shownPrompt: visible.prompt, redact, classAliases };
+  const receipts =
+    isShown && outputHandling?.receipt === undefined
+      ? createReceipts({ ...shown, registry, host, inputDir, files, inputs, signal })
+      : undefined;
+  const memory = output === "memory" ? new MemoryFiles() : undefined;
+  const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
+  const handling: OutputHandling = {
+    ...outputHandling,
+    files: closable.files,
+    receipt: isShown ? (outputHandling?.receipt ?? receipts?.of) : undefined,
+    parameters:
+      isShown && parameters === true
+        ? async (nodeId, size) => infotextOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
+        : undefined,
+    format,
+  };
+  const close = () => {
+    closable.close();
+    receipts?.end();
+  };
+  return { inputs, receipts, memory, outputHandling: handling, close };
 }
 
 /** Warnings about the graph itself: its notes, and placeholders that no value is set for. */
@@ -144,7 +149,7 @@ function graphWarnings(graph: Graph, { set = {}, targets }: Job, registry: Regis
   return [...graph.notes.map((message): RunEvent => ({ type: "warning", message, at })), ...warnings];
 }
 
-/** Files that can be written until `close`: what a node that was left alone does later comes too late. */
+/** Files that can be written until `close`: what an abandoned node does later comes too late. */
 function createClosable(files: OutputFiles): { readonly files: OutputFiles; close(): void } {
   let isClosed = false;
   const open = (): OutputFiles => {

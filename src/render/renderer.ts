@@ -12,11 +12,12 @@ import {
   SIGNAL,
 } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
+import { JOB_RULES, type Job, jobOf } from "../graph/job.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../host/checkpoint/settings.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/device.js";
 import { EventQueue } from "./event-queue.js";
-import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
+import { refuseUnsendable } from "./job.js";
 import { type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { GRAPH } from "./source.js";
 import { ModelThread } from "./threads/model-thread.js";
@@ -29,10 +30,10 @@ interface ThreadOptions extends Pick<ThreadPoolOptions, "threads" | "cacheBytes"
 }
 
 /** Options of `createRenderer`: its threads, and those of `render` that all jobs have unless they set their own. */
-export interface RendererOptions extends Omit<JobOptions, "passing">, ThreadOptions {}
+export interface RendererOptions extends Omit<Job, "passing" | "validate" | "runId">, ThreadOptions {}
 
 /** Options of one render in a renderer's threads: those of `render` that are plain data, and its graph. */
-export interface RendererJob extends Omit<JobOptions, "setup" | "cacheDir"> {
+export interface RendererJob extends Omit<Job, "setup" | "cacheDir" | "validate" | "runId"> {
   /** An object, JSON text, or the path, the file: URL or the bytes of a file, as `render` takes them. */
   graph: string | object;
   /** Interrupts the render, or takes it out of the queue. */
@@ -45,8 +46,8 @@ export interface RendererJob extends Omit<JobOptions, "setup" | "cacheDir"> {
 export interface Renderer {
   /**
    * Renders as `render` does, without work on the caller's event loop. Values in `outputs` are described in words where
-   * they are no scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost where the thread
-   * ends before the job does; the next job gets a new one. Rejects with run.interrupted where the renderer is closed.
+   * they are no scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost if the thread
+   * ends before the job does; the next job gets a new one. Rejects with run.interrupted if the renderer is closed.
    */
   render(job: RendererJob): Promise<RenderResult>;
   /**
@@ -69,12 +70,12 @@ const THREAD_RULES: OptionRules<ThreadOptions> = {
 };
 
 const RENDERER_RULES: OptionRules<RendererOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "passing"),
+  ...rulesWithout(JOB_RULES, "passing", "validate", "runId"),
   ...THREAD_RULES,
 };
 
 const RENDERER_JOB_RULES: OptionRules<RendererJob> = {
-  ...rulesWithout(JOB_OPTION_RULES, "setup", "cacheDir"),
+  ...rulesWithout(JOB_RULES, "setup", "cacheDir", "validate", "runId"),
   graph: GRAPH,
   signal: SIGNAL,
   onEvent: FUNCTION,
@@ -163,7 +164,7 @@ async function* follow(
     else queue.replace(event, (waiting) => waiting.type === "progress" && waiting.nodeId === event.nodeId);
   };
   const done = run({ signal: stop.signal, onEvent: listen }).finally(() => queue.end());
-  // it may reject while nobody waits for it yet
+  // it may reject before it is awaited
   done.catch(() => {});
   try {
     for (let events = await queue.take(); events !== undefined; events = await queue.take()) yield* events;

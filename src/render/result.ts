@@ -90,13 +90,13 @@ export function fileAt(path: string, outputDir: string): RenderedFile {
   const isTemporary = path.startsWith(`${TEMPORARY}/`);
   const names = path.split("/").slice(isTemporary ? 1 : 0);
   const filename = names.pop()!;
-  return {
-    path: join(outputDir, path),
-    filename,
-    subfolder: names.join("/"),
-    type: isTemporary ? TEMPORARY : "output",
-  };
+  return renderedFile(outputDir, isTemporary ? TEMPORARY : "output", names.join("/"), filename);
 }
+
+const renderedFile = (outputDir: string, type: string, subfolder: string, filename: string): RenderedFile => {
+  const path = join(outputDir, type === TEMPORARY ? TEMPORARY : "", subfolder, filename);
+  return { path, filename, subfolder, type };
+};
 
 /** Files named in a node's UI result: every entry that has a filename, whatever list it stands in. */
 export function filesOf(ui: Readonly<Record<string, readonly unknown[]>>, outputDir: string): RenderedFile[] {
@@ -104,12 +104,7 @@ export function filesOf(ui: Readonly<Record<string, readonly unknown[]>>, output
   for (const entry of Object.values(ui).flat()) {
     const { filename, subfolder = "", type = "output" } = (entry ?? {}) as Record<string, unknown>;
     if (typeof filename !== "string" || typeof subfolder !== "string" || typeof type !== "string") continue;
-    files.push({
-      path: join(outputDir, type === TEMPORARY ? TEMPORARY : "", subfolder, filename),
-      filename,
-      subfolder,
-      type,
-    });
+    files.push(renderedFile(outputDir, type, subfolder, filename));
   }
   return files;
 }

@@ -153,7 +153,7 @@ function readPicture(bytes: Uint8Array, name: string, options: ConvertOptions): 
   if (workflow !== undefined) return inApiFormat(workflow, options);
   const keys = Object.keys(texts).slice(0, 10);
   const received = keys.length === 0 ? "no text" : `${keys.map((key) => JSON.stringify(key.slice(0, 80))).join(", ")}`;
-  const hint = keys.includes("parameters") ? " Its parameters are a line for people, not a graph." : "";
+  const hint = keys.includes("parameters") ? " Its parameters text is not a graph." : "";
   throw new LatentkitError(
     "graph.invalid",
     `Graph ${name}: expected a picture with a graph in its text "prompt" or "workflow", received one with ${received}.${hint}`,

@@ -1,18 +1,25 @@
 import { resolve } from "node:path";
 import { LatentkitError } from "../base/errors.js";
-import { checkOptions, HOST, hasMethods, type OptionRules, pickOptions, REGISTRY } from "../base/options.js";
+import {
+  CHECKED_LATER,
+  checkOptions,
+  HOST,
+  hasMethods,
+  type OptionRules,
+  pickOptions,
+  REGISTRY,
+} from "../base/options.js";
 import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { executeGraph as execute } from "../graph/execute.js";
-import { EXECUTE_JOB_RULES, type ExecuteJob } from "../graph/job.js";
-import { type RunSurroundings, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { JOB_RULES, type Job, jobOf } from "../graph/job.js";
+import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type ValidateOptions, type Validation, validateGraph as validate } from "../graph/validate.js";
 import { promptError } from "../graph/validation/graph-error.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
-import type { Job } from "./job.js";
 import { readPrompt } from "./source.js";
 
 // decisions 2, 20
@@ -22,25 +29,12 @@ export const defaultRegistry: Registry = registry;
 /** A host without weights: pictures stand in for a real model's. One for all runs: it keeps what it computes, bounded. */
 export const defaultHost: Host = createPreviewHost();
 
-/** Surroundings of a render, in which no node misses a host. */
-export interface RenderSurroundings extends RunSurroundings {
-  readonly host: Host;
-}
-
-/** Surroundings with all nodes and the preview host where they have none. */
-export const withDefaults = (surroundings: Surroundings): RenderSurroundings => ({
-  ...surroundings,
-  registry: surroundings.registry ?? defaultRegistry,
-  builtIns: defaultRegistry,
-  host: surroundings.host ?? defaultHost,
-});
-
 /** Options of `validateGraph`. */
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
   /** The nodes; those of the package where absent. */
   readonly registry?: Registry;
 }
-const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
+const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = JOB_RULES;
 
 const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
   targets,
@@ -76,9 +70,31 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
 }
 
 /** Options of `executeGraph`: its job, and live objects around it. */
-export interface ExecuteGraphOptions extends ExecuteJob, Surroundings {}
+export interface ExecuteGraphOptions
+  extends Omit<
+      Job,
+      | "set"
+      | "passing"
+      | "extraPnginfo"
+      | "metadata"
+      | "format"
+      | "parameters"
+      | "redact"
+      | "output"
+      | "cacheDir"
+      | "setup"
+    >,
+    Partial<Omit<Surroundings, InternalField>> {
+  /** Further texts for the pictures, by key. */
+  extraPnginfo?: unknown;
+}
 
-const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = { ...EXECUTE_JOB_RULES, ...SURROUNDINGS_RULES };
+const { set, passing, metadata, format, parameters, redact, output, cacheDir, setup, ...EXECUTE_JOB_RULES } = JOB_RULES;
+const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = {
+  ...EXECUTE_JOB_RULES,
+  ...SURROUNDINGS_RULES,
+  extraPnginfo: CHECKED_LATER,
+};
 
 /**
  * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run. One that `signal`
@@ -90,51 +106,45 @@ export function executeGraph(
   options: ExecuteGraphOptions = {},
 ): AsyncGenerator<RunEvent, void, undefined> {
   checkOptions("executeGraph", options, EXECUTE_RULES);
-  const job = pickOptions<ExecuteJob>(options, EXECUTE_JOB_RULES);
-  const { outputDir = "out", inputDir = "input" } = job;
+  const job = jobOf(options as Job);
+  const { classAliases, outputDir = "out", inputDir = "input" } = job;
   const folders = { outputDir: resolve(outputDir), inputDir: resolve(inputDir) };
-  const surroundings = withDefaults(pickOptions<Surroundings>(options, SURROUNDINGS_RULES));
+  const surroundings = surroundingsOf(
+    {},
+    pickOptions<Omit<ExecuteGraphOptions, keyof Job>>(options, SURROUNDINGS_RULES),
+  );
   const { registry, clock } = surroundings;
-  const graph = readPrompt(prompt, { registry, clock, classAliases: job.classAliases });
-  return execute(graph, { ...job, ...folders }, surroundings);
+  return execute(readPrompt(prompt, { registry, clock, classAliases }), { ...job, ...folders }, surroundings);
 }
 
-/** Live objects that a job names: its disk cache, and the result of its setup module. Those at hand have precedence. */
-export function surroundingsOf(
-  { cacheDir }: Pick<Job, "cacheDir">,
-  live: Surroundings,
-  setup: Setup = {},
-): RenderSurroundings {
-  const { registry = setup.registry, host = setup.host } = live;
-  const diskCache = live.diskCache ?? (cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir }));
-  return withDefaults({ ...live, registry, host, diskCache });
+/** Surroundings with the package's nodes, the preview host and the job's disk cache in place of what is missing. */
+export function surroundingsOf({ cacheDir }: Pick<Job, "cacheDir">, given: Partial<Surroundings>): Surroundings {
+  const { registry = defaultRegistry, host = defaultHost } = given;
+  const diskCache = given.diskCache ?? (cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir }));
+  return { ...given, registry, host, diskCache, builtIns: defaultRegistry };
 }
 
-/** Surroundings of a job, for which its setup module is called. Fails with setup.failed. */
+/** Surroundings of a job with the nodes and the host of its setup module, unless others are given. Fails with setup.failed. */
 export async function openSurroundings(
   job: Pick<Job, "setup" | "cacheDir">,
-  live: Surroundings,
-): Promise<RenderSurroundings> {
-  return surroundingsOf(job, live, job.setup === undefined ? undefined : await runSetup(job.setup));
+  given: Partial<Surroundings>,
+): Promise<Surroundings> {
+  const setup = job.setup === undefined ? {} : await runSetup(job.setup);
+  const { registry = setup.registry, host = setup.host } = given;
+  return surroundingsOf(job, { ...given, registry, host });
 }
 
-/** Result of a setup module: nodes and host that functions alone can describe. */
-interface Setup {
-  readonly registry?: Registry;
-  readonly host?: Host;
-}
-
-const SETUP_RULES: OptionRules<Setup> = { registry: REGISTRY, host: HOST };
+const SETUP_RULES = { registry: REGISTRY, host: HOST };
 
 /** Calls the function of the setup module at this address. Fails with setup.failed, whatever went wrong in it. */
-export async function runSetup(url: string): Promise<Setup> {
+export async function runSetup(url: URL): Promise<Partial<Pick<Surroundings, "registry" | "host">>> {
   try {
-    const module = (await import(url)) as { default?: unknown; setup?: unknown };
+    const module = (await import(url.href)) as { default?: unknown; setup?: unknown };
     const create = module.default ?? module.setup;
     if (typeof create !== "function") throw new Error("expected a function as its default export.");
-    const setup = ((await create()) ?? {}) as Setup;
-    checkOptions("its result", setup, SETUP_RULES);
-    return setup;
+    const result: unknown = (await create()) ?? {};
+    checkOptions<Partial<Pick<Surroundings, "registry" | "host">>>("its result", result, SETUP_RULES);
+    return result;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     const message = `Setup module ${url}: ${why}${/[.?!]$/.test(why) ? "" : "."}`;

@@ -2,10 +2,12 @@ import { rm, rmdir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { onAbort } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
+import type { Job } from "../graph/job.js";
 import { printJson } from "../io/json/lossless.js";
-import type { Attempt, BatchSurroundings, CreateRunner, Runner, RunnerItem } from "../render/batch/runner.js";
+import type { Attempt, CreateRunner, Runner } from "../render/batch/runner.js";
 import type { Config } from "../render/config/config.js";
-import { type Job, printJob } from "../render/job.js";
+import { printJob } from "../render/job.js";
+import type { RunnerItem } from "../render/threads/messages.js";
 import { PACK_NAME, printMessage, reviveError } from "./batch/batch-message.js";
 import { BatchRuns, type RunEnd } from "./batch/batch-runs.js";
 import { type Pending, publishReply, takeChunk } from "./batch/chunks.js";
@@ -47,7 +49,7 @@ const INTERRUPTED: Attempt = { status: "interrupted", files: [], warnings: [], l
 export interface StoreRunnerOptions {
   readonly graph: string;
   readonly job: Job;
-  readonly signal: BatchSurroundings["signal"];
+  readonly signal: AbortSignal | undefined;
   /** Most runs at the same time. */
   readonly concurrency: number;
   readonly files: FileStore;

@@ -373,7 +373,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
       writeFileSync(journal, "a shopping list\n");
       for await (const _ of batch({ 1: image(), 2: preview() }, [{}], { journal, resume: true, outputDir: folder }));
     },
-    "Journal FOLDER/journal.jsonl, line 1: the line is not a record of a batch.",
+    "Journal FOLDER/journal.jsonl, line 1: this line is damaged.",
   ],
   "store.unavailable": [
     (folder) => publishReply([{}] as never, { response: "{}" } as never, folder, {} as never),

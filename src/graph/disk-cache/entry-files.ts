@@ -20,7 +20,7 @@ export const entryPath = (folder: string, signature: string): string =>
   join(folder, signature.slice(0, 2), `${signature.slice(2)}.lkc`);
 
 /** "absent" includes files that cannot be read now; a "damaged" one never can. */
-export type EntryBytes = Uint8Array | "absent" | "damaged";
+type EntryBytes = Uint8Array | "absent" | "damaged";
 
 /** Reads an entry without its hash, which is verified, into a buffer of its own. Marks the file as used. Never rejects. */
 export async function readEntryFile(path: string, maxBytes: number): Promise<EntryBytes> {

@@ -19,7 +19,7 @@ const MAX_HEADER_BYTES = 4 * 2 ** 20;
 /** Lists of values of a node's outputs. */
 export type Outputs = readonly (readonly unknown[])[];
 
-/** Encodes an entry without its hash, in parts so that tensors are not copied. Undefined where outputs cannot be stored. */
+/** Encodes an entry without its hash, in parts so that tensors are not copied. Undefined if outputs cannot be stored. */
 export function encodeEntry(signature: string, outputs: Outputs): Uint8Array[] | undefined {
   const packed = pack(outputs);
   if (packed === undefined) return undefined;
@@ -36,7 +36,7 @@ export function encodeEntry(signature: string, outputs: Outputs): Uint8Array[] |
 
 /**
  * Decodes an entry without its hash, which the caller has verified. Tensors are views into `bytes`, which this takes over
- * and which must begin at a multiple of four of its buffer. Undefined where the bytes are no entry of this signature.
+ * and which must begin at a multiple of four of its buffer. Undefined if the bytes are no entry of this signature.
  */
 export function decodeEntry(bytes: Uint8Array, signature: string): Outputs | undefined {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -102,7 +102,7 @@ const ODD_NUMBERS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** A value as JSON, with the data of its tensors apart. */
-export interface Packed {
+interface Packed {
   readonly json: unknown;
   readonly tensors: readonly Float32Array[];
 }
@@ -113,7 +113,7 @@ class Unfit extends Error {}
 /**
  * Packs a value. Scalars of JSON stay as they are, all else becomes a list that begins with its kind: ["list", …], ["object", key,
  * value, …], ["integer", "5"] (a bigint), ["literal", "7.0"], ["number", "NaN"], ["nothing"], ["tensor", index, …shape].
- * Undefined where a part is anything else: a model, a function, an instance of a class.
+ * Undefined if a part is anything else: a model, a function, an instance of a class.
  *
  * @internal
  */

@@ -73,7 +73,7 @@ export async function checkLazy(definition: NodeDefinition, gathered: Gathered):
   return [...declared, ...needed];
 }
 
-/** Nodes without a result that the needed lazy inputs link to. Throws where an input has no link. */
+/** Nodes without a result that the needed lazy inputs link to. Throws if an input has no link. */
 export function missingSources(
   { id, definition, links }: PreparedNode,
   needed: readonly string[],
@@ -125,7 +125,7 @@ export interface Gathered {
   readonly missing: ReadonlySet<string>;
   /** Lazy inputs that have a value but are withheld until the node needs them. */
   readonly held: ReadonlySet<string>;
-  /** Number of calls: one for each element of the longest list; 0 where an empty list keeps the node from running. */
+  /** Number of calls: one for each element of the longest list; 0 if an empty list keeps the node from running. */
   readonly calls: number;
   /** The input whose list is empty. */
   readonly empty?: string;
@@ -261,7 +261,7 @@ export interface Expansion {
 export function expandNode(
   node: PreparedNode,
   results: readonly CallResult[],
-  surroundings: { graph: Graph; registry: Registry; choiceContext: ChoiceContext; exists: (id: string) => boolean },
+  context: { graph: Graph; registry: Registry; choiceContext: ChoiceContext; exists: (id: string) => boolean },
 ): Expansion {
   const nodes: PreparedNode[] = [];
   const outputs = results.map(({ result, expand = {} }, call) => {
@@ -272,15 +272,15 @@ export function expandNode(
     for (const key of keysInOrder(expand)) {
       const raw = expand[key];
       if (!isPlainObject(raw) || typeof raw.class_type !== "string") throw badExpansion(node, key, raw);
-      const definition = findDefinition(surroundings.graph, raw.class_type, surroundings.registry);
+      const definition = findDefinition(context.graph, raw.class_type, context.registry);
       if (definition === undefined) throw badExpansion(node, key, raw.class_type);
       const rawInputs = isPlainObject(raw.inputs) ? raw.inputs : {};
       const inputs = Object.fromEntries(
         Object.entries(rawInputs).map(([input, value]) => [input, isLink(value) ? [inner(value[0]), value[1]] : value]),
       );
-      const exists = (id: string) => isKey(id.slice(inner("").length)) || surroundings.exists(id);
+      const exists = (id: string) => isKey(id.slice(inner("").length)) || context.exists(id);
       const source = { id: inner(key), displayId: node.displayId, definition, inputs };
-      nodes.push(prepareUnchecked(source, surroundings.choiceContext, exists));
+      nodes.push(prepareUnchecked(source, context.choiceContext, exists));
     }
     return result.map(
       (value): ExpandedOutput => (isLink(value) ? { source: inner(value[0]), slot: value[1] } : { value }),

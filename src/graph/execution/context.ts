@@ -11,11 +11,11 @@ import { checkSocket } from "../../nodes/sockets.js";
 import { CONVERTED, convertInput, expectedOf } from "../../nodes/values.js";
 import type { DeviceChoice } from "../../tensor/device/device.js";
 import type { Happening } from "../events.js";
-import type { GraphRun } from "../job.js";
+import type { Job } from "../job.js";
 import type { RunMemory } from "../memory/run-memory.js";
 import type { Graph } from "../parse.js";
 import type { PreparedNode } from "../prepared.js";
-import type { RunSurroundings } from "../surroundings.js";
+import type { Surroundings } from "../surroundings.js";
 import { networkError } from "../validation/graph-error.js";
 import type { CheckValue } from "./calls.js";
 import { RunWarnings } from "./reporting.js";
@@ -49,12 +49,12 @@ export class RunSetting {
   readonly #extraPnginfo: unknown;
   #promptCopy: unknown;
   #previewedAt = Number.NEGATIVE_INFINITY;
-  readonly #job: GraphRun;
+  readonly #job: Job;
   readonly #emit: (happening: Happening) => void;
 
   constructor(
-    job: GraphRun,
-    readonly surroundings: RunSurroundings,
+    job: Job,
+    readonly surroundings: Surroundings,
     readonly scope: RunScope,
     emit: (happening: Happening) => void,
   ) {
@@ -105,7 +105,7 @@ export class RunSetting {
   #hidden(type: HiddenType, id: string): unknown {
     if (type === "UNIQUE_ID") return id;
     if (type === "EXTRA_PNGINFO") return this.#extraPnginfo;
-    const { metadataPrompt = this.scope.graph.prompt } = this.#job;
+    const { metadataPrompt = this.scope.graph.prompt } = this.surroundings;
     if (metadataPrompt === null) return undefined;
     // the package's own nodes write into nothing
     if (this.scope.memory.isContained) return metadataPrompt;
@@ -113,7 +113,7 @@ export class RunSetting {
     return this.#promptCopy;
   }
 
-  /** Checks of the values a node gets through links; undefined where the run takes them as they come. */
+  /** Checks of the values a node gets through links; undefined if the run takes them as they come. */
   checkOf(node: PreparedNode): CheckValue | undefined {
     if (!this.isChecked) return undefined;
     return (spec, value, input) => this.#check(node, spec, value, input);
@@ -135,7 +135,7 @@ export class RunSetting {
 }
 
 /** Folders of a run; a node that needs one that the job does not name fails. */
-function foldersOf({ outputDir, inputDir }: GraphRun): Folders {
+function foldersOf({ outputDir, inputDir }: Job): Folders {
   const required = (option: string, path: string | undefined): string => {
     if (path !== undefined) return path;
     throw new LatentkitError("usage.invalid", `${option}: expected a folder, received none.`);
@@ -220,7 +220,9 @@ export class RunningNode implements NodeContext {
       const image = this.#setting.previewOf(preview);
       if (!(image instanceof Promise)) return report(image);
       report(undefined);
-      image.then(report, (error) => this.log(`No preview: ${error instanceof Error ? error.message : String(error)}`));
+      image.then(report, (error) =>
+        this.log(`The preview failed: ${error instanceof Error ? error.message : String(error)}`),
+      );
     };
   }
 

@@ -66,7 +66,7 @@ export class Plan {
     this.#join(this.#steps.get(from)!, this.#steps.get(to)!);
   }
 
-  /** Takes the next node to run, until it is `done` or put `back`; undefined where none is ready. */
+  /** Takes the next node to run, until it is `done` or put `back`; undefined if none is ready. */
   take(): string | undefined {
     for (const [rank, heap] of this.#ready.entries()) {
       for (let step = heap.pop(); step !== undefined; step = heap.pop()) {

@@ -1,10 +1,9 @@
-import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
-import type { GraphRun } from "../job.js";
+import type { Job } from "../job.js";
 import { type Change, readChange, type Signer } from "../memory/signature.js";
-import { findDefinitions, type Graph } from "../parse.js";
+import { findDefinitions, type Graph, inputsOf } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
-import type { RunSurroundings } from "../surroundings.js";
+import type { Surroundings } from "../surroundings.js";
 import { findCycles, findRoots } from "../topology.js";
 import { type CheckedGraph, checkGraph, validationError } from "../validate.js";
 import type { NodeErrors } from "../validation/graph-error.js";
@@ -25,27 +24,26 @@ export interface PreparedRun {
 }
 
 /**
- * Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed, and unless the run may be
+ * Reads the graph's nodes for a run. Throws a LatentkitError if no output can be computed, and unless the run may be
  * partial where one cannot.
  */
-export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroundings): PreparedRun {
+export function prepareRun(graph: Graph, job: Job, surroundings: Surroundings): PreparedRun {
   const definitions = findDefinitions(graph, surroundings.registry);
   const choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
-  const unchecked = (id: string) => prepareLoosely(graph, id, definitions, choiceContext);
+  const exists = (id: string) => definitions.has(id);
+  const unchecked = (id: string) => {
+    const source = { id, displayId: id, definition: definitions.get(id)!, inputs: inputsOf(graph.prompt, id) ?? {} };
+    return prepareUnchecked(source, choiceContext, exists);
+  };
+  const others = (nodes: ReadonlyMap<string, PreparedNode>) =>
+    new Map(graph.ids.filter((id) => !nodes.has(id)).map((id) => [id, unchecked(id)]));
   if (job.validate === false) {
     const roots = findRoots(graph, definitions, job);
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
     if (job.allowNetwork === false) refuseNetwork(nodes.values(), job.files);
-    return {
-      roots,
-      leftOut: [],
-      nodes,
-      order,
-      cycles,
-      others: rest(graph, nodes, unchecked),
-      warnings: notesOf(graph),
-    };
+    const warnings = graph.notes.map((message) => ({ message }));
+    return { roots, leftOut: [], nodes, order, cycles, others: others(nodes), warnings };
   }
   const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, job, surroundings);
   if (!validation.ok || (leftOut.length > 0 && job.partial === false)) throw validationError(validation);
@@ -53,9 +51,16 @@ export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroun
   const nodes = reachable((id) => prepared.get(id)!, roots);
   const unknown = validation.warnings.map(({ nodeId, message }) => ({ nodeId, message }));
   const warnings = [...leftOutWarnings(graph, validation.nodeErrors, leftOut), ...unknown];
-  const others = rest(graph, nodes, unchecked);
   // an output that needs a cycle is none of the roots
-  return { roots, leftOut, nodes, order: order.filter((id) => nodes.has(id)), cycles: [], others, warnings };
+  return {
+    roots,
+    leftOut,
+    nodes,
+    order: order.filter((id) => nodes.has(id)),
+    cycles: [],
+    others: others(nodes),
+    warnings,
+  };
 }
 
 /** Beyond it a warning says how many more there are. */
@@ -81,8 +86,6 @@ function leftOutWarnings(
   return [...all.slice(0, MAX_LEFT_OUT_WARNINGS), { nodeId: leftOut[0]!, message }];
 }
 
-const notesOf = ({ notes }: Graph) => notes.map((message) => ({ message }));
-
 function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {
   const nodes = new Map<string, PreparedNode>();
   const queue = [...roots];
@@ -93,28 +96,6 @@ function reachable(prepare: (id: string) => PreparedNode, roots: readonly string
     for (const { source } of node.links) queue.push(source);
   }
   return nodes;
-}
-
-function rest(
-  graph: Graph,
-  nodes: ReadonlyMap<string, PreparedNode>,
-  prepare: (id: string) => PreparedNode,
-): Map<string, PreparedNode> {
-  const others = new Map<string, PreparedNode>();
-  for (const id of graph.ids) if (!nodes.has(id)) others.set(id, prepare(id));
-  return others;
-}
-
-function prepareLoosely(
-  graph: Graph,
-  id: string,
-  definitions: ReadonlyMap<string, NodeDefinition>,
-  context: ChoiceContext,
-): PreparedNode {
-  const raw = (graph.prompt[id] as { inputs?: unknown }).inputs;
-  const inputs = (typeof raw === "object" && raw !== null ? raw : {}) as Record<string, unknown>;
-  const source = { id, displayId: id, definition: definitions.get(id)!, inputs };
-  return prepareUnchecked(source, context, (other) => definitions.has(other));
 }
 
 /**

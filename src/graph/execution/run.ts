@@ -163,7 +163,7 @@ export class Run {
     return "wait";
   }
 
-  /** Whether an empty list keeps the node from running. Throws where a required input has no value for it. */
+  /** Whether an empty list keeps the node from running. Throws if a required input has no value for it. */
   #refuseEmpty(node: PreparedNode, gathered: Gathered): boolean {
     const { definition, id } = node;
     const input = gathered.empty;
@@ -206,8 +206,8 @@ export class Run {
   #expand(node: PreparedNode, results: readonly CallResult[], ui: NodeUi | undefined, started: number): void {
     const { isOffline, choiceContext, scope, surroundings } = this.#setting;
     const exists = (id: string) => this.#nodes.has(id);
-    const around = { graph: scope.graph, registry: surroundings.registry, choiceContext, exists };
-    const expansion = expandNode(node, results, around);
+    const context = { graph: scope.graph, registry: surroundings.registry, choiceContext, exists };
+    const expansion = expandNode(node, results, context);
     if (isOffline) refuseNetwork(expansion.nodes, choiceContext.files);
     for (const inner of expansion.nodes) {
       this.#nodes.set(inner.id, inner);

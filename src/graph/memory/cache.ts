@@ -97,6 +97,11 @@ export class Cache {
     return this.#results.size;
   }
 
+  /** @internal Number of signatures. */
+  get signatureCount(): number {
+    return this.#signatures.size;
+  }
+
   clear(): void {
     this.#results.clear();
     this.#owners.clear();
@@ -223,7 +228,7 @@ export type Memory = Tensor["memory"];
 export interface Footprint {
   readonly buffers: readonly Memory[];
   readonly otherBytes: number;
-  /** False where the value was too large to visit as a whole. */
+  /** False if the value was too large to visit as a whole. */
   readonly isComplete: boolean;
 }
 

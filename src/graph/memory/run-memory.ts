@@ -102,7 +102,7 @@ export class RunMemory {
     return this.#signatures.get(id);
   }
 
-  /** Id of the node of a signature in this run; the given id where it is that node, or where there is none. */
+  /** Id of the node of a signature in this run; the given id if it is that node, or if there is none. */
   nodeOf(signature: number | undefined, id: string): string {
     if (signature === undefined || this.#signatures.get(id) === signature) return id;
     for (const [other, own] of this.#signatures) if (own === signature) return other;

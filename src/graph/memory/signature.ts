@@ -5,7 +5,7 @@ import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
-import type { GraphRun } from "../job.js";
+import type { Job } from "../job.js";
 import type { PreparedNode } from "../prepared.js";
 import type { RunMemory } from "./run-memory.js";
 
@@ -42,18 +42,18 @@ export class Signer {
   readonly #opaqueKey = (value: unknown): string =>
     `o${typeof value === "symbol" ? this.#memory.cache.unique() : this.#memory.cache.identity(value as object)}`;
   readonly #memory: Pick<RunMemory, "cache" | "isVolatile">;
-  readonly #job: Pick<GraphRun, "inputDir" | "outputDir" | "rewritesFiles">;
+  readonly #rewritesFiles: boolean;
 
   constructor(
     memory: Pick<RunMemory, "cache" | "isVolatile">,
-    job: Pick<GraphRun, "inputDir" | "outputDir" | "rewritesFiles">,
-    host: Host | undefined,
+    { inputDir, outputDir = "" }: Pick<Job, "inputDir" | "outputDir">,
+    { host, rewritesFiles = false }: { readonly host?: Host; readonly rewritesFiles?: boolean },
   ) {
     this.#memory = memory;
-    this.#job = job;
-    this.#run = String(memory.cache.intern(JSON.stringify([this.#hostKey(host), job.inputDir])));
-    const { outputDir = "" } = job;
-    this.#writers = job.rewritesFiles === true ? String(memory.cache.unique()) : this.#valueKey(outputDir, "STRING");
+    this.#rewritesFiles = rewritesFiles;
+    const hostKey = host === undefined ? null : (host.signature ?? memory.cache.identity(host));
+    this.#run = String(memory.cache.intern(JSON.stringify([hostKey, inputDir])));
+    this.#writers = rewritesFiles ? String(memory.cache.unique()) : this.#valueKey(outputDir, "STRING");
   }
 
   /** Signs a node. `sourceOf` returns the signature of a linked node, which is signed before; `change` is of `isChanged`. */
@@ -70,7 +70,7 @@ export class Signer {
       if (Object.hasOwn(node.values, input)) text += `|${input}=${this.#valueKey(node.values[input], spec.type)}`;
     }
     for (const [input, value] of node.unknown) text += `|?${this.#valueKey([input, value], "")}`;
-    const isNew = definition.writesFiles && this.#job.rewritesFiles === true;
+    const isNew = definition.writesFiles && this.#rewritesFiles;
     return isNew || this.#memory.isVolatile(node.id) ? this.#ownNumber(text) : this.#memory.cache.intern(text);
   }
 
@@ -92,10 +92,6 @@ export class Signer {
 
   #valueKey(value: unknown, type: string): string {
     return valueKey(value, type, this.#opaqueKey);
-  }
-
-  #hostKey(host: Host | undefined): unknown {
-    return host === undefined ? null : (host.signature ?? this.#memory.cache.identity(host));
   }
 }
 
@@ -155,7 +151,7 @@ export class DiskSigner {
     if (change !== undefined) this.#changes.set(node.id, this.#stableKey(change.value, "") ?? "");
   }
 
-  /** Signature to store a node's result under; undefined where its outputs are live objects or hidden inputs matter. */
+  /** Signature to store a node's result under; undefined if its outputs are live objects or hidden inputs matter. */
   storable(id: string): string | undefined {
     const signed = this.#signed.get(id);
     if (signed === undefined) return undefined;

@@ -128,7 +128,7 @@ export function linkError(
   return new LatentkitError(code, message, { nodeId, node, input, expected, received });
 }
 
-/** Error of a node's own validation; `input` is undefined where it read none. */
+/** Error of a node's own validation; `input` is undefined if it read none. */
 export function customError(
   at: { nodeId: string; node: string },
   input: string | undefined,

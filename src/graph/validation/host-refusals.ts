@@ -1,16 +1,15 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { foreignFamily, ggufFamily, isGguf } from "../../host/foreign-families.js";
 import type { EncoderFile, FileRefusal, HostAbility } from "../../host/types.js";
-import { isPlainObject } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { lackOf } from "../../nodes/host-files.js";
 import type { ChoiceContext, FileKind } from "../../nodes/inputs.js";
-import type { Graph } from "../parse.js";
+import { type Graph, inputsOf } from "../parse.js";
 import { customError, type GraphError, hostError } from "./graph-error.js";
 
 /** Words for a host that lacks an ability. */
 const LACKS: Readonly<Record<HostAbility, string>> = {
-  patches: "has no models that nodes can change",
+  patches: "has no models that nodes can modify",
   texts: "has no text encoders beyond CLIP's",
   "clip-vision": "has no checkpoints with a CLIP vision model",
 };
@@ -132,14 +131,13 @@ export interface EncoderSearch {
   readonly definitions: ReadonlyMap<string, NodeDefinition>;
 }
 
-/** Files from which the text encoders of a node come, along its links; none where they lead too far. */
+/** Files from which the text encoders of a node come, along its links; none if they lead too far. */
 export function encoderFiles(from: string, { graph, definitions }: EncoderSearch): EncoderFile[] {
   const files: EncoderFile[] = [];
   const seen = new Set([from]);
   for (const id of seen) {
     if (seen.size > MOST_NODES) return [];
-    const node = graph.prompt[id];
-    const given = isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
+    const given = inputsOf(graph.prompt, id) ?? {};
     for (const [input, { type, files: kind }] of Object.entries(definitions.get(id)?.inputs ?? {})) {
       const value = Object.hasOwn(given, input) ? given[input] : undefined;
       if (Array.isArray(value)) {

@@ -201,7 +201,7 @@ function readLink(
 }
 
 /** Result of a node's own validation, and the inputs that it read: "input_types" where it read the types of links. */
-export type CustomValidation =
+type CustomValidation =
   | { readonly errors: readonly GraphError[]; readonly read: ReadonlySet<string> }
   | { readonly fault: GraphFault };
 

@@ -19,7 +19,7 @@ import { hasWidget, namesValues, widgetValues } from "./widgets.js";
 /** Receives a sentence about a node, and the node's id if it is in the converted graph. */
 export type OnWarning = (message: string, nodeId?: string) => void;
 
-/** Surroundings of a conversion. */
+/** Context of a conversion. */
 export interface Conversion {
   readonly classes: Classes;
   /** Keys of all classes, for suggestions. */

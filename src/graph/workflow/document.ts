@@ -152,7 +152,7 @@ const inputsOf = (inputs: unknown): EditorInput[] =>
 
 function nameOf(value: unknown, otherwise = ""): string {
   const name = textOf(value) ?? otherwise;
-  if (HOSTILE_KEYS.has(name)) throw invalid(`the input name "${name}" is refused.`);
+  if (HOSTILE_KEYS.has(name)) throw invalid(`the input name "${name}" is not allowed.`);
   return name;
 }
 

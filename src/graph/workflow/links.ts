@@ -23,7 +23,7 @@ interface Place {
   readonly link: string;
 }
 
-/** Finds what feeds an input of a type through a link; undefined where the way back ends at an open input. */
+/** Finds what feeds an input of a type through a link; undefined if the way back ends at an open input. */
 export type FindSource = (scope: Scope, link: string, type: string) => Source | undefined;
 
 /** Returns a search that walks each link once for each type, however many inputs share a chain of reroutes. */

@@ -1,12 +1,12 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { defaultOf } from "../../nodes/values.js";
+import { SEED_INPUTS } from "../parse.js";
 import type { EditorNode } from "./document.js";
 
 /** Types whose inputs are widgets in the editor; all others are sockets. */
 const WIDGET_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
-/** Seeds have a second widget behind them, which is no input: what happens to the seed after each run. */
-const SEEDS: ReadonlySet<string> = new Set(["seed", "noise_seed"]);
+/** Widget behind a seed, which is no input: what happens to the seed after each run. */
 const AFTER_RUN_WIDGET = "control_after_generate";
 const AFTER_RUN: ReadonlySet<unknown> = new Set(["fixed", "increment", "decrement", "randomize"]);
 
@@ -21,7 +21,7 @@ const isWidget = ({ type, options }: InputSpec): boolean => WIDGET_TYPES.has(typ
 
 /**
  * Widgets of a node in the editor's order: its class's, required inputs first, unless the file names them all, as newer
- * editors do; of a class that nobody here knows, those that the file names.
+ * editors do; of an unknown class, those that the file names.
  */
 function widgetsOf(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
   const known = knownWidgets(node, definition);
@@ -41,7 +41,7 @@ function knownWidgets({ type }: EditorNode, definition: NodeDefinition | undefin
   return definition === undefined ? coreWidgets(type)?.map(plainWidget) : classWidgets(definition);
 }
 
-const plainWidget = (name: string): Widget => ({ name, type: "*", isSeed: SEEDS.has(name) });
+const plainWidget = (name: string): Widget => ({ name, type: "*", isSeed: SEED_INPUTS.has(name) });
 
 function classWidgets({ inputs }: NodeDefinition): Widget[] {
   const specs = Object.entries(inputs).filter(([, spec]) => isWidget(spec));
@@ -49,7 +49,7 @@ function classWidgets({ inputs }: NodeDefinition): Widget[] {
   return ordered.map(([name, { type, options }]) => ({
     name,
     type,
-    isSeed: (SEEDS.has(name) && type === "INT") || options.control_after_generate === true,
+    isSeed: (SEED_INPUTS.has(name) && type === "INT") || options.control_after_generate === true,
   }));
 }
 
@@ -71,7 +71,7 @@ export const hasWidget = (definition: NodeDefinition | undefined, name: string):
 export const namedWidgets = ({ inputs }: EditorNode): Widget[] =>
   inputs
     .filter(({ widget }) => widget !== undefined)
-    .map(({ widget, type }) => ({ name: widget!, type, isSeed: SEEDS.has(widget!) }));
+    .map(({ widget, type }) => ({ name: widget!, type, isSeed: SEED_INPUTS.has(widget!) }));
 
 /**
  * Values of a node's widgets by name, the defaults of those that its class had not yet when the file was saved, as the
@@ -95,7 +95,7 @@ function storedValues(node: EditorNode, definition: NodeDefinition | undefined):
   if (node.named === undefined) return listed;
   const known = definition && new Set([...classWidgets(definition), ...namedWidgets(node)].map(({ name }) => name));
   const named = namesOf(node).filter((name) => known?.has(name) ?? true);
-  // a class may have gained a widget since: the place of a value in the list is certain only where there are more
+  // a class may have gained a widget since: the place of a value in the list is certain only if there are more
   const stored = named.length < listed.size ? listed : new Map<string, unknown>();
   for (const name of named)
     if (isHole(stored.get(name)) || !isHole(node.named[name])) stored.set(name, node.named[name]);
@@ -132,7 +132,7 @@ export function assignValues(
   return { byName, next };
 }
 
-/** Returns 1 where a value belongs to the widget behind a seed, else 0. */
+/** Returns 1 if a value belongs to the widget behind a seed, else 0. */
 function afterRun(
   values: readonly unknown[],
   at: number,

@@ -10,18 +10,19 @@ import {
   SIGNAL,
   TEXT,
 } from "../../base/options.js";
-import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
+import { JOB_RULES, type Job } from "../../graph/job.js";
+import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../../graph/surroundings.js";
 import type { RuntimeOptions } from "../../host/checkpoint/session/runtime.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settings.js";
 import type { GridOptions } from "../contact-sheet/grid.js";
-import { JOB_OPTION_RULES, type JobOptions } from "../job.js";
-import type { BatchSurroundings } from "./runner.js";
 
 /**
  * Options of a batch: the job that its items share, live objects around it, and how it goes on. "random" for a seed of `set`
  * or of an item draws one for each item; "random:3" is the third of those that all items share.
  */
-export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, BatchSurroundings {
+export interface BatchOptions
+  extends Omit<Job, "passing" | "output" | "validate" | "runId">,
+    Partial<Omit<Surroundings, InternalField | "cache" | "diskCache" | "outputHandling" | "onEvent">> {
   /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects; one for each processor where absent. */
   concurrency?: number;
   /** A file that a killed batch goes on from; none where absent. */
@@ -53,10 +54,11 @@ export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, Ba
   drain?: AbortSignal;
 }
 
+/** Rules of the live objects of a batch, which has its own caches, names its files and reports its items. */
 export const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "outputHandling", "onEvent");
 
 export const BATCH_RULES: OptionRules<BatchOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "passing", "output"),
+  ...rulesWithout(JOB_RULES, "passing", "output", "validate", "runId"),
   ...LIVE_RULES,
   concurrency: checkedLater("a whole number"),
   journal: FILE,

@@ -5,11 +5,11 @@ import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import type { DrawnFor } from "../items/seeds.js";
+import type { RunnerItem } from "../threads/messages.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
 import { Intake, type NumberedItem, Semaphore } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
-import { fillTemplate, namesOf } from "./names.js";
-import type { Attempt, Runner, RunnerItem } from "./runner.js";
+import type { Attempt, Runner } from "./runner.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;
@@ -17,7 +17,6 @@ export interface BatchRunOptions {
   readonly failFast: boolean;
   readonly partial: boolean;
   readonly retry: number;
-  readonly name?: string;
   readonly total?: number;
   readonly drain?: AbortSignal;
   readonly signal?: AbortSignal;
@@ -28,11 +27,8 @@ export interface BatchRunOptions {
 
 /** The graph of a batch, and what follows from it. */
 export interface BatchGraph {
-  readonly prompt: Readonly<Record<string, unknown>>;
   readonly prefixes: Readonly<Record<string, string>>;
   readonly hash: string;
-  /** Values that all items share; an item's own win. */
-  readonly set: ItemValues;
   /** Remarks on the graph itself, reported once. */
   readonly notes: readonly string[];
   /** Fault of an item with these values; undefined for one that can be rendered. */
@@ -41,6 +37,10 @@ export interface BatchGraph {
   seedsOf(values: ItemValues, by: DrawnFor): ItemValues;
   /** An item's values without those that the journal must not hold. */
   redacted(values: ItemValues): ItemValues;
+  /** File part of an item's names by the template; undefined without one. Fails with usage.invalid. */
+  nameOf(item: BatchItem, position: number, number: number): string | undefined;
+  /** Beginnings of the names of an item's files, by node id. */
+  startsOf(values: ItemValues, names: Pick<ItemNames, "number" | "name">): Record<string, string>;
 }
 
 /** Items that are read beyond those that run. */
@@ -85,7 +85,7 @@ export class BatchRun {
     this.#window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
   }
 
-  /** Renders all items. Rejects where the journal cannot be opened, or the items cannot be read on. */
+  /** Renders all items. Rejects if the journal cannot be opened, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
     const { hash, prefixes, notes } = this.#graph;
     this.#journal = await Journal.open({ ...this.#options, hash, prefixes });
@@ -159,7 +159,7 @@ export class BatchRun {
       const { values } = item;
       const task = this.#taskOf(read, entry);
       if (task instanceof LatentkitError) return await this.#fail({ index, values, entry }, task, 1);
-      const names = namesOf(this.#graph.prefixes, values, task.names);
+      const names = this.#graph.startsOf(values, task.names);
       await this.#journal.begin(entry, this.#graph.redacted(values), names);
       await this.#slots.take();
       const success = await this.#attempts(task).finally(() => this.#slots.give());
@@ -178,24 +178,21 @@ export class BatchRun {
     try {
       const fault = this.#graph.faultOf(values);
       if (fault !== undefined) throw fault;
-      return { index, values, entry, passing, names: this.#namesFor(entry, item), item };
+      return { index, values, entry, passing, names: this.#namesOf(entry, item), item };
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       return withOrigin(error, item);
     }
   }
 
-  #namesFor({ position, leftovers }: Entry, { values, fields: own }: BatchItem): ItemNames {
+  #namesOf({ position, leftovers }: Entry, item: BatchItem): ItemNames {
     const { isKept, header } = this.#journal;
     const number = header.first + position;
-    const { name: template } = this.#options;
-    const { prompt, set } = this.#graph;
-    const fields = { index: position, number, values: { ...set, ...own, ...values }, prompt };
-    const name = template === undefined ? undefined : fillTemplate(template, fields);
+    const name = this.#graph.nameOf(item, position, number);
     return { batch: header.id, position, number, name, isKept, own: leftovers };
   }
 
-  /** Tries an item until it succeeds or fails for good; undefined where it does not succeed. */
+  /** Tries an item until it succeeds or fails for good; undefined if it does not succeed. */
   async #attempts(task: Task): Promise<{ attempt: Attempt; ms: number } | undefined> {
     const { index, values, entry } = task;
     for (let number = 1; ; number++) {

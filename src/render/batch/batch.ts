@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { interruption, onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { checkOptions } from "../../base/options.js";
+import { jobOf } from "../../graph/job.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import { type Grid, openGrid } from "../contact-sheet/grid.js";
@@ -11,14 +12,14 @@ import { combine } from "../items/axes.js";
 import { createGraphKeys, createItemKeys, type GraphKeys, type ItemKeys, withFields } from "../items/graph-keys.js";
 import type { BatchItem, ItemValues } from "../items/item.js";
 import { openPictures, Pictures } from "../items/pictures.js";
-import { jobOf, refuseLoss, refuseUnsendable } from "../job.js";
+import { refuseLoss, refuseUnsendable } from "../job.js";
 import { type GraphSource, readGraph } from "../source.js";
 import { loadsModels } from "../surroundings.js";
 import { BATCH_RULES, type BatchOptions } from "./batch-options.js";
 import { BatchRun } from "./batch-run.js";
 import { type BatchEvent, sheetItemOf } from "./events.js";
 import { templateKeys } from "./names.js";
-import { type KnownKeys, type PreparedBatch, prepareBatch } from "./prepare.js";
+import { givenSurroundings, type KnownKeys, type PreparedBatch, prepareBatch } from "./prepare.js";
 import { type CreateRunner, createRunner } from "./runner.js";
 
 /**
@@ -43,7 +44,7 @@ export function batch(
   return refuseCut(opened(), options);
 }
 
-/** Throws usage.invalid where items or options are of wrong types. */
+/** Throws usage.invalid if items or options are of wrong types. */
 export function checkBatchCall(
   name: string,
   items: Iterable<object> | AsyncIterable<object>,
@@ -107,7 +108,7 @@ async function openPictureSource(
 
 /** Renders the items of a batch that is prepared. */
 export async function* runPrepared(
-  { options, run, graph, graphName, parsed, job, settable, live, surroundings, models }: PreparedBatch,
+  { options, run, graph, graphName, parsed, job, settable, surroundings, models }: PreparedBatch,
   items: AsyncIterable<BatchItem>,
   runnerOf: CreateRunner = createRunner,
 ): AsyncGenerator<BatchEvent, void, undefined> {
@@ -117,7 +118,13 @@ export async function* runPrepared(
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
-  const runner = runnerOf(printJson(parsed.prompt), job, { ...live, signal }, options.concurrency, models);
+  const runner = runnerOf(
+    printJson(parsed.prompt),
+    job,
+    { ...givenSurroundings(options), signal },
+    options.concurrency,
+    models,
+  );
   const queue = new EventQueue<BatchEvent>();
   let work = Promise.resolve();
   try {
@@ -126,7 +133,7 @@ export async function* runPrepared(
     await runner.ready(settable);
     const grid = await gridOf({ options, run, graph, graphName });
     work = new BatchRun(graph, runner, { ...run, signal }, queue).render(items).finally(() => queue.end());
-    // it may reject while nobody waits for it yet
+    // it may reject before it is awaited
     work.catch(() => {});
     for (let events = await queue.take(); events !== undefined; events = await queue.take()) {
       yield* grid === undefined ? events : withGrid(events, grid, options.signal);
@@ -191,7 +198,7 @@ async function* programItems(
 }
 
 /**
- * Keys that some of the items have, those of values and of fields; undefined where they cannot be known before the items
+ * Keys that some of the items have, those of values and of fields; undefined if they cannot be known before the items
  * are read.
  */
 function keysOf(

@@ -9,7 +9,7 @@ import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import { frozenGraph, readGraph } from "../source.js";
 import { checkBatchCall, openSource } from "./batch.js";
 import type { BatchOptions } from "./batch-options.js";
-import { fillTemplate, firstNumber, namesOf } from "./names.js";
+import { firstNumber } from "./names.js";
 import { type PreparedBatch, prepareBatch } from "./prepare.js";
 
 /** An item that cannot be rendered. */
@@ -93,9 +93,9 @@ export async function checkItems(
 
 /** Looks at items of a batch without rendering them. */
 export interface ItemCheck {
-  /** Why an item cannot be rendered; undefined where nothing speaks against it before its nodes run. */
+  /** Why an item cannot be rendered; undefined if nothing speaks against it before its nodes run. */
   faultOf(item: BatchItem): LatentkitError | undefined;
-  /** Why an input refuses a value whatever the others are; undefined where it does not. */
+  /** Why an input refuses a value whatever the others are; undefined if it does not. */
   refusalOf(key: string, value: unknown): LatentkitError | undefined;
   /** Beginnings of the names of an item's files, below the output folder; `number`: see `ItemNames`. */
   namesOf(item: BatchItem, position: number, number: number): string[];
@@ -110,7 +110,7 @@ const ANY_SEED = { batch: "", position: 0 };
  * module, or elsewhere (`isElsewhere`).
  */
 export function createItemCheck(
-  { graph, run, parsed, job, surroundings }: PreparedBatch,
+  { graph, parsed, job, surroundings }: PreparedBatch,
   isElsewhere = job.setup !== undefined,
 ): ItemCheck {
   // a copy: what nodes say of themselves is found out once where they are frozen, and the graph may be a caller's
@@ -118,22 +118,18 @@ export function createItemCheck(
   const { registry } = surroundings;
   const definitions = isElsewhere ? undefined : findDefinitions(frozen, registry);
   const definitionOf = (type: string) => findDefinition(frozen, type, registry);
-  const surrounding = { ...job, inputDir: resolve(job.inputDir ?? "input") };
+  const absoluteJob = { ...job, inputDir: resolve(job.inputDir ?? "input") };
   const checked = (values: ItemValues): CheckedGraph | undefined => {
     if (definitions === undefined) return undefined;
-    const prompt = fillGraph(frozen.prompt, { ...graph.set, ...values }, definitionOf);
-    return checkGraph({ ...frozen, prompt }, definitions, surrounding, surroundings);
+    const prompt = fillGraph(frozen.prompt, { ...job.set, ...values }, definitionOf);
+    return checkGraph({ ...frozen, prompt }, definitions, absoluteJob, surroundings);
   };
-  const drawn = ({ values }: BatchItem) => graph.seedsOf(values, ANY_SEED);
-  const nameOf = ({ fields }: BatchItem, values: ItemValues, index: number, number: number) => {
-    const named = { index, number, values: { ...graph.set, ...fields, ...values }, prompt: graph.prompt };
-    return run.name === undefined ? undefined : fillTemplate(run.name, named);
-  };
+  const drawn = (item: BatchItem) => ({ ...item, values: graph.seedsOf(item.values, ANY_SEED) });
   const refuse = (item: BatchItem): void => {
-    const values = drawn(item);
+    const { values } = drawn(item);
     const fault = item.fault ?? graph.faultOf(values);
     if (fault !== undefined) throw fault;
-    nameOf(item, values, 0, 1);
+    graph.nameOf({ ...item, values }, 0, 1);
     const { leftOut, validation } = checked(values) ?? { leftOut: [] };
     if (leftOut.length === 0 || validation === undefined) return;
     if (job.partial !== true || !validation.ok) throw validationError(validation);
@@ -163,8 +159,8 @@ export function createItemCheck(
       return undefined;
     },
     namesOf(item, position, number) {
-      const values = drawn(item);
-      const names = namesOf(graph.prefixes, values, { number, name: nameOf(item, values, position, number) });
+      const { values, ...rest } = drawn(item);
+      const names = graph.startsOf(values, { number, name: graph.nameOf({ ...rest, values }, position, number) });
       const running = checked(values)?.prepared;
       return Object.entries(names).flatMap(([id, start]) => (running === undefined || running.has(id) ? [start] : []));
     },

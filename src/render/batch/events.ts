@@ -19,9 +19,9 @@ interface AboutItem {
 export type BatchEvent = { readonly at: number } & (
   | {
       readonly type: "batch-start";
-      /** Path of the journal, where there is one. */
+      /** Path of the journal, if there is one. */
       readonly journal?: string;
-      /** Number of items, where it is known before they are read. */
+      /** Number of items, if it is known before they are read. */
       readonly total?: number;
       /** Items that the journal has as finished. */
       readonly finished: number;
@@ -39,7 +39,7 @@ export type BatchEvent = { readonly at: number } & (
   | ({
       readonly type: "item-done";
       readonly files: readonly RenderedFile[];
-      /** With `partial`: ids of the outputs that were left out; absent where there are none. */
+      /** With `partial`: ids of the outputs that were left out; absent if there are none. */
       readonly leftOut?: readonly string[];
       readonly ms: number;
     } & AboutItem)
@@ -64,7 +64,7 @@ export type BatchEvent = { readonly at: number } & (
       readonly ms: number;
       /** Why no more files could be written, where that has cut the batch. */
       readonly error?: LatentkitError;
-      /** Paths of the grid's pages, where there is one. */
+      /** Paths of the grid's pages, if there is one. */
       readonly grid?: readonly string[];
     }
 );

@@ -16,7 +16,7 @@ export interface NumberedItem {
 
 /**
  * Reads a batch's items one by one, until a signal says that no more are needed: a source that is slow, or never
- * returns, keeps nobody waiting then.
+ * returns, delays nothing then.
  */
 export class Intake {
   /** A signal came before the end of the source. */
@@ -59,7 +59,7 @@ export class Intake {
     if (!this.#isOver) void Promise.resolve(this.#source.return?.()).catch(() => {});
   }
 
-  /** Undefined where a signal came first. No race with one promise for all items, which would keep a reaction of each. */
+  /** Undefined if a signal came first. No race with one promise for all items, which would keep a reaction of each. */
   #nextOrStop(): Promise<IteratorResult<BatchItem> | undefined> {
     return new Promise((resolve, reject) => {
       this.#wake = () => resolve(undefined);
@@ -95,7 +95,7 @@ export class Semaphore {
     else next();
   }
 
-  /** Resolves when nobody holds one. */
+  /** Resolves when none is held. */
   async takeAll(): Promise<void> {
     for (let i = 0; i < this.count; i++) await this.take();
   }

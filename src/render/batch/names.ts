@@ -1,12 +1,11 @@
 import { withoutFormat } from "../../base/controls.js";
 import { LatentkitError } from "../../base/errors.js";
+import { inputsOf, type Prompt } from "../../graph/parse.js";
 import { itemStem } from "../../io/files/item-files.js";
 import { nextCounter, resolvePrefix, withSlashes } from "../../io/files/output-path.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
 import { readDottedKey, replacePlaceholders } from "../fill/keys.js";
 import type { ItemValues } from "../items/item.js";
-
-type Prompt = Readonly<Record<string, unknown>>;
 
 const FIELD = /\{([^{}]+)\}/g;
 const OWN_FIELDS: ReadonlySet<string> = new Set(["prefix", "number", "index"]);
@@ -21,9 +20,8 @@ const MAX_TEMPLATE_CHARACTERS = 100;
  */
 export function prefixesOf(prompt: Prompt, set: ItemValues = {}): Record<string, string> {
   const prefixes: Record<string, string> = {};
-  for (const [id, node] of Object.entries(prompt)) {
-    const inputs = (node as { inputs?: Record<string, unknown> }).inputs ?? {};
-    const prefix = prefixIn(set, id, inputs.filename_prefix);
+  for (const id of Object.keys(prompt)) {
+    const prefix = prefixIn(set, id, inputsOf(prompt, id)?.filename_prefix);
     if (typeof prefix === "string") prefixes[id] = prefix;
   }
   return prefixes;
@@ -108,9 +106,8 @@ function unknownField(field: string): LatentkitError {
 
 function literalOf(prompt: Prompt, key: string): unknown {
   for (const { nodeId, input } of readDottedKey(key)) {
-    const node = Object.hasOwn(prompt, nodeId) ? prompt[nodeId] : undefined;
-    const inputs = (node as { inputs?: Record<string, unknown> } | undefined)?.inputs;
-    const value = inputs !== undefined && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    const inputs = inputsOf(prompt, nodeId) ?? {};
+    const value = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
     if (value !== undefined && !Array.isArray(value)) return value;
   }
   return undefined;

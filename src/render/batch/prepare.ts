@@ -2,7 +2,9 @@ import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { pickOptions } from "../../base/options.js";
+import { type Job, jobOf } from "../../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
+import type { Surroundings } from "../../graph/surroundings.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { chooseDevice } from "../../tensor/device/device.js";
@@ -11,16 +13,14 @@ import { canonicalValues, inputsOfKey, placeholders } from "../fill/fill.js";
 import { createGraphKeys } from "../items/graph-keys.js";
 import type { ItemValues } from "../items/item.js";
 import { createSeedDraw } from "../items/seeds.js";
-import { type Job, jobOf } from "../job.js";
 import { REDACTED } from "../redact.js";
 import { createUnfilled, refuseTargets, refuseUnknown, refuseWrong, unfilledError } from "../refuse-wrong.js";
 import type { GraphSource } from "../source.js";
-import { type RenderSurroundings, withDefaults } from "../surroundings.js";
+import { surroundingsOf } from "../surroundings.js";
 import { ModelThread } from "../threads/model-thread.js";
 import { type BatchOptions, LIVE_RULES } from "./batch-options.js";
 import type { BatchGraph, BatchRunOptions } from "./batch-run.js";
-import { canonicalTemplate, checkFields, checkTemplate, prefixesOf } from "./names.js";
-import type { BatchSurroundings } from "./runner.js";
+import { canonicalTemplate, checkFields, checkTemplate, fillTemplate, namesOf, prefixesOf } from "./names.js";
 
 /** A batch that is checked as far as it can be without its items. */
 export interface PreparedBatch {
@@ -33,8 +33,7 @@ export interface PreparedBatch {
   /** Job that its items share, with absolute folders. */
   readonly job: Job;
   readonly settable: readonly string[] | undefined;
-  readonly live: BatchSurroundings;
-  readonly surroundings: RenderSurroundings;
+  readonly surroundings: Surroundings;
   readonly models: ModelThread | undefined;
 }
 
@@ -43,28 +42,11 @@ const CONCURRENCY = [1, 256] as const;
 
 /** Refuses all that is wrong for every item of a graph that was read. The options are checked for their types. */
 export function prepareBatch(source: GraphSource, options: BatchOptions, known: KnownKeys): PreparedBatch {
-  const { journal, resume, failFast, retry, total, drain, concurrency, signal } = options;
-  const run: BatchRunOptions = {
-    journal,
-    resume: resume ?? false,
-    failFast: failFast ?? false,
-    partial: options.partial ?? false,
-    retry: checkCount("retry", retry ?? 0, RETRIES),
-    total,
-    drain,
-    signal,
-    outputDir: resolve(options.outputDir ?? "out"),
-    clock: options.clock ?? (() => new Date()),
-  };
+  const run = runOf(options);
   const template = options.name === undefined ? undefined : checkTemplate(options.name);
-  if (run.resume && journal === undefined) {
-    throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
-  }
-  if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
   chooseDevice(options.device);
-  const live = pickOptions<BatchSurroundings>(options, LIVE_RULES);
-  const models = openModels(options, live);
-  const surroundings = withDefaults({ ...live, host: live.host ?? models?.listing });
+  const models = openModels(options);
+  const surroundings = surroundingsOf({}, { host: models?.listing, ...givenSurroundings(options) });
   const { registry } = surroundings;
   const { classAliases } = options;
   const { inputDir = source.inputDir, set: given, ...rest } = jobOf(options);
@@ -84,32 +66,36 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   if (!isSetup) refuseUnknown(parsed, job, registry);
   refuseTargets(parsed, job.targets);
   const name = template && canonicalTemplate(template, keys.canonical);
-  const knownHere = { keys: known.keys && [...known.keys, ...draw.shared], fields: known.fields };
-  const faultOf = createFaults(parsed, { ...job, registry }, name, knownHere);
+  const fixed = known.keys && [...known.keys, ...draw.shared];
+  const faultOf = createFaults(parsed, job, registry, name, { keys: fixed, fields: known.fields });
   if (!isSetup) refuseWrong(parsed, job, surroundings, settable);
-  const shared = {
-    prompt,
+  const prefixes = prefixesOf(prompt, set);
+  const graph: BatchGraph = {
     notes,
-    prefixes: prefixesOf(prompt, set),
+    prefixes,
     hash: batchHash(prompt, { ...job, ...(given && { set: all }) }, options.name),
-    set,
     faultOf,
     redacted: createItemRedaction(prompt, job.redact),
     seedsOf: draw.seedsOf,
+    nameOf: ({ fields, values }, index, number) =>
+      name && fillTemplate(name, { index, number, values: { ...set, ...fields, ...values }, prompt }),
+    startsOf: (values, names) => namesOf(prefixes, values, names),
   };
-  const own = { ...options, grid };
-  return {
-    options: own,
-    run: { ...run, name },
-    graph: shared,
-    graphName: source.name ?? "",
-    parsed,
-    job,
-    settable,
-    live,
-    surroundings,
-    models,
-  };
+  const graphName = source.name ?? "";
+  return { options: { ...options, grid }, run, graph, graphName, parsed, job, settable, surroundings, models };
+}
+
+/** Options of a batch's run, whatever its graph is. Throws usage.invalid and value.out-of-range. */
+function runOf(options: BatchOptions): BatchRunOptions {
+  const { journal, resume = false, failFast = false, partial = false, concurrency, total, drain, signal } = options;
+  const retry = checkCount("retry", options.retry ?? 0, RETRIES);
+  if (resume && journal === undefined) {
+    throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
+  }
+  if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
+  const outputDir = resolve(options.outputDir ?? "out");
+  const clock = options.clock ?? (() => new Date());
+  return { journal, resume, failFast, partial, retry, total, drain, signal, outputDir, clock };
 }
 
 function canonicalGrid(grid: GridOptions, canonical: (key: string) => string): GridOptions {
@@ -120,10 +106,15 @@ function canonicalGrid(grid: GridOptions, canonical: (key: string) => string): G
 const without = (values: ItemValues, keys: readonly string[]): ItemValues =>
   keys.length === 0 ? values : Object.fromEntries(Object.entries(values).filter(([key]) => !keys.includes(key)));
 
+/** Live objects of a batch that its options have. */
+export const givenSurroundings = (options: BatchOptions): Partial<Surroundings> =>
+  pickOptions<Partial<Pick<Surroundings, keyof typeof LIVE_RULES>>>(options, LIVE_RULES);
+
 /** Models for worker threads. Throws usage.invalid beside live objects, which cannot be sent to one. */
-function openModels({ models, onLoad, onDevice }: BatchOptions, { signal: _, ...live }: BatchSurroundings) {
+function openModels(options: BatchOptions) {
+  const { models, onLoad, onDevice } = options;
   if (models === undefined) return undefined;
-  const [first] = Object.keys(live);
+  const [first] = Object.keys(givenSurroundings(options)).filter((key) => key !== "signal");
   if (first === undefined) return new ModelThread(models, { onLoad, onDevice });
   throw new LatentkitError("usage.invalid", `batch: expected models or ${first}, received both.`);
 }
@@ -137,19 +128,12 @@ function checkCount(option: "retry" | "concurrency", count: number, [from, to]: 
 
 /** Facts of a batch's items that are known before they are read. */
 export interface KnownKeys {
-  /** Keys that each of them sets, where they are known. */
+  /** Keys that each of them sets, if they are known. */
   readonly keys?: readonly string[];
-  /** Keys that any of them may set, where they are known. */
+  /** Keys that any of them may set, if they are known. */
   readonly settable?: readonly string[];
-  /** Fields of the name template that items have beside, where they are known. */
+  /** Fields of the name template that items have beside, if they are known. */
   readonly fields?: readonly string[];
-}
-
-interface Common {
-  readonly registry: Registry;
-  readonly targets?: readonly string[];
-  readonly set?: ItemValues;
-  readonly setup?: string;
 }
 
 /**
@@ -159,7 +143,8 @@ interface Common {
  */
 function createFaults(
   graph: Graph,
-  { registry, targets, set = {}, setup }: Common,
+  { targets, set = {}, setup }: Job,
+  registry: Registry,
   name: string | undefined,
   { keys, fields }: Pick<KnownKeys, "keys" | "fields">,
 ): (values: ItemValues) => LatentkitError | undefined {
@@ -167,7 +152,7 @@ function createFaults(
   if (name !== undefined && fields !== undefined) {
     const definitionOf = (type: string) => findDefinition(graph, type, registry);
     const allKeys = new Set([...shared, ...(keys ?? []), ...fields]);
-    // a setup's nodes may have inputs that nobody knows here
+    // a setup's nodes may have inputs that are not known here
     const isNode = (key: string) => setup !== undefined && graph.ids.some((id) => key.startsWith(`${id}.`));
     const isInput = (key: string) => !("reason" in inputsOfKey(graph.prompt, key, definitionOf));
     checkFields(name, graph.prompt, (key) => allKeys.has(key) || (keys === undefined && (isNode(key) || isInput(key))));
@@ -241,6 +226,8 @@ const IS_HASHED = {
   files: true,
   // every item has its own
   passing: false,
+  runId: false,
+  validate: false,
 } as const satisfies Record<keyof Job, boolean>;
 
 /** Hash of a batch: of its graph, its job and the template of its files' names. @internal */
@@ -249,6 +236,7 @@ export function batchHash(prompt: object, job: Job, name: string | undefined): s
   const text = printJson({
     prompt,
     ...Object.fromEntries(hashed.map((key) => [key, job[key]])),
+    setup: job.setup?.href,
     files: hashesOf(job.files),
     name,
   });

@@ -1,16 +1,16 @@
 import { availableParallelism } from "node:os";
 import { describe, LatentkitError } from "../../base/errors.js";
+import type { Job } from "../../graph/job.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
-import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
-import type { ItemValues } from "../items/item.js";
-import type { Job } from "../job.js";
+import { ItemFiles, type WrittenFile } from "../../io/files/item-files.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
 import type { RunOutcome } from "../result.js";
 import { readGraph } from "../source.js";
-import { openSurroundings, type RenderSurroundings } from "../surroundings.js";
+import { openSurroundings } from "../surroundings.js";
+import type { RunnerItem } from "../threads/messages.js";
 import type { ModelThread } from "../threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../threads/thread-pool.js";
 
@@ -28,13 +28,6 @@ export interface Attempt {
   readonly ms?: number;
 }
 
-export interface RunnerItem {
-  readonly values: ItemValues;
-  readonly names: ItemNames;
-  /** Keys whose values the item before did not have. */
-  readonly passing: readonly string[];
-}
-
 /** Renders items, several at once. */
 export interface Runner {
   /** Attempts that make sense at once. */
@@ -42,12 +35,12 @@ export interface Runner {
   readonly concurrency: number;
   /**
    * Calls the setup module, if there is one, and checks the graph with its nodes; `settable`: keys that items may set,
-   * where they are known. Rejects with what is wrong.
+   * if they are known. Rejects with what is wrong.
    */
   ready(settable: readonly string[] | undefined): Promise<void>;
-  /** Rejects only where no further item can be rendered, which ends the batch. */
+  /** Rejects only if no further item can be rendered, which ends the batch. */
   run(item: RunnerItem): Promise<Attempt>;
-  /** Another try where a lost thread may have been another item's fault: in a thread of its own. */
+  /** Retries an item alone, in case another one crashed their thread. */
   runAlone(item: RunnerItem): Promise<Attempt>;
   /** Starts nothing more: items that wait inside end as interrupted. Absent where none does. */
   stop?(): void;
@@ -58,13 +51,10 @@ export interface Runner {
 export type CreateRunner = (
   graph: string,
   job: Job,
-  surroundings: BatchSurroundings,
+  surroundings: Partial<Surroundings>,
   concurrency: number | undefined,
   models: ModelThread | undefined,
 ) => Runner;
-
-/** Surroundings of a batch; it keeps its own caches, names its files and reports its items. */
-export type BatchSurroundings = Omit<Surroundings, "cache" | "diskCache" | "outputHandling" | "onEvent">;
 
 /** While one item of a thread waits for its file, another one computes. */
 const RUNS_PER_THREAD = 2;
@@ -75,7 +65,7 @@ const CACHE_BYTES = 2 ** 26;
 export function createRunner(
   graph: string | object,
   job: Job,
-  surroundings: BatchSurroundings,
+  surroundings: Partial<Surroundings>,
   concurrency = availableParallelism(),
   models?: ModelThread,
 ): Runner {
@@ -84,12 +74,12 @@ export function createRunner(
   return threadRunner(graph, job, signal, concurrency, models);
 }
 
-function liveRunner(graph: string | object, job: Job, live: BatchSurroundings, concurrency: number): Runner {
-  let surroundings: RenderSurroundings;
+function liveRunner(graph: string | object, job: Job, given: Partial<Surroundings>, concurrency: number): Runner {
+  let surroundings: Surroundings;
   const run = async ({ values, names, passing }: RunnerItem): Promise<Attempt> => {
     const files = new ItemFiles(names);
     try {
-      const own = { ...job, set: merged(job, values), passing };
+      const own = { ...job, set: { ...job.set, ...values }, passing };
       const result = await renderJob(graph, own, { ...surroundings, outputHandling: { files } });
       if (result.status === "success") await files.commit();
       if (result.status === "interrupted") files.close();
@@ -101,7 +91,7 @@ function liveRunner(graph: string | object, job: Job, live: BatchSurroundings, c
   const ready = async (settable: readonly string[] | undefined) => {
     // once, not for each item
     const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
-    surroundings = await openSurroundings(job, { ...live, cache });
+    surroundings = await openSurroundings(job, { ...given, cache });
     if (job.setup !== undefined) refuseWrong(parseGraph(readGraph(graph).graph, job), job, surroundings, settable);
   };
   return { slots: concurrency, concurrency, ready, run, runAlone: run, close: async () => {} };
@@ -123,7 +113,7 @@ function threadRunner(
     (threads: ThreadPool) =>
     async ({ values, names, passing }: RunnerItem) => {
       try {
-        return await threads.render(graph, job, { signal, item: { set: merged(job, values), passing, names } });
+        return await threads.render(graph, job, { signal, item: { values, passing, names } });
       } catch (error) {
         return failed(error, []);
       }
@@ -141,8 +131,6 @@ function threadRunner(
     },
   };
 }
-
-const merged = ({ set }: Job, values: ItemValues): ItemValues => (set === undefined ? values : { ...set, ...values });
 
 /** Attempt at an item that threw. */
 export function failed(error: unknown, written: readonly WrittenFile[]): Attempt {

@@ -72,7 +72,7 @@ export const configSchema = lazy(() => {
       .positive()
       .max(86_400)
       .default(5)
-      .describe("Delay after the first attempt; it doubles with each, less up to a quarter by chance."),
+      .describe("Delay after the first attempt. It doubles after each attempt, with up to 25 % jitter."),
     longest_delay_seconds: z.number().positive().max(86_400).default(300).describe("Longest delay between attempts."),
     codes: z
       .array(z.string().refine(isRunCode, "expected agent_failed or a code of docs/errors.md"))
@@ -107,15 +107,19 @@ export const configSchema = lazy(() => {
     stream_auth: z
       .enum(["token", "signed", "none"])
       .default("token")
-      .describe("Key of a stream: the token or a signed URL, a signed URL only, or nothing."),
+      .describe("What a client needs to read a stream: the token or a signed URL, a signed URL only, or nothing."),
     on_restart: z
       .enum(["interrupt", "requeue"])
       .default("interrupt")
-      .describe("Fate of runs that a restart cut, in a store of one process: they end as interrupted, or start again."),
+      .describe(
+        "What happens to runs that a restart interrupted, in a store of one process: they end as interrupted, or start again.",
+      ),
     on_loss: z
       .enum(["requeue", "interrupt"])
       .default("requeue")
-      .describe("Fate of runs whose worker was lost, in PostgreSQL: they start again, once, or end as interrupted."),
+      .describe(
+        "What happens to runs whose worker was lost, in PostgreSQL: they start again, once, or end as interrupted.",
+      ),
     trust_proxy: flag(
       false,
       "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
@@ -123,7 +127,7 @@ export const configSchema = lazy(() => {
     incoming: incomingSchema()
       .default({})
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
-    webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
+    webhooks: webhooksSchema().default({}).describe("Webhooks notified when runs end, keyed by name."),
     comfy_api: comfyAccess.describe(
       "Who may render graphs of their own by the Comfy API v2 (`/api/v2`). `token` (or true): clients with the token. `open`: all clients, on a loopback address only. `none` (or false): the paths do not exist.",
     ),
@@ -185,17 +189,12 @@ export const configSchema = lazy(() => {
     wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: none waits."),
     streams_bytes: count(67108864, "Unsent bytes of all readers together."),
     slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
-    slow_reader_seconds: count(30, "Time after which a client that takes nothing is cut."),
+    slow_reader_seconds: count(30, "Time after which a client that reads nothing is disconnected."),
     retention_hours: count(24, "Time for which an ended run is kept."),
     retention_runs: count(10000, "Ended runs that are kept."),
     run_events: count(10000, "Events of one run that are kept."),
     run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
-    lease_seconds: z
-      .int()
-      .min(3)
-      .max(10_000)
-      .default(15)
-      .describe("Time after which a worker that says nothing has lost its runs."),
+    lease_seconds: z.int().min(3).max(10_000).default(15).describe("Time after which a silent worker loses its runs."),
     idempotency_hours: count(24, "Time for which an idempotency key is known."),
     webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
     webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),

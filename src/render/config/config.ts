@@ -96,7 +96,7 @@ function whereIs(places: readonly (readonly string[])[], { full, frame }: Place)
     : `it belongs to the configuration of \`latentkit serve\`, or of startService`;
 }
 
-/** How keys are written that stand in one, with dots; undefined where the schema has no such path. */
+/** How keys are written that stand in one, with dots; undefined if the schema has no such path. */
 function nestedKey(key: string, at: Path): string | undefined {
   const keys = key.split(".");
   if (keys.length < 2) return undefined;
@@ -172,7 +172,7 @@ const oneOf = (words: readonly string[]): string =>
 /** Stands for each name that a user chooses, and for each entry of a list. */
 const ANY_NAME = "NAME";
 
-/** Keys that an object of the schema may hold at a path; none where it is no object. */
+/** Keys that an object of the schema may hold at a path; none if it is no object. */
 function keysAt(at: readonly PropertyKey[]): string[] {
   let inner: z.core.$ZodType[] = [unwrap(configSchema())];
   for (const key of at) inner = inner.flatMap((type) => step(type, key));

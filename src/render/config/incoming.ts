@@ -13,7 +13,7 @@ const MOST_SECRETS = 8;
 const MOST_ENTRIES = 64;
 const MOST_CHARS = 16_384;
 
-/** Key of a Standard Webhooks secret: base64 after `whsec_`, which may be left out; undefined where it is none. */
+/** Key of a Standard Webhooks secret: base64 after `whsec_`, which may be left out; undefined if it is none. */
 export function standardKey(secret: string): Buffer | undefined {
   const text = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
   const key = Buffer.from(text, "base64");

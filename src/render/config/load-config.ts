@@ -74,7 +74,7 @@ function readConfigFile(file: string): Tree {
   }
   if (value === null || value === undefined) return {};
   if (typeof value !== "object" || Array.isArray(value)) {
-    throw new LatentkitError("config.invalid", `${file}: expected keys and values.`);
+    throw new LatentkitError("config.invalid", `${file}: expected an object, such as "port: 8188".`);
   }
   return value as Tree;
 }
@@ -160,14 +160,14 @@ function absolutePaths(tree: Tree, folder: string): Tree {
 const FAULTS: Readonly<Record<string, string>> = {
   BAD_ALIAS: "a text begins with * or &, which means an alias: put it in quotes",
   BAD_DQ_ESCAPE: "a text in double quotes has a wrong escape: put it in single quotes",
-  BAD_INDENT: "the line is indented like none above it",
-  BAD_SCALAR_START: "a text begins with a sign that YAML reserves: put it in quotes",
+  BAD_INDENT: "the indentation matches no line above",
+  BAD_SCALAR_START: "a text starts with a character that YAML reserves: put it in quotes",
   BLOCK_AS_IMPLICIT_KEY: "a line has two keys, or a text with a colon: put the text in quotes",
-  DUPLICATE_KEY: "the key is not unique, it comes twice",
-  MISSING_CHAR: "a quote, a bracket, a comma or the blank after a colon is missing",
-  MULTILINE_IMPLICIT_KEY: "a key has no colon and blank after it, or its text no quotes",
-  MULTIPLE_DOCS: "another document begins: expected one",
-  TAB_AS_INDENT: "the line is indented with a tab: expected blanks",
+  DUPLICATE_KEY: "the key appears twice",
+  MISSING_CHAR: "a quote, a bracket, a comma or the space after a colon is missing",
+  MULTILINE_IMPLICIT_KEY: "a key has no colon and space after it, or its text has no quotes",
+  MULTIPLE_DOCS: "a second document starts here; expected one",
+  TAB_AS_INDENT: "the line is indented with a tab: use spaces",
   TAG_RESOLVE_FAILED: "a text begins with !, which means a tag: put it in quotes",
 };
 

@@ -89,7 +89,7 @@ function mayNameUser(path: string): boolean {
 export const withoutUsers = (sentence: string): string =>
   sentence.replace(/(?<![\w+.-])([a-z][\w+.-]{0,30}:\/\/)[^\s"]*@/gi, "$1…@");
 
-/** Host and database of an address alone; undefined where it could be read in two ways. */
+/** Host and database of an address alone; undefined if it could be read in two ways. */
 export const placeOf = (text: string): string | undefined => CLEAR.exec(text)?.groups?.place;
 
 function shownUser(text: string): string {

@@ -14,7 +14,7 @@ const MOST_NETWORKS = 64;
 const HMAC_BYTES = { least: 24, most: 64 };
 const SEED_BYTES = [32, 64];
 
-/** Key of one `whsec_` or `whsk_` secret; undefined where it is none. */
+/** Key of one `whsec_` or `whsk_` secret; undefined if it is none. */
 export function signingKey(secret: string): { readonly kind: "hmac" | "ed25519"; readonly bytes: Buffer } | undefined {
   if (secret.startsWith("whsec_")) {
     const bytes = standardKey(secret);
@@ -58,7 +58,7 @@ export function webhooksSchema() {
       on_request: z
         .boolean()
         .default(false)
-        .describe("Told of those jobs of the Comfy API v2 alone that name its address as their `webhook_url`."),
+        .describe("Notified only of Comfy API v2 jobs that name its address as `webhook_url`."),
       allow_networks: z
         .array(z.string().refine(isNetwork, "expected an IP address or a network such as 10.0.0.0/8"))
         .max(MOST_NETWORKS)

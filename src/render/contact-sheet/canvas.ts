@@ -9,6 +9,13 @@ const [floor, max, min] = [Math.floor, Math.max, Math.min];
 
 export type Colour = readonly [red: number, green: number, blue: number];
 
+export const GROUND: Colour = [248, 248, 246];
+export const INK: Colour = [34, 34, 38];
+export const SOFT_INK: Colour = [92, 92, 98];
+export const BED: Colour = [236, 236, 232];
+export const FAILED_BED: Colour = [252, 234, 231];
+export const FAILED_INK: Colour = [176, 42, 32];
+
 const GLYPH_COLUMNS = 5;
 const GLYPH_ROWS = 7;
 /** From one character to the next, in pixels of the font. */

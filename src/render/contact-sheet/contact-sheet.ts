@@ -1,6 +1,20 @@
 import type { RawImage } from "../../io/png/png.js";
 import type { ItemValues } from "../items/item.js";
-import { Canvas, type Colour, charactersIn, cut, textHeight, textWidth, Varying, wrap } from "./canvas.js";
+import {
+  BED,
+  Canvas,
+  charactersIn,
+  cut,
+  FAILED_BED,
+  FAILED_INK,
+  GROUND,
+  INK,
+  SOFT_INK,
+  textHeight,
+  textWidth,
+  Varying,
+  wrap,
+} from "./canvas.js";
 import { removeLater, SHEET, writePage } from "./own-pages.js";
 import { fileThumbnail } from "./thumbnail.js";
 
@@ -130,13 +144,6 @@ interface Tile {
 
 /** Longest side of a picture on a page. */
 const SIDE = 192;
-export const GROUND: Colour = [248, 248, 246];
-
-export const INK: Colour = [34, 34, 38];
-export const SOFT_INK: Colour = [92, 92, 98];
-export const BED: Colour = [236, 236, 232];
-export const FAILED_BED: Colour = [252, 234, 231];
-export const FAILED_INK: Colour = [176, 42, 32];
 
 const MARGIN = 28;
 const GAP = 20;

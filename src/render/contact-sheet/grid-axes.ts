@@ -30,7 +30,7 @@ export interface GridAxis {
 /** The cells of all pages. */
 export interface GridTable {
   readonly axes: { readonly rows: GridAxis; readonly columns?: GridAxis; readonly pages?: GridAxis };
-  /** Undefined where there is nothing: the item was not rendered. An axis that the grid does not have counts as 0. */
+  /** Undefined if there is nothing: the item was not rendered. An axis that the grid does not have counts as 0. */
   cell(at: Readonly<Record<keyof GridAxes, number>>): GridCell | undefined;
 }
 

@@ -2,8 +2,22 @@ import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { checkOptions, FILE, type OptionRules, TEXT } from "../../base/options.js";
 import type { RawImage } from "../../io/png/png.js";
 import type { ItemValues } from "../items/item.js";
-import { Canvas, charactersIn, cut, textHeight, textWidth, wrapText } from "./canvas.js";
-import { BED, FAILED_BED, FAILED_INK, GROUND, INK, type SheetItem, SOFT_INK } from "./contact-sheet.js";
+import {
+  BED,
+  Canvas,
+  type Colour,
+  charactersIn,
+  cut,
+  FAILED_BED,
+  FAILED_INK,
+  GROUND,
+  INK,
+  SOFT_INK,
+  textHeight,
+  textWidth,
+  wrapText,
+} from "./canvas.js";
+import type { SheetItem } from "./contact-sheet.js";
 import { type GridAxes, type GridAxis, GridItems, type GridTable } from "./grid-axes.js";
 import { GRID, isFree, removeLater, writePage } from "./own-pages.js";
 import { type Box, fileThumbnail } from "./thumbnail.js";
@@ -32,7 +46,7 @@ const LABEL_SIDE = 96;
 const MAX_PAGE_PIXELS = 2 ** 25;
 const MAX_PAGE_WIDTH = 16_000;
 
-/** Throws usage.invalid; `keys`: keys that items may set, where they are known. */
+/** Throws usage.invalid; `keys`: keys that items may set, if they are known. */
 export function checkGrid(grid: GridOptions, keys?: readonly string[]): void {
   checkOptions("grid", grid, RULES, ["rows"]);
   const axes = [grid.rows, grid.columns, grid.pages].filter((key) => key !== undefined);
@@ -41,7 +55,7 @@ export function checkGrid(grid: GridOptions, keys?: readonly string[]): void {
     if (axes.indexOf(key) !== i) {
       throw new LatentkitError(
         "usage.invalid",
-        `grid: expected another key for each axis, received ${received} twice.`,
+        `grid: expected a different key for each axis, received ${received} twice.`,
       );
     }
     if (keys === undefined || keys.includes(key)) continue;
@@ -55,7 +69,7 @@ export function checkGrid(grid: GridOptions, keys?: readonly string[]): void {
 /**
  * A grid of pictures with the values of its axes beside rows and above columns, a PNG file for each page. Only paths are
  * kept until it is finished; then one picture is decoded at a time. Pages of an earlier grid of this name are replaced,
- * and those beyond the last one removed. Fails with usage.invalid where another file has the name.
+ * and those beyond the last one removed. Fails with usage.invalid if another file has the name.
  */
 export async function openGrid(
   path: string,
@@ -237,13 +251,13 @@ export class GridPage {
     this.#centred([text], x, width, y + ((height - textHeight(scale)) >> 1), scale, ink);
   }
 
-  #lines(lines: readonly string[], x: number, y: number, scale: number, ink: (at: number) => typeof INK): void {
+  #lines(lines: readonly string[], x: number, y: number, scale: number, ink: (at: number) => Colour): void {
     for (const [i, line] of lines.entries()) {
       this.canvas.text(line, x, y + i * (textHeight(scale) + LINE_GAP), scale, ink(i));
     }
   }
 
-  #centred(lines: readonly string[], x: number, width: number, y: number, scale: number, ink: typeof INK): void {
+  #centred(lines: readonly string[], x: number, width: number, y: number, scale: number, ink: Colour): void {
     for (const [i, line] of lines.entries()) {
       const at = x + Math.max(0, (width - textWidth(line, scale)) >> 1);
       this.canvas.text(line, at, y + i * (textHeight(scale) + LINE_GAP), scale, ink);

@@ -37,7 +37,7 @@ export async function isFree(path: string, kind: PageKind): Promise<boolean> {
 /** Whether a file is a page of a contact sheet or grid. */
 export const isOwnPage = (path: string): Promise<boolean> => hasMark(path, [SHEET, GRID]);
 
-/** False for what is no PNG file. Rejects where the file cannot be read. */
+/** False for what is no PNG file. Rejects if the file cannot be read. */
 async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolean> {
   const bytes = await readRegular(path, MAX_FILE_BYTES);
   if (bytes === undefined) return false;
@@ -50,7 +50,7 @@ async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolea
   }
 }
 
-/** Writes a page in one step and returns its path. Fails with file.write-failed, also where another picture is there. */
+/** Writes a page in one step and returns its path. Fails with file.write-failed, also if another picture is there. */
 export async function writePage(path: string, page: number, picture: RawImage, kind: PageKind): Promise<string> {
   const file = pagePath(path, page);
   const bytes = await encodePng(picture, { text: { [kind.mark]: String(page) } });
@@ -58,7 +58,7 @@ export async function writePage(path: string, page: number, picture: RawImage, k
     throw writeFailed(file, error);
   });
   if (!(await isFree(file, kind))) {
-    const message = `${kind.name}: expected a free name or an earlier ${kind.short}'s, received ${describe(file)}, another picture.`;
+    const message = `${kind.name}: ${describe(file)} is another picture; choose a free name or an earlier ${kind.short}.`;
     throw new LatentkitError("file.write-failed", message);
   }
   await writeReplacing(dirname(file), basename(file), bytes);

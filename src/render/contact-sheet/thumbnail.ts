@@ -34,7 +34,7 @@ export async function thumbnail(bytes: Uint8Array, box: number | Box, ground: Co
   return { data: shrink(image, width, height, ground), width, height, channels: 3 };
 }
 
-/** Thumbnail of a file; undefined where it cannot be read: another program may have moved or replaced it. */
+/** Thumbnail of a file; undefined if it cannot be read: another program may have moved or replaced it. */
 export async function fileThumbnail(path: string, box: number | Box, ground: Colour): Promise<RawImage | undefined> {
   try {
     const bytes = await readRegular(path, MAX_FILE_BYTES);

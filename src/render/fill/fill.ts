@@ -1,9 +1,9 @@
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { titleOf } from "../../graph/unknown-classes.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json/lossless.js";
-import type { NodeDefinition } from "../../nodes/define.js";
 import {
   COMMON_NAMES,
+  type DefinitionOf,
   inputsByCommonName,
   nodesTitled,
   PRIMITIVE_INPUT,
@@ -16,9 +16,6 @@ import {
 import { createSeedTest, lackOfDigits } from "./seed-digits.js";
 
 // decisions 9, 10
-/** The part of a node's definition that says which values it takes; undefined for an unknown class. */
-export type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs" | "displayName"> | undefined;
-
 /** Inputs that a message names. */
 const MAX_NAMED = 8;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
@@ -99,7 +96,7 @@ export interface UnknownKey {
 
 /**
  * The inputs that a key of `set` gives its whole value to: the one that "6.text" names, or all that are nothing but the
- * placeholder. None where a placeholder stands inside texts only.
+ * placeholder. None if a placeholder stands inside texts only.
  */
 export function inputsOfKey(graph: Graph, key: string, definitionOf: DefinitionOf): readonly KeyInput[] | UnknownKey {
   const marks = placeholders(graph);
@@ -148,7 +145,7 @@ export function canonicalKey(graph: Graph, key: string, definitionOf: Definition
   return "reason" in match ? key : `${match.nodeId}.${match.input}`;
 }
 
-/** Values whose common names are keys by the nodes' ids. Fails with usage.invalid where two keys mean one input. */
+/** Values whose common names are keys by the nodes' ids. Fails with usage.invalid if two keys mean one input. */
 export function canonicalValues(
   graph: Graph,
   values: Readonly<Record<string, unknown>>,

@@ -1,3 +1,4 @@
+import { inputsOf, isLink, type Prompt, SEED_INPUTS } from "../../graph/parse.js";
 import { titleOf } from "../../graph/unknown-classes.js";
 import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
@@ -42,15 +43,15 @@ const MAX_TITLE_CHARACTERS = 200;
 export const PRIMITIVE_INPUT = "value";
 const PRIMITIVE_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "*"]);
 
-type Graph = Readonly<Record<string, unknown>>;
-type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs" | "displayName"> | undefined;
+/** The part of a node's definition that says which values it takes; undefined for an unknown class. */
+export type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs" | "displayName"> | undefined;
 
 /**
  * Ids of the primitives that carry a title of their author, by title. A primitive is a node whose one input is `value`,
  * a number, a text or a boolean: PrimitiveInt, PrimitiveString and so on. It has no name where another node computes its
  * value or a placeholder stands in it.
  */
-export function titledPrimitives(graph: Graph, definitionOf: DefinitionOf): Map<string, string[]> {
+export function titledPrimitives(graph: Prompt, definitionOf: DefinitionOf): Map<string, string[]> {
   const nodes = new Map<string, string[]>();
   for (const [nodeId, node] of Object.entries(graph)) {
     const title = isPlainObject(node) ? nameOf(node, definitionOf) : undefined;
@@ -63,21 +64,24 @@ export function titledPrimitives(graph: Graph, definitionOf: DefinitionOf): Map<
 }
 
 /** Ids of the primitives of that title. */
-export function nodesTitled(graph: Graph, title: string, definitionOf: DefinitionOf): string[] {
+export function nodesTitled(graph: Prompt, title: string, definitionOf: DefinitionOf): string[] {
   const isTitled = (node: unknown) => isPlainObject(node) && titleOf(node)?.trim() === title;
   return Object.entries(graph)
-    .filter(([, node]) => isTitled(node) && nameOf(node as Graph, definitionOf) === title)
+    .filter(([, node]) => isTitled(node) && nameOf(node as Prompt, definitionOf) === title)
     .map(([nodeId]) => nodeId);
 }
 
-/** Title that the author of a graph gave a node; undefined where it is the name of its class. */
-export function ownTitle(node: Graph, definition: Pick<NodeDefinition, "displayName"> | undefined): string | undefined {
+/** Title that the author of a graph gave a node; undefined if it is the name of its class. */
+export function ownTitle(
+  node: Prompt,
+  definition: Pick<NodeDefinition, "displayName"> | undefined,
+): string | undefined {
   const title = titleOf(node)?.trim();
   const isName = title === node.class_type || title === definition?.displayName;
   return title === undefined || isName || title.length > MAX_TITLE_CHARACTERS ? undefined : title;
 }
 
-function nameOf(node: Graph, definitionOf: DefinitionOf): string | undefined {
+function nameOf(node: Prompt, definitionOf: DefinitionOf): string | undefined {
   const definition = definitionOf(String(node.class_type));
   const names = Object.keys(definition?.inputs ?? {});
   if (names.length !== 1 || names[0] !== PRIMITIVE_INPUT) return undefined;
@@ -88,10 +92,6 @@ function nameOf(node: Graph, definitionOf: DefinitionOf): string | undefined {
   return ownTitle(node, definition);
 }
 
-type DeclaredInputsOf = (classType: string) => Pick<NodeDefinition, "inputs"> | undefined;
-type NodesById = Readonly<Record<string, unknown>>;
-type Inputs = Readonly<Record<string, unknown>>;
-
 /** One input of a graph. */
 export interface NamedInput {
   readonly nodeId: string;
@@ -100,7 +100,7 @@ export interface NamedInput {
 
 /** Names of inputs that hold a number, by the common name for it. */
 const NUMBERS: Readonly<Record<string, readonly string[]>> = {
-  seed: ["seed", "noise_seed"],
+  seed: [...SEED_INPUTS],
   steps: ["steps"],
   width: ["width", "empty_latent_width"],
   height: ["height", "empty_latent_height"],
@@ -122,7 +122,7 @@ const OWN_TEXTS = { prompt: ["prompt"], negative: ["negative", "negative_prompt"
 export const COMMON_NAMES: ReadonlySet<string> = new Set([...Object.keys(NUMBERS), ...Object.keys(SIDES)]);
 
 /** The inputs of a graph that a common name may mean, in the order of the graph; none for any other name. */
-export function inputsByCommonName(graph: NodesById, name: string, definitionOf: DeclaredInputsOf): NamedInput[] {
+export function inputsByCommonName(graph: Prompt, name: string, definitionOf: DefinitionOf): NamedInput[] {
   if (Object.hasOwn(NUMBERS, name)) return numbers(graph, NUMBERS[name]!, definitionOf);
   if (name === "prompt") return texts(graph, "prompt", definitionOf);
   if (name !== "negative") return [];
@@ -134,7 +134,7 @@ export function inputsByCommonName(graph: NodesById, name: string, definitionOf:
 const idOf = ({ nodeId, input }: NamedInput) => `${nodeId}.${input}`;
 
 /** Numbers that the graph has; where it has none, those that it leaves to their defaults. */
-function numbers(graph: NodesById, names: readonly string[], definitionOf: DeclaredInputsOf): NamedInput[] {
+function numbers(graph: Prompt, names: readonly string[], definitionOf: DefinitionOf): NamedInput[] {
   const found: (NamedInput & { readonly isPresent: boolean })[] = [];
   for (const nodeId of Object.keys(graph)) {
     const inputs = inputsOf(graph, nodeId) ?? {};
@@ -154,7 +154,7 @@ const isNumeric = (value: unknown): boolean =>
   typeof value === "number" || typeof value === "bigint" || value instanceof NumberLiteral;
 
 /** Texts that a side is encoded from, each once; where none is, those of inputs that have its name. */
-function texts(graph: NodesById, side: keyof typeof SIDES, definitionOf: DeclaredInputsOf): NamedInput[] {
+function texts(graph: Prompt, side: keyof typeof SIDES, definitionOf: DefinitionOf): NamedInput[] {
   const encoded = new Map<string, NamedInput>();
   const own: NamedInput[] = [];
   const links: unknown[] = [];
@@ -173,7 +173,7 @@ function texts(graph: NodesById, side: keyof typeof SIDES, definitionOf: Declare
 }
 
 /** Texts above links of conditioning. */
-function encodedFrom(graph: NodesById, links: readonly unknown[], definitionOf: DeclaredInputsOf): NamedInput[] {
+function encodedFrom(graph: Prompt, links: readonly unknown[], definitionOf: DefinitionOf): NamedInput[] {
   const found: NamedInput[] = [];
   const seen = new Set<string>();
   const queue = [...links];
@@ -196,7 +196,7 @@ function encodedFrom(graph: NodesById, links: readonly unknown[], definitionOf: 
 }
 
 /** The text of an input, or of the node that passes it on. */
-function textAt(graph: NodesById, nodeId: string, input: string): NamedInput[] {
+function textAt(graph: Prompt, nodeId: string, input: string): NamedInput[] {
   const value = inputsOf(graph, nodeId)?.[input];
   if (typeof value === "string") return [{ nodeId, input }];
   if (!isLink(value)) return [];
@@ -205,7 +205,7 @@ function textAt(graph: NodesById, nodeId: string, input: string): NamedInput[] {
 }
 
 /** Links of a node that bring conditioning; all of a node whose class is not known. */
-function conditioningOf(inputs: Inputs, declared: NonNullable<ReturnType<DeclaredInputsOf>>["inputs"] | undefined) {
+function conditioningOf(inputs: Prompt, declared: NodeDefinition["inputs"] | undefined) {
   return Object.entries(inputs)
     .filter(([input, value]) => {
       const isConditioning = declared === undefined || declared[input]?.type === "CONDITIONING";
@@ -214,13 +214,5 @@ function conditioningOf(inputs: Inputs, declared: NonNullable<ReturnType<Declare
     .map(([, value]) => value);
 }
 
-function inputsOf(graph: NodesById, nodeId: string): Inputs | undefined {
-  const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
-  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
-}
-
-const classOf = (graph: NodesById, nodeId: string): string =>
+const classOf = (graph: Prompt, nodeId: string): string =>
   String((graph[nodeId] as { class_type?: unknown }).class_type);
-
-const isLink = (value: unknown): value is readonly [string, unknown] =>
-  Array.isArray(value) && value.length === 2 && typeof value[0] === "string";

@@ -91,9 +91,9 @@ const isScalar = (value: unknown) =>
 
 export interface Combination {
   readonly items: AsyncIterable<BatchItem>;
-  /** Number of items, where it is known before they are read. */
+  /** Number of items, if it is known before they are read. */
   readonly total?: number;
-  /** Keys that every item sets, where they are known before the items are read. */
+  /** Keys that every item sets, if they are known before the items are read. */
   readonly keys?: readonly string[];
 }
 
@@ -113,7 +113,7 @@ export const firstValues = (axes: readonly Axis[]): Axis[] =>
 
 /**
  * Every item with every combination of the axes' values: items outermost, then the axes in order, the last one
- * innermost. One item without values where there is no file. At most `limit` items. `onItem` is called with each item
+ * innermost. One item without values if there is no file. At most `limit` items. `onItem` is called with each item
  * of the file. Fails with usage.invalid for a key that two of them set; an item of a file whose own key an axis sets
  * has a fault.
  */
@@ -128,7 +128,7 @@ export function combine(
     for (const key of keys) {
       const owner = owners.get(key);
       if (owner !== undefined) {
-        throw new LatentkitError("usage.invalid", `${option}: ${key} is set by ${owner} already.`);
+        throw new LatentkitError("usage.invalid", `${option}: ${key} is already set by ${owner}.`);
       }
       owners.set(key, option);
     }

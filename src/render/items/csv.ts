@@ -33,7 +33,7 @@ interface Column {
 // decisions 41, 42
 /**
  * Items of a CSV file: the first row has keys as in `set`, each further one is an item, its values texts; blank rows
- * are left out. Fails with items.invalid where a column is for nothing or comes twice, and at broken
+ * are left out. Fails with items.invalid if a column is for nothing or comes twice, and at broken
  * quoting; a row whose fields are too few, too many, empty for a number or shortened for a seed is an item with a fault.
  */
 export class CsvParser implements ItemParser {

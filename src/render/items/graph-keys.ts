@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
-import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse.js";
-import { HOSTILE_KEYS, isPlainObject, printJson } from "../../io/json/lossless.js";
+import { type ClassAliases, findDefinition, inputsOf, parseGraph } from "../../graph/parse.js";
+import { HOSTILE_KEYS, printJson } from "../../io/json/lossless.js";
+import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { canonicalKey, inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";
 import { defaultRegistry } from "../surroundings.js";
@@ -20,17 +21,19 @@ export interface GraphKeys {
 
 const TEXT_TYPES: ReadonlySet<string> = new Set(["STRING", "*", ""]);
 
-/** Fails as parseGraph where the graph is none. */
+/** Fails as parseGraph if the graph is none. */
 export function createGraphKeys(
   graph: unknown,
   { classAliases, registry = defaultRegistry }: { classAliases?: ClassAliases; registry?: Registry } = {},
 ): GraphKeys {
   const parsed = parseGraph(graph, { classAliases });
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
+  const declaredBy = (nodeId: string): NodeDefinition["inputs"] =>
+    definitionOf(String((parsed.prompt[nodeId] as { class_type?: unknown }).class_type))?.inputs ?? {};
   const cached = new Map<string, readonly KeyInput[] | UnknownKey>();
   return {
     find(key) {
-      if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is refused as a key.`, isNear: true };
+      if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is not allowed as a key.`, isNear: true };
       const inputs = cached.get(key) ?? inputsOfKey(parsed.prompt, key, definitionOf);
       // unknown keys differ from line to line of a hostile file
       if (!("reason" in inputs)) cached.set(key, inputs);
@@ -40,9 +43,8 @@ export function createGraphKeys(
     literals(names) {
       const literals: KeyInput[] = [];
       for (const nodeId of parsed.ids) {
-        const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
-        const own = isPlainObject(inputs) ? inputs : {};
-        const declared = definitionOf(String(class_type))?.inputs ?? {};
+        const own = inputsOf(parsed.prompt, nodeId) ?? {};
+        const declared = declaredBy(nodeId);
         for (const input of names) {
           const type = Object.hasOwn(declared, input) ? declared[input]!.type : "";
           const isLiteral = Object.hasOwn(own, input) && !Array.isArray(own[input]);
@@ -54,9 +56,8 @@ export function createGraphKeys(
     },
     pictures: () =>
       parsed.ids.flatMap((nodeId) => {
-        const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
-        const own = isPlainObject(inputs) ? inputs : {};
-        return Object.entries(definitionOf(String(class_type))?.inputs ?? {})
+        const own = inputsOf(parsed.prompt, nodeId) ?? {};
+        return Object.entries(declaredBy(nodeId))
           .filter(([input, { options }]) => options.image_upload === true && !Array.isArray(own[input]))
           .map(([input, { type }]) => ({ nodeId, input, type }));
       }),
@@ -131,4 +132,4 @@ export const withFields = (fields: ItemValues): Pick<BatchItem, "fields" | "stat
 export const unknownKey = ({ reason, isNear, suggestion }: UnknownKey, key: string): string =>
   isNear || suggestion !== undefined
     ? reason
-    : `${reason} --name may use it as {${key}}; --extra-columns ignores what fits nothing.`;
+    : `${reason} Use it in --name as {${key}}, or pass --extra-columns to ignore it.`;

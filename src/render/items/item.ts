@@ -30,7 +30,7 @@ export interface ItemParser {
   readonly keys: readonly string[];
   /** Fields of the name template that every item has beside. */
   readonly fields: readonly string[];
-  /** Adds the items that a chunk completes, undefined being the end of the file. Throws where no more can be read. */
+  /** Adds the items that a chunk completes, undefined being the end of the file. Throws if no more can be read. */
   push(chunk: Buffer | undefined, items: BatchItem[]): void | Promise<void>;
 }
 

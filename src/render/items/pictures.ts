@@ -124,7 +124,7 @@ async function stateOf(path: string): Promise<string> {
     const { size, mtimeMs } = await stat(path);
     return `${size} ${mtimeMs}`;
   } catch {
-    // its item fails where it is read
+    // its item fails when it is read
     return "unreadable";
   }
 }
@@ -162,7 +162,7 @@ function imageKey(pattern: string, keys: GraphKeys, taken: Iterable<string>): { 
   throw new LatentkitError("usage.invalid", `Items ${pattern}: expected ${expected}, received ${found}.`);
 }
 
-/** The input folder, and what stands before the pictures' names; undefined where their own folder becomes it. */
+/** The input folder, and what stands before the pictures' names; undefined if their own folder becomes it. */
 async function placeOf(
   pattern: string,
   folder: string,

@@ -1,11 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { describe, LatentkitError } from "../../base/errors.js";
+import { SEED_INPUTS } from "../../graph/parse.js";
 import { type Axis, type Range, rangeEnds, rangeLength, rangeValues } from "./axes.js";
 import type { GraphKeys } from "./graph-keys.js";
 import type { ItemValues } from "./item.js";
 
-/** Inputs that hold a seed, by the names that nodes give them. */
-const SEED_INPUTS: ReadonlySet<string> = new Set(["seed", "noise_seed"]);
 const MAX_SEED = 2n ** 64n - 1n;
 const PART = /^(\d{1,20})(?:\s*\.\.\s*(\d{1,20}))?$/;
 const RANDOM_PART = /^random\s*:\s*(\d{1,15})$/;
@@ -43,7 +42,7 @@ const refused = (expected: string, part: string) =>
 
 /**
  * Seeds for every input of the graph named seed or noise_seed that is no link, but those that a key of `taken` sets.
- * Fails with usage.invalid where none is left.
+ * Fails with usage.invalid if none is left.
  */
 export function seedAxis(text: string, keys: GraphKeys, taken: Iterable<string>): Axis {
   const ranges = parseSeeds(text);
@@ -58,7 +57,7 @@ export function seedAxis(text: string, keys: GraphKeys, taken: Iterable<string>)
     const why =
       all.length === 0
         ? "the graph has no input named seed or noise_seed that is no link"
-        : `${all.join(" and ")} ${all.length === 1 ? "is" : "are"} set already`;
+        : `${all.join(" and ")} ${all.length === 1 ? "is" : "are"} already set`;
     throw new LatentkitError("usage.invalid", `--seeds: there is nothing to set; ${why}.`);
   }
   return {
@@ -106,7 +105,7 @@ export interface DrawnFor {
 export interface SeedDraw {
   /** Keys of the values that all items share. */
   readonly shared: readonly string[];
-  /** An item's values with seeds in place of "random"; the same object where there is none. */
+  /** An item's values with seeds in place of "random"; the same object if there is none. */
   seedsOf(values: ItemValues, by: DrawnFor): ItemValues;
 }
 

@@ -1,8 +1,8 @@
-import { findDefinitions, type Graph } from "../../graph/parse.js";
+import { findDefinitions, type Graph, inputsOf, SEED_INPUTS } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
 import type { NamedModels } from "../../host/types.js";
 import { isDataText } from "../../io/files/input-text.js";
-import { isPlainObject, NumberLiteral, recall } from "../../io/json/lossless.js";
+import { NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
@@ -32,7 +32,6 @@ export type IsShown = (nodeId: string, input: string) => boolean;
 
 const PREPARED = Symbol("prepared");
 
-const SEEDS = ["seed", "noise_seed"];
 /** Class of nodes that do nothing but hold a whole number. */
 const NUMBER_HOLDER = "PrimitiveInt";
 const EMBEDDING = "embedding:";
@@ -44,19 +43,19 @@ const EMBEDDING = "embedding:";
 export function createOrigins(
   graph: Graph,
   registry: Registry,
-  surroundings: ChoiceContext,
+  context: ChoiceContext,
   isShown: IsShown,
 ): (nodeId: string) => Promise<Origins> {
   const definitions = findDefinitions(graph, registry);
   const exists = (id: string) => definitions.has(id);
   const prepare = (id: string) => {
-    const raw = graph.prompt[id] as { inputs?: unknown };
-    const inputs = isPlainObject(raw.inputs) ? raw.inputs : {};
+    const raw = graph.prompt[id] as object;
+    const inputs = inputsOf(graph.prompt, id) ?? {};
     const definition = definitions.get(id)!;
-    const around = [definition, surroundings.host, surroundings.inputDir, surroundings.files];
+    const facts = [definition, context.host, context.inputDir, context.files];
     const read = (some: Readonly<Record<string, unknown>>) =>
-      prepareUnchecked({ id, displayId: id, definition, inputs: some }, surroundings, exists);
-    const node = recall(raw, PREPARED, () => read(inputs), around);
+      prepareUnchecked({ id, displayId: id, definition, inputs: some }, context, exists);
+    const node = recall(raw, PREPARED, () => read(inputs), facts);
     const visible = Object.fromEntries(Object.entries(inputs).filter(([input]) => isShown(id, input)));
     const isWhole = Object.keys(visible).length === Object.keys(inputs).length;
     return { node, visible: isWhole ? node : read(visible), inputs: visible };
@@ -93,7 +92,7 @@ function add(
   origins: Gathered,
   heldBy: (id: string) => unknown,
 ): void {
-  for (const input of SEEDS) {
+  for (const input of SEED_INPUTS) {
     if (!Object.hasOwn(inputs, input)) continue;
     const given = inputs[input];
     const digits = digitsOf(Array.isArray(given) ? heldBy(String(given[0])) : values[input]);

@@ -48,7 +48,7 @@ const receiptSchema = lazy(() => {
 });
 
 /**
- * Reads a file's text as a receipt; undefined where it is none, or larger than what is read. Anybody can have written
+ * Reads a file's text as a receipt; undefined if it is none, or larger than what is read. Anybody can have written
  * it: it proves nothing. Fields of later versions stay.
  */
 export function readReceipt(json: string): Receipt | undefined {

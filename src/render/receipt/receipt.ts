@@ -64,7 +64,7 @@ export interface Receipts {
   modelsOf(nodeId: string): Promise<Receipt["models"]>;
   /** Begins to hash the model files of the pictures that these nodes save, so that it takes place while they run. */
   begin(nodeIds: readonly string[]): void;
-  /** Ends what `begin` began and nobody waits for. */
+  /** Ends what `begin` began and no picture waits for. */
   end(): void;
 }
 
@@ -125,9 +125,8 @@ function createMaker(run: ReceiptRun): Maker {
   const { name, preview } = run.host;
   const engine = packageVersion();
   const graph = textHash(printJson(run.shownPrompt));
-  const surroundings = { host: run.host, inputDir, files };
   const parsed = parseGraph(run.prompt, { classAliases });
-  const originsOf = createOrigins(parsed, registry, surroundings, isShownOf(run));
+  const originsOf = createOrigins(parsed, registry, { host: run.host, inputDir, files }, isShownOf(run));
   const redacted = redact.length === 0 ? undefined : [...new Set(redact)];
   const cached = new Map<string, ReturnType<typeof originsOf>>();
   const onceOf = (nodeId: string) => {
@@ -153,7 +152,7 @@ function createMaker(run: ReceiptRun): Maker {
   return { saversOf, make, provenanceOf };
 }
 
-/** Fields of a receipt on models; none where the host says nothing of them. */
+/** Fields of a receipt on models; none if the host says nothing of them. */
 export async function provenanceFields(
   host: Host,
   named: NamedModels,

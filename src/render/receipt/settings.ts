@@ -1,10 +1,7 @@
 import { packageVersion } from "../../base/package.js";
+import { inputsOf, isLink, type Prompt } from "../../graph/parse.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { printJson } from "../../io/json/print.js";
-
-type Inputs = Readonly<Record<string, unknown>>;
-type Prompt = Readonly<Record<string, unknown>>;
-type Link = readonly [nodeId: string, output: unknown];
 
 /** Settings that a picture was sampled with, as the graph has them; numbers with their digits. */
 export interface Settings {
@@ -28,10 +25,10 @@ export interface ModelFile {
 
 type Side = "positive" | "negative";
 
-/** Inputs by which custom sampling gets its settings from other nodes. */
+/** Prompt by which custom sampling gets its settings from other nodes. */
 const SETTING_LINKS = ["noise", "guider", "sampler", "sigmas"] as const;
 const TEXT_INPUTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"] as const;
-/** Inputs of nodes that pass a literal value on. */
+/** Prompt of nodes that pass a literal value on. */
 const VALUE_INPUTS = ["value", "text", "string", "anything", "seed", "noise_seed"] as const;
 /** Nodes that pass one value on, one behind the other. */
 const MAX_PASSES = 16;
@@ -39,7 +36,7 @@ const MODEL_INPUTS = ["ckpt_name", "unet_name"] as const;
 /** Far more than any graph has one above the other. */
 const MAX_NODES = 10_000;
 
-/** Settings of the first sampler above a node, as the node that saves a picture; undefined where no sampler is there. */
+/** Settings of the first sampler above a node, as the node that saves a picture; undefined if no sampler is there. */
 function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined {
   const graph = new Upstream(prompt);
   const sampler = graph.first(nodeId, ({ latent_image, positive, guider }) => {
@@ -62,9 +59,6 @@ function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined {
   };
 }
 
-const isLink = (value: unknown): value is Link =>
-  Array.isArray(value) && value.length === 2 && typeof value[0] === "string";
-
 /** A graph as seen from a node against its links. */
 class Upstream {
   readonly #prompt: Prompt;
@@ -73,21 +67,16 @@ class Upstream {
     this.#prompt = prompt;
   }
 
-  inputsOf(nodeId: string): Inputs | undefined {
-    const node = Object.hasOwn(this.#prompt, nodeId) ? this.#prompt[nodeId] : undefined;
-    return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
+  /** Prompt of the node that a link comes from. */
+  inputsAt(link: unknown): Prompt | undefined {
+    return isLink(link) ? inputsOf(this.#prompt, link[0]) : undefined;
   }
 
-  /** Inputs of the node that a link comes from. */
-  inputsAt(link: unknown): Inputs | undefined {
-    return isLink(link) ? this.inputsOf(link[0]) : undefined;
-  }
-
-  /** Inputs of the nearest node that matches. */
-  first(nodeId: string, matches: (inputs: Inputs) => boolean): Inputs | undefined {
+  /** Prompt of the nearest node that matches. */
+  first(nodeId: string, matches: (inputs: Prompt) => boolean): Prompt | undefined {
     const seen = new Set([nodeId]);
     for (const id of seen) {
-      const inputs = this.inputsOf(id);
+      const inputs = inputsOf(this.#prompt, id);
       if (inputs === undefined) continue;
       if (matches(inputs)) return inputs;
       for (const value of Object.values(inputs)) if (isLink(value) && seen.size < MAX_NODES) seen.add(value[0]);
@@ -96,8 +85,8 @@ class Upstream {
   }
 
   /** The first of these inputs of a sampler, or of the nodes that it gets its settings from, as text. */
-  setting(sampler: Inputs, names: readonly string[]): string | undefined {
-    const linked = SETTING_LINKS.flatMap((link): Inputs[] => {
+  setting(sampler: Prompt, names: readonly string[]): string | undefined {
+    const linked = SETTING_LINKS.flatMap((link): Prompt[] => {
       const inputs = this.inputsAt(sampler[link]);
       return inputs === undefined ? [] : [inputs];
     });
@@ -141,7 +130,7 @@ class Upstream {
       if (!isLink(link) || seen.has(`${link[0]} ${link[1]}`)) continue;
       seen.add(`${link[0]} ${link[1]}`);
       const node = this.#prompt[link[0]];
-      const inputs = this.inputsOf(link[0]);
+      const inputs = inputsOf(this.#prompt, link[0]);
       if (inputs === undefined || (isPlainObject(node) && node.class_type === "ConditioningZeroOut")) continue;
       const ofPipe = this.#sideOfPipe(inputs.pipe, side);
       const own = [...TEXT_INPUTS.map((name) => inputs[name]), ofPipe].flatMap((text) => this.#literal(text) ?? []);
@@ -168,20 +157,14 @@ class Upstream {
 /** A literal of a graph, numbers with the digits they have there. */
 const asText = (value: unknown): string => (typeof value === "string" ? value : printJson(value));
 
-type SavedPrompt = Readonly<Record<string, unknown>>;
-
 /**
  * Settings of a picture by the graph in it: of the node that saved it where that is known, else of the last one that saves
- * pictures. Undefined where the graph samples nothing.
+ * pictures. Undefined if the graph samples nothing.
  */
 export function pictureSettings(graph: unknown, node: string | undefined): Settings | undefined {
   if (!isPlainObject(graph)) return undefined;
-  const savers =
-    node === undefined
-      ? Object.keys(graph)
-          .filter((id) => isSaver(graph, id))
-          .reverse()
-      : [node];
+  const isSaver = (id: string) => Array.isArray(inputsOf(graph, id)?.images);
+  const savers = node === undefined ? Object.keys(graph).filter(isSaver).reverse() : [node];
   for (const id of savers) {
     const settings = settingsOf(graph, id);
     if (settings !== undefined) return settings;
@@ -189,15 +172,7 @@ export function pictureSettings(graph: unknown, node: string | undefined): Setti
   return undefined;
 }
 
-function isSaver(graph: SavedPrompt, id: string): boolean {
-  const node = graph[id];
-  const inputs = isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
-  return Array.isArray(inputs.images);
-}
-
 // decision 241
-type ShownPrompt = Readonly<Record<string, unknown>>;
-
 /** Names of samplers and schedulers as A1111 spells them; others stay as they are. */
 const SAMPLERS: Readonly<Record<string, string>> = {
   euler: "Euler",
@@ -236,10 +211,10 @@ type Models = Readonly<Record<string, string>>;
 
 /**
  * The settings of a picture in the lines that A1111 writes and prompt readers know: of the first sampler above the node
- * that saves it. Undefined where no sampler is there.
+ * that saves it. Undefined if no sampler is there.
  */
 export function infotextOf(
-  prompt: ShownPrompt,
+  prompt: Prompt,
   nodeId: string,
   { width, height }: { readonly width: number; readonly height: number },
   models: Models = {},

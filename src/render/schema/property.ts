@@ -36,7 +36,7 @@ const TEXT: Limits<Exact> = { type: "string" };
 export const IN_TEXT = TEXT;
 
 /**
- * Limits of an input by its declaration; any text, number or boolean where there is none. Choices that depend on a
+ * Limits of an input by its declaration; any text, number or boolean if there is none. Choices that depend on a
  * context are any text without one.
  */
 export function limitsOf(spec: InputSpec | undefined, context: ChoiceContext | undefined): Limits<Exact> {
@@ -61,7 +61,7 @@ export function limitsOf(spec: InputSpec | undefined, context: ChoiceContext | u
   }
 }
 
-/** A step counts from the minimum in the editor: multiples only where the minimum is one. */
+/** A step counts from the minimum in the editor: multiples only if the minimum is one. */
 function multipleOf(step: number | undefined, min: Exact = 0): { multipleOf?: number } {
   if (step === undefined || !Number.isSafeInteger(step) || step < 2) return {};
   return BigInt(min) % BigInt(step) === 0n ? { multipleOf: step } : {};
@@ -140,7 +140,7 @@ export interface Mismatch {
 
 /**
  * Compares a value with the limits of a property, as `set` reads it: a text of digits is a number where one is expected,
- * and a number is a text. A seed needs all its digits. Undefined where it fits.
+ * and a number is a text. A seed needs all its digits. Undefined if it fits.
  */
 export function mismatchOf(limits: Limits<Exact>, value: unknown, isSeed = false): Mismatch | undefined {
   const isScalar = value instanceof NumberLiteral || ["string", "number", "bigint", "boolean"].includes(typeof value);

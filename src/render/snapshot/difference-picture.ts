@@ -1,13 +1,20 @@
 import type { RawImage } from "../../io/png/raw-image.js";
-import { Canvas, type Colour, charactersIn, cut, textHeight, textWidth } from "../contact-sheet/canvas.js";
+import {
+  Canvas,
+  type Colour,
+  charactersIn,
+  cut,
+  GROUND,
+  INK,
+  SOFT_INK,
+  textHeight,
+  textWidth,
+} from "../contact-sheet/canvas.js";
 import { offAt, type PixelDifference, type WidePicture } from "./pixel-difference.js";
 
 // decision 352
 const [ceil, floor, max, min, sqrt] = [Math.ceil, Math.floor, Math.max, Math.min, Math.sqrt];
 
-const GROUND: Colour = [248, 248, 246];
-const INK: Colour = [34, 34, 38];
-const SOFT_INK: Colour = [92, 92, 98];
 const LINE: Colour = [214, 214, 208];
 
 const MARGIN = 24;

@@ -140,7 +140,7 @@ const MAX_PICTURE_BYTES = 2 ** 30;
 const picturePath = (stem: string, number: number): string => `${stem}-${number}.png`;
 
 /**
- * Reads what a snapshot holds; undefined where there is none. `stem` is its path without ".json". Fails with value.invalid
+ * Reads what a snapshot holds; undefined if there is none. `stem` is its path without ".json". Fails with value.invalid
  * for a file that is no snapshot, and with file.read-failed.
  */
 async function readSnapshot(stem: string): Promise<readonly OutputFact[] | undefined> {
@@ -153,10 +153,10 @@ async function readSnapshot(stem: string): Promise<readonly OutputFact[] | undef
   } catch {
     // said below
   }
-  throw new LatentkitError("value.invalid", `Snapshot ${path}: expected the outputs of a graph; write it anew.`);
+  throw new LatentkitError("value.invalid", `Snapshot ${path}: not a snapshot; write it again with --update.`);
 }
 
-/** Bytes of an expected picture; undefined where it is missing. */
+/** Bytes of an expected picture; undefined if it is missing. */
 const readPicture = (stem: string, number: number): Promise<Buffer | undefined> =>
   readBounded(picturePath(stem, number), MAX_PICTURE_BYTES);
 

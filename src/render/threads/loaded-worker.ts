@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { Worker, type WorkerOptions } from "node:worker_threads";
+import { LatentkitError } from "../../base/errors.js";
 
 /** Longest wait of an ending process for a thread that loads its program, which takes a third of a second. */
 const MOST_EXIT_WAIT_MS = 10_000;
@@ -41,6 +42,20 @@ export class LoadedWorker extends Worker {
     this.ref();
     await this.#loaded;
     return super.terminate();
+  }
+}
+
+/** Starts a worker thread; `subject` is its name in a sentence. Throws thread.lost. */
+export function startWorker(
+  subject: string,
+  program: URL,
+  options: ConstructorParameters<typeof LoadedWorker>[1],
+): LoadedWorker {
+  try {
+    return new LoadedWorker(program, options);
+  } catch (cause) {
+    const message = `${subject} cannot be started (${(cause as Error).message}).`;
+    throw new LatentkitError("thread.lost", message, {}, { cause });
   }
 }
 

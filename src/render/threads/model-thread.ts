@@ -1,6 +1,5 @@
 import { createRequire } from "node:module";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { LatentkitError } from "../../base/errors.js";
 import type {
   FromRuntimeThread,
   RuntimeThreadData,
@@ -9,7 +8,7 @@ import type {
 import type { RuntimeOptions } from "../../host/checkpoint/session/runtime.js";
 import type { ModelSettings } from "../../host/checkpoint/settings.js";
 import type { Host } from "../../host/types.js";
-import { LoadedWorker } from "./loaded-worker.js";
+import { type LoadedWorker, startWorker } from "./loaded-worker.js";
 
 const require = createRequire(import.meta.url);
 const PROGRAM = new URL("../../host/checkpoint/runtime/remote/thread.js", import.meta.url);
@@ -77,7 +76,7 @@ export class ModelThread {
   #startWorker(): LoadedWorker {
     const { device, threads, memory, plan } = this.settings;
     const workerData: RuntimeThreadData = { device, threads, memory, plan };
-    const worker = startWorker(workerData);
+    const worker = startWorker("The thread of ONNX Runtime", PROGRAM, { workerData });
     worker.on("message", (message: FromRuntimeThread) => {
       if (message.type === "network") this.#reports.onLoad?.(message.label, message.state, message.memory);
       if (message.type === "device") this.#reports.onDevice?.(message.facts);
@@ -99,12 +98,3 @@ export class ModelThread {
 
 const send = (worker: LoadedWorker, message: ToRuntimeThread, moved: readonly MessagePort[] = []): void =>
   worker.postMessage(message, moved);
-
-function startWorker(workerData: RuntimeThreadData): LoadedWorker {
-  try {
-    return new LoadedWorker(PROGRAM, { workerData });
-  } catch (cause) {
-    const message = `The thread of ONNX Runtime cannot be started (${(cause as Error).message}).`;
-    throw new LatentkitError("thread.lost", message, {}, { cause });
-  }
-}

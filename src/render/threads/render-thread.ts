@@ -4,10 +4,18 @@ import { deserializeError, LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
-import { LoadedWorker } from "./loaded-worker.js";
-import { createMark, readMark, setMark } from "./mark.js";
+import { type LoadedWorker, startWorker } from "./loaded-worker.js";
+import {
+  createMark,
+  type FromThread,
+  readMark,
+  type SentResult,
+  setMark,
+  type ThreadData,
+  type ThreadRun,
+  type ToThread,
+} from "./messages.js";
 import type { ModelThread } from "./model-thread.js";
-import type { FromThread, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
 export interface ThreadSettings {
   readonly data: ThreadData;
@@ -27,14 +35,6 @@ export interface ThreadResult extends RunOutcome {
 
 const LONGEST_REASON = 300;
 const PROGRAM = new URL("./thread.js", import.meta.url);
-
-/** One run as its owner asks for it; `outputDir` is the job's, absolute. */
-export interface PooledRun extends Omit<ThreadRun, "isQuiet" | "mark"> {
-  readonly type: "run" | "check";
-  readonly graph: string | Uint8Array;
-  readonly job: string;
-  readonly outputDir: string;
-}
 
 export interface RunListener {
   /** Receives every event; results in it are described in words, progress comes at most 25 times a second. */
@@ -62,7 +62,7 @@ export class RenderThread {
   /** Graph, job and files that were sent last: those of a batch are sent once. */
   #graph: string | Uint8Array | undefined;
   #job: string | undefined;
-  #files: PooledRun["files"];
+  #files: ThreadRun["files"];
   #nextId = 0;
   #crash: Error | undefined;
   #isOver = false;
@@ -77,7 +77,8 @@ export class RenderThread {
     const port = models?.connect(retire);
     const opened = port && models && { port, folders: models.settings.folders };
     const transferList = port === undefined ? [] : [port];
-    this.#worker = startWorker({ workerData: { ...data, models: opened }, transferList, resourceLimits });
+    const options = { workerData: { ...data, models: opened }, transferList, resourceLimits };
+    this.#worker = startWorker("A rendering thread", PROGRAM, options);
     this.#worker.on("message", (message: FromThread) => this.#receive(message));
     this.#worker.on("error", (error) => {
       this.#crash = error;
@@ -103,10 +104,10 @@ export class RenderThread {
   }
 
   /**
-   * Runs one graph. A node that fails, a thread that is lost and an abort show in the result's status; rejects where
-   * the graph or the setup is wrong, before anything is written. "check" does no more than that.
+   * Runs one graph. A node that fails, a thread that is lost and an abort show in the result's status; rejects if
+   * the graph or the setup is wrong, before anything is written. "check" does no more than that. `outputDir`: absolute.
    */
-  run({ type, outputDir, ...run }: PooledRun, { onEvent, signal }: RunListener): Promise<ThreadResult> {
+  run(run: ThreadRun, outputDir: string, { onEvent, signal }: RunListener): Promise<ThreadResult> {
     const id = this.#nextId++;
     const mark = this.#marks.pop() ?? createMark();
     setMark(mark, "");
@@ -118,7 +119,7 @@ export class RenderThread {
     const graph = run.graph === this.#graph ? undefined : run.graph;
     const job = run.job === this.#job ? undefined : run.job;
     const files = run.files === this.#files ? undefined : (run.files ?? null);
-    this.#send({ id, type, run: { ...run, graph, job, files, isQuiet: onEvent === undefined, mark } });
+    this.#send({ id, ...run, graph, job, files, isQuiet: onEvent === undefined, mark });
     this.#graph = run.graph;
     this.#job = run.job;
     this.#files = run.files;
@@ -204,15 +205,6 @@ export class RenderThread {
     if (this.#running.size === 0 && this.#isOver) this.end();
     else if (this.#running.size === 0) this.#worker.unref();
     how();
-  }
-}
-
-function startWorker(options: ConstructorParameters<typeof LoadedWorker>[1]): LoadedWorker {
-  try {
-    return new LoadedWorker(PROGRAM, options);
-  } catch (cause) {
-    const message = `A rendering thread cannot be started (${(cause as Error).message}).`;
-    throw new LatentkitError("thread.lost", message, {}, { cause });
   }
 }
 

@@ -4,21 +4,16 @@ import type { ResourceLimits } from "node:worker_threads";
 import { GRACE_MS, onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
+import type { Job } from "../../graph/job.js";
 import type { FilesByName } from "../../io/files/input-text.js";
-import type { ItemNames } from "../../io/files/item-files.js";
 import { isPlainObject, printJson, printNonFinite } from "../../io/json/lossless.js";
 import { loadNative } from "../../native/load.js";
-import { type Job, printJob } from "../job.js";
+import { printJob } from "../job.js";
 import { createFold } from "../result.js";
 import { bytesOf, pathOf } from "../source.js";
+import type { RunnerItem, ThreadRun } from "./messages.js";
 import type { ModelThread } from "./model-thread.js";
-import {
-  type PooledRun,
-  RenderThread,
-  type RunListener,
-  type ThreadResult,
-  type ThreadSettings,
-} from "./render-thread.js";
+import { RenderThread, type RunListener, type ThreadResult, type ThreadSettings } from "./render-thread.js";
 
 /** `setup` and `cacheDir`: each thread calls the setup module once and opens the disk cache. */
 export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDir">> {
@@ -36,25 +31,13 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
   readonly models?: ModelThread;
 }
 
-/** An item of a batch: its values in place of the job's `set`, and the names of its files. */
-export interface PoolItem extends Required<Pick<Job, "set" | "passing">> {
-  readonly names: ItemNames;
-  /** Nothing is written: the result has the writes, with paths below the job's output folder. */
-  readonly isCollected?: boolean;
-}
-
-/** Live objects of a run, and its item of a batch. */
-export interface PoolRun extends RunListener {
-  readonly item?: PoolItem;
-}
-
 export interface ThreadPool {
   /**
    * `render` in a thread, in order of the calls; the setup and the disk cache are the pool's. Values in `outputs` are
    * described in words where they are no scalars. A thread that crashes, or has to be ended, fails its runs alone.
    * Throws usage.invalid for a job that cannot be sent.
    */
-  render(graph: string | object, job?: Job, run?: PoolRun): Promise<ThreadResult>;
+  render(graph: string | object, job?: Job, run?: RunListener & { readonly item?: RunnerItem }): Promise<ThreadResult>;
   /**
    * Makes a thread ready and has it check the graph: its setup, classes of nodes, keys of `set` and `redact`, inputs
    * that no item sets. `keys`: those that items may set; anything where absent. Rejects with what is wrong.
@@ -80,7 +63,7 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
   const cacheDir = options.cacheDir === undefined ? undefined : createDiskCache({ folder: options.cacheDir }).folder;
   return new Pool(threads, options.runsPerThread ?? 1, {
     models,
-    data: { setup: options.setup, cacheBytes, cacheDir, isBlocking: threads >= availableParallelism() },
+    data: { setup: options.setup?.href, cacheBytes, cacheDir, isBlocking: threads >= availableParallelism() },
     resourceLimits: options.resourceLimits,
     graceMs: options.graceMs ?? GRACE_MS,
   });
@@ -111,38 +94,34 @@ class Pool implements ThreadPool {
     return this.#threads.size;
   }
 
-  render(graph: string | object, job: Job = {}, run: PoolRun = {}): Promise<ThreadResult> {
-    const item = run.item && { ...run.item, set: printJson(run.item.set) };
-    return this.#dispatch("run", graph, job, run, { item });
+  render(
+    graph: string | object,
+    job: Job = {},
+    { item, ...listener }: RunListener & { readonly item?: RunnerItem } = {},
+  ): Promise<ThreadResult> {
+    const sent = item && { ...item, values: printJson(item.values) };
+    return this.#dispatch({ type: "run", item: sent }, graph, job, listener);
   }
 
   async check(graph: string | object, job: Job = {}, keys?: readonly string[], signal?: AbortSignal): Promise<void> {
-    const { error } = await this.#dispatch("check", graph, job, { signal }, { keys });
+    const { error } = await this.#dispatch({ type: "check", keys }, graph, job, { signal });
     if (error !== undefined) throw error;
   }
 
   async #dispatch(
-    type: "run" | "check",
+    more: Pick<ThreadRun, "type" | "item" | "keys">,
     graph: string | object,
     job: Job,
     listener: RunListener,
-    more: Pick<PooledRun, "item" | "keys"> = {},
   ): Promise<ThreadResult> {
     const outputDir = resolve(job.outputDir ?? "out");
     // job and graph travel as JSON text, which keeps every digit and the order of the keys
-    const run: PooledRun = {
-      ...more,
-      type,
-      graph: sendableGraph(graph),
-      job: this.#textOf(job),
-      files: this.#filesOf(job),
-      outputDir,
-    };
+    const run = { ...more, graph: sendableGraph(graph), job: this.#textOf(job), files: this.#filesOf(job) };
     if (!(await this.#turn(listener.signal))) return { ...createFold(outputDir).end(), status: "interrupted" };
     let thread: RenderThread | undefined;
     try {
       thread = this.#takeThread();
-      return await thread.run(run, listener);
+      return await thread.run(run, outputDir, listener);
     } finally {
       if (this.#isClosed && thread?.load === 0) thread.end();
       this.#release();
@@ -194,7 +173,7 @@ class Pool implements ThreadPool {
     return started;
   }
 
-  /** Waits for a free thread, first come, first served; false where the run is aborted or the pool closes before. */
+  /** Waits for a free thread, first come, first served; false if the run is aborted or the pool closes before. */
   async #turn(signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#isClosed || signal?.aborted) return false;
     if (this.#free > 0) {

@@ -3,141 +3,57 @@ import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { LatentkitError, type SentError, serializeError } from "../../base/errors.js";
 import { memoizeLast } from "../../base/lazy.js";
 import type { RunEvent } from "../../graph/events.js";
+import type { Job } from "../../graph/job.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph, parseGraphText } from "../../graph/parse.js";
+import type { Surroundings } from "../../graph/surroundings.js";
 import type { ConnectedHost } from "../../host/checkpoint/host.js";
 import type { PlacedRun } from "../../host/checkpoint/runtime/remote/remote-runtime.js";
-import type { ModelSettings } from "../../host/checkpoint/settings.js";
-import type { FilesByName } from "../../io/files/input-text.js";
-import {
-  CollectedFiles,
-  type CollectedWrite,
-  ItemFiles,
-  type ItemNames,
-  type WrittenFile,
-} from "../../io/files/item-files.js";
+import { CollectedFiles, ItemFiles } from "../../io/files/item-files.js";
 import { blockingDisk } from "../../io/files/write-file.js";
 import { parseJson } from "../../io/json/lossless.js";
-import { type Job, parseJob } from "../job.js";
+import { parseJob } from "../job.js";
 import { plainEvent, plainResult, withSmallPreview } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
 import type { RunOutcome } from "../result.js";
 import { frozenGraph, readGraph } from "../source.js";
-import { type RenderSurroundings, runSetup, surroundingsOf } from "../surroundings.js";
-import { setMark } from "./mark.js";
+import { openSurroundings, runSetup, surroundingsOf } from "../surroundings.js";
+import {
+  type FromThread,
+  type SentResult,
+  setMark,
+  type ThreadData,
+  type ThreadRun,
+  type ToThread,
+} from "./messages.js";
+
+// Runs in a worker thread: graphs as render-thread.ts asks for them.
 
 const require = createRequire(import.meta.url);
 
-/** Data of a thread's live objects, which all its runs share; the disk cache's folder is absolute. */
-interface ThreadObjects extends Readonly<Pick<Job, "setup" | "cacheDir">> {
-  readonly cacheBytes: number;
-  /** Models to render with, and the port to the thread that runs their networks. */
-  readonly models?: { readonly folders: ModelSettings["folders"]; readonly port: MessagePort };
-}
-
 /** Live objects of a thread. */
 interface OpenThread {
-  readonly surroundings: RenderSurroundings;
+  readonly surroundings: Surroundings;
   /** Does the work of a run. */
   readonly within: ConnectedHost["within"];
 }
 
-/** Opens the objects of a thread once for all of its runs. Rejects with setup.failed and config.invalid. */
-async function openThread(data: ThreadObjects): Promise<OpenThread> {
-  const { models, setup: url } = data;
-  const cache = createCache({ policy: "bytes", size: data.cacheBytes });
-  const setup = url === undefined ? {} : await runSetup(url);
-  if (models === undefined)
-    return { surroundings: surroundingsOf(data, { cache }, setup), within: (_, work) => work() };
-  if (setup.host !== undefined) {
-    throw new LatentkitError("setup.failed", `Setup module ${url}: expected models or its host, received both.`);
+/** Opens the objects of a thread, which all its runs share. Rejects with setup.failed and config.invalid. */
+async function openThread({ models, cacheDir, cacheBytes, setup: address }: ThreadData): Promise<OpenThread> {
+  const cache = createCache({ policy: "bytes", size: cacheBytes });
+  const setup = address === undefined ? undefined : new URL(address);
+  if (models === undefined) {
+    return { surroundings: await openSurroundings({ setup, cacheDir }, { cache }), within: (_, work) => work() };
+  }
+  const { registry, host: own } = setup === undefined ? {} : await runSetup(setup);
+  if (own !== undefined) {
+    throw new LatentkitError("setup.failed", `Setup module ${setup}: expected models or its host, received both.`);
   }
   // loaded where there are models alone, in half the time of `import` in Node 20
   const { connectHost } = require("../../host/checkpoint/host.js") as typeof import("../../host/checkpoint/host.js");
   const { host, within } = connectHost(models.folders, models.port);
-  return { surroundings: surroundingsOf(data, { cache, host }, setup), within };
-}
-
-// Runs in a worker thread: graphs as render-thread.ts asks for them.
-
-/** Facts that a thread is started with. */
-export interface ThreadData extends ThreadObjects {
-  /** See `OutputHandling`. */
-  readonly isBlocking: boolean;
-}
-
-/** One run, as data that can be sent. */
-export interface ThreadRun {
-  /** A path or JSON text; that of the message before where absent. */
-  readonly graph?: string | Uint8Array;
-  /** Text of `printJob`; that of the message before where absent. */
-  readonly job?: string;
-  /** Files of the job; those of the message before where absent, null for none. */
-  readonly files?: FilesByName | null;
-  /** The item of a batch that is rendered; the job as it is where absent. */
-  readonly item?: ThreadItem;
-  /** For a check: keys that items may set; anything where absent. */
-  readonly keys?: readonly string[];
-  /** Without a listener: only the result is sent, at the end. */
-  readonly isQuiet?: boolean;
-  /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
-  readonly mark?: SharedArrayBuffer;
-}
-
-/** Difference between an item of a batch and the job that it shares with all others. */
-export interface ThreadItem {
-  /** Its `set` as JSON, which keeps every digit. */
-  readonly set: string;
-  readonly passing: readonly string[];
-  readonly names: ItemNames;
-  /** Nothing is written: the writes are sent to the owner. */
-  readonly isCollected?: boolean;
-}
-
-/** A result as data that can be sent: values that are no scalars in words. */
-export type SentResult = Omit<RunOutcome, "error"> & { readonly error?: SentError };
-
-interface RunMessage {
-  /** "check" only finds out whether the graph can run with the setup's nodes, before any item of it does. */
-  readonly type: "run" | "check";
-  readonly run: ThreadRun;
-}
-
-/** Several runs may be in a thread at once; `id` distinguishes them. */
-export type ToThread = { readonly id: number } & (RunMessage | { readonly type: "abort" });
-export type FromThread = { readonly type: "loaded" } | ReplyMessage;
-type ReplyMessage = { readonly id: number } & (
-  | {
-      /** A RunEvent, its errors as SentError and its values in words. */
-      readonly type: "event";
-      readonly event: RunEvent;
-    }
-  | {
-      readonly type: "end";
-      readonly written?: readonly WrittenFile[];
-      /** Sent for a quiet run; for others it follows from the events. */
-      readonly result?: SentResult;
-      /** Sent for a run with its output in memory, whose bytes move to the owner. */
-      readonly files?: RunOutcome["files"];
-      /** Writes of an item that is collected, whose bytes move to the owner. */
-      readonly collected?: readonly CollectedWrite[];
-      /** Why a run that came to its end has failed after all. */
-      readonly failure?: SentError;
-    }
-  | {
-      /** Before anything was written; `isFatal`: the thread is of no use. */
-      readonly type: "refused";
-      readonly error: SentError;
-      readonly isFatal: boolean;
-    }
-);
-
-/** Graph, job and files of the newest message; later ones leave out what is the same. */
-interface Sent {
-  readonly graph: string | Uint8Array;
-  readonly job: string;
-  readonly files: FilesByName | undefined;
+  return { surroundings: surroundingsOf({ cacheDir }, { cache, host, registry }), within };
 }
 
 /** A node that reports each of a million steps would fill the other thread's queue. */
@@ -145,28 +61,28 @@ const PROGRESS_EVERY_MS = 40;
 
 function serve(port: MessagePort, data: ThreadData): void {
   const { isBlocking } = data;
-  // once for all runs: models are loaded once, and the cache recognises the host
-  const open = once(() => openThread(data));
+  let opened: Promise<OpenThread> | undefined;
   const graphOf = memoizeLast(readGraphText);
   const jobOf = memoizeLast(parseJob);
-  const withFiles = (text: string, files: FilesByName | undefined): Job =>
-    files === undefined ? jobOf(text) : { ...jobOf(text), files };
+  // of the newest message; later ones leave out what is the same
   let graph: string | Uint8Array = "";
-  let job = "";
-  let given: FilesByName | undefined;
+  let jobText = "";
+  let files: Job["files"];
   const running = new Map<number, AbortController>();
   const send = (message: FromThread, moved: readonly ArrayBuffer[] = []) => port.postMessage(message, moved);
 
-  const run = async (id: number, message: RunMessage, { graph, job, files: given }: Sent, signal: AbortSignal) => {
-    let opened: OpenThread;
+  const run = async (id: number, { type, item, keys, isQuiet = false, mark }: ThreadRun, signal: AbortSignal) => {
+    const [ownGraph, ownText, ownFiles] = [graph, jobText, files];
+    // once for all runs: models are loaded once, and the cache recognises the host
+    opened ??= openThread(data);
+    let thread: OpenThread;
     try {
-      opened = await open();
+      thread = await opened;
     } catch (error) {
       send({ id, type: "refused", error: serializeError(error), isFatal: true });
       return;
     }
-    const { surroundings, within } = opened;
-    const { item, keys, isQuiet = false, mark } = message.run;
+    const { surroundings, within } = thread;
     const isDue = createThrottle();
     const onEvent = (event: RunEvent) => {
       if (mark !== undefined && event.type === "node-start") setMark(mark, event.displayId);
@@ -174,39 +90,30 @@ function serve(port: MessagePort, data: ThreadData): void {
       if (isSent) send({ id, type: "event", event: sendable(event) });
     };
     try {
-      const shared = withFiles(job, given);
-      const collected = item?.isCollected ? new CollectedFiles(item.names, shared.outputDir ?? "") : undefined;
-      const own = item && collected === undefined ? new ItemFiles(item.names, blockingDisk) : undefined;
-      const files = collected ?? own;
-      if (message.type === "check") {
-        refuseWrong(
-          parseGraph(readGraph(graph, { ...shared, registry: surroundings.registry }).graph, shared),
-          shared,
-          surroundings,
-          keys,
-        );
+      const parsed = jobOf(ownText);
+      const job = ownFiles === undefined ? parsed : { ...parsed, files: ownFiles };
+      if (type === "check") {
+        const { graph } = readGraph(ownGraph, { ...job, registry: surroundings.registry });
+        refuseWrong(parseGraph(graph, job), job, surroundings, keys);
         send({ id, type: "end" });
         return;
       }
-      const itemJob = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
-      const around = {
+      const collected = item?.isCollected ? new CollectedFiles(item.names, job.outputDir ?? "") : undefined;
+      const own = item && collected === undefined ? new ItemFiles(item.names, blockingDisk) : undefined;
+      const ofRun = {
         ...surroundings,
-        outputHandling: { files },
+        outputHandling: { files: collected ?? own },
         isBlocking,
         signal,
         onEvent,
         hasTransientEvents: true,
       };
-      // nobody reads the events of items: a random id costs more than a node
-      const runId = item && `${item.names.batch}-${item.names.position}`;
       // items of this process's batch in their order; those of a store's are runs of a service, which take turns
       const rank = item === undefined || item.isCollected ? 0 : item.names.position;
       const place = { run: String(id), rank };
       const onLoad: PlacedRun["onLoad"] = ({ label, state, memory }) =>
         onEvent({ type: "network", network: label, state, ...(memory && { memory }), at: Date.now() });
-      const rendered = await within({ place, onLoad }, () =>
-        renderJob(graphOf(graph), itemJob ?? shared, around, runId),
-      );
+      const rendered = await within({ place, onLoad }, () => renderJob(graphOf(ownGraph), itemJob(job, item), ofRun));
       const failure = rendered.status === "success" ? await commit(own) : undefined;
       const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;
       const inMemory = rendered.files.flatMap((file) => (file.bytes === undefined ? [] : [file.bytes.buffer]));
@@ -221,22 +128,29 @@ function serve(port: MessagePort, data: ThreadData): void {
 
   port.on("message", (message: ToThread) => {
     const { id } = message;
-    if (message.type === "abort") running.get(id)?.abort();
-    else {
-      const controller = new AbortController();
-      running.set(id, controller);
-      graph = message.run.graph ?? graph;
-      job = message.run.job ?? job;
-      given = message.run.files === null ? undefined : (message.run.files ?? given);
-      void run(id, message, { graph, job, files: given }, controller.signal).finally(() => running.delete(id));
-    }
+    if (message.type === "abort") return running.get(id)?.abort();
+    const controller = new AbortController();
+    running.set(id, controller);
+    graph = message.graph ?? graph;
+    jobText = message.job ?? jobText;
+    files = message.files === null ? undefined : (message.files ?? files);
+    void run(id, message, controller.signal).finally(() => running.delete(id));
   });
+}
+
+/** The job of an item. */
+function itemJob(job: Job, item: ThreadRun["item"]): Job {
+  if (item === undefined) return job;
+  const { values, passing, names } = item;
+  const set = { ...job.set, ...(parseJson(values) as Job["set"]) };
+  // a random id costs more than a node
+  return { ...job, set, passing, runId: `${names.batch}-${names.position}` };
 }
 
 /** Whether an event names files, which the owner of a quiet run knows at once: the thread may be lost later. */
 const namesFiles = (event: RunEvent): boolean => event.type === "node-done" && event.ui !== undefined;
 
-/** Values of an item of a batch stay here: nobody reads them. */
+/** The values of an item of a batch are not sent: they are not read. */
 function sentResult({ error, ...result }: RunOutcome, isItem: boolean): SentResult {
   const values = isItem
     ? { ...result, ui: {}, outputs: {}, nodeMs: {} }
@@ -247,7 +161,7 @@ function sentResult({ error, ...result }: RunOutcome, isItem: boolean): SentResu
 const readGraphText = (graph: string | Uint8Array): string | object =>
   typeof graph === "string" && graph.startsWith("{") ? frozenGraph(parseGraphText(graph)) : graph;
 
-/** Why an item's texts cannot be written; undefined where they are. */
+/** Why an item's texts cannot be written; undefined if they are. */
 async function commit(files: ItemFiles | undefined): Promise<SentError | undefined> {
   try {
     await files?.commit();
@@ -255,14 +169,6 @@ async function commit(files: ItemFiles | undefined): Promise<SentError | undefin
   } catch (error) {
     return serializeError(error);
   }
-}
-
-function once<T>(create: () => Promise<T>): () => Promise<T> {
-  let created: Promise<T> | undefined;
-  return () => {
-    created ??= create();
-    return created;
-  };
 }
 
 function createThrottle(): (event: RunEvent) => boolean {

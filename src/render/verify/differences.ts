@@ -58,8 +58,7 @@ export async function compareReceipt(
     const { inputs } = graph.prompt[nodeId] as { inputs?: Readonly<Record<string, unknown>> };
     return inputs?.[input] !== REDACTED;
   };
-  const surroundings = { host, inputDir: folder };
-  const originsOf = createOrigins(graph, defaultRegistry, surroundings, isShown);
+  const originsOf = createOrigins(graph, defaultRegistry, { host, inputDir: folder }, isShown);
   const { seeds, noise, files, models } = await originsOf(receipt.node);
   const now = await provenanceFields(host, models, signal);
   const untrue = [
@@ -100,8 +99,9 @@ function hostDifferences({ host }: Receipt, own: Host): Difference[] {
     differences.push({ what: "host", message });
   }
   if (host.preview !== own.preview) {
-    const inWords = (isPreview: boolean) => (isPreview ? "a preview" : "no preview");
-    const message = `The receipt has it as ${inWords(host.preview)}; this host gives ${inWords(own.preview)}.`;
+    const message = host.preview
+      ? "The receipt says that it is a preview; this host renders without previews."
+      : "The receipt says that it is not a preview; this host renders previews.";
     differences.push({ what: "host", message });
   }
   return differences;
@@ -121,7 +121,7 @@ async function inputDifferences(recorded: Values, files: Origins["files"], folde
     }
   }
   const rest = left === 1 ? "One more input file was" : `${left} more input files were`;
-  return left === 0 ? differences : [...differences, { what: "input", message: `${rest} not looked at.` }];
+  return left === 0 ? differences : [...differences, { what: "input", message: `${rest} not checked.` }];
 }
 
 async function inputDifference(
@@ -136,7 +136,7 @@ async function inputDifference(
     const hash = `sha256:${await inputs.hash(file)}`;
     if (recorded === undefined)
       return `The receipt lacks the input file ${describe(name)}, which the graph in the file needs.`;
-    return hash === recorded ? undefined : `The input file ${describe(name)} is another one now.`;
+    return hash === recorded ? undefined : `The input file ${describe(name)} has changed.`;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     // a receipt has no file that was not there: a branch that did not run may name it
@@ -192,13 +192,13 @@ function modelDifference(file: string, recorded: string | undefined, now: string
   if (recorded === undefined) return `The receipt lacks the model file ${file}, which the graph in the file needs.`;
   if (now === undefined)
     return `The model file ${file} (AutoV2 ${shown(recorded)}) is not there, or the graph in the file does not name it.`;
-  return `The model file ${file} is another one: AutoV2 ${shown(now)}, where the picture was made with ${shown(recorded)}.`;
+  return `The model file ${file} has changed: AutoV2 ${shown(now)} now, ${shown(recorded)} when the picture was made.`;
 }
 
 /** A hash of a receipt as Civitai shows it. */
 const shown = (hash: string): string => autoV2(hash.slice("sha256:".length));
 
-/** Differences of what ran the networks; none where it is unknown. Networks are compared that have run both times. */
+/** Differences of what ran the networks; none if it is unknown. Networks are compared that have run both times. */
 function runtimeDifferences(recorded: RuntimeRecord | undefined, now: RuntimeRecord | undefined): Difference[] {
   if (recorded === undefined || now === undefined) return [];
   const networks = Object.keys(now.plans).filter((network) => Object.hasOwn(recorded.plans, network));

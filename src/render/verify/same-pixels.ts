@@ -21,7 +21,7 @@ export function hasPixels(image: Pixels, hash: string): boolean {
 type Pixels = Pick<DecodedImage, "data" | "channels" | "width" | "height">;
 
 /**
- * Largest difference of a sample between a file's picture and another one, 0 to 255; undefined where their sizes, depths or
+ * Largest difference of a sample between a file's picture and another one, 0 to 255; undefined if their sizes, depths or
  * colours differ. Grey counts as three equal samples, as in `hasPixels`.
  */
 export function largestDifference({ data, channels, width, height }: Pixels, other: RawImage): number | undefined {
@@ -32,7 +32,7 @@ export function largestDifference({ data, channels, width, height }: Pixels, oth
   return pixels?.reduce((largest, value, i) => Math.max(largest, Math.abs(value - other.data[i]!)), 0);
 }
 
-/** Three equal samples become grey; undefined where they differ. */
+/** Three equal samples become grey; undefined if they differ. */
 function narrow(data: Uint8Array, from: number, to: number): Uint8Array | undefined {
   if (from !== to + 2) return undefined;
   const out = new Uint8Array((data.length / from) * to);
@@ -44,7 +44,7 @@ function narrow(data: Uint8Array, from: number, to: number): Uint8Array | undefi
   return out;
 }
 
-/** Grey becomes three equal samples, an alpha that is not there 255; undefined where there is more to lose. */
+/** Grey becomes three equal samples, an alpha that is not there 255; undefined if there is more to lose. */
 function widen(data: Uint8Array, from: number, to: number): Uint8Array | undefined {
   const hasAlpha = from % 2 === 0;
   const getsAlpha = to % 2 === 0;

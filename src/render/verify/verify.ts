@@ -222,7 +222,7 @@ function comparePixels(image: StillImage, again: RawImage | LatentkitError, rece
   const rendered = `Rendered again, picture ${index} of node ${node} has other pixels`;
   const largest = models === undefined ? undefined : largestDifference(image, again);
   if (largest === undefined) return different(`${rendered}.`);
-  const allowed = `up to ${largest} of 255 off, where ${MOST_OFF} are allowed.`;
+  const allowed = `off by up to ${largest} of 255; ${MOST_OFF} is allowed.`;
   if (largest > MOST_OFF) return different(`${rendered}, ${allowed}`);
   return { isVerified: true, remark: { what: "rendered", message: `${rendered} within the tolerance, ${allowed}` } };
 }

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, LatentkitError } from "../../base/errors.js";
+import type { Job } from "../../graph/job.js";
 import { findDefinitions, type Graph, parseGraph, unwrapGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
 import { parseJson, printJsonUnicode } from "../../io/json/lossless.js";
-import type { Job } from "../../render/job.js";
 import { refuseTargets } from "../../render/refuse-wrong.js";
 import { type Parameter, parametersOf, schemaOf } from "../../render/schema/graph-schema.js";
 import { type GraphSource, readGraph } from "../../render/source.js";

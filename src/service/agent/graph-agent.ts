@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { COUNT, checkedLater, checkOptions, OBJECT, type OptionRules, rulesWithout } from "../../base/options.js";
 import type { RunEvent } from "../../graph/events.js";
+import { JOB_RULES, type Job, jobOf } from "../../graph/job.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../../graph/surroundings.js";
 import { type Validation, validateGraph } from "../../graph/validate.js";
@@ -10,7 +11,7 @@ import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settin
 import type { Host } from "../../host/types.js";
 import { TEMPORARY_SUFFIX } from "../../io/files/write-file.js";
 import { describeNode } from "../../nodes/describe.js";
-import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../../render/job.js";
+import { refuseUnsendable } from "../../render/job.js";
 import { withSmallPreview } from "../../render/plain.js";
 import { renderJob } from "../../render/render.js";
 import { type RunOutcome, resultOf } from "../../render/result.js";
@@ -35,7 +36,7 @@ import { createReporter } from "./run-reporter.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
-  extends Readonly<Omit<JobOptions, "set" | "passing" | "output" | "partialExecutionTargets">>,
+  extends Readonly<Omit<Job, "set" | "passing" | "output" | "partialExecutionTargets" | "validate" | "runId">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
   /** A graph as `render` takes it; read once. Its placeholders are what messages fill. Absent: the first of `graphs`. */
   readonly graph?: string | object;
@@ -52,7 +53,7 @@ export interface GraphAgentOptions
 }
 
 const AGENT_RULES: OptionRules<GraphAgentOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output", "partialExecutionTargets"),
+  ...rulesWithout(JOB_RULES, "set", "passing", "output", "partialExecutionTargets", "validate", "runId"),
   models: MODEL_SETTINGS,
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,

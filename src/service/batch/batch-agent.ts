@@ -2,12 +2,14 @@ import { rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { interruption } from "../../base/abort.js";
 import { memoizeLast } from "../../base/lazy.js";
+import type { Job } from "../../graph/job.js";
 import type { CollectedWrite } from "../../io/files/item-files.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { failed } from "../../render/batch/runner.js";
-import { type Job, parseJob } from "../../render/job.js";
+import { parseJob } from "../../render/job.js";
 import { plainData } from "../../render/plain.js";
 import type { RunOutcome } from "../../render/result.js";
+import type { RunnerItem } from "../../render/threads/messages.js";
 import type { ModelThread } from "../../render/threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../../render/threads/thread-pool.js";
 import type { Agent } from "../agent/agent.js";
@@ -100,9 +102,7 @@ async function renderIn(
   { set, passing, names }: MessageItem,
   signal: AbortSignal,
 ): Promise<Rendered> {
-  const item = { set: { ...job.set, ...valuesOf(set) }, passing, names, isCollected: true };
+  const item = { values: parseJson(set) as RunnerItem["values"], passing, names, isCollected: true };
   const { collected = [], ...result } = await threads.render(graph, job, { signal, item });
   return { ...result, writes: collected };
 }
-
-const valuesOf = (set: string) => parseJson(set) as Record<string, unknown>;

@@ -1,7 +1,8 @@
 import { basename } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { type CollectedWrite, ItemFiles, publish } from "../../io/files/item-files.js";
-import { type Attempt, failed, type RunnerItem } from "../../render/batch/runner.js";
+import { type Attempt, failed } from "../../render/batch/runner.js";
+import type { RunnerItem } from "../../render/threads/messages.js";
 import type { FileStore } from "../hooks/files/file-store.js";
 import { PackReader, type ReplyItem, readReply, reviveError } from "./batch-message.js";
 import type { RunEnd } from "./batch-runs.js";

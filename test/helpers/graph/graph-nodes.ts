@@ -1,7 +1,7 @@
 import type { RunEvent } from "#src/graph/events.js";
 import { executeGraph } from "#src/graph/execute.js";
-import type { GraphRun } from "#src/graph/job.js";
-import type { RunSurroundings } from "#src/graph/surroundings.js";
+import type { Job } from "#src/graph/job.js";
+import type { Surroundings } from "#src/graph/surroundings.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
@@ -44,7 +44,7 @@ export function chain(n: number, isDiamond = false): Record<string, unknown> {
 }
 
 /** Job and surroundings of a run in one. */
-export type ExecuteOptions = GraphRun & RunSurroundings;
+export type ExecuteOptions = Job & Surroundings;
 
 /** All events of a run. */
 export async function eventsOf(

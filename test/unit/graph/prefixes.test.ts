@@ -68,7 +68,7 @@ describe("texts in the prefix of an API graph", () => {
 
   it("stay where they name nothing, each with one warning", async () => {
     const sentence = (text: string) =>
-      `Node 2 (SaveImage), input "filename_prefix": "${text}" names neither a date nor a value of the graph; it stays as it is.`;
+      `Node 2 (SaveImage), input "filename_prefix": "${text}" matches neither a date nor a value of the graph and is kept unchanged.`;
     const texts = ["%KSampler.seed%", "%EmptyImage.widht%", "%date%", "%Date:yyyy%", "%A.B.width%", "%1.width%"];
     for (const text of [...texts, "% EmptyImage.width %", "%EmptyImage.width.x%"]) {
       const { files, warnings } = await render(graphOf(`${text}/a`), { outputDir: folder(), clock, targets: ["2"] });
@@ -97,8 +97,8 @@ describe("inputs that a graph lacks", () => {
   it("take their defaults, with a warning of the run", async () => {
     const graph = lacking("1.color", "2.filename_prefix");
     const expected = [
-      'Node 2 (SaveImage), input "filename_prefix": the graph has no value for it; its default "latentkit" is taken.',
-      'Node 1 (EmptyImage), input "color": the graph has no value for it; its default 0 is taken.',
+      'Node 2 (SaveImage), input "filename_prefix": the graph has no value for it; the default "latentkit" is used.',
+      'Node 1 (EmptyImage), input "color": the graph has no value for it; the default 0 is used.',
     ];
     const { warnings, files } = await render(graph, { outputDir: folder(), targets: ["2"] });
     assert.deepEqual(warnings, expected);

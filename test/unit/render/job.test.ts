@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { JOB_RULES, type Job, jobOf } from "#src/graph/job.js";
 import { parseJson } from "#src/io/json/lossless.js";
-import { JOB_RULES, type Job, jobOf, parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
+import { parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
 import { refuses } from "../../helpers/errors.js";
 import { filesIn, root } from "../../helpers/folders.js";
 
@@ -27,7 +28,9 @@ const WHOLE: Required<Omit<Job, "files">> = {
   redact: ["1.text"],
   output: "memory",
   cacheDir: "/cache",
-  setup: "file:///setup.mjs",
+  setup: new URL("file:///setup.mjs"),
+  validate: false,
+  runId: "run",
 };
 /** Tests that name every option, whatever it does. */
 const TABLES: readonly string[] = ["base/options.test.ts", "render/job.test.ts"];
@@ -79,13 +82,13 @@ describe("a job as text", () => {
 });
 
 describe("jobOf", () => {
-  it("takes the plain data out of options, and the address of a setup module", () => {
+  it("takes the plain data out of options", () => {
     const options = {
       set: { a: 1 },
       device: undefined,
       setup: new URL("file:///a/setup.mjs"),
       clock: () => new Date(),
     };
-    assert.deepEqual(jobOf(options), { set: { a: 1 }, setup: "file:///a/setup.mjs" });
+    assert.deepEqual(jobOf(options), { set: { a: 1 }, setup: new URL("file:///a/setup.mjs") });
   });
 });

@@ -262,7 +262,7 @@ describe("render/source", () => {
     const lined = file("lined.png", await encodePng(pixel, { text: { parameters: "a fox\nSteps: 20" } }));
     const start = 'expected a picture with a graph in its text "prompt" or "workflow", received one with';
     await refuses(() => readGraph(plain), "graph.invalid", new RegExp(`plain\\.png: ${start} no text\\.$`));
-    const expected = new RegExp(`${start} "parameters"\\. Its parameters are a line for people, not a graph\\.$`);
+    const expected = new RegExp(`${start} "parameters"\\. Its parameters text is not a graph\\.$`);
     await refuses(() => readGraph(lined), "graph.invalid", expected);
   });
 

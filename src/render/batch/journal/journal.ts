@@ -164,11 +164,12 @@ function itemKey({ graph, engine }: Journal["header"], { values, fault, state }:
 
 const goneWarning = (count: number) =>
   count === 1
-    ? "One item that the journal has as finished lacks a file, or the end of one; it is rendered again."
-    : `${count} items that the journal has as finished lack files, or the ends of some; they are rendered again.`;
+    ? "One item marked as finished has a missing or truncated file; it is rendered again."
+    : `${count} items marked as finished have missing or truncated files; they are rendered again.`;
 
 const partialWarning = (count: number, isKept: boolean) => {
   const [subject, are] = count === 1 ? ["One item", "it is"] : [`${count} items`, "they are"];
+  const was = count === 1 ? "was" : "were";
   const when = isKept ? "without partial (--partial) " : "";
-  return `${subject} of an earlier run went without outputs that could not be computed; ${when}${are} rendered again.`;
+  return `${subject} of an earlier run ${was} rendered without outputs that could not be computed; ${when}${are} rendered again.`;
 };

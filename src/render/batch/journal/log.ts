@@ -60,9 +60,9 @@ export class JournalLog {
     try {
       await makeEach(dirname(full));
       file = await open(full, "a+");
-      if (!(await file.stat()).isFile()) throw refused(path, "it is no file");
+      if (!(await file.stat()).isFile()) throw refused(path, "it is not a regular file");
       const unlock = await lockFile(file.fd, full);
-      if (unlock === undefined) throw refused(path, "another process is at work on it");
+      if (unlock === undefined) throw refused(path, "another process is using it");
       const own = await createHeader();
       const { header, state, length } = await readJournal(file, path, stateOf, takesPartial);
       const reason = header === undefined ? undefined : reasonAgainst(header, own, resume);
@@ -98,7 +98,7 @@ export class JournalLog {
       await this.#appending;
       await (this.#next ?? this.#syncing);
     } catch (error) {
-      // whoever appended was told
+      // its writer was told
       if (error !== this.#failure) throw error;
     } finally {
       await this.#file.close();
@@ -149,15 +149,15 @@ export class JournalLog {
   }
 }
 
-/** Reason why a batch does not go on with a journal; undefined where it does. */
+/** Reason why a batch does not go on with a journal; undefined if it does. */
 function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolean): string | undefined {
-  if (!resume) return "it is an earlier batch's; go on with it by resume, or name another file";
-  if (header.version !== own.version) return "it is of another format";
+  if (!resume) return "it belongs to an earlier batch; continue that batch with resume, or name another file";
+  if (header.version !== own.version) return "its format is not supported";
   if (header.graph !== own.graph) {
     return "it belongs to another graph, or to other options than these (targets, set, names, metadata)";
   }
   if (header.engine !== own.engine) {
-    return `latentkit ${header.engine} wrote it and this is ${own.engine}; the rest would not match`;
+    return `it was written by latentkit ${header.engine}; ${own.engine} would render the remaining items differently`;
   }
   return undefined;
 }
@@ -166,7 +166,7 @@ function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolea
 type Unlock = () => Promise<void>;
 
 /**
- * Locks an open file for this process; undefined where another has it. The system itself keeps the lock (flock on the
+ * Locks an open file for this process; undefined if another has it. The system itself keeps the lock (flock on the
  * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed where the file
  * system knows no locks.
  *

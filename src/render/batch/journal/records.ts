@@ -51,7 +51,8 @@ export async function readJournal(
     length = end;
     if (record.type === "batch") header = record;
     else if (record.type !== "end") {
-      if (record.item >= MAX_ITEMS) throw refused(path, `line ${number} names item ${record.item}, beyond any batch`);
+      if (record.item >= MAX_ITEMS)
+        throw refused(path, `line ${number} names item ${record.item}, more than a batch can have`);
       together.push({ record, offset: start, files: statesOf(record, stateOf) });
     }
     if (together.length === READ_TOGETHER) await note();
@@ -61,7 +62,7 @@ export async function readJournal(
   return { header, state, length };
 }
 
-/** Whether a journal's batch came to its end and no item failed: there is nothing to resume. False where there is none. */
+/** Whether a journal's batch came to its end and no item failed: there is nothing to resume. False if there is none. */
 export async function isFinished(path: string): Promise<boolean> {
   let file: FileHandle | undefined;
   try {
@@ -72,7 +73,7 @@ export async function isFinished(path: string): Promise<boolean> {
     const record = readRecord(last, path);
     return record.type === "end" && record.failed === 0;
   } catch {
-    // whoever opens it reports what is wrong with it
+    // opening it reports what is wrong with it
     return false;
   } finally {
     await file?.close();
@@ -113,7 +114,7 @@ export class RecordedFiles {
 async function refuseForeign(file: FileHandle, path: string): Promise<void> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_START.length), 0, HEADER_START.length, 0);
   const start = buffer.toString("utf8", 0, bytesRead);
-  if (!HEADER_START.startsWith(start)) throw refused(path, "it is no journal of a batch");
+  if (!HEADER_START.startsWith(start)) throw refused(path, "it is not a batch journal");
 }
 
 type ItemRecord = Exclude<JournalRecord, { type: "end" }>;
@@ -202,7 +203,7 @@ export type JournalRecord =
       readonly item: number;
       readonly key: string;
       readonly files: readonly string[];
-      /** Outputs that the item was rendered without; absent where there are none. */
+      /** Outputs that the item was rendered without; absent if there are none. */
       readonly leftOut?: readonly string[];
       readonly ms: number;
     }
@@ -229,7 +230,7 @@ const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolea
   typeof graph === "string" &&
   typeof engine === "string";
 
-/** Fault of the files of a finished item; undefined where they are what a batch writes. */
+/** Fault of the files of a finished item; undefined if they are what a batch writes. */
 function filesFault(files: unknown): string | undefined {
   const expected = "expected paths inside the output folder, received";
   if (!Array.isArray(files)) return `${expected} ${describe(files)}`;
@@ -237,7 +238,7 @@ function filesFault(files: unknown): string | undefined {
   return wrong === -1 ? undefined : `${expected} ${describe(files[wrong])}`;
 }
 
-/** Fault of the ids of outputs that were left out; undefined where they are ids, or absent. */
+/** Fault of the ids of outputs that were left out; undefined if they are ids, or absent. */
 function leftOutFault(ids: unknown): string | undefined {
   if (ids === undefined || (Array.isArray(ids) && ids.every((id) => typeof id === "string"))) return undefined;
   return `expected ids of outputs that were left out, received ${describe(ids)}`;
@@ -249,7 +250,7 @@ function readRecord(line: string, path: string, number?: number): JournalHeader 
     const at = number === undefined ? "" : `, line ${number}`;
     return new LatentkitError("journal.refused", `Journal ${path}${at}: ${why}.`, {}, { cause });
   };
-  const damaged = (cause?: unknown) => refused("the line is not a record of a batch", cause);
+  const damaged = (cause?: unknown) => refused("this line is damaged", cause);
   let value: unknown;
   try {
     value = parseJson(line);

@@ -78,7 +78,7 @@ export type Presence = (file: string) => Promise<FileState>;
 /** Previews are no results: whether they are there does not count. */
 const PREVIEWS = `${TEMPORARY}/`;
 
-/** Lists each folder once and reads the ends of pictures, since a power failure may take what nobody waited for. */
+/** Lists each folder once and reads the ends of pictures, since a power failure may take what was not synced. */
 export function createPresence(root: string): Presence {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (file) => {

@@ -259,7 +259,7 @@ describe("latentkit render, many times", () => {
     await refused(["--items", join(folder(), "none.csv")], /none\.csv: there is no such file/);
     await refused(["--items", write("items.txt", "")], /expected a file named \.csv or \.jsonl/);
     await refused(["--seeds", "9..1"], /--seeds: expected a range that goes up, received "9\.\.1"/);
-    await refused(["--seeds", "1", "--set", "2.seed=1"], /--seeds: there is nothing to set; 2\.seed is set already/);
+    await refused(["--seeds", "1", "--set", "2.seed=1"], /--seeds: there is nothing to set; 2\.seed is already set/);
     await refused(["--sweep", "2.sed=1,2"], /--sweep 2\.sed: node 2 .*Did you mean 2\.seed\?/);
     await refused(["--sweep", "2.seed=1", "--set", "2.seed=1"], /--sweep 2\.seed: 2\.seed is set by --set already/);
     await refused(["--seeds", "1", "--set", "sceen=x"], /--set: "sceen" names no node's input/);
@@ -357,7 +357,7 @@ describe("latentkit render, many times", () => {
     write("items.csv", "2.seed\n1\n\n2\n3\n");
     const again = await run(["--items", items]);
     assert.equal(again.code, 2);
-    assert.match(again.err, /Journal .*latent-noisy\.journal\.jsonl: it is an earlier batch's/);
+    assert.match(again.err, /Journal .*latent-noisy\.journal\.jsonl: it belongs to an earlier batch/);
     const resumed = await run(["--items", items, "--resume"]);
     assert.equal(resumed.code, 0);
     assert.match(resumed.err, /^1 done, 2 skipped in /);
@@ -372,7 +372,7 @@ describe("latentkit render, many times", () => {
     assert.ok(filesIn(folder()).includes("own.jsonl"));
     assert.match(
       (await run(["--seeds", "1", "--journal", join(folder(), "own.jsonl")])).err,
-      /own\.jsonl: it is an earlier batch's/,
+      /own\.jsonl: it belongs to an earlier batch/,
     );
   });
 
@@ -506,7 +506,7 @@ describe("latentkit render, many times", () => {
     const next = join(out(), "latent-noisy/gpu-stream_00002.png");
     const late = await run(["--seeds", "2", "--contact-sheet", next]);
     assert.equal(late.code, 1);
-    assert.match(late.err, /Contact sheet: expected a free name or an earlier sheet's, received .*another picture/);
+    assert.match(late.err, /Contact sheet: ".*" is another picture; choose a free name or an earlier sheet/);
     assert.equal(await seedOf("latent-noisy/gpu-stream_00002.png"), "2");
   });
 

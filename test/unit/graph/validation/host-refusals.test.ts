@@ -15,7 +15,7 @@ describe("hostRefusals", () => {
   const patched = { "1": CHECKPOINT, "4": node("FreeU", { model: ["1", 0], ...FREE_U }) };
 
   it("refuse a node whose work the host's models cannot do, as render does", async () => {
-    const sentence = 'The graph cannot run here: FreeU (node 4, host "preview" has no models that nodes can change).';
+    const sentence = 'The graph cannot run here: FreeU (node 4, host "preview" has no models that nodes can modify).';
     assert.deepEqual(sentencesOf(patched), [sentence]);
     await refuses(render(patched, { host, targets: ["4"], output: "memory" }), "host.missing", /^The graph cannot run/);
     const merge = (ratio: unknown) => ({

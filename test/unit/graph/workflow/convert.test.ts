@@ -300,7 +300,7 @@ describe("graph/workflow/convert", () => {
     const { inputs } = graph["2"] as { inputs: object };
     assert.deepEqual(inputs, { filename_prefix: "64_hi_7_32_%Nobody.x%", images: ["1", 0] });
     assert.deepEqual(warnings, [
-      'Workflow: node 2 (SaveImage), input "filename_prefix": "%Nobody.x%" names neither a date nor a value of the graph; it stays as it is.',
+      'Workflow: node 2 (SaveImage), input "filename_prefix": "%Nobody.x%" matches neither a date nor a value of the graph and is kept unchanged.',
     ]);
   });
 
@@ -401,7 +401,10 @@ describe("graph/workflow/convert", () => {
       [{ nodes: [{ type: "A" }], links: [] }, /^Workflow: expected an id for each node of the workflow/],
       [{ nodes: [{ id: 3 }], links: [] }, /^Workflow: node 3: expected a type, received/],
       [{ nodes: [node(3, "A")], links: [["x"]] }, /^Workflow: expected each link of the workflow from node and output/],
-      [{ nodes: [node(3, "A", { inputs: [open("__proto__")] })], links: [] }, /^Workflow: .*"__proto__" is refused\.$/],
+      [
+        { nodes: [node(3, "A", { inputs: [open("__proto__")] })], links: [] },
+        /^Workflow: .*"__proto__" is not allowed\.$/,
+      ],
     ];
     for (const [workflow, expected] of cases) await refuses(() => convertWorkflow(workflow), "graph.invalid", expected);
     await refuses(() => convertWorkflow("[]"), "graph.invalid", /^Workflow: expected an object, received/);

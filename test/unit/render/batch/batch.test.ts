@@ -446,10 +446,7 @@ describe("batch", () => {
     const events = await run(reds(4), { journal: journal(), resume: true, targets }, twice);
     assert.deepEqual(end(events), ["success", 2, 2, 0]);
     assert.equal(only(events, "batch-start")[0]!.finished, 2);
-    assert.match(
-      only(events, "warning")[0]!.message,
-      /^2 items that the journal has as finished lack files, or the ends of some;/,
-    );
+    assert.match(only(events, "warning")[0]!.message, /^2 items marked as finished have missing or truncated files;/);
     assert.deepEqual(hashesIn(out("sub")), before);
     // a picture that was changed since is nobody's to write over
     rmSync(out("sub/p_00004_.png"));
@@ -498,10 +495,7 @@ describe("batch", () => {
     writeFileSync(path(4), retouched);
     const events = await run(reds(5), { journal: journal(), resume: true, targets });
     assert.deepEqual(end(events), ["success", 3, 2, 0]);
-    assert.match(
-      only(events, "warning")[0]!.message,
-      /^3 items that the journal has as finished lack files, or the ends/,
-    );
+    assert.match(only(events, "warning")[0]!.message, /^3 items marked as finished have missing or truncated files/);
     assert.deepEqual(whole(4), retouched, "another picture is nobody's to write over");
     const { "p_00004_.png": _, ...others } = before;
     const { "p_00004_.png": __, ...after } = hashesIn(out("sub"));
@@ -611,7 +605,11 @@ describe("batch", () => {
       (more: BatchOptions, what: object = graph) =>
       () =>
         run(reds(2), { journal: journal(), ...more }, what);
-    await refuses(again({}), "journal.refused", /batch\.jsonl: it is an earlier batch's; go on with it by resume/);
+    await refuses(
+      again({}),
+      "journal.refused",
+      /batch\.jsonl: it belongs to an earlier batch; continue that batch with resume/,
+    );
     const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
     await refuses(again({ resume: true }, other), "journal.refused", /belongs to another graph/);
     await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /other options/);
@@ -620,7 +618,7 @@ describe("batch", () => {
     const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
     assert.deepEqual(hashesIn(out()), before);
     writeFileSync(journal(), lines);
-    await refuses(again({ resume: true }), "journal.refused", /latentkit 0\.0\.1 wrote it/);
+    await refuses(again({ resume: true }), "journal.refused", /it was written by latentkit 0\.0\.1/);
   });
 
   it("refuses a journal that another process has locked", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
+import type { Job } from "#src/graph/job.js";
 import { batchHash } from "#src/render/batch/prepare.js";
-import type { Job } from "#src/render/job.js";
 
 const prompt = { 2: { class_type: "a", inputs: { x: 1 } } };
 const whole: Job = {
@@ -10,11 +10,11 @@ const whole: Job = {
   metadata: "prompt",
   redact: ["6.text"],
   extraPnginfo: { note: "n", "7": 1 },
-  setup: "file:///a/setup.mjs",
+  setup: new URL("file:///a/setup.mjs"),
 };
 
 describe("batchHash", () => {
-  it("stays what earlier versions wrote into journals", () => {
+  it("stays what journals hold", () => {
     const written = [
       [whole, "{number}", "dcda52ebdecdadb1b4e23dc1bf887ee4a7b7473477453375d15cee8dbb2f9a92"],
       [{}, undefined, "f50c54d8b5b4c66565ce0976967db2e8ca42339557211de874a04817adf6da0b"],

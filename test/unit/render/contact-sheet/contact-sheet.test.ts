@@ -140,7 +140,7 @@ describe("contact sheet", () => {
     writeFileSync(path("sheet-5.png"), "no picture");
     await make(1);
     assert.deepEqual(filesIn(folder()), ["p.png", "sheet-4.png", "sheet-5.png", "sheet.png"]);
-    await refuses(() => make(1201), "file.write-failed", /sheet-4\.png", another picture/);
+    await refuses(() => make(1201), "file.write-failed", /sheet-4\.png" is another picture/);
     assert.deepEqual(filesIn(folder()).slice(1), [
       "sheet-2.png",
       "sheet-3.png",

@@ -74,7 +74,7 @@ describe("grid", () => {
     await refuses(
       () => checkGrid({ rows: "a", columns: "a" }),
       "usage.invalid",
-      /another key for each axis, received "a" twice/,
+      /a different key for each axis, received "a" twice/,
     );
     await refuses(
       () => checkGrid({ rows: "5.sed" }, ["5.seed"]),

@@ -105,12 +105,12 @@ describe("items combined with sweeps and seeds", () => {
     const file = await files.open("items.csv", "scene,5.seed\nlake,1\n");
     const refused = (message: string, ...given: Parameters<typeof combine>) =>
       assert.throws(() => combine(...given), { code: "usage.invalid", message });
-    refused("--sweep 5.seed: 5.seed is set by --items already.", file, [sweep("5.seed=1,2")]);
-    refused("--sweep 5.steps: 5.steps is set by --sweep 5.steps already.", undefined, [
+    refused("--sweep 5.seed: 5.seed is already set by --items.", file, [sweep("5.seed=1,2")]);
+    refused("--sweep 5.steps: 5.steps is already set by --sweep 5.steps.", undefined, [
       sweep("5.steps=1"),
       sweep("5.steps=2"),
     ]);
-    refused("--seeds: 5.seed is set by --sweep 5.seed already.", undefined, [sweep("5.seed=1"), seeds("1", [])]);
+    refused("--seeds: 5.seed is already set by --sweep 5.seed.", undefined, [sweep("5.seed=1"), seeds("1", [])]);
   });
 
   it("counts a faulty item like a good one, and faults a key set twice", async () => {

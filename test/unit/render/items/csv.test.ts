@@ -109,14 +109,14 @@ describe("items from CSV", () => {
     await refused("51.seed\n1\n", `${here} 1 (51.seed): the graph has no node "51".`);
     await refused(
       "scene,price\nx,1\n",
-      `${here} 2 (price): "price" names no node's input (6.text) and no placeholder {{price}} is in the graph. --name may use it as {price}; --extra-columns ignores what fits nothing.`,
+      `${here} 2 (price): "price" names no node's input (6.text) and no placeholder {{price}} is in the graph. Use it in --name as {price}, or pass --extra-columns to ignore it.`,
     );
     await refused(
       "5.seed,scene, 5.seed\n1,x,2\n",
       `${here} 3 (5.seed): column 1 (5.seed) means the same; leave out one of them.`,
     );
     await refused("5.seed,,scene\n", `${here} 2: expected a key such as 6.text, received an empty field.`);
-    await refused("__proto__\n1", `${here} 1 (__proto__): "__proto__" is refused as a key.`);
+    await refused("__proto__\n1", `${here} 1 (__proto__): "__proto__" is not allowed as a key.`);
     await refused(
       "5.seed;scene\n1;x\n",
       "items.csv, line 1: expected commas between the columns, received semicolons.",

@@ -62,7 +62,7 @@ describe("--seeds", () => {
     const taken = ["5.seed", "seed", "8.seed", "9.noise_seed"];
     assert.throws(() => seedAxis("1", seededKeys(), taken), {
       code: "usage.invalid",
-      message: "--seeds: there is nothing to set; 5.seed and 6.seed and 8.seed and 9.noise_seed are set already.",
+      message: "--seeds: there is nothing to set; 5.seed and 6.seed and 8.seed and 9.noise_seed are already set.",
     });
     const plain = createGraphKeys({ 1: { class_type: "LoadImage", inputs: { image: "x.png" } } });
     assert.throws(() => seedAxis("1", plain, []), {

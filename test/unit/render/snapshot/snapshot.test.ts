@@ -87,7 +87,7 @@ describe("checkSnapshot", () => {
     assert.equal(existsSync(`${stem()}-2.png`), false);
     assert.equal((await check(one, none)).status, "equal");
     writeFileSync(`${stem()}.json`, "{");
-    await refuses(check(one, none), "value.invalid", /one\.json: expected the outputs of a graph; write it anew/);
+    await refuses(check(one, none), "value.invalid", /one\.json: not a snapshot; write it again with --update/);
     assert.equal((await check(one, all)).status, "updated");
     await removeSnapshot(stem());
     assert.deepEqual(filesIn(folder()), []);

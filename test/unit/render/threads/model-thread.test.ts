@@ -155,7 +155,7 @@ describe("models of threads that render", () => {
       const spins = defineNode({ key: "spins", inputs: {}, outputs: {}, outputNode: true, run() { for (;;); } });
       export default () => ({ registry: createRegistry([spins], registry) });`;
     writeFileSync(join(folder(), "setup.mjs"), nodes);
-    const { pool } = open({ setup: pathToFileURL(join(folder(), "setup.mjs")).href });
+    const { pool } = open({ setup: pathToFileURL(join(folder(), "setup.mjs")) });
     const abort = new AbortController();
     let isSpinning = false;
     // a sampling whose steps go on while the thread is ended

@@ -65,7 +65,7 @@ describe("createThreadPool", () => {
   };
   const write = (name: string, text: string) => {
     writeFileSync(join(folder(), name), text);
-    return pathToFileURL(join(folder(), name)).href;
+    return pathToFileURL(join(folder(), name));
   };
   const openOdd = (options: ThreadPoolOptions = {}) =>
     open({ threads: 1, graceMs: 100, setup: write("setup.mjs", NODES), ...options });
@@ -241,7 +241,7 @@ describe("createThreadPool", () => {
     await refuses(run("c.mjs", "syntax error"), "setup.failed", /c\.mjs/);
     const misspelt = run("e.mjs", "export default () => ({ regsitry: 5, hosts: 5 });");
     await refuses(misspelt, "setup.failed", /e\.mjs: its result: unknown option "regsitry"/);
-    const missing = open({ setup: pathToFileURL(join(folder(), "none.mjs")).href });
+    const missing = open({ setup: pathToFileURL(join(folder(), "none.mjs")) });
     await refuses(missing.render(one("throws")), "setup.failed", /none\.mjs/);
     const exits = await run("d.mjs", "process.exit(3);");
     assert.deepEqual([exits.status, exits.error?.code], ["failed", "thread.lost"]);

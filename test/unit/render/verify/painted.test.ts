@@ -108,12 +108,12 @@ describe("pictures that models painted", () => {
     assert.deepEqual(await verdict(lighter(host, 4)), [
       "verified",
       "close",
-      "Rendered again, picture 0 of node 7 has other pixels within the tolerance, up to 4 of 255 off, where 4 are allowed.",
+      "Rendered again, picture 0 of node 7 has other pixels within the tolerance, off by up to 4 of 255; 4 is allowed.",
     ]);
     assert.deepEqual(await verdict(lighter(host, 5)), [
       "different",
       undefined,
-      "Rendered again, picture 0 of node 7 has other pixels, up to 5 of 255 off, where 4 are allowed.",
+      "Rendered again, picture 0 of node 7 has other pixels, off by up to 5 of 255; 4 is allowed.",
     ]);
     const [, , remark, ...more] = await verdict({
       ...lighter(host, 2),
@@ -140,7 +140,7 @@ describe("pictures that models painted", () => {
     bytes[bytes.length - 1]! ^= 1;
     writeFileSync(embedding, bytes);
     assert.deepEqual(await message(), [
-      `model: The model file "embeddings/tiny-a.safetensors" is another one: AutoV2 ${sha256(bytes).slice(0, 10)}, where the picture was made with ${before}.`,
+      `model: The model file "embeddings/tiny-a.safetensors" has changed: AutoV2 ${sha256(bytes).slice(0, 10)} now, ${before} when the picture was made.`,
     ]);
     rmSync(embedding);
     assert.deepEqual(await message(), [

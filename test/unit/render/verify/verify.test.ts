@@ -188,10 +188,7 @@ describe("verifyImage", () => {
       'input: Input file: expected a file of the input folder, received "lake.png", which is not there.',
     ]);
     copyFileSync(join(inputDir, "night.png"), join(own, "lake.png"));
-    assert.deepEqual(
-      (await verdict(file, { inputDir: own })).at(-1),
-      'input: The input file "lake.png" is another one now.',
-    );
+    assert.deepEqual((await verdict(file, { inputDir: own })).at(-1), 'input: The input file "lake.png" has changed.');
   });
 
   it("verifies a picture of another version, and says so", async () => {
@@ -213,12 +210,12 @@ describe("verifyImage", () => {
       assert.match(words.at(-1)!, /^engine: It was rendered by latentkit 0\.0\.1; this is \d/);
       assert.deepEqual(host, [
         'host: Its models came from the host "onnx"; this is "preview".',
-        "host: The receipt has it as no preview; this host gives a preview.",
+        "host: The receipt says that it is not a preview; this host renders previews.",
       ]);
     }
     assert.deepEqual(await verdict(await withReceipt(file, { host: { name: "preview", preview: false } })), [
       "different",
-      "host: The receipt has it as no preview; this host gives a preview.",
+      "host: The receipt says that it is not a preview; this host renders previews.",
     ]);
   });
 
@@ -228,7 +225,7 @@ describe("verifyImage", () => {
     const hash = `sha256:${"0a".repeat(32)}`;
     const inputsOf = async (changed: object) => verdict(await withReceipt(file, { inputs: changed }));
     const told = (message: string) => ["different", `input: ${message}`];
-    assert.deepEqual(await inputsOf({ "lake.png": hash }), told('The input file "lake.png" is another one now.'));
+    assert.deepEqual(await inputsOf({ "lake.png": hash }), told('The input file "lake.png" has changed.'));
     assert.deepEqual(
       await inputsOf({ ...inputs, "night.png": hash }),
       told('The receipt has the input file "night.png", which the graph in the file does not need.'),
@@ -415,7 +412,7 @@ describe("verifyImage", () => {
       assert.equal((await verdict(await withReceipt(file, { inputs: many(10_001) })))[0], "unverifiable");
       const most = await verdict(await withReceipt(file, redacted(10_000)));
       assert.deepEqual([most[0], most.length], ["different", 22]);
-      assert.equal(most.at(-1), "input: 9981 more input files were not looked at.");
+      assert.equal(most.at(-1), "input: 9981 more input files were not checked.");
       const seeds = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}.seed`, "1"]));
       const told = await verdict(await withReceipt(file, { seeds }));
       assert.deepEqual([told.length, told.at(-1)], [102, "receipt: There are 9900 more differences."]);

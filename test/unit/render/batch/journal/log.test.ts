@@ -90,7 +90,7 @@ describe("log of a journal", () => {
     mkdirSync(join(folder(), "deep/er"), { recursive: true });
     for (const text of ['{"1": {"class_type": "A"}}', "a note", '{"type": "batc!', " "]) {
       writeFileSync(path(), text);
-      for (const resume of [true, false]) await refuses(() => open(resume), "journal.refused", /no journal of a batch/);
+      for (const resume of [true, false]) await refuses(() => open(resume), "journal.refused", /not a batch journal/);
       assert.equal(readFileSync(path(), "utf8"), text);
     }
     for (const wrong of [{ id: "/../../../evil" }, { first: 0 }, { first: "1" }, { graph: 5 }, { engine: null }]) {
@@ -112,7 +112,11 @@ describe("log of a journal", () => {
     await second.append(done(0));
     await second.close();
     await refuses(() => open(), "journal.refused", /another graph/);
-    await refuses(() => JournalLog.open(path(), async () => other, false), "journal.refused", /an earlier batch's/);
+    await refuses(
+      () => JournalLog.open(path(), async () => other, false),
+      "journal.refused",
+      /belongs to an earlier batch/,
+    );
   });
 
   it("refuses damage, naming the line, and changes nothing", async () => {
@@ -164,7 +168,11 @@ describe("log of a journal", () => {
     // where Node's own way of making folders never returns
     if (existsSync("/proc/self"))
       await refuses(below("/proc/none/deep"), "file.write-failed", /does not exist \(ENOENT\)/);
-    await refuses(() => JournalLog.open("/dev/full", async () => header, true), "journal.refused", /it is no file/);
+    await refuses(
+      () => JournalLog.open("/dev/full", async () => header, true),
+      "journal.refused",
+      /it is not a regular file/,
+    );
   });
 });
 

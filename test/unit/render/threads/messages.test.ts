@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createMark, readMark, setMark } from "#src/render/threads/mark.js";
+import { createMark, readMark, setMark } from "#src/render/threads/messages.js";
 
 describe("render/mark", () => {
   it("holds one id, and none", () => {
