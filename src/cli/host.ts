@@ -68,8 +68,8 @@ export const modelsIn = (
 function inWords({ bytes, work, pages, free }: NetworkMemory): string {
   if (pages === 0) return ` (${gigabytes(bytes + work)})`;
   const isSlow = free !== undefined && pages > free;
-  const slowly = isSlow ? `, which are read again in each step: ${gigabytes(free)} are free for them` : "";
-  return ` (${gigabytes(bytes + work)}, and ${gigabytes(pages)} of its file${slowly})`;
+  const slowly = isSlow ? `; only ${gigabytes(free)} are free, so parts are reread in each step` : "";
+  return ` (${gigabytes(bytes + work)}, plus ${gigabytes(pages)} mapped from its file${slowly})`;
 }
 
 type ModelReports = Pick<BatchOptions, "onLoad" | "onDevice">;
@@ -83,7 +83,7 @@ function modelReports(terminal: Terminal, isQuiet: boolean): ModelReports {
       isQuiet || state !== "loading" ? undefined : print(`Loading ${label}${memory ? inWords(memory) : ""} …`),
     onDevice: ({ provider, adapter, reason }) => {
       if (reason !== undefined) print(`Warning: networks run on the CPU. ${reason}`);
-      else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"}, by ${provider}.`);
+      else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"} (${provider}).`);
     },
   };
 }

@@ -25,7 +25,7 @@ export async function* picturePaths(paths: readonly string[]): AsyncGenerator<Pi
       isEmpty = false;
       yield { path: join(path, name), isInFolder: true };
     }
-    if (isEmpty) throw new LatentkitError("items.invalid", `${path}: expected a folder of pictures, received none.`);
+    if (isEmpty) throw new LatentkitError("items.invalid", `${path}: no pictures in this folder.`);
   }
 }
 

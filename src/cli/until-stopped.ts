@@ -24,7 +24,7 @@ export async function untilStopped(
   };
   process.on("uncaughtException", onException);
   await Promise.race([aborted(signal), aborted(crashed.signal)]);
-  if (crashed.signal.aborted) terminal.err("An agent threw an error that nothing could catch; the log has it.\n");
+  if (crashed.signal.aborted) terminal.err("Uncaught exception in an agent; see the log.\n");
   onStop();
   await part.close();
   process.off("unhandledRejection", onRejection);

@@ -83,7 +83,7 @@ async function openUntraced(config: Config, models: ModelThread | undefined): Pr
 /** Graphs of a configuration; the example where it names none. */
 function sourcesOf({ agent = {} }: Config): GraphSources {
   if ("module" in agent) {
-    throw new LatentkitError("config.invalid", "agent: expected graphs, as at the start, received a module.");
+    throw new LatentkitError("config.invalid", "agent: cannot be reloaded as a module; the service was started with graphs.");
   }
   const { graph, graphs } = agent;
   return graph === undefined && Object.keys(graphs ?? {}).length === 0 ? { graph: EXAMPLE_GRAPH } : { graph, graphs };

@@ -231,7 +231,7 @@ function failedBy({ state, error }: RunEnd, count: number): Attempt {
   const isLost = state === "interrupted" || state === "gone" || (state !== "cancelled" && count > 1);
   const reason = state === "failed" ? `its run failed: ${error?.error}` : "its worker was lost.";
   const cause = isLost
-    ? new LatentkitError("thread.lost", `An item was not rendered, because ${reason}`)
+    ? new LatentkitError("thread.lost", `The item was not rendered: ${reason}`)
     : state === "cancelled"
       ? new LatentkitError("run.interrupted", "The run of the item was cancelled in the store.")
       : reviveError({ code: error?.code, message: error?.error });

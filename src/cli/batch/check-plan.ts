@@ -55,7 +55,7 @@ export async function checkPlan(
       printer.fail("", error.message);
     },
     onCount: reportEvery(REPORT_MS, (items) =>
-      printer.report(`${items} items of ${source.source} are checked so far.`),
+      printer.report(`Checked ${items} items of ${source.source} so far.`),
     ),
     signal,
   });
@@ -83,7 +83,7 @@ function refuseWrongValues({ option, keys, samples }: Axis, check: ItemCheck): v
 
 function refusal(wrong: number, items: number, source: string): LatentkitError {
   const which = items === 1 ? "the item is" : wrong === 1 ? `1 of ${items} items is` : `${wrong} of ${items} items are`;
-  return new LatentkitError("items.invalid", `${source}: ${which} wrong, and nothing is rendered.`);
+  return new LatentkitError("items.invalid", `${source}: ${which} invalid; nothing was rendered.`);
 }
 
 function reportEvery(ms: number, report: (items: number) => void): (items: number) => void {
@@ -102,9 +102,9 @@ export const checkLine = (checked: CheckedPlan): string =>
 /** Result of --check for a person. */
 export function checkText({ items = 0, files, names }: CheckedPlan, { items: source }: BatchPlan): string {
   const from = source.source === undefined ? "" : ` from ${oneLine(source.source)}`;
-  const count = `${items} ${items === 1 ? "item" : "items"}${from}: nothing is wrong with ${items === 1 ? "it" : "them"}.`;
+  const count = `${items} ${items === 1 ? "item" : "items"}${from}: ${items === 1 ? "valid" : "all valid"}.`;
   if (files === 0) return `${count}\n`;
   const list = names.map((name) => `  ${shortest(name)}\n`).join("");
   const rest = files > names.length ? "  …\n" : "";
-  return `${count}\nAt least ${files} ${files === 1 ? "file" : "files"}, whose names begin:\n${list}${rest}`;
+  return `${count}\nAt least ${files} ${files === 1 ? "file" : "files"}, starting with:\n${list}${rest}`;
 }

@@ -83,7 +83,7 @@ export async function renderBatch(
       return error.meaning.exit;
     }
     if (status === "interrupted") {
-      terminal.err(`Interrupted. The same command with --resume goes on from ${shortest(journal)}.\n`);
+      terminal.err(`Interrupted. Run the same command with --resume to continue from ${shortest(journal)}.\n`);
       return INTERRUPTED;
     }
     return summary.read().failed === 0 ? 0 : 1;
@@ -139,14 +139,14 @@ const FULL: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** Why nothing more could be written, and what to do. */
 function howToGoOn({ message, details }: LatentkitError, journal: string): string {
-  const remedy = FULL.has(details.systemCode) ? "Make room" : "Allow writing there";
-  return `${message} ${remedy}, then the same command with --resume goes on from ${shortest(journal)}.`;
+  const remedy = FULL.has(details.systemCode) ? "Free some disk space" : "Fix the permissions";
+  return `${message} ${remedy}, then run the same command with --resume to continue from ${shortest(journal)}.`;
 }
 
 /** Reports the effect of each Ctrl-C, until the returned function is called. */
 function reportStops({ drain, signal }: Stops, report: (text: string) => void): () => void {
-  const first = () => report("Stopping: items that run are finished; Ctrl-C again stops at once.");
-  const second = () => report("Stopping at once.");
+  const first = () => report("Stopping after the items in progress. Press Ctrl-C again to stop immediately.");
+  const second = () => report("Stopping immediately.");
   drain.addEventListener("abort", first);
   signal.addEventListener("abort", second);
   return () => {

@@ -21,7 +21,7 @@ export const run: Run<"init"> = async (args, terminal) => {
   const paths = names.map((name) => join(folder, name));
   const existing = paths.find((path) => existsSync(path));
   if (existing !== undefined) {
-    const sentence = `init: ${shortest(existing)} exists already, so nothing was copied; name another folder.`;
+    const sentence = `init: ${shortest(existing)} already exists, so nothing was copied; choose another folder.`;
     throw new LatentkitError("usage.invalid", sentence);
   }
   copy(folder);

@@ -135,7 +135,7 @@ function briefRows(receipt: Receipt | undefined, texts: Picture["texts"], match:
   const rows: Row[] = [];
   if (receipt !== undefined) {
     const by = receipt.host.preview ? `${receipt.host.name}, a stand-in for real models` : receipt.host.name;
-    rows.push(["receipt", `latentkit ${receipt.engine} (${by}), its pixels ${match}`]);
+    rows.push(["receipt", `latentkit ${receipt.engine} (${by}), pixels ${match}`]);
   }
   for (const [key, value] of texts) {
     if (key === "parameters" && typeof value === "string") rows.push(["written as", value]);
@@ -154,8 +154,8 @@ const describeColour = ({ channels, bitDepth, kind }: StillImage) =>
 
 /** Whether a receipt's pixels are the file's, in words. */
 function matchOf({ loss }: StillImage, isMatch: boolean): string {
-  if (isMatch) return "match this file";
-  return loss === undefined ? "differ from this file's" : "cannot be checked in a lossy file";
+  if (isMatch) return "match";
+  return loss === undefined ? "differ" : "cannot be checked in a lossy file";
 }
 
 function receiptLines(receipt: Receipt, match: string): string {

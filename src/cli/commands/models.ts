@@ -13,7 +13,7 @@ export const run: Run<"models"> = async (args, terminal, signal) => {
     env: terminal.env,
   });
   if (models.length === 0)
-    throw new LatentkitError("usage.invalid", "models: expected --models DIR, or `models` in a configuration.");
+    throw new LatentkitError("usage.invalid", "models: no folder given; use --models DIR, or `models` in a configuration.");
   const { listModels } = await import("../../host/checkpoint/reports/list-models.js");
   const onProgress = (progress: ListProgress) => showProgress(progress, terminal);
   const listed = await listModels({ models, hashes: !args.get("no-hash"), onProgress, signal });

@@ -17,7 +17,7 @@ export const run: Run<"serve"> = async (args, terminal, signal) => {
   const read = () => loadServeConfig(args, terminal);
   const config = read();
   if (args.get("open") && !config.page) {
-    throw new LatentkitError("usage.invalid", "--open: expected a configuration with `page`, received page: false.");
+    throw new LatentkitError("usage.invalid", "--open needs the page, but the configuration has page: false.");
   }
   const ownToken = args.get("open") && !hasHookToken(config) ? randomBytes(24).toString("hex") : undefined;
   const print = (text: string) => (args.get("quiet") ? undefined : terminal.err(text));
@@ -33,7 +33,7 @@ export const run: Run<"serve"> = async (args, terminal, signal) => {
   process.on("SIGHUP", reload);
   const code = await untilStopped(service, terminal, signal, () =>
     print(
-      `Stopping: running runs have up to ${config.limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`,
+      `Stopping: running runs have up to ${config.limits.drain_seconds} s to finish. Press Ctrl-C again to stop immediately.\n`,
     ),
   );
   process.off("SIGHUP", reload);
@@ -61,10 +61,10 @@ const loadServeConfig = (args: ArgumentsOf<"serve">, { env }: Terminal): Config 
 function reloadGraphs(service: RunningService, read: () => Config, terminal: Terminal): void {
   try {
     service.reload(read());
-    terminal.err("The graphs were read again.\n");
+    terminal.err("Graphs reloaded.\n");
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    terminal.err(`The graphs stay as they were: ${harmless(error.message)}\n`);
+    terminal.err(`Graphs not reloaded: ${harmless(error.message)}\n`);
   }
 }
 
@@ -103,7 +103,7 @@ function greeting(
   { env }: Terminal,
   isTokenOfThisStart: boolean,
 ): string {
-  const lines = [`latentkit serves hooks on ${url}`];
+  const lines = [`latentkit is listening on ${url}`];
   const setToken = `  export ${TOKEN_VARIABLE}=$(node -p "crypto.randomBytes(24).toString('hex')")`;
   if (isTokenOfThisStart) {
     lines.push(
@@ -126,7 +126,7 @@ function greeting(
     lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);
   const { render, output_dir, store, files } = config;
   const target = files === undefined ? output_dir : shownAddress(files);
-  const work = render ? `Files are written to ${target}` : "Workers run what it takes";
+  const work = render ? `Files are written to ${target}` : "Runs are rendered by workers";
   lines.push(`${work}, runs are stored in ${shownAddress(store)}.`);
   return `${lines.join("\n")}\n`;
 }

@@ -85,5 +85,5 @@ function hostHint({ nodeErrors }: Validation, hasModels: boolean): string[] {
   };
   const errors = Object.values(nodeErrors);
   if (hasModels || !errors.some((node) => node.errors.some((error) => isFile(error, node.class_type)))) return [];
-  return ["These names are the preview host's: with --models DIR they are checked against your own files."];
+  return ["These names were checked against the preview host; use --models DIR to check them against your own files."];
 }

@@ -26,12 +26,12 @@ export const run: Run<"worker"> = async (args, terminal, signal) => {
   const worker = await startWorkerProcess(config, { log: (line) => terminal.err(line) });
   const { limits, output_dir, store } = config;
   print(
-    `latentkit claims runs from ${shownAddress(store)}, ${limits.running} at the same time; files go to ${output_dir}.\n`,
+    `Claiming runs from ${shownAddress(store)}, up to ${limits.running} at a time; files are written to ${output_dir}.\n`,
   );
   if (worker.url !== undefined) print(`Probes and metrics: ${worker.url}\n`);
   emit({ type: "working", url: worker.url });
   const code = await untilStopped(worker, terminal, signal, () =>
-    print(`Stopping: running runs have up to ${limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`),
+    print(`Stopping: running runs have up to ${limits.drain_seconds} s to finish. Press Ctrl-C again to stop immediately.\n`),
   );
   emit({ type: "stopped" });
   return code;

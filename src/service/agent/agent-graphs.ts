@@ -47,8 +47,8 @@ export function readSources(
   const named = Object.entries(graphs);
   const wrong = named.find(([name]) => !NAME.test(name) || (name === DEFAULT && graph !== undefined))?.[0];
   if (wrong !== undefined) {
-    const rule = `1 to 64 of A-Z a-z 0-9 _ . -, the first a letter${graph === undefined ? "" : `, other than "${DEFAULT}"`}`;
-    throw new LatentkitError("usage.invalid", `graphs: expected a name of ${rule}, received ${describe(wrong)}.`);
+    const rule = `has 1 to 64 characters (letters, digits, _ . -) and starts with a letter${graph === undefined ? "" : `, and is not "${DEFAULT}"`}`;
+    throw new LatentkitError("usage.invalid", `graphs: a name ${rule}; received ${describe(wrong)}.`);
   }
   const all = graph === undefined ? named : [[DEFAULT, graph] as const, ...named];
   if (all.length === 0)

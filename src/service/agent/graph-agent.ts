@@ -172,7 +172,7 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
   return Object.assign(agent, {
     check(message: string, graph?: RunGraph) {
       if (graph?.name !== null) return void fillsOf(message, named.of(graph).parameters);
-      throw new LatentkitError("usage.invalid", "Message: a graph that came with its request takes none.");
+      throw new LatentkitError("usage.invalid", "Message: not allowed when the request brings its own graph.");
     },
     graphs,
     reload: (sources: GraphSources) => named.replace(readSources(sources, context)),

@@ -66,7 +66,7 @@ export function createReporter(
       if (isForComfy) show?.(png, step.node);
       if (isStored) emit("preview", { ...step, url: `data:image/png;base64,${png.toString("base64")}` });
     } catch (error) {
-      emit("warning", { node: step.node, message: `No preview: ${(error as Error).message}` });
+      emit("warning", { node: step.node, message: `Preview failed: ${(error as Error).message}` });
     }
   };
   const onEvent = (event: RunEvent) => {

@@ -69,14 +69,14 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   if (!isLoopback(config.host)) checkReachable(config.host, hasToken ? shortest : undefined);
   const open = (["comfy_api", "comfy_classic"] as const).find((key) => web[key] === "open");
   if (open !== undefined && !isLoopback(config.host)) {
-    const sentence = `channels.web.${open}: expected "token" or "none" where others can reach the service (host "${config.host}"), received "open".`;
+    const sentence = `channels.web.${open}: expected "token" or "none" because host "${config.host}" is reachable by others; received "open".`;
     throw new LatentkitError("config.invalid", sentence);
   }
   if (!config.render && !isPostgres(config.store)) {
-    throw new LatentkitError("config.invalid", 'store: expected postgres://… where "render" is false.');
+    throw new LatentkitError("config.invalid", 'store: "render": false needs a postgres:// store.');
   }
   if (config.page_delete && config.files !== undefined) {
-    const sentence = "page_delete: expected false where `files` names a bucket, received true.";
+    const sentence = "page_delete cannot be combined with `files`.";
     throw new LatentkitError("config.invalid", sentence);
   }
   const closers: (() => Promise<void>)[] = [];
@@ -137,7 +137,7 @@ function checkReachable(host: string, shortestToken: number | undefined): void {
     throw new LatentkitError("config.invalid", sentence);
   }
   if (shortestToken >= SHORTEST_TOKEN) return;
-  const sentence = `channels.web.hooks_token: expected at least ${SHORTEST_TOKEN} characters where others can reach the service (host "${host}"), received ${shortestToken}.`;
+  const sentence = `channels.web.hooks_token: must have at least ${SHORTEST_TOKEN} characters because host "${host}" is reachable by others; received ${shortestToken}.`;
   throw new LatentkitError("config.invalid", sentence);
 }
 

@@ -179,10 +179,10 @@ export function formOfRun(bytes: Uint8Array, message: string | null, runsAny: bo
  * each under its key in `set`. Throws as `fillWorkflow` does.
  */
 export function filledJob(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new LatentkitError("usage.invalid", "The body: expected UTF-8.");
-  const body = parseJson(new TextDecoder().decode(bytes), { what: "The body" });
+  if (!isUtf8(bytes)) throw new LatentkitError("usage.invalid", "Body: expected UTF-8.");
+  const body = parseJson(new TextDecoder().decode(bytes), { what: "Body" });
   if (!isPlainObject(body) || !isPlainObject(body.graph) || !isPlainObject(body.values)) {
-    throw new LatentkitError("usage.invalid", "The body: expected an object with the objects graph and values.");
+    throw new LatentkitError("usage.invalid", "Body: expected { graph, values }, both objects.");
   }
   return printJson({ workflow: fillWorkflow(body.graph, body.values, { registry: defaultRegistry }) });
 }

@@ -78,7 +78,7 @@ describe("createGraphAgent", () => {
       [state, events.filter(({ event }) => event === "warning").map(({ data }) => data.message)],
       [
         "succeeded",
-        ["2 events before the message are not used: the message is a JSON object, which sets values alone."],
+        ["2 pending events before the message were dropped: a JSON message only sets values."],
       ],
     );
   });

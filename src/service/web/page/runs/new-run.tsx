@@ -56,7 +56,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
             </div>
           )}
           <Fields parameters={parameters} form={form} onChange={setForm} />
-          {parameters.length === 0 && <p>This graph takes no values: each run is the same.</p>}
+          {parameters.length === 0 && <p>This graph has no inputs; every run is identical.</p>}
           <div class="field">
             <label for="priority">Priority</label>
             <input
@@ -69,7 +69,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
               value={priority}
               onInput={({ currentTarget }) => setPriority(currentTarget.value)}
             />
-            <p class="hint">Higher ones start first, from -100 to 100. Runs of one session stay in order.</p>
+            <p class="hint">Higher priorities start first, from -100 to 100. Runs of one session stay in order.</p>
           </div>
           <StartBar count={count} isSending={isSending} progress={progress} />
         </Form>
