@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm test: set up, check the layers, run mocha. --quick runs the unit tests that start nothing, --long those that take
+// npm test: set up, check the layers, run mocha. --quick runs the unit tests that render and start nothing, --long those that take
 // long. Other arguments go to mocha; named files replace the whole suite.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -27,8 +27,10 @@ const LONGEST = [
   "unit/render/threads/thread-pool",
 ];
 const LISTED_PARTS = 12;
-/** Modules by which a test, or a helper of it, starts a process, a thread, a browser, a database or networks: not --quick. */
+/** Modules by which a test, or a helper of it, starts a process, a thread, a browser, a database or networks: not quick. */
 const STARTING = /^(node:child_process|node:worker_threads|playwright-core|pg|onnxruntime-node)$/;
+/** Unit tests that render or start networks by the sources; those in no folder go over the whole package. Not quick. */
+const RENDERING = /^build\/test\/unit\/(?:[^/]+$|render\/|host\/checkpoint\/|cli\/reproducible\/)/;
 
 orExplain(() => setup({ tests: true }));
 
@@ -56,7 +58,7 @@ const together = ["--grep", `^${length}(?!.*${ALONE})`, ...inParallel];
 const alone = ["--grep", `^${length}(?=.*${ALONE})`, "--retries", RETRIES];
 const passes =
   choice === "--quick"
-    ? [pass(together, testFiles().filter(startsNothing))]
+    ? [pass(together, testFiles().filter(isQuick))]
     : [
         pass(together, choice === "--long" ? testFiles().filter(has(LONG)) : testFiles()),
         pass(alone, testFiles().filter(has(ALONE))),
@@ -77,12 +79,17 @@ function has(tag) {
 }
 
 /**
- * Whether a file is a unit test that needs this process alone.
+ * Whether a file is a unit test that renders nothing and starts nothing.
  *
  * @param {string} file
  */
-function startsNothing(file) {
-  return file.startsWith(join("build/test/unit/")) && ![...modulesOf(file)].some((name) => STARTING.test(name));
+function isQuick(file) {
+  const path = file.replaceAll("\\", "/");
+  return (
+    path.startsWith("build/test/unit/") &&
+    !RENDERING.test(path) &&
+    ![...modulesOf(file)].some((name) => STARTING.test(name))
+  );
 }
 
 /**
@@ -156,7 +163,7 @@ function report(passes) {
     ...(failed.length === 0 ? [] : ["Failed:", ...failed]),
     `${sum("passed")} tests passed, ${failures.length} failed, ${sum("skipped")} were skipped: ` +
       `${seconds(work)} of tests, ${jobs} at a time, in ${seconds(performance.now() - started)}.` +
-      (choice === "--quick" ? " This was --quick: only unit tests that start nothing." : ""),
+      (choice === "--quick" ? " This was --quick: only unit tests that render and start nothing." : ""),
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
 }

@@ -4,13 +4,11 @@ import { NETWORK_DEVICES } from "../host/checkpoint/session/options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/types.js";
 import type { BatchOptions } from "../render/batch/batch-options.js";
+import { type DeviceChoice, parseDevice } from "../tensor/device/device.js";
 import type { Arguments } from "./table/arguments.js";
 import type { modelOptions, networkOptions } from "./table/commands.js";
 import { type ValuesOf, wordOf } from "./table/option.js";
-import { harmless, type Terminal } from "./terminal.js";
-
-/** Empties the line that the cursor is on. */
-const EMPTY_LINE = "\r\x1b[2K";
+import { EMPTY_LINE, harmless, type Terminal } from "./terminal.js";
 
 type ModelArguments = Arguments<ValuesOf<typeof modelOptions>>;
 type NetworkArguments = Arguments<ValuesOf<typeof networkOptions>>;
@@ -20,11 +18,26 @@ export const modelsOf = (args: ModelArguments): string[] | undefined =>
   args.has("models") ? [...args.get("models")] : undefined;
 
 /** Values of --models, --models-device and --models-memory for a configuration; undefined for what is absent. */
-export const modelFlags = (args: NetworkArguments) => ({
+const modelFlags = (args: NetworkArguments) => ({
   models: modelsOf(args),
   models_device: args.get("models-device"),
   models_memory: args.get("models-memory"),
 });
+
+/** Value of --device. */
+export function deviceOf(args: Arguments<{ readonly device: string | undefined }>): DeviceChoice | undefined {
+  const text = args.get("device");
+  return text === undefined ? undefined : parseDevice(text, "--device");
+}
+
+/** `allow_network` as --offline sets it; undefined without it. */
+export const networkOf = (args: Arguments<{ readonly offline: boolean }>): false | undefined =>
+  args.get("offline") ? false : undefined;
+
+/** Options of where a graph is computed, for a configuration; undefined for what is absent. */
+export const deviceFlags = (
+  args: NetworkArguments & Arguments<{ readonly device: string | undefined; readonly offline: boolean }>,
+) => ({ ...modelFlags(args), device: deviceOf(args), allow_network: networkOf(args) });
 
 /** Folders of models, and where their networks run. */
 export type Models = Pick<ModelSettings, "device" | "memory"> & { readonly folders: readonly string[] };

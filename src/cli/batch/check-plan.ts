@@ -4,11 +4,9 @@ import { printJson } from "../../io/json/print.js";
 import { checkItems, createItemCheck, type ItemCheck } from "../../render/batch/check.js";
 import type { PreparedBatch } from "../../render/batch/prepare.js";
 import { type Axis, combinations, firstValues } from "../../render/items/axes.js";
-import { plainData } from "../../render/plain.js";
-import { shortest } from "../render-options.js";
-import { oneLine } from "../terminal.js";
+import { oneLine, shortest } from "../terminal.js";
 import type { BatchPlan } from "./batch-plan.js";
-import type { Printer } from "./batch-report.js";
+import type { BatchReport } from "./batch-report.js";
 
 /** Items whose names are told. */
 const NAMED = 3;
@@ -32,7 +30,7 @@ export async function checkPlan(
   { items: source, options, shared }: BatchPlan,
   prepared: PreparedBatch,
   isAll: boolean,
-  printer: Printer,
+  report: BatchReport,
   signal: AbortSignal,
 ): Promise<CheckedPlan> {
   const { axes, again, limit } = source;
@@ -51,12 +49,10 @@ export async function checkPlan(
     onFault: ({ index, error }) => {
       wrong++;
       if (source.source === undefined) throw error;
-      printer.json(`${printJson(plainData({ type: "item-invalid", index: index * each, error }))}\n`);
-      printer.fail("", error.message);
+      report.json({ type: "item-invalid", index: index * each, error });
+      report.fail("", error.message);
     },
-    onCount: reportEvery(REPORT_MS, (items) =>
-      printer.report(`Checked ${items} items of ${source.source} so far.`),
-    ),
+    onCount: reportEvery(REPORT_MS, (items) => report.say(`Checked ${items} items of ${source.source} so far.`)),
     signal,
   });
   if (wrong > 0) throw refusal(wrong, counted.items, String(source.source));

@@ -48,7 +48,8 @@ async function* reproducible(): AsyncGenerator<Finding> {
   yield* machine();
   const { compare } = await import("../reproducible/hashes.js");
   for await (const { isa, threads, differing, failure } of compare()) {
-    const value = failure ?? (differing.length === 0 ? "equal" : `differs from the recorded hash: ${differing.join(", ")}`);
+    const value =
+      failure ?? (differing.length === 0 ? "equal" : `differs from the recorded hash: ${differing.join(", ")}`);
     yield { name: `${isa}, ${threads}`, ok: value === "equal", value };
   }
 }
@@ -96,7 +97,11 @@ function selfTest(): Finding {
       .update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
       .digest("hex");
     if (hash !== EXPECTED_HASHES[source])
-      return { name: "self-test", ok: false, value: `the ${source} noise stream has unexpected values (SHA-256 ${hash})` };
+      return {
+        name: "self-test",
+        ok: false,
+        value: `the ${source} noise stream has unexpected values (SHA-256 ${hash})`,
+      };
   }
   return { name: "self-test", ok: true, value: "both noise streams give the expected numbers" };
 }

@@ -7,10 +7,9 @@ import { createGraphKeys } from "../../render/items/graph-keys.js";
 import { renderOutputs } from "../../render/snapshot/outputs.js";
 import { checkSnapshot, removeSnapshot, type SnapshotVerdict } from "../../render/snapshot/snapshot.js";
 import { readGraph } from "../../render/source.js";
-import { modelsNamed, openHost } from "../host.js";
-import { deviceOf, shortest } from "../render-options.js";
+import { deviceOf, modelsNamed, openHost } from "../host.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
-import { harmless, oneLine, red, type Terminal } from "../terminal.js";
+import { harmless, oneLine, red, shortest, type Terminal } from "../terminal.js";
 
 const FAILED = 1;
 const SNAPSHOTS = "__snapshots__";

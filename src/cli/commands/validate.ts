@@ -6,8 +6,7 @@ import { printJson } from "../../io/json/print.js";
 import { registry } from "../../nodes/index.js";
 import { readGraph } from "../../render/source.js";
 import { validateGraph } from "../../render/surroundings.js";
-import { openHost } from "../host.js";
-import { networkOf } from "../render-options.js";
+import { networkOf, openHost } from "../host.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, oneLine } from "../terminal.js";
 

@@ -61,7 +61,9 @@ export const BATCH_OPTIONS = {
   retry: wholeNumber("N", "retries per failed item", { min: 0, absent: "0" }),
   "fail-fast": flag("stop starting items after the first failure"),
   resume: flag("continue an interrupted batch, skipping finished items"),
-  journal: text("FILE", "record of finished items, which --resume reads", { absent: "GRAPH.journal.jsonl in the output folder" }),
+  journal: text("FILE", "record of finished items, which --resume reads", {
+    absent: "GRAPH.journal.jsonl in the output folder",
+  }),
   cache: text("DIR", "keep results of nodes on disk, for other batches and processes"),
   "contact-sheet": text("FILE.png", "the pictures in a grid", {
     absent: "contact-sheet.png in the output folder",
