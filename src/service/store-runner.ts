@@ -10,13 +10,11 @@ import { PACK_NAME, printMessage, reviveError } from "./batch/batch-message.js";
 import { BatchRuns, type RunEnd } from "./batch/batch-runs.js";
 import { type Pending, publishReply, takeChunk } from "./batch/chunks.js";
 import { type FileStore, localFiles } from "./hooks/files/file-store.js";
-import { isPostgres, openFiles, openPostgres, refusingStore } from "./parts.js";
+import { openFiles, openPostgres, refusingStore, requirePostgres } from "./parts.js";
 
 /** Makes runners whose items the workers of a configuration's store render. Throws config.invalid. */
 export function createStoreRunners(config: Config, report: (text: string) => void): CreateRunner {
-  if (!isPostgres(config.store)) {
-    throw new LatentkitError("config.invalid", "store: expected postgres://…, which workers share.");
-  }
+  requirePostgres(config);
   const files = openFiles(config) ?? localFiles;
   return (graph, job, { signal }, concurrency = RUNS) => {
     const openRuns = async (changed: () => void) => {

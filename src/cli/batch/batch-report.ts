@@ -12,7 +12,7 @@ const MAX_NAMED = 20;
 const MAX_VALUES = 3;
 const MAX_VALUE_CHARACTERS = 40;
 
-/** What a person, or with --json a program, is told of a batch. */
+/** Report of a batch to a person, or with --json to a program. */
 export interface BatchReport {
   /** Counts an event and prints it. `hasLines`: a file or stream holds the items, whose messages begin with a line of it. */
   show(event: BatchEvent, hasLines: boolean): void;

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { findDefinitions, type Graph, parseGraph, unwrapGraph } from "../../graph/parse.js";
@@ -133,6 +134,10 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     return parameters.map(({ property: { title }, ...rest }) => ({ ...rest, property: { title } }));
   }
 }
+
+/** Folder of a run. A worker that was lost may still write: the next one never shares its folder. */
+export const runFolder = (outputDir: string, { id, attempt }: Pick<AgentRun, "id" | "attempt">): string =>
+  join(outputDir, "runs", attempt === undefined ? id : `${id}.${attempt}`);
 
 /** A graph as its run renders it. */
 export interface AskedRun {

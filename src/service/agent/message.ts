@@ -7,7 +7,7 @@ import { type Parameter, parametersOf } from "../../render/schema/graph-schema.j
 import { mismatchOf } from "../../render/schema/property.js";
 
 /** Lines of a session's pending events in front of a message. */
-const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
+export const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 
 // decisions 179, 180
 /**

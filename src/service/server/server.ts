@@ -157,7 +157,9 @@ function handleExpectAndConnect(
     server.emit("request", req, res);
   });
   // without a listener, Node would cut the connection without a response
-  server.on("connect", (_req: IncomingMessage, socket: Duplex) => sendRawError(socket, 400, "this server is not a proxy"));
+  server.on("connect", (_req: IncomingMessage, socket: Duplex) =>
+    sendRawError(socket, 400, "this server is not a proxy"),
+  );
   server.on("checkExpectation", async (req: IncomingMessage, res: ServerResponse) => {
     if (!(await enter(req, res))) return;
     await prepareResponse(req, res, systemClock);

@@ -1,11 +1,9 @@
 import { BlockList, isIP } from "node:net";
-import { describe, LatentkitError } from "../../base/errors.js";
-import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../../base/options.js";
+import { LatentkitError } from "../../base/errors.js";
 import { type ConfigInput, parseConfig } from "../../render/config/config.js";
 import { defaultHost } from "../../render/surroundings.js";
 import { createTokens } from "../hooks/http/access/token.js";
 import { createServiceWithRoutes, takesText, warnOfMessages } from "../hooks/service.js";
-import { createLogger } from "../log.js";
 import {
   factsOf,
   isPostgres,
@@ -13,8 +11,10 @@ import {
   openBatchAgent,
   openFiles,
   openModels,
+  openProcess,
   openStore,
   refusingStore,
+  type StartOptions,
 } from "../parts.js";
 import { webRoutes } from "../web/routes.js";
 import { createServer } from "./server.js";
@@ -43,27 +43,12 @@ export interface RunningService {
   close(drainSeconds?: number): Promise<void>;
 }
 
-/** Options of `startService`. */
-export interface StartOptions {
-  /** Receives the lines of the log, JSON. Default: they go to stderr. */
-  readonly log?: (line: string) => void;
-}
-
-export const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
-
 /**
  * Starts a service from a configuration: agent, store, hooks and server. Throws config.invalid, and then leaves nothing
  * open. Refuses an address that others can reach without a token, or with one of fewer than 16 characters.
  */
 export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
-  checkOptions("startService", options, START_RULES);
-  if (!isKeyed(input)) {
-    // a text here may be a token
-    const received = typeof input === "string" ? "a text" : describe(input);
-    throw new LatentkitError("config.invalid", `startService: expected a configuration, received ${received}.`);
-  }
-  const config = parseConfig(input, "startService");
-  const logger = createLogger({ destination: options.log && { write: options.log } });
+  const { config, logger, closers, closeAll } = openProcess("startService", input, options);
   const { web } = config.channels;
   const { configured: hasToken, shortest } = createTokens(web.hooks_token);
   if (!isLoopback(config.host)) checkReachable(config.host, hasToken ? shortest : undefined);
@@ -79,10 +64,6 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const sentence = "page_delete cannot be combined with `files`.";
     throw new LatentkitError("config.invalid", sentence);
   }
-  const closers: (() => Promise<void>)[] = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) await close();
-  };
   try {
     const models = openModels(config, logger);
     closers.push(async () => models?.close());

@@ -132,7 +132,8 @@ export function useStarter(send: (run: PlannedRun, key: string) => Promise<strin
     setError(undefined);
     try {
       const count = runsOf(form, parameters);
-      if (count > MOST_RUNS) throw new Error(`A batch can have at most ${MOST_RUNS} runs; this one would have ${count}.`);
+      if (count > MOST_RUNS)
+        throw new Error(`A batch can have at most ${MOST_RUNS} runs; this one would have ${count}.`);
       const id = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(16).padStart(8, "0");
       let runId = "";
       for (const [index, run] of planRuns(id, singleValues(form, parameters), axesOf(form, parameters)).entries()) {
