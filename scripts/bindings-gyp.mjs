@@ -5,9 +5,8 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
+import { root } from "./setup.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const FILE = join(root, "bindings.gyp");
 const HEADING = `# The build of CMakeLists.txt for node-gyp, for those who cannot run CMake: copy it to binding.gyp, then node-gyp build.
 # Not named binding.gyp, since npm compiles every package that holds one. Written by scripts/bindings-gyp.mjs.
