@@ -146,10 +146,7 @@ describe("latentkit render, many times", () => {
     assert.deepEqual(filesIn(folder()), ["items.csv"]);
     const [result] = json((await run([...args, "--limit", "3", "--json"], {}, SMALL)).out);
     assert.deepEqual([result!.status, result!.items, result!.files], ["success", 3, 3]);
-    assert.match(
-      (await run(["--seeds", "0..999999999", "--check"])).out,
-      /^1000000000 items: all valid\.\n/,
-    );
+    assert.match((await run(["--seeds", "0..999999999", "--check"])).out, /^1000000000 items: all valid\.\n/);
     // the journal of a batch that came to a good end stays
     assert.equal((await run(["--seeds", "1", "--quiet"])).code, 0);
     assert.equal((await run(["--seeds", "1", "--check"])).code, 0);
@@ -181,7 +178,7 @@ describe("latentkit render, many times", () => {
     assert.match(err.at(-1)!, /^2 done, 2 failed in /);
     const csv = await streamed("\n\n2.seed,2.steps\n7,20\n8,many\n", ["--check"]);
     assert.equal(csv.code, 2);
-    assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is wrong/);
+    assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is invalid/);
     assert.match((await streamed("2.seed\n7\n", ["--check"])).out, /^1 item from stdin: valid\.\n/);
     assert.equal((await streamed("")).code, 2);
     // a pipe that nobody closes holds up nobody
@@ -346,7 +343,7 @@ describe("latentkit render, many times", () => {
     const { code, err } = await run(["--items", lines, "--name", "{scene} {2.seed}"]);
     assert.equal(code, 0, err);
     assert.deepEqual(images(), ["latent-noisy/hill 2_00002.png", "latent-noisy/lake 1_00001.png"]);
-    assert.equal(err.split("Warning: --set scene: ").length, 2, err);
+    assert.equal(err.split("Warning: --set scene is overridden by ").length, 2, err);
     assert.match(err, /is overridden by .*items\.jsonl, line 2\.$/m);
   });
 
@@ -392,7 +389,8 @@ describe("latentkit render, many times", () => {
       const room = ": the disk is full (ENOSPC). Free some disk space, then run the same command with --resume";
       assert.match(await full("size=192k", room), /^latentkit: Node .*: Cannot write "/);
       remountDisk(disk, "ro");
-      const allow = ": the file system is read-only (EROFS). Fix the permissions, then run the same command with --resume";
+      const allow =
+        ": the file system is read-only (EROFS). Fix the permissions, then run the same command with --resume";
       await full("ro", allow, ["--resume"]);
       remountDisk(disk, "rw,size=8m");
       const result = await run([...seeds, "--resume", "--quiet"]);
@@ -500,7 +498,10 @@ describe("latentkit render, many times", () => {
     const before = hashesIn(out());
     const { code, err } = await run(["--seeds", "2", "--contact-sheet", picture]);
     assert.equal(code, 2);
-    assert.match(err, /--contact-sheet: expected a path that does not exist yet, or one of an earlier contact sheet, received /);
+    assert.match(
+      err,
+      /--contact-sheet: expected a path that does not exist yet, or one of an earlier contact sheet, received /,
+    );
     assert.deepEqual(hashesIn(out()), before);
     // a name that is free before the batch and a picture's after it
     const next = join(out(), "latent-noisy/gpu-stream_00002.png");
@@ -630,7 +631,7 @@ describe("latentkit render, many times, as a process", () => {
       },
     });
     assert.equal(cut.code, 130, cut.stderr);
-    assert.match(cut.stderr, /^Interrupted\. The same command with --resume goes on/m);
+    assert.match(cut.stderr, /^Interrupted\. Run the same command with --resume to continue/m);
     assert.deepEqual(leftovers(), []);
   });
 

@@ -186,10 +186,7 @@ describe("latentkit verify", () => {
       "  steps     20, cfg 7, denoise 0.75",
       "  model     preview-sd15.safetensors",
     ]);
-    assert.match(
-      rows[6]!,
-      /^ {2}receipt {3}latentkit \d\S* \(preview, a stand-in for real models\), pixels match$/,
-    );
+    assert.match(rows[6]!, /^ {2}receipt {3}latentkit \d\S* \(preview, a stand-in for real models\), pixels match$/);
     assert.deepEqual(rows.slice(7), ["  graph     7 nodes; --graph prints it", ""]);
     const all = await run("inspect", join(folder(), first!), "--graph");
     assert.match(all.out, /^prompt:\n\{\n/m);

@@ -126,9 +126,6 @@ describe("latentkit worker", () => {
     });
     busy.close();
     assert.equal(second.code, 3);
-    assert.match(
-      second.stderr,
-      /Cannot listen on 127\.0\.0\.1, port \d+: the port is already in use \(EADDRINUSE\)/,
-    );
+    assert.match(second.stderr, /Cannot listen on 127\.0\.0\.1, port \d+: the port is already in use \(EADDRINUSE\)/);
   });
 });

@@ -109,7 +109,7 @@ describe("agent of a batch's runs", () => {
     await refuses(
       publish({ response, pack: absent }, 2),
       "store.unavailable",
-      /absent" \(the file is gone\): the batch/,
+      /absent" \(the file is gone\): batch and workers/,
     );
     await refuses(publish({ response }, 2), "store.unavailable");
     const longer = JSON.stringify({
@@ -120,7 +120,7 @@ describe("agent of a batch's runs", () => {
       "store.unavailable",
       new RegExp(where.source.replace('":', '" \\(the file is too short\\):')),
     );
-    await refuses(publish({ response: "{}", pack }, 2), "store.unavailable", /damaged/);
+    await refuses(publish({ response: "{}", pack }, 2), "store.unavailable", /invalid response/);
   });
 
   it("publishes the items behind one that cannot be written", async () => {
