@@ -147,7 +147,7 @@ describe("latentkit serve", () => {
     const config = write("no-page.json", JSON.stringify({ page: false, store: "memory:" }));
     const refused = await latentkit(["serve", "--open", "--config", config], { cwd: folder() });
     assert.equal(refused.code, 2);
-    assert.match(refused.stderr, /--open: expected a configuration with `page`/m);
+    assert.match(refused.stderr, /--open needs the page, but the configuration has page: false/m);
   });
 
   it("renders the example graph for a message, streams it, and serves the PNG", async () => {
