@@ -1,10 +1,9 @@
 #!/usr/bin/env node
 // Builds the page of the service: src/service/web/page into dist/service/web/page, files with hashed names in "page".
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { build } from "vite";
+import { root } from "./setup.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const source = join(root, "src/service/web/page");
 
 await build({

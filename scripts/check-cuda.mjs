@@ -9,9 +9,8 @@ import { readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { root } from "./setup.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "build/cuda-check");
 const library = join(folder, "Release/latentkit_cuda.so");
 const IMAGES = ["elf 75", "elf 80", "elf 86", "elf 89", "elf 90", "elf 100", "elf 120", "ptx 120"];

@@ -4,9 +4,8 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { root } from "./setup.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const FOLDERS = ["native", "test/native"];
 
 /** C++ and CUDA sources of the project, relative to its root. */

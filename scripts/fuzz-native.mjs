@@ -1,14 +1,13 @@
 #!/usr/bin/env node
 // Runs the libFuzzer programs of test/native/fuzz under ASan and UBSan, each alone, from the committed corpus:
 // node scripts/fuzz-native.mjs [deflate png …] [--seconds 600]. Needs Linux, clang++, CMake and zlib's header.
-// New inputs gather in build/fuzz/corpus; an input that fails is left in build/fuzz.
+// Without clang++ it is skipped. New inputs gather in build/fuzz/corpus; an input that fails is left in build/fuzz.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { root } from "./setup.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "build/fuzz");
 const TARGETS = readdirSync(join(root, "test/native/fuzz"))
   .filter((name) => name.endsWith("_fuzz.cpp"))
@@ -22,6 +21,10 @@ const targets = positionals.length > 0 ? positionals : TARGETS;
 const stranger = targets.find((target) => !TARGETS.includes(target));
 if (stranger !== undefined) fail(`Expected ${TARGETS.join(" or ")}, received ${stranger}.`);
 
+if (spawnSync("clang++", ["--version"]).status !== 0) {
+  console.error("Skipped: clang++ was not found.");
+  process.exit();
+}
 const clang = ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"];
 const options = ["-DLATENTKIT_ADDON=OFF", "-DLATENTKIT_FUZZ=ON", "-DLATENTKIT_SANITIZE=address"];
 run("cmake", ["-S", root, "-B", folder, ...clang, ...options]);

@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import prebuildify from "prebuildify";
 import { ownPlatform, toolchainOf } from "./release/platforms.mjs";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
+import { root } from "./setup.mjs";
 
 /** Where the shim builds; prebuildify moves the module away, so never the folder that a checkout loads from. */
 export const prebuildFolder = (platform) => join(root, "build/prebuild", platform);

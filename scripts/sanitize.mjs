@@ -5,10 +5,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { buildNative } from "./native-build.mjs";
+import { root } from "./setup.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const JOBS = String(availableParallelism());
 const POOL_TESTS = ["runtime_test", "brownian_test", "deflate_test", "png_test", "cuda-threads_test"];
 

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createCheckpointHost } from "../dist/host/checkpoint/index.js";
 import { render } from "../dist/index.js";
+import { residentMb } from "./resident-mb.mjs";
 
 const runs = Number(process.argv[2] ?? 200);
 /** Until then sessions fill the memory that they may take. */
@@ -48,9 +49,6 @@ const graph = {
   6: node("VAEDecode", { vae: ["1", 2], samples: ["5", 0] }),
   7: node("SaveImage", { images: ["6", 0], filename_prefix: "lora" }),
 };
-
-/** Resident memory in MB (Linux). @param {number} id */
-const residentMb = (id) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf8"))?.[1]) / 1024;
 
 /** Processes that this one has started. */
 const children = () =>

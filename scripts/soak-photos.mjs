@@ -2,12 +2,12 @@
 // Photographs through one graph (load, scale, sharpen, save), killed with SIGKILL at random and resumed: each result is there
 // once and has the pixels that the photograph alone gives, and memory stays flat in a life that is not killed.
 //   node scripts/soak-photos.mjs [PHOTOS] [KILLS]        10,000 and 20 where absent
-import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writePhotos } from "../bench/pictures.mjs";
 import { decodePng, encodePng, render } from "../dist/index.js";
+import { killAndResume, runBatch } from "./soak-batch/killed-batch.mjs";
 
 const [photos, kills] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 20)];
 const SIZE = { width: 512, height: 384 };
@@ -24,48 +24,10 @@ const graph = {
 
 const folder = mkdtempSync(join(tmpdir(), "latentkit-soak-"));
 const source = join(folder, "photos");
-const program = join(folder, "batch.mjs");
-writeFileSync(
-  program,
-  `import { readFileSync } from "node:fs";
-  import { batch, picturesIn } from ${JSON.stringify(new URL("../dist/index.js", import.meta.url).href)};
-  const [source, out] = process.argv.slice(2);
-  const rss = () => Math.round(Number(/VmRSS:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) / 1024);
-  const options = { outputDir: out, journal: out + "/batch.jsonl", resume: true, concurrency: 2, name: "{name}_{index}" };
-  let end;
-  let done = 0;
-  for await (const event of batch(${JSON.stringify(graph)}, picturesIn(source + "/*.png"), options)) {
-    if (event.type === "item-failed") throw event.error;
-    if (event.type === "item-done") process.stdout.write(++done % 100 === 0 ? rss() + "\\n" : "\\n");
-    end = event;
-  }
-  process.exitCode = end.status === "success" ? 0 : 1;`,
-);
-
-/** Runs the batch; killed so many ms after its first result, or, where `early`, after its start. */
-function run(out, killAfter, early = false) {
-  const child = spawn(process.execPath, [program, source, out], { stdio: ["ignore", "pipe", "inherit"] });
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer;
-  const start = () => {
-    if (killAfter !== undefined) timer ??= setTimeout(() => child.kill("SIGKILL"), killAfter);
-  };
-  if (early) start();
-  const started = performance.now();
-  let text = "";
-  child.stdout.on("data", (chunk) => {
-    text += chunk;
-    start();
-  });
-  return new Promise((resolve) => {
-    child.on("close", (code, signal) => {
-      clearTimeout(timer);
-      const lines = text.split("\n");
-      const memory = lines.filter((line) => line !== "").map(Number);
-      resolve({ code, signal, done: lines.length - 1, memory, ms: performance.now() - started });
-    });
-  });
-}
+const graphFile = join(folder, "graph.json");
+writeFileSync(graphFile, JSON.stringify(graph));
+/** @param {string} out */
+const argsOf = (out) => [graphFile, source, out, "{name}_{index}"];
 
 const results = (out) => readdirSync(out).filter((name) => !name.endsWith(".jsonl"));
 
@@ -109,7 +71,7 @@ try {
   mkdirSync(source);
   await writePhotos(source, photos, SIZE, (data, size) => encodePng({ data, channels: 3, ...size }));
   const [quiet, killed] = [join(folder, "quiet"), join(folder, "killed")];
-  const whole = await run(quiet);
+  const whole = await runBatch(argsOf(quiet));
   if (whole.code !== 0 || whole.done !== photos) throw new Error(`The quiet run ended with ${whole.code}.`);
   const settled = whole.memory.slice(Math.floor(whole.memory.length / 10));
   const [first, last, most] = [settled[0], settled.at(-1), Math.max(...settled)];
@@ -118,20 +80,10 @@ try {
   console.log(`Resident memory: ${first} MB after a tenth, ${last} MB at the end, at most ${most} MB.`);
   checkNames(quiet);
   await checkPixels(quiet);
-  let [died, finished] = [0, 0];
-  for (let i = 0; i < kills; i++) {
-    // each life gets its share of the work; every fourth is killed while it starts and clears up
-    const early = i % 4 === 3;
-    const { code, signal, done } = await run(killed, Math.random() * (early ? 900 : (whole.ms / kills) * 1.6), early);
-    finished += done;
-    if (signal === "SIGKILL") died++;
-    else if (code !== 0) throw new Error(`A resumed run ended with ${code}.`);
-  }
-  const { code, done } = await run(killed);
-  if (code !== 0) throw new Error(`The last run ended with ${code}.`);
+  const lives = await killAndResume(argsOf(killed), kills, whole.ms);
   checkNames(killed);
   const same = compare(killed, quiet);
-  console.log(`${died} kills; ${finished} finished in killed lives and ${done} in the last.`);
+  console.log(`${lives}.`);
   console.log(`${same} results, each once and with the bytes of the quiet run.`);
   if (most - first > MAX_GROWTH) throw new Error(`Memory grew by ${most - first} MB.`);
 } finally {

@@ -10,6 +10,7 @@ import { OnnxGraph } from "../dist/host/checkpoint/onnx/graph.js";
 import { createRuntime } from "../dist/host/checkpoint/runtime/client.js";
 import { networkOf } from "../dist/host/checkpoint/weights/network.js";
 import { Tensor } from "../dist/tensor/tensor.js";
+import { residentMb } from "./resident-mb.mjs";
 
 const kills = Number(process.argv[2] ?? 50);
 const SIDE = 2048;
@@ -61,8 +62,6 @@ const source = (key) => ({
   },
 });
 
-/** @param {number} id */
-const residentMb = (id) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf8"))?.[1]) / 1024;
 /** @param {number} id */
 const anonymousMb = (id) => Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf8"))?.[1]) / 1024;
 

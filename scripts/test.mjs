@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// npm test: set up, check the layers, run mocha. --long runs the tests that take long. Other arguments go to mocha; named
-// files replace the whole suite.
+// npm test: set up, check the layers, run mocha. --quick runs the unit tests that render and start nothing, --long those that take
+// long. Other arguments go to mocha; named files replace the whole suite.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { orExplain, root, setup } from "./setup.mjs";
 
 /** @typedef {import("./test/reporter.cjs").Outcome} Outcome */
@@ -27,6 +27,10 @@ const LONGEST = [
   "unit/render/threads/thread-pool",
 ];
 const LISTED_PARTS = 12;
+/** Modules by which a test, or a helper of it, starts a process, a thread, a browser, a database or networks: not quick. */
+const STARTING = /^(node:child_process|node:worker_threads|playwright-core|pg|onnxruntime-node)$/;
+/** Unit tests that render or start networks by the sources; those in no folder go over the whole package. Not quick. */
+const RENDERING = /^build\/test\/unit\/(?:[^/]+$|render\/|host\/checkpoint\/|cli\/reproducible\/)/;
 
 orExplain(() => setup({ tests: true }));
 
@@ -40,8 +44,8 @@ if (layers !== 0) process.exit(layers);
 
 const mocha = "node_modules/mocha/bin/mocha.js";
 const args = process.argv.slice(2);
-const isLong = args.join(" ") === "--long";
-if (args.length > 0 && !isLong) {
+const choice = args.join(" ");
+if (!["", "--quick", "--long"].includes(choice)) {
   const files = args.some((argument) => argument.endsWith(".test.js")) ? [] : ["build/test/**/*.test.js"];
   process.exit(node(mocha, ...args, ...files));
 }
@@ -49,11 +53,16 @@ if (args.length > 0 && !isLong) {
 const started = performance.now();
 const jobs = Math.min(MOST_JOBS, availableParallelism() + EXTRA_JOBS);
 const inParallel = ["--parallel", "--jobs", String(jobs)];
-const length = isLong ? `(?=.*${LONG})` : `(?!.*${LONG})`;
-const passes = [
-  pass(["--grep", `^${length}(?!.*${ALONE})`, ...inParallel], isLong ? testFiles().filter(has(LONG)) : testFiles()),
-  pass(["--grep", `^${length}(?=.*${ALONE})`, "--retries", RETRIES], testFiles().filter(has(ALONE))),
-];
+const length = choice === "--long" ? `(?=.*${LONG})` : `(?!.*${LONG})`;
+const together = ["--grep", `^${length}(?!.*${ALONE})`, ...inParallel];
+const alone = ["--grep", `^${length}(?=.*${ALONE})`, "--retries", RETRIES];
+const passes =
+  choice === "--quick"
+    ? [pass(together, testFiles().filter(isQuick))]
+    : [
+        pass(together, choice === "--long" ? testFiles().filter(has(LONG)) : testFiles()),
+        pass(alone, testFiles().filter(has(ALONE))),
+      ];
 report(passes);
 process.exit(passes.find(({ status }) => status !== 0)?.status ?? 0);
 
@@ -67,6 +76,37 @@ function testFiles() {
 /** @param {string} tag */
 function has(tag) {
   return (/** @type {string} */ file) => readFileSync(join(root, file), "utf8").includes(tag);
+}
+
+/**
+ * Whether a file is a unit test that renders nothing and starts nothing.
+ *
+ * @param {string} file
+ */
+function isQuick(file) {
+  const path = file.replaceAll("\\", "/");
+  return (
+    path.startsWith("build/test/unit/") &&
+    !RENDERING.test(path) &&
+    ![...modulesOf(file)].some((name) => STARTING.test(name))
+  );
+}
+
+/**
+ * Modules outside the tests that a file imports, itself or by its helpers.
+ *
+ * @param {string} file
+ * @param {Set<string>} seen
+ * @returns {Set<string>}
+ */
+function modulesOf(file, seen = new Set()) {
+  // a test may hold a program as text, which imports what is not here
+  if (seen.has(file) || !existsSync(join(root, file))) return new Set();
+  seen.add(file);
+  const source = readFileSync(join(root, file), "utf8");
+  const names = Array.from(source.matchAll(/^(?:import|export)\b[^"]*"([^"]+)";$/gm), ([, name = ""]) => name);
+  const own = names.filter((name) => name.startsWith(".")).map((name) => join(dirname(file), name));
+  return new Set([...names, ...own.flatMap((path) => [...modulesOf(path, seen)])]);
 }
 
 /**
@@ -92,26 +132,38 @@ function pass(options, files) {
 }
 
 /**
- * Prints where the time went.
+ * Prints where the time went, what failed and, last, how many tests there were.
  *
- * @param {{ outcome: Outcome | undefined }[]} passes
+ * @param {{ status: number, outcome: Outcome | undefined }[]} passes
  */
 function report(passes) {
   const outcomes = passes.flatMap(({ outcome }) => outcome ?? []);
   const parts = outcomes.flatMap((outcome) => outcome.parts).sort((a, b) => b.ms - a.ms);
   /** @param {number} ms */
-  const seconds = (ms) => `${(ms / 1000).toFixed(1).padStart(6)} s`;
-  const lines = parts
+  const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
+  const slowest = parts
     .slice(0, LISTED_PARTS)
-    .map(
-      ({ file, ms, slowest, slowestMs }) => `${seconds(ms)}  ${file}\n${seconds(slowestMs)}    of these: ${slowest}`,
-    );
-  const work = parts.reduce((sum, { ms }) => sum + ms, 0);
-  /** @param {"passed" | "failed" | "skipped"} figure */
+    .flatMap(({ file, ms, slowest, slowestMs }) => [
+      `${seconds(ms).padStart(8)}  ${file}`,
+      `${seconds(slowestMs).padStart(8)}    of these: ${slowest}`,
+    ]);
+  const failures = outcomes.flatMap((outcome) => outcome.failures);
+  const failed = [
+    ...failures.map(({ file, title }) => `  ${file}: ${title}`),
+    ...passes
+      .filter(({ outcome }) => outcome === undefined)
+      .map(({ status }) => `  mocha itself, with exit code ${status}`),
+  ];
+  /** @param {"passed" | "skipped"} figure */
   const sum = (figure) => outcomes.reduce((total, outcome) => total + outcome[figure], 0);
-  process.stdout.write(
-    `Slowest parts:\n${lines.join("\n")}\n` +
-      `${sum("passed")} tests passed, ${sum("failed")} failed, ${sum("skipped")} were skipped: ` +
-      `${seconds(work).trim()} of tests, ${jobs} at a time, in ${seconds(performance.now() - started).trim()}.\n`,
-  );
+  const work = parts.reduce((total, { ms }) => total + ms, 0);
+  const lines = [
+    "Slowest parts:",
+    ...slowest,
+    ...(failed.length === 0 ? [] : ["Failed:", ...failed]),
+    `${sum("passed")} tests passed, ${failures.length} failed, ${sum("skipped")} were skipped: ` +
+      `${seconds(work)} of tests, ${jobs} at a time, in ${seconds(performance.now() - started)}.` +
+      (choice === "--quick" ? " This was --quick: only unit tests that render and start nothing." : ""),
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
 }

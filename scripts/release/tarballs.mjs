@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { bindings } from "../bindings-gyp.mjs";
 import { prebuild } from "../prebuild.mjs";
+import { root } from "../setup.mjs";
 import { billOfMaterials } from "./bill-of-materials.mjs";
 import { checkBinary } from "./binaries.mjs";
 import { INLINED } from "./bundle.mjs";
@@ -21,7 +21,6 @@ import {
   writePlatformPackages,
 } from "./packages.mjs";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
 const BILL = "latentkit.cdx.json";
 const MAX_PLATFORM_BYTES = 2.5e6;
 

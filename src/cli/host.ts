@@ -4,13 +4,11 @@ import { NETWORK_DEVICES } from "../host/checkpoint/session/options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/types.js";
 import type { BatchOptions } from "../render/batch/batch-options.js";
+import { type DeviceChoice, parseDevice } from "../tensor/device/device.js";
 import type { Arguments } from "./table/arguments.js";
 import type { modelOptions, networkOptions } from "./table/commands.js";
 import { type ValuesOf, wordOf } from "./table/option.js";
-import { harmless, type Terminal } from "./terminal.js";
-
-/** Empties the line that the cursor is on. */
-const EMPTY_LINE = "\r\x1b[2K";
+import { EMPTY_LINE, harmless, type Terminal } from "./terminal.js";
 
 type ModelArguments = Arguments<ValuesOf<typeof modelOptions>>;
 type NetworkArguments = Arguments<ValuesOf<typeof networkOptions>>;
@@ -20,11 +18,26 @@ export const modelsOf = (args: ModelArguments): string[] | undefined =>
   args.has("models") ? [...args.get("models")] : undefined;
 
 /** Values of --models, --models-device and --models-memory for a configuration; undefined for what is absent. */
-export const modelFlags = (args: NetworkArguments) => ({
+const modelFlags = (args: NetworkArguments) => ({
   models: modelsOf(args),
   models_device: args.get("models-device"),
   models_memory: args.get("models-memory"),
 });
+
+/** Value of --device. */
+export function deviceOf(args: Arguments<{ readonly device: string | undefined }>): DeviceChoice | undefined {
+  const text = args.get("device");
+  return text === undefined ? undefined : parseDevice(text, "--device");
+}
+
+/** `allow_network` as --offline sets it; undefined without it. */
+export const networkOf = (args: Arguments<{ readonly offline: boolean }>): false | undefined =>
+  args.get("offline") ? false : undefined;
+
+/** Options of where a graph is computed, for a configuration; undefined for what is absent. */
+export const deviceFlags = (
+  args: NetworkArguments & Arguments<{ readonly device: string | undefined; readonly offline: boolean }>,
+) => ({ ...modelFlags(args), device: deviceOf(args), allow_network: networkOf(args) });
 
 /** Folders of models, and where their networks run. */
 export type Models = Pick<ModelSettings, "device" | "memory"> & { readonly folders: readonly string[] };
@@ -64,12 +77,12 @@ export const modelsIn = (
 ): ModelReports & Pick<BatchOptions, "models"> =>
   models.folders.length === 0 ? {} : { models, ...modelReports(terminal, isQuiet) };
 
-/** Estimates of memory, and what follows where they do not fit: " (0.7 GB, and 6.2 GB of its file)". */
+/** Estimates of memory, and what follows where they do not fit: " (0.7 GB, plus 6.2 GB mapped from its file)". */
 function inWords({ bytes, work, pages, free }: NetworkMemory): string {
   if (pages === 0) return ` (${gigabytes(bytes + work)})`;
   const isSlow = free !== undefined && pages > free;
-  const slowly = isSlow ? `, which are read again in each step: ${gigabytes(free)} are free for them` : "";
-  return ` (${gigabytes(bytes + work)}, and ${gigabytes(pages)} of its file${slowly})`;
+  const slowly = isSlow ? `; only ${gigabytes(free)} are free, so parts are reread in each step` : "";
+  return ` (${gigabytes(bytes + work)}, plus ${gigabytes(pages)} mapped from its file${slowly})`;
 }
 
 type ModelReports = Pick<BatchOptions, "onLoad" | "onDevice">;
@@ -83,7 +96,7 @@ function modelReports(terminal: Terminal, isQuiet: boolean): ModelReports {
       isQuiet || state !== "loading" ? undefined : print(`Loading ${label}${memory ? inWords(memory) : ""} …`),
     onDevice: ({ provider, adapter, reason }) => {
       if (reason !== undefined) print(`Warning: networks run on the CPU. ${reason}`);
-      else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"}, by ${provider}.`);
+      else if (!isQuiet) print(`Networks run on ${adapter ?? "the GPU"} (${provider}).`);
     },
   };
 }

@@ -6,7 +6,7 @@ import { readArguments } from "./table/arguments.js";
 import { COMMANDS, type CommandName, type Run, type ValuesOfCommand } from "./table/commands.js";
 import { helpOf, overviewOf } from "./table/help.js";
 import type { Command } from "./table/option.js";
-import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
+import { harmless, INTERRUPTED, processTerminal, red, type Terminal } from "./terminal.js";
 
 /** Loads a module by `require`, which takes half the time of `import` in Node 20. */
 const load = createRequire(import.meta.url);
@@ -28,7 +28,6 @@ const MODULES: { readonly [Name in CommandName]: () => { readonly run: Run<Name>
   doctor: () => load("./commands/doctor.js") as typeof import("./commands/doctor.js"),
 };
 
-const INTERRUPTED = 130;
 /** Sent when the terminal is closed. */
 const HANG_UP = "SIGHUP";
 const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;

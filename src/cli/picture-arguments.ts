@@ -25,7 +25,7 @@ export async function* picturePaths(paths: readonly string[]): AsyncGenerator<Pi
       isEmpty = false;
       yield { path: join(path, name), isInFolder: true };
     }
-    if (isEmpty) throw new LatentkitError("items.invalid", `${path}: expected a folder of pictures, received none.`);
+    if (isEmpty) throw new LatentkitError("items.invalid", `${path}: no pictures in this folder.`);
   }
 }
 
@@ -39,8 +39,8 @@ const isFolder = async (path: string): Promise<boolean> =>
 const MAX_FILE_BYTES = 2 ** 30;
 
 /** The error of a picture's file, with the file's name in front where the message has none. */
-export function namingFile(error: unknown, path: string): unknown {
-  if (!(error instanceof LatentkitError) || error.message.includes(path)) return error;
+export function namingFile(error: LatentkitError, path: string): LatentkitError {
+  if (error.message.includes(path)) return error;
   return new LatentkitError(error.code, `${path}: ${error.message}`, error.details, { cause: error });
 }
 

@@ -1,4 +1,3 @@
-import { relative } from "node:path";
 import { LatentkitError } from "../base/errors.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../graph/job.js";
 import { type ClassAliases, parseGraph } from "../graph/parse.js";
@@ -8,9 +7,7 @@ import { createGraphKeys } from "../render/items/graph-keys.js";
 import { isRandom, isRandomSeed, randomSeed } from "../render/items/seeds.js";
 import { type GraphSource, readGraph } from "../render/source.js";
 import { defaultRegistry, loadsModels } from "../render/surroundings.js";
-import { type DeviceChoice, parseDevice } from "../tensor/device/device.js";
-import { hostLine, modelFlags, modelsIn, openHost } from "./host.js";
-import type { Arguments } from "./table/arguments.js";
+import { deviceFlags, hostLine, modelsIn, openHost } from "./host.js";
 import type { ArgumentsOf } from "./table/commands.js";
 import { wordOf } from "./table/option.js";
 import { oneLine, type Terminal } from "./terminal.js";
@@ -56,9 +53,7 @@ function readOptions(args: RenderArguments, terminal: Terminal) {
       output_dir: args.get("out"),
       // without a value, the configuration's own is meant
       store: args.get("store") || undefined,
-      device: deviceOf(args),
-      allow_network: networkOf(args),
-      ...modelFlags(args),
+      ...deviceFlags(args),
     },
     env: terminal.env,
   });
@@ -87,16 +82,6 @@ function readOptions(args: RenderArguments, terminal: Terminal) {
   return { source, config, models, isQuiet, options };
 }
 
-/** Value of --device. */
-export function deviceOf(args: Arguments<{ readonly device: string | undefined }>): DeviceChoice | undefined {
-  const text = args.get("device");
-  return text === undefined ? undefined : parseDevice(text, "--device");
-}
-
-/** `allow_network` as --offline sets it; undefined without it. */
-export const networkOf = (args: Arguments<{ readonly offline: boolean }>): false | undefined =>
-  args.get("offline") ? false : undefined;
-
 const policyOf = (text: string | undefined): MetadataPolicy | undefined =>
   text === undefined ? undefined : wordOf(METADATA_POLICIES, text, "--metadata");
 
@@ -120,10 +105,4 @@ function formatOf(args: RenderArguments, configured: PictureFormat | undefined):
     "usage.invalid",
     `--format: expected png with --bits 8 or 16, webp or avif with --quality 1 to 100 or --lossless, or jpeg with --quality 1 to 100, received ${received.join(" ")}.`,
   );
-}
-
-/** The path as one would type it from here, on one line. */
-export function shortest(path: string): string {
-  const fromHere = relative(process.cwd(), path);
-  return oneLine(fromHere.startsWith("..") ? path : fromHere);
 }

@@ -1,12 +1,9 @@
 import type { LatentkitError } from "../base/errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json/print.js";
-import type { BatchEvent } from "../render/batch/events.js";
 import { plainData, plainEvent } from "../render/plain.js";
 import type { RunOutcome } from "../render/result.js";
-import { dim, type Terminal } from "./terminal.js";
-
-const BAR_WIDTH = 24;
+import { BAR_WIDTH, barOf, EMPTY_LINE, type Terminal } from "./terminal.js";
 
 export interface Progress {
   show(event: RunEvent): void;
@@ -46,9 +43,8 @@ function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Pro
   let started = 0;
   const draw = (share: number, label: string) => {
     const filled = Math.round(BAR_WIDTH * Math.min(1, (done + share) / Math.max(1, total)));
-    const bar = `${"█".repeat(filled)}${dim(terminal, "░".repeat(BAR_WIDTH - filled))}`;
     const room = Math.max(0, terminal.columns - BAR_WIDTH - 16);
-    terminal.err(`\r\x1b[2K${bar} ${done}/${total} ${label.slice(0, room)}`);
+    terminal.err(`${EMPTY_LINE}${barOf(terminal, filled)} ${done}/${total} ${label.slice(0, room)}`);
   };
   return {
     show(event) {
@@ -65,7 +61,7 @@ function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Pro
         );
       } else if (event.type === "node-done") done++;
     },
-    clear: () => terminal.err("\r\x1b[2K"),
+    clear: () => terminal.err(EMPTY_LINE),
   };
 }
 
@@ -85,6 +81,3 @@ export function resultLine(result: Omit<RunOutcome, "outputs">): string {
   const more = { ...(leftOut.length > 0 && { leftOut }), ...(error && { error }) };
   return `${printJson(plainData({ type: "result", status, files, ui, nodeMs, warnings, ...more }))}\n`;
 }
-
-/** An event of a batch as one line of JSON. */
-export const batchLine = (event: BatchEvent): string => `${printJson(plainData(event))}\n`;

@@ -1,4 +1,13 @@
+import { relative } from "node:path";
 import { escapeControls, escapeWithinLines } from "../base/controls.js";
+
+/** Exit code of what Ctrl-C has ended. */
+export const INTERRUPTED = 130;
+
+/** Empties the line of the cursor. */
+export const EMPTY_LINE = "\r\x1b[2K";
+
+export const BAR_WIDTH = 24;
 
 /** The output of a command: results go to `out`, progress and errors to `err`. */
 export interface Terminal {
@@ -45,10 +54,20 @@ export function processTerminal(codeWhenClosed: number): Terminal {
 }
 
 export const red = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[31m${text}\x1b[39m` : text);
-export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text);
+const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text);
+
+/** A bar of `BAR_WIDTH` characters, the first `filled` of them full. */
+export const barOf = (terminal: Terminal, filled: number): string =>
+  `${"█".repeat(filled)}${dim(terminal, "░".repeat(BAR_WIDTH - filled))}`;
 
 /** Puts foreign text on one line: characters that control the terminal, hide or turn text, and line breaks, become escapes. */
 export const oneLine = escapeControls;
 
 /** Makes foreign text safe for a terminal: as oneLine, but for line breaks and tabs. */
 export const harmless = escapeWithinLines;
+
+/** The path as one would type it from here, on one line. */
+export function shortest(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return oneLine(fromHere.startsWith("..") ? path : fromHere);
+}

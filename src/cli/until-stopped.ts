@@ -1,4 +1,5 @@
 import type { RunningService } from "../service/server/start.js";
+import type { Arguments } from "./table/arguments.js";
 import type { Terminal } from "./terminal.js";
 
 /** A service or worker, as far as its command ends it. */
@@ -6,12 +7,22 @@ type Stoppable = Pick<RunningService, "fault" | "crash" | "close">;
 
 const EXIT_DELAY_MS = 500;
 
-/** Waits for a signal or an error that nothing catches, then closes the process's part. Returns the exit code. */
+/** Lines of a command that runs until it is stopped: for people with neither --quiet, for programs with --json. */
+export const linesOf = (args: Arguments<{ readonly quiet: boolean; readonly json: boolean }>, terminal: Terminal) => ({
+  print: (text: string) => (args.get("quiet") ? undefined : terminal.err(text)),
+  emit: (event: object) => (args.get("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined),
+});
+
+/**
+ * Waits for a signal or an error that nothing catches, then closes the process's part, which has `drainSeconds` for its
+ * running runs. Returns the exit code.
+ */
 export async function untilStopped(
   part: Stoppable,
   terminal: Terminal,
   signal: AbortSignal,
-  onStop: () => void,
+  drainSeconds: number,
+  { print, emit }: ReturnType<typeof linesOf>,
 ): Promise<number> {
   // a rejected promise that an agent forgot must not end the runs of others
   const onRejection = (reason: unknown) => part.fault("unhandled rejection", reason);
@@ -24,9 +35,10 @@ export async function untilStopped(
   };
   process.on("uncaughtException", onException);
   await Promise.race([aborted(signal), aborted(crashed.signal)]);
-  if (crashed.signal.aborted) terminal.err("An agent threw an error that nothing could catch; the log has it.\n");
-  onStop();
+  if (crashed.signal.aborted) terminal.err("Uncaught exception in an agent; see the log.\n");
+  print(`Stopping: running runs have up to ${drainSeconds} s to finish. Press Ctrl-C again to stop immediately.\n`);
   await part.close();
+  emit({ type: "stopped" });
   process.off("unhandledRejection", onRejection);
   process.off("uncaughtException", onException);
   // an agent's leftover timers and sockets must not keep the process alive

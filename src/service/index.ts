@@ -3,5 +3,6 @@ import "../base/package.js"; // first: in a bundle it throws the sentence that s
 
 export { tracedAgent } from "./agent/traced-agent.js";
 export { createLogger, type LoggerOptions } from "./log.js";
+export type { StartOptions } from "./parts.js";
 export { createServer, type ListeningServer, type ServerOptions } from "./server/server.js";
-export { type RunningService, type StartOptions, startService } from "./server/start.js";
+export { type RunningService, startService } from "./server/start.js";

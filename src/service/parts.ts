@@ -1,11 +1,13 @@
+// The parts of a process that a configuration describes, for services and workers.
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Logger } from "pino";
 import { describe, LatentkitError } from "../base/errors.js";
+import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/options.js";
 import type { DeviceReport } from "../host/checkpoint/session/runtime.js";
-import type { Config } from "../render/config/config.js";
+import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import { ModelThread } from "../render/threads/model-thread.js";
 import type { Agent } from "./agent/agent.js";
 import type { GraphSources } from "./agent/agent-graphs.js";
@@ -20,11 +22,35 @@ import { createMemoryStore } from "./hooks/store/memory-store.js";
 import { createPostgresStore, type PostgresStore } from "./hooks/store/postgres/postgres-store.js";
 import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
-
-// The parts of a process that a configuration describes, for services and workers.
+import { createLogger } from "./log.js";
 
 /** Graph of the agent where the configuration names none. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
+
+/** Options of `startService` and `startWorkerProcess`. */
+export interface StartOptions {
+  /** Receives the lines of the log, JSON. Default: they go to stderr. */
+  readonly log?: (line: string) => void;
+}
+
+const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
+
+/** Reads the configuration and options of the function of this name, and opens the log. Throws config.invalid. */
+export function openProcess(name: string, input: ConfigInput, options: StartOptions) {
+  checkOptions(name, options, START_RULES);
+  if (!isKeyed(input)) {
+    // a text here may be a token
+    const received = typeof input === "string" ? "a text" : describe(input);
+    throw new LatentkitError("config.invalid", `${name}: expected a configuration, received ${received}.`);
+  }
+  const config = parseConfig(input, name);
+  const logger = createLogger({ destination: options.log && { write: options.log } });
+  const closers: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  return { config, logger, closers, closeAll };
+}
 
 /** Copies message and stack of an error: the thrown object may throw again when the logger reads it. */
 export function factsOf(error: unknown, runId: string | undefined): object {
@@ -83,7 +109,10 @@ async function openUntraced(config: Config, models: ModelThread | undefined): Pr
 /** Graphs of a configuration; the example where it names none. */
 function sourcesOf({ agent = {} }: Config): GraphSources {
   if ("module" in agent) {
-    throw new LatentkitError("config.invalid", "agent: expected graphs, as at the start, received a module.");
+    throw new LatentkitError(
+      "config.invalid",
+      "agent: cannot be reloaded as a module; the service was started with graphs.",
+    );
   }
   const { graph, graphs } = agent;
   return graph === undefined && Object.keys(graphs ?? {}).length === 0 ? { graph: EXAMPLE_GRAPH } : { graph, graphs };
@@ -108,6 +137,12 @@ export function openFiles({ files, agent, output_dir }: Config): FileStore | und
 }
 
 export const isPostgres = (address: string): boolean => /^postgres(ql)?:/.test(address);
+
+/** Throws config.invalid for a store that workers cannot share. */
+export function requirePostgres({ store }: Config): void {
+  if (isPostgres(store)) return;
+  throw new LatentkitError("config.invalid", "store: expected postgres://…, which workers share.");
+}
 
 export async function openStore(address: string): Promise<Store> {
   if (address === "memory:") return createMemoryStore();

@@ -12,13 +12,11 @@ import { PACK_NAME, printMessage, reviveError } from "./batch/batch-message.js";
 import { BatchRuns, type RunEnd } from "./batch/batch-runs.js";
 import { type Pending, publishReply, takeChunk } from "./batch/chunks.js";
 import { type FileStore, localFiles } from "./hooks/files/file-store.js";
-import { isPostgres, openFiles, openPostgres, refusingStore } from "./parts.js";
+import { openFiles, openPostgres, refusingStore, requirePostgres } from "./parts.js";
 
 /** Makes runners whose items the workers of a configuration's store render. Throws config.invalid. */
 export function createStoreRunners(config: Config, report: (text: string) => void): CreateRunner {
-  if (!isPostgres(config.store)) {
-    throw new LatentkitError("config.invalid", "store: expected postgres://…, which workers share.");
-  }
+  requirePostgres(config);
   const files = openFiles(config) ?? localFiles;
   return (graph, job, { signal }, concurrency = RUNS) => {
     const openRuns = async (changed: () => void) => {
@@ -233,7 +231,7 @@ function failedBy({ state, error }: RunEnd, count: number): Attempt {
   const isLost = state === "interrupted" || state === "gone" || (state !== "cancelled" && count > 1);
   const reason = state === "failed" ? `its run failed: ${error?.error}` : "its worker was lost.";
   const cause = isLost
-    ? new LatentkitError("thread.lost", `An item was not rendered, because ${reason}`)
+    ? new LatentkitError("thread.lost", `The item was not rendered: ${reason}`)
     : state === "cancelled"
       ? new LatentkitError("run.interrupted", "The run of the item was cancelled in the store.")
       : reviveError({ code: error?.code, message: error?.error });

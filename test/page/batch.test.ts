@@ -47,11 +47,11 @@ describe("page: batch", () => {
     assert.deepEqual(await sizeOf(page.locator(".cell").first()), await sizeOf(pictures.first()));
     await checkAccess(page);
     await page.getByRole("button", { name: "Cancel the rest" }).click();
-    await page.getByText("2 of 4 succeeded, 2 without success").waitFor();
+    await page.getByText("2 of 4 succeeded, 2 failed or cancelled").waitFor();
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("2 of 4 succeeded, 2 to go").waitFor();
     await page.getByRole("button", { name: "Cancel the rest" }).click();
-    await page.getByText("2 without success").waitFor();
+    await page.getByText("2 failed or cancelled").waitFor();
     await pictures.first().click();
     await page.getByText("512 × 512").waitFor();
     await page.getByRole("link", { name: /^Run / }).first().click();
@@ -66,6 +66,6 @@ describe("page: batch", () => {
     await enterToken(page);
     await fillSeveral(page, [["message", Array.from({ length: 101 }, (_, i) => `lake ${i}`).join("\n")]]);
     await page.getByRole("button", { name: "Start" }).click();
-    await page.getByText("A batch has at most 100 runs, these would be 101.").waitFor();
+    await page.getByText("A batch can have at most 100 runs; this one would have 101.").waitFor();
   });
 });

@@ -151,7 +151,7 @@ describe("page: pictures", () => {
     await page.getByRole("button", { name: "Delete" }).click();
     await checkAccess(page);
     assert.ok(existsSync(file), "it asks first");
-    await page.getByRole("button", { name: "Delete 1 picture and the files for good" }).click();
+    await page.getByRole("button", { name: "Permanently delete 1 picture and its file" }).click();
     await page.getByLabel("Select a quiet lake").waitFor({ state: "detached" });
     assert.ok(!existsSync(file));
     await page.goto(`${url}/#/runs/${ids[0]}`);

@@ -143,7 +143,7 @@ describe("page: runs", () => {
     await enterToken(page);
     const queue = page.getByRole("region", { name: "Queue" });
     await queue.getByRole("button", { name: "Pause the queue" }).click();
-    await queue.getByText("Paused: no run starts. 0 running, 0 waiting").waitFor();
+    await queue.getByText("Paused: new runs do not start. 0 running, 0 waiting").waitFor();
     await postMessage(url, "hold", { name: "ordinary", sessionKey: "hook:other" });
     await page.getByRole("link", { name: "New run" }).click();
     await page.getByLabel("Message required").fill("hold");

@@ -13,7 +13,7 @@ describe("page: token and shell", () => {
     await checkAccess(page);
     await page.getByLabel("Token", { exact: true }).fill("wrong");
     await page.getByRole("button", { name: "Open" }).click();
-    await page.getByText("This token is wrong.").waitFor();
+    await page.getByText("This token is not valid.").waitFor();
     await enterToken(page);
     await page.getByText("No runs yet.").waitFor();
     await checkAccess(page);

@@ -377,7 +377,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   ],
   "store.unavailable": [
     (folder) => publishReply([{}] as never, { response: "{}" } as never, folder, {} as never),
-    "A worker's response to the batch is damaged.",
+    "A worker sent an invalid response.",
   ],
   "items.invalid": [
     (folder) => {

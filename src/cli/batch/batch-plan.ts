@@ -95,7 +95,7 @@ function gridOf(
     throw refused("two or three of --sweep and --seeds", String(axes.length));
   }
   const path = resolve(name === "" ? join(outputDir, "grid.png") : name);
-  if (path === sheet) throw refused("another file than the contact sheet's", describe(path));
+  if (path === sheet) throw refused("a file other than the contact sheet", describe(path));
   // seeds of several nodes go together
   const [rows, columns, pages] = axes.map(({ keys }) => keys[0]!);
   return { path, rows: rows!, columns, pages };
@@ -107,7 +107,7 @@ async function sheetPath(name: string | undefined, outputDir: string): Promise<s
   const refused = (expected: string) =>
     new LatentkitError("usage.invalid", `--contact-sheet: expected ${expected}, received ${describe(name || path)}.`);
   if (!/\.png$/i.test(path)) throw refused("a name that ends in .png");
-  if (!(await isFree(path, SHEET))) throw refused("a free name or an earlier sheet's");
+  if (!(await isFree(path, SHEET))) throw refused("a path that does not exist yet, or one of an earlier contact sheet");
   return path;
 }
 
@@ -164,7 +164,7 @@ async function planItems(
   for (const { option, keys } of sweeps) {
     const twice = keys.find((key) => setKeys.includes(key));
     if (twice === undefined) continue;
-    throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
+    throw new LatentkitError("usage.invalid", `${option}: ${twice} is already set by --set.`);
   }
   const path = args.get("items");
   const swept = sweeps.flatMap((axis) => axis.keys);
@@ -236,7 +236,7 @@ function setValues(set: ItemValues, keys: GraphKeys): ItemValues {
     requireKey(keys, key, "set");
     const own = keys.canonical(key);
     if (own !== key && Object.hasOwn(set, own)) {
-      throw new LatentkitError("usage.invalid", `--set ${key}: ${own} is the same input, and is set as well.`);
+      throw new LatentkitError("usage.invalid", `--set ${key} and --set ${own} set the same input.`);
     }
     values[own] = value;
   }
@@ -251,7 +251,7 @@ function createOverrideReport(set: readonly string[], report: (text: string) => 
       if (origin === undefined || !Object.hasOwn(values, key)) continue;
       unreported.delete(key);
       const line = `${origin.file}, line ${origin.line}`;
-      report(`Warning: --set ${key}: ${line} has its own value, which counts there.`);
+      report(`Warning: --set ${key} is overridden by ${line}.`);
     }
   };
 }

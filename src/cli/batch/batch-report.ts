@@ -3,52 +3,101 @@ import { printJson } from "../../io/json/print.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { ItemValues } from "../../render/items/item.js";
 import { plainData } from "../../render/plain.js";
-import { shortest } from "../render-options.js";
-import { batchLine } from "../run-report.js";
-import { dim, harmless, red, type Terminal } from "../terminal.js";
+import { BAR_WIDTH, barOf, EMPTY_LINE, harmless, red, shortest, type Terminal } from "../terminal.js";
 
 /** Distinct warnings that are printed; a batch may repeat one for each item. */
 const MAX_WARNINGS = 50;
+/** Failed items that the result names; each has an event of its own. */
+const MAX_NAMED = 20;
 const MAX_VALUES = 3;
 const MAX_VALUE_CHARACTERS = 40;
 
-export interface Printer {
-  /** `hasLines`: a file or stream holds the items, whose messages begin with a line of it. */
-  print(event: BatchEvent, hasLines: boolean): void;
+/** Report of a batch to a person, or with --json to a program. */
+export interface BatchReport {
+  /** Counts an event and prints it. `hasLines`: a file or stream holds the items, whose messages begin with a line of it. */
+  show(event: BatchEvent, hasLines: boolean): void;
   /** Writes a line for a person. */
-  report(text: string): void;
+  say(text: string): void;
   /** Writes a line on an item that cannot be rendered, `which` in front of it. */
   fail(which: string, message: string): void;
   /** Writes a line of JSON, with --json. */
-  json(line: string): void;
+  json(line: object): void;
+  /** Writes the outcome as a line of JSON, with --json; it names the first items that failed. */
+  result(status: BatchStatus, more: object): void;
+  /** "12 done, 3 failed, 5 skipped in 8.02 s (1.9 per second)" */
+  summary(): string;
+  readonly counts: BatchCounts;
+  /** Takes the bar away. */
+  end(): void;
 }
 
 /** Prints files on stdout as they are done, or every event as JSON; failures and warnings on stderr, these each once. */
-export function createPrinter(terminal: Terminal, progress: BatchProgress, isJson: boolean): Printer {
+export function createReport(terminal: Terminal, isJson: boolean, isQuiet: boolean): BatchReport {
+  const started = performance.now();
+  const progress = isQuiet ? noProgress : createBatchProgress(terminal);
   const warnings = new Set<string>();
+  const failures: Failure[] = [];
+  const counts = { done: 0, partial: 0, skipped: 0, failed: 0 };
   const write = (line: string) => progress.printAbove(() => terminal.err(`${line}\n`));
-  const report = (text: string) => write(harmless(text));
+  const say = (text: string) => write(harmless(text));
   const fail = (which: string, message: string) =>
     write(`${which === "" ? "" : `${red(terminal, harmless(which))}: `}${harmless(message)}`);
+  const json = (line: object) => (isJson ? terminal.out(`${printJson(plainData(line))}\n`) : undefined);
   return {
-    report,
+    say,
     fail,
-    json: (line) => (isJson ? terminal.out(line) : undefined),
-    print(event, hasLines) {
-      if (isJson) terminal.out(batchLine(event));
-      if (event.type === "item-failed" && !event.willRetry) {
+    json,
+    counts,
+    end: progress.end,
+    summary: () => summaryLine(counts, performance.now() - started),
+    result(status, more) {
+      const { partial, done, ...others } = counts;
+      const ms = performance.now() - started;
+      json({ type: "result", status, done, ...(partial > 0 && { partial }), ...others, failures, ms, ...more });
+    },
+    show(event, hasLines) {
+      json(event);
+      if (event.type === "item-done") {
+        counts.done++;
+        if (event.leftOut !== undefined) counts.partial++;
+        const lines = event.files.map(({ path }) => `${shortest(path)}\n`).join("");
+        if (lines !== "" && !isJson) progress.printAbove(() => terminal.out(lines));
+      } else if (event.type === "item-skipped") counts.skipped++;
+      else if (event.type === "item-failed" && !event.willRetry) {
+        counts.failed++;
+        if (failures.length < MAX_NAMED) failures.push({ index: event.index, error: event.error });
         const values = hasLines ? "" : brief(event.values);
         fail(`Item ${event.index}${values === "" ? "" : ` (${values})`}`, event.error.message);
-      } else if (isJson) return;
-      else if (event.type === "item-done" && event.files.length > 0) {
-        const lines = event.files.map(({ path }) => `${shortest(path)}\n`).join("");
-        progress.printAbove(() => terminal.out(lines));
-      } else if (event.type === "warning" && warnings.size < MAX_WARNINGS && !warnings.has(event.message)) {
+      } else if (event.type === "warning" && !isJson && warnings.size < MAX_WARNINGS && !warnings.has(event.message)) {
         warnings.add(event.message);
-        report(`Warning: ${event.message}`);
+        say(`Warning: ${event.message}`);
       }
+      progress.show(event);
     },
   };
+}
+
+/** Counts of a batch so far. */
+interface BatchCounts {
+  readonly done: number;
+  /** Number of done items that were rendered without some outputs. */
+  readonly partial: number;
+  readonly skipped: number;
+  readonly failed: number;
+}
+
+interface Failure {
+  readonly index: number;
+  readonly error: LatentkitError;
+}
+
+function summaryLine({ done, partial, failed, skipped }: BatchCounts, ms: number): string {
+  const words = [`${done} done${partial > 0 ? ` (${partial} without some outputs)` : ""}`];
+  if (failed > 0) words.push(`${failed} failed`);
+  if (skipped > 0) words.push(`${skipped} skipped`);
+  const rate = done + failed > 0 ? ` (${perSecond((done + failed) / (ms / 1000))} per second)` : "";
+  const time = ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : duration(ms / 1000);
+  return `${words.join(", ")} in ${time}${rate}`;
 }
 
 function brief(values: ItemValues): string {
@@ -60,7 +109,6 @@ function brief(values: ItemValues): string {
   return [...pairs, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
 }
 
-const BAR_WIDTH = 24;
 const BAR_EVERY_MS = 100;
 const LINE_EVERY_MS = 10_000;
 /** Also where nothing happens for a while. */
@@ -78,7 +126,9 @@ export interface BatchProgress {
   end(): void;
 }
 
-/** Progress of a batch on stderr: a bar on a terminal, elsewhere a line every 10 s. `now` in ms. */
+const noProgress: BatchProgress = { show: () => {}, printAbove: (write) => write(), end: () => {} };
+
+/** Progress of a batch on stderr: a bar on a terminal, elsewhere a line every 10 s. `now` in ms. @internal */
 export function createBatchProgress(terminal: Terminal, now = () => performance.now()): BatchProgress {
   const tally = createTally(now);
   const every = terminal.isTerminal ? BAR_EVERY_MS : LINE_EVERY_MS;
@@ -88,10 +138,12 @@ export function createBatchProgress(terminal: Terminal, now = () => performance.
     if (now() < due || !tally.isRunning) return;
     due = now() + every;
     isShown = terminal.isTerminal;
-    terminal.err(terminal.isTerminal ? `\r\x1b[2K${bar(tally.read(), terminal)}` : `${line(tally.read())}\n`);
+    terminal.err(
+      terminal.isTerminal ? `${EMPTY_LINE}${progressBar(tally.read(), terminal)}` : `${progressLine(tally.read())}\n`,
+    );
   };
   const clear = () => {
-    if (isShown) terminal.err("\r\x1b[2K");
+    if (isShown) terminal.err(EMPTY_LINE);
     isShown = false;
   };
   const timer = setInterval(draw, TICK_MS);
@@ -176,22 +228,21 @@ function createPace() {
   };
 }
 
-function bar({ ended, failed, total, rate, secondsLeft }: Count, terminal: Terminal): string {
+function progressBar({ ended, failed, total, rate, secondsLeft }: Count, terminal: Terminal): string {
   const words = total === undefined ? [`${ended} done`] : [`${ended}/${total}`, percent(ended, total)];
   if (rate !== undefined) words.push(rate < 1 ? `${perItem(rate)} each` : `${perSecond(rate)}/s`);
   if (secondsLeft !== undefined) words.push(`${duration(secondsLeft)} left`);
   const share = total === undefined ? undefined : Math.min(1, ended / Math.max(1, total));
   const filled = Math.floor(BAR_WIDTH * (share ?? 0));
-  const drawn = `${"█".repeat(filled)}${dim(terminal, "░".repeat(BAR_WIDTH - filled))} `;
   const faults = failed === 0 ? "" : `${failed} failed`;
   const all = [...words, ...(faults === "" ? [] : [faults])].join("  ");
   const room = terminal.columns - 1 - (share === undefined ? 0 : BAR_WIDTH + 1);
   // a line that wraps could not be drawn over
   const text = all.length > room ? all.slice(0, Math.max(0, room)) : all.replace(faults, () => red(terminal, faults));
-  return `${share === undefined ? "" : drawn}${text}`;
+  return `${share === undefined ? "" : `${barOf(terminal, filled)} `}${text}`;
 }
 
-function line({ ended, failed, total, rate, secondsLeft }: Count): string {
+function progressLine({ ended, failed, total, rate, secondsLeft }: Count): string {
   const words = [total === undefined ? `${ended} done` : `${ended} of ${total} done (${percent(ended, total)})`];
   if (rate !== undefined) words.push(rate < 1 ? `${perItem(rate)} each` : `${perSecond(rate)} per second`);
   if (secondsLeft !== undefined) words.push(`${duration(secondsLeft)} left`);
@@ -214,64 +265,4 @@ export function duration(seconds: number): string {
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
-}
-
-/** Failed items that the result names; each has an event of its own. */
-const MAX_NAMED = 20;
-
-/** Counts of a batch so far. */
-export interface BatchCounts {
-  readonly done: number;
-  /** Number of done items that were rendered without some outputs. */
-  readonly partial: number;
-  readonly skipped: number;
-  readonly failed: number;
-  /** The first ones that failed. */
-  readonly failures: readonly Failure[];
-}
-
-interface Failure {
-  readonly index: number;
-  readonly error: LatentkitError;
-}
-
-/** Counts a batch's events, in bounded memory. */
-export interface Summary {
-  add(event: BatchEvent): void;
-  read(): BatchCounts;
-}
-
-export function createSummary(): Summary {
-  const failures: Failure[] = [];
-  const counts = { done: 0, partial: 0, skipped: 0, failed: 0, failures };
-  return {
-    read: () => counts,
-    add(event) {
-      if (event.type === "item-done") {
-        counts.done++;
-        if (event.leftOut !== undefined) counts.partial++;
-      } else if (event.type === "item-skipped") counts.skipped++;
-      else if (event.type === "item-failed" && !event.willRetry) {
-        counts.failed++;
-        if (failures.length < MAX_NAMED) failures.push({ index: event.index, error: event.error });
-      }
-    },
-  };
-}
-
-/** "12 done, 3 failed, 5 skipped in 8.02 s (1.9 per second)" */
-export function summaryLine({ done, partial, failed, skipped }: BatchCounts, ms: number): string {
-  const words = [`${done} done${partial > 0 ? ` (${partial} without some outputs)` : ""}`];
-  if (failed > 0) words.push(`${failed} failed`);
-  if (skipped > 0) words.push(`${skipped} skipped`);
-  const rate = done + failed > 0 ? ` (${perSecond((done + failed) / (ms / 1000))} per second)` : "";
-  const time = ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : duration(ms / 1000);
-  return `${words.join(", ")} in ${time}${rate}`;
-}
-
-/** Last line of `--json`: outcome of the batch; `failures` has the first items that failed. */
-export function batchResultLine(status: BatchStatus, counts: BatchCounts, more: object): string {
-  const { done, partial, skipped, failed } = counts;
-  const failures = counts.failures.map(({ index, error }) => ({ index, error }));
-  return `${printJson(plainData({ type: "result", status, done, ...(partial > 0 && { partial }), skipped, failed, failures, ...more }))}\n`;
 }

@@ -4,11 +4,9 @@ import { printJson } from "../../io/json/print.js";
 import { checkItems, createItemCheck, type ItemCheck } from "../../render/batch/check.js";
 import type { PreparedBatch } from "../../render/batch/prepare.js";
 import { type Axis, combinations, firstValues } from "../../render/items/axes.js";
-import { plainData } from "../../render/plain.js";
-import { shortest } from "../render-options.js";
-import { oneLine } from "../terminal.js";
+import { oneLine, shortest } from "../terminal.js";
 import type { BatchPlan } from "./batch-plan.js";
-import type { Printer } from "./batch-report.js";
+import type { BatchReport } from "./batch-report.js";
 
 /** Items whose names are told. */
 const NAMED = 3;
@@ -32,7 +30,7 @@ export async function checkPlan(
   { items: source, options, shared }: BatchPlan,
   prepared: PreparedBatch,
   isAll: boolean,
-  printer: Printer,
+  report: BatchReport,
   signal: AbortSignal,
 ): Promise<CheckedPlan> {
   const { axes, again, limit } = source;
@@ -51,12 +49,10 @@ export async function checkPlan(
     onFault: ({ index, error }) => {
       wrong++;
       if (source.source === undefined) throw error;
-      printer.json(`${printJson(plainData({ type: "item-invalid", index: index * each, error }))}\n`);
-      printer.fail("", error.message);
+      report.json({ type: "item-invalid", index: index * each, error });
+      report.fail("", error.message);
     },
-    onCount: reportEvery(REPORT_MS, (items) =>
-      printer.report(`${items} items of ${source.source} are checked so far.`),
-    ),
+    onCount: reportEvery(REPORT_MS, (items) => report.say(`Checked ${items} items of ${source.source} so far.`)),
     signal,
   });
   if (wrong > 0) throw refusal(wrong, counted.items, String(source.source));
@@ -83,7 +79,7 @@ function refuseWrongValues({ option, keys, samples }: Axis, check: ItemCheck): v
 
 function refusal(wrong: number, items: number, source: string): LatentkitError {
   const which = items === 1 ? "the item is" : wrong === 1 ? `1 of ${items} items is` : `${wrong} of ${items} items are`;
-  return new LatentkitError("items.invalid", `${source}: ${which} wrong, and nothing is rendered.`);
+  return new LatentkitError("items.invalid", `${source}: ${which} invalid; nothing was rendered.`);
 }
 
 function reportEvery(ms: number, report: (items: number) => void): (items: number) => void {
@@ -102,9 +98,9 @@ export const checkLine = (checked: CheckedPlan): string =>
 /** Result of --check for a person. */
 export function checkText({ items = 0, files, names }: CheckedPlan, { items: source }: BatchPlan): string {
   const from = source.source === undefined ? "" : ` from ${oneLine(source.source)}`;
-  const count = `${items} ${items === 1 ? "item" : "items"}${from}: nothing is wrong with ${items === 1 ? "it" : "them"}.`;
+  const count = `${items} ${items === 1 ? "item" : "items"}${from}: ${items === 1 ? "valid" : "all valid"}.`;
   if (files === 0) return `${count}\n`;
   const list = names.map((name) => `  ${shortest(name)}\n`).join("");
   const rest = files > names.length ? "  …\n" : "";
-  return `${count}\nAt least ${files} ${files === 1 ? "file" : "files"}, whose names begin:\n${list}${rest}`;
+  return `${count}\nAt least ${files} ${files === 1 ? "file" : "files"}, starting with:\n${list}${rest}`;
 }

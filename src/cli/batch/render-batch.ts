@@ -8,25 +8,11 @@ import { type PreparedBatch, prepareBatch } from "../../render/batch/prepare.js"
 import type { CreateRunner } from "../../render/batch/runner.js";
 import type { Config } from "../../render/config/config.js";
 import { createContactSheet } from "../../render/contact-sheet/contact-sheet.js";
-import { shortest } from "../render-options.js";
 import type { ArgumentsOf } from "../table/commands.js";
-import { harmless, red, type Terminal } from "../terminal.js";
+import { harmless, INTERRUPTED, red, shortest, type Terminal } from "../terminal.js";
 import { type BatchPlan, makeWay, planBatch } from "./batch-plan.js";
-import {
-  type BatchProgress,
-  batchResultLine,
-  createBatchProgress,
-  createPrinter,
-  createSummary,
-  type Printer,
-  type Summary,
-  summaryLine,
-} from "./batch-report.js";
+import { type BatchReport, createReport } from "./batch-report.js";
 import { checkLine, checkPlan, checkText } from "./check-plan.js";
-
-const INTERRUPTED = 130;
-
-const noProgress: BatchProgress = { show: () => {}, printAbove: (write) => write(), end: () => {} };
 
 /** Signals of Ctrl-C: `drain` at the first, no further item starts; `signal` at the second, all ends at once. */
 interface Stops {
@@ -43,24 +29,18 @@ export async function renderBatch(
 ): Promise<number> {
   const isJson = args.get("json");
   const isQuiet = args.get("quiet") || isJson;
-  const started = performance.now();
-  const summary = createSummary();
-  const progress = isQuiet ? noProgress : createBatchProgress(terminal);
-  const printer = createPrinter(terminal, progress, isJson);
-  const result = (status: BatchStatus, more: object) => {
-    if (isJson) terminal.out(batchResultLine(status, summary.read(), { ms: performance.now() - started, ...more }));
-  };
+  const report = createReport(terminal, isJson, isQuiet);
   // a pipe that nobody closes would keep the process
   const endInput = () => (args.get("items") === "-" ? terminal.input?.destroy?.() : undefined);
   const leave = onAbort(drain, endInput);
   let plan: BatchPlan | undefined;
   let begun: string | undefined;
   try {
-    plan = await planBatch(args, terminal, printer.report);
+    plan = await planBatch(args, terminal, report.say);
     const stops = { drain, signal: urgent() };
     const prepared = prepareBatch(plan.source, { ...plan.options, ...stops }, plan.items);
     const isCheck = args.get("check");
-    const checked = await checkPlan(plan, prepared, isCheck, printer, drain);
+    const checked = await checkPlan(plan, prepared, isCheck, report, drain);
     if (isCheck) {
       if (isJson) terminal.out(checkLine(checked));
       else terminal.out(checkText(checked, plan));
@@ -69,12 +49,17 @@ export async function renderBatch(
     await makeWay(args, plan);
     const { journal } = plan.options;
     begun = journal;
-    const runnerOf = plan.shared && (await storeRunner(plan.shared, printer.report));
+    const runnerOf = plan.shared && (await storeRunner(plan.shared, report.say));
     const counted = { ...prepared, run: { ...prepared.run, total: checked.items ?? prepared.run.total } };
-    const { status, error, pages, grid } = await follow(plan, counted, runnerOf, stops, printer, progress, summary);
-    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }), ...(error && { error }) });
+    const { status, error, pages, grid } = await follow(plan, counted, runnerOf, stops, report);
+    report.result(status, {
+      journal,
+      contactSheet: pages,
+      ...(plan.options.grid && { grid }),
+      ...(error && { error }),
+    });
     if (!isQuiet) {
-      terminal.err(`${summaryLine(summary.read(), performance.now() - started)}\n`);
+      terminal.err(`${report.summary()}\n`);
       for (const page of pages) terminal.err(`Contact sheet: ${shortest(page)}\n`);
       for (const page of grid) terminal.err(`Grid: ${shortest(page)}\n`);
     }
@@ -83,12 +68,12 @@ export async function renderBatch(
       return error.meaning.exit;
     }
     if (status === "interrupted") {
-      terminal.err(`Interrupted. The same command with --resume goes on from ${shortest(journal)}.\n`);
+      terminal.err(`Interrupted. Run the same command with --resume to continue from ${shortest(journal)}.\n`);
       return INTERRUPTED;
     }
-    return summary.read().failed === 0 ? 0 : 1;
+    return report.counts.failed === 0 ? 0 : 1;
   } catch (error) {
-    if (error instanceof LatentkitError) result("failed", { error });
+    if (error instanceof LatentkitError) report.result("failed", { error });
     // a contact sheet or grid may be what met the full disk
     if (begun === undefined || !existsSync(begun) || !isOutputLost(error)) throw error;
     throw new LatentkitError(error.code, howToGoOn(error, begun), error.details, { cause: error });
@@ -96,7 +81,7 @@ export async function renderBatch(
     leave();
     endInput();
     await plan?.items.close();
-    progress.end();
+    report.end();
   }
 }
 
@@ -105,26 +90,22 @@ async function follow(
   prepared: PreparedBatch,
   runnerOf: CreateRunner | undefined,
   stops: Stops,
-  printer: Printer,
-  progress: BatchProgress,
-  summary: Summary,
+  report: BatchReport,
 ) {
   const sheet = followWithSheet(plan.sheet, prepared);
-  const endNotice = reportStops(stops, printer.report);
+  const endNotice = reportStops(stops, report.say);
   let status: BatchStatus = "interrupted";
   let error: LatentkitError | undefined;
   let grid: readonly string[] = [];
   try {
     for await (const event of runPrepared(prepared, plan.items.items, runnerOf)) {
-      summary.add(event);
-      printer.print(event, plan.items.hasLines);
-      progress.show(event);
+      report.show(event, plan.items.hasLines);
       await sheet.add(event);
       if (event.type === "batch-done") ({ status, error, grid = [] } = event);
     }
   } finally {
     endNotice();
-    progress.end();
+    report.end();
   }
   return { status, error, grid, pages: stops.signal.aborted || error !== undefined ? [] : await sheet.finish() };
 }
@@ -139,14 +120,14 @@ const FULL: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** Why nothing more could be written, and what to do. */
 function howToGoOn({ message, details }: LatentkitError, journal: string): string {
-  const remedy = FULL.has(details.systemCode) ? "Make room" : "Allow writing there";
-  return `${message} ${remedy}, then the same command with --resume goes on from ${shortest(journal)}.`;
+  const remedy = FULL.has(details.systemCode) ? "Free some disk space" : "Fix the permissions";
+  return `${message} ${remedy}, then run the same command with --resume to continue from ${shortest(journal)}.`;
 }
 
 /** Reports the effect of each Ctrl-C, until the returned function is called. */
 function reportStops({ drain, signal }: Stops, report: (text: string) => void): () => void {
-  const first = () => report("Stopping: items that run are finished; Ctrl-C again stops at once.");
-  const second = () => report("Stopping at once.");
+  const first = () => report("Stopping after the items in progress. Press Ctrl-C again to stop immediately.");
+  const second = () => report("Stopping immediately.");
   drain.addEventListener("abort", first);
   signal.addEventListener("abort", second);
   return () => {

@@ -3,9 +3,8 @@ import { parseGraph } from "../../graph/parse.js";
 import { writeReplacing } from "../../io/files/write-file.js";
 import { printJsonPretty } from "../../io/json/print.js";
 import { readGraph } from "../../render/source.js";
-import { shortest } from "../render-options.js";
 import type { Run } from "../table/commands.js";
-import { harmless } from "../terminal.js";
+import { harmless, shortest } from "../terminal.js";
 
 export const run: Run<"convert"> = async (args, terminal) => {
   const [path, target] = [args.get("GRAPH"), args.get("FILE.json")];

@@ -48,7 +48,8 @@ async function* reproducible(): AsyncGenerator<Finding> {
   yield* machine();
   const { compare } = await import("../reproducible/hashes.js");
   for await (const { isa, threads, differing, failure } of compare()) {
-    const value = failure ?? (differing.length === 0 ? "equal" : `other bytes than recorded: ${differing.join(", ")}`);
+    const value =
+      failure ?? (differing.length === 0 ? "equal" : `differs from the recorded hash: ${differing.join(", ")}`);
     yield { name: `${isa}, ${threads}`, ok: value === "equal", value };
   }
 }
@@ -96,7 +97,11 @@ function selfTest(): Finding {
       .update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
       .digest("hex");
     if (hash !== EXPECTED_HASHES[source])
-      return { name: "self-test", ok: false, value: `wrong numbers in the ${source} noise stream: ${hash}` };
+      return {
+        name: "self-test",
+        ok: false,
+        value: `the ${source} noise stream has unexpected values (SHA-256 ${hash})`,
+      };
   }
   return { name: "self-test", ok: true, value: "both noise streams give the expected numbers" };
 }
@@ -125,12 +130,12 @@ function wordsOf(verdict: JudgedProvider): string {
   if (!verdict.isUsable) return `not used: ${verdict.reason}`;
   const { adapter, target, speed } = verdict;
   const facts = [
-    `attention ${target.attention === "fused" ? "as one operator" : "written out"}`,
+    `${target.attention === "fused" ? "fused" : "unfused"} attention`,
     target.halfTypes.length > 0 ? "16-bit floats: plan keep" : "no 16-bit floats: plan fold",
     `${Number(speed.toPrecision(2))} times the speed of the CPU`,
   ];
-  const use = speed < 1 ? "left out by auto" : "used from now on where no device is named";
-  return `${adapter === undefined ? "" : `${adapter}: `}computes as the CPU does; ${facts.join(", ")}; ${use}`;
+  const use = speed < 1 ? "not chosen by auto" : "will be used when no device is given";
+  return `${adapter === undefined ? "" : `${adapter}: `}same results as the CPU; ${facts.join(", ")}; ${use}`;
 }
 
 /** Numbers of files in the folders of models. */

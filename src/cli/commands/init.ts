@@ -2,8 +2,8 @@ import { constants, cpSync, existsSync, readdirSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../../base/errors.js";
-import { shortest } from "../render-options.js";
 import type { Run } from "../table/commands.js";
+import { shortest } from "../terminal.js";
 
 /** Files for who operates a service; they are no examples of graphs. */
 const OPERATIONS = "operations";
@@ -21,7 +21,7 @@ export const run: Run<"init"> = async (args, terminal) => {
   const paths = names.map((name) => join(folder, name));
   const existing = paths.find((path) => existsSync(path));
   if (existing !== undefined) {
-    const sentence = `init: ${shortest(existing)} exists already, so nothing was copied; name another folder.`;
+    const sentence = `init: ${shortest(existing)} already exists, so nothing was copied; choose another folder.`;
     throw new LatentkitError("usage.invalid", sentence);
   }
   copy(folder);
@@ -43,11 +43,7 @@ function copy(folder: string): void {
     });
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new LatentkitError(
-      "file.write-failed",
-      `init: ${shortest(folder)} cannot be written (${why}).`,
-      {},
-      { cause: error },
-    );
+    const sentence = `init: ${shortest(folder)} cannot be written (${why}).`;
+    throw new LatentkitError("file.write-failed", sentence, {}, { cause: error });
   }
 }

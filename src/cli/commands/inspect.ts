@@ -17,19 +17,15 @@ const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alph
 export const run: Run<"inspect"> = async (args, terminal, signal) => {
   if (!(await namesMany(args.get("IMAGE")))) {
     const path = args.get("IMAGE")[0]!;
-    const picture = await readPicture(path).catch((error: unknown) => {
-      throw namingFile(error, path);
-    });
+    const picture = await tryPicture(path);
+    if (picture instanceof LatentkitError) throw namingFile(picture, path);
     terminal.out(printed(picture, args));
     return 0;
   }
   const counts = { shown: 0, unreadable: 0 };
   for await (const { path } of picturePaths(args.get("IMAGE"))) {
     signal.throwIfAborted();
-    const picture = await readPicture(path).catch((error: unknown) => {
-      if (error instanceof LatentkitError) return error;
-      throw error;
-    });
+    const picture = await tryPicture(path);
     if (picture instanceof LatentkitError) {
       counts.unreadable++;
       const { code, message } = picture;
@@ -56,6 +52,12 @@ interface Picture {
   readonly settings: Settings | undefined;
 }
 
+const tryPicture = (path: string): Promise<Picture | LatentkitError> =>
+  readPicture(path).catch((error: unknown) => {
+    if (error instanceof LatentkitError) return error;
+    throw error;
+  });
+
 async function readPicture(path: string): Promise<Picture> {
   const image = await readStill(await readImage(path));
   const { [RECEIPT_KEY]: written, prompt } = image.text;
@@ -78,16 +80,13 @@ function printed(
   const match = matchOf(image, pixelsMatch === true);
   if (args.get("json")) {
     const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
-    const facts = {
-      path,
-      format: kind,
-      width,
-      height,
-      channels,
-      bitDepth,
+    const facts = { path, format: kind, width, height, channels, bitDepth };
+    const read = {
       settings: settings && jsonSettings(settings),
+      text,
+      receipt: receipt && { ...receipt, pixelsMatch },
     };
-    return `${printJson({ ...facts, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`;
+    return `${printJson({ ...facts, ...read })}\n`;
   }
   const rows = [...settingRows(settings, receipt), ...briefRows(receipt, texts, match)];
   if (!args.get("graph")) return head + harmless(rows.map(rowText).join(""));
@@ -135,7 +134,7 @@ function briefRows(receipt: Receipt | undefined, texts: Picture["texts"], match:
   const rows: Row[] = [];
   if (receipt !== undefined) {
     const by = receipt.host.preview ? `${receipt.host.name}, a stand-in for real models` : receipt.host.name;
-    rows.push(["receipt", `latentkit ${receipt.engine} (${by}), its pixels ${match}`]);
+    rows.push(["receipt", `latentkit ${receipt.engine} (${by}), pixels ${match}`]);
   }
   for (const [key, value] of texts) {
     if (key === "parameters" && typeof value === "string") rows.push(["written as", value]);
@@ -154,8 +153,8 @@ const describeColour = ({ channels, bitDepth, kind }: StillImage) =>
 
 /** Whether a receipt's pixels are the file's, in words. */
 function matchOf({ loss }: StillImage, isMatch: boolean): string {
-  if (isMatch) return "match this file";
-  return loss === undefined ? "differ from this file's" : "cannot be checked in a lossy file";
+  if (isMatch) return "match";
+  return loss === undefined ? "differ" : "cannot be checked in a lossy file";
 }
 
 function receiptLines(receipt: Receipt, match: string): string {

@@ -4,7 +4,7 @@ import { printJson } from "../../io/json/print.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { modelsOf } from "../host.js";
 import type { Run } from "../table/commands.js";
-import { oneLine, type Terminal } from "../terminal.js";
+import { EMPTY_LINE, oneLine, type Terminal } from "../terminal.js";
 
 export const run: Run<"models"> = async (args, terminal, signal) => {
   const { models } = loadConfig({
@@ -13,20 +13,21 @@ export const run: Run<"models"> = async (args, terminal, signal) => {
     env: terminal.env,
   });
   if (models.length === 0)
-    throw new LatentkitError("usage.invalid", "models: expected --models DIR, or `models` in a configuration.");
+    throw new LatentkitError(
+      "usage.invalid",
+      "models: no folder given; use --models DIR, or `models` in a configuration.",
+    );
   const { listModels } = await import("../../host/checkpoint/reports/list-models.js");
   const onProgress = (progress: ListProgress) => showProgress(progress, terminal);
   const listed = await listModels({ models, hashes: !args.get("no-hash"), onProgress, signal });
-  if (terminal.isTerminal) terminal.err(CLEAR);
+  if (terminal.isTerminal) terminal.err(EMPTY_LINE);
   if (args.get("json")) terminal.out(`${printJson({ models: listed })}\n`);
   else printTable(listed, terminal);
   return 0;
 };
 
-const CLEAR = "\r\x1b[2K";
-
 function showProgress({ done, total, name }: ListProgress, { isTerminal, columns, err }: Terminal): void {
-  if (isTerminal) err(CLEAR + oneLine(`${done}/${total} ${name}`).slice(0, Math.max(0, columns - 1)));
+  if (isTerminal) err(EMPTY_LINE + oneLine(`${done}/${total} ${name}`).slice(0, Math.max(0, columns - 1)));
 }
 
 function printTable(models: readonly ListedModel[], terminal: Terminal): void {

@@ -5,12 +5,10 @@ import { pythonText } from "../../io/python-text.js";
 import { renderOutcome } from "../../render/render.js";
 import type { RunOutcome } from "../../render/result.js";
 import type { GraphSource } from "../../render/source.js";
-import { renderOptions, shortest } from "../render-options.js";
+import { renderOptions } from "../render-options.js";
 import { createProgress, eventLine, refusedLine, resultLine } from "../run-report.js";
 import { type ArgumentsOf, BATCH_OPTIONS, type Run } from "../table/commands.js";
-import { harmless, oneLine, red, type Terminal } from "../terminal.js";
-
-const INTERRUPTED = 130;
+import { harmless, INTERRUPTED, oneLine, red, shortest, type Terminal } from "../terminal.js";
 
 type RenderArguments = ArgumentsOf<"render">;
 

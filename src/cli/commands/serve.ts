@@ -5,11 +5,10 @@ import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/secrets.js";
 import type { RunningService } from "../../service/server/start.js";
-import { modelFlags } from "../host.js";
-import { deviceOf, networkOf } from "../render-options.js";
+import { deviceFlags } from "../host.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, type Terminal } from "../terminal.js";
-import { untilStopped } from "../until-stopped.js";
+import { linesOf, untilStopped } from "../until-stopped.js";
 
 const TOKEN_VARIABLE = "LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN";
 
@@ -17,27 +16,21 @@ export const run: Run<"serve"> = async (args, terminal, signal) => {
   const read = () => loadServeConfig(args, terminal);
   const config = read();
   if (args.get("open") && !config.page) {
-    throw new LatentkitError("usage.invalid", "--open: expected a configuration with `page`, received page: false.");
+    throw new LatentkitError("usage.invalid", "--open needs the page, but the configuration has page: false.");
   }
   const ownToken = args.get("open") && !hasHookToken(config) ? randomBytes(24).toString("hex") : undefined;
-  const print = (text: string) => (args.get("quiet") ? undefined : terminal.err(text));
-  const emit = (event: object) => (args.get("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
+  const lines = linesOf(args, terminal);
   const { startService } = await import("../../service/server/start.js");
   const service = await startService(withToken(config, ownToken), { log: (line) => terminal.err(line) });
-  print(greeting(service, config, terminal, ownToken !== undefined));
-  emit({ type: "listening", url: service.url });
-  if (args.get("open")) openPage(service.url, ownToken, terminal, print);
+  lines.print(greeting(service, config, terminal, ownToken !== undefined));
+  lines.emit({ type: "listening", url: service.url });
+  if (args.get("open")) openPage(service.url, ownToken, terminal, lines.print);
   const reload = () => {
     if (!signal.aborted) reloadGraphs(service, read, terminal);
   };
   process.on("SIGHUP", reload);
-  const code = await untilStopped(service, terminal, signal, () =>
-    print(
-      `Stopping: running runs have up to ${config.limits.drain_seconds} s to end. A second Ctrl-C stops at once.\n`,
-    ),
-  );
+  const code = await untilStopped(service, terminal, signal, config.limits.drain_seconds, lines);
   process.off("SIGHUP", reload);
-  emit({ type: "stopped" });
   return code;
 };
 
@@ -50,9 +43,7 @@ const loadServeConfig = (args: ArgumentsOf<"serve">, { env }: Terminal): Config 
       store: args.get("store"),
       render: args.get("no-render") ? false : undefined,
       agent: args.has("graph") ? { graphs: args.get("graph") } : undefined,
-      device: deviceOf(args),
-      allow_network: networkOf(args),
-      ...modelFlags(args),
+      ...deviceFlags(args),
     },
     env,
   });
@@ -61,10 +52,10 @@ const loadServeConfig = (args: ArgumentsOf<"serve">, { env }: Terminal): Config 
 function reloadGraphs(service: RunningService, read: () => Config, terminal: Terminal): void {
   try {
     service.reload(read());
-    terminal.err("The graphs were read again.\n");
+    terminal.err("Graphs reloaded.\n");
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    terminal.err(`The graphs stay as they were: ${harmless(error.message)}\n`);
+    terminal.err(`Graphs not reloaded: ${harmless(error.message)}\n`);
   }
 }
 
@@ -103,7 +94,7 @@ function greeting(
   { env }: Terminal,
   isTokenOfThisStart: boolean,
 ): string {
-  const lines = [`latentkit serves hooks on ${url}`];
+  const lines = [`latentkit is listening on ${url}`];
   const setToken = `  export ${TOKEN_VARIABLE}=$(node -p "crypto.randomBytes(24).toString('hex')")`;
   if (isTokenOfThisStart) {
     lines.push(
@@ -126,7 +117,7 @@ function greeting(
     lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);
   const { render, output_dir, store, files } = config;
   const target = files === undefined ? output_dir : shownAddress(files);
-  const work = render ? `Files are written to ${target}` : "Workers run what it takes";
+  const work = render ? `Files are written to ${target}` : "Runs are rendered by workers";
   lines.push(`${work}, runs are stored in ${shownAddress(store)}.`);
   return `${lines.join("\n")}\n`;
 }

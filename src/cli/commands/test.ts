@@ -7,10 +7,9 @@ import { createGraphKeys } from "../../render/items/graph-keys.js";
 import { renderOutputs } from "../../render/snapshot/outputs.js";
 import { checkSnapshot, removeSnapshot, type SnapshotVerdict } from "../../render/snapshot/snapshot.js";
 import { readGraph } from "../../render/source.js";
-import { modelsNamed, openHost } from "../host.js";
-import { deviceOf, shortest } from "../render-options.js";
+import { deviceOf, modelsNamed, openHost } from "../host.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
-import { harmless, oneLine, red, type Terminal } from "../terminal.js";
+import { harmless, oneLine, red, shortest, type Terminal } from "../terminal.js";
 
 const FAILED = 1;
 const SNAPSHOTS = "__snapshots__";
@@ -47,7 +46,7 @@ export const run: Run<"test"> = async (args, terminal, signal) => {
   const obsolete = folder === undefined ? [] : await obsoleteSnapshots(folder, graphs);
   for (const stem of obsolete) {
     if (args.get("update")) await removeSnapshot(stem);
-    const what = args.get("update") ? "was removed" : "has no graph any more; --update removes it";
+    const what = args.get("update") ? "was removed" : "no longer has a graph; remove it with --update";
     terminal.err(`The snapshot ${shortest(`${stem}.json`)} ${what}.\n`);
   }
   const parts = Array.from(counts, ([status, count]) => `${count} ${status}`);
@@ -67,7 +66,7 @@ async function findGraphs(path: string): Promise<{ graphs: string[]; folder?: st
   const graphs: string[] = [];
   for (const name of names) if (await isGraph(join(path, name))) graphs.push(join(path, name));
   if (graphs.length > 0) return { graphs, folder: path };
-  throw new LatentkitError("usage.invalid", `${path}: expected a folder with graphs (*.json), received none.`);
+  throw new LatentkitError("usage.invalid", `${path}: no graphs (*.json) in this folder.`);
 }
 
 /** Whether a file is meant as a graph, also where it is a wrong one; package.json and the like are not. */
@@ -140,7 +139,7 @@ async function refuseLinks(folder: string): Promise<void> {
     if ((await lstat(path).catch(() => undefined)) === undefined) continue;
     const real = await realpath(path).catch(() => undefined);
     if (real !== undefined && isInside(root, real)) continue;
-    const message = `Snapshots: expected a folder in ${folder}, received a link that leads out of it, ${describe(path)}.`;
+    const message = `Snapshots: ${describe(path)} is a link that leaves ${folder}; expected a folder inside it.`;
     throw new LatentkitError("path.outside", message);
   }
 }

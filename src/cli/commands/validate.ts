@@ -6,8 +6,7 @@ import { printJson } from "../../io/json/print.js";
 import { registry } from "../../nodes/index.js";
 import { readGraph } from "../../render/source.js";
 import { validateGraph } from "../../render/surroundings.js";
-import { openHost } from "../host.js";
-import { networkOf } from "../render-options.js";
+import { networkOf, openHost } from "../host.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, oneLine } from "../terminal.js";
 
@@ -85,5 +84,5 @@ function hostHint({ nodeErrors }: Validation, hasModels: boolean): string[] {
   };
   const errors = Object.values(nodeErrors);
   if (hasModels || !errors.some((node) => node.errors.some((error) => isFile(error, node.class_type)))) return [];
-  return ["These names are the preview host's: with --models DIR they are checked against your own files."];
+  return ["These names were checked against the preview host; use --models DIR to check them against your own files."];
 }

@@ -3,9 +3,8 @@ import { printJson } from "../../io/json/print.js";
 import { isOwnPage } from "../../render/contact-sheet/own-pages.js";
 import { type Verdict, type VerifyOptions, verifyImage } from "../../render/verify/verify.js";
 import { chooseDevice } from "../../tensor/device/device.js";
-import { modelsNamed, openHost } from "../host.js";
+import { deviceOf, modelsNamed, openHost } from "../host.js";
 import { namesMany, namingFile, picturePaths, readImage } from "../picture-arguments.js";
-import { deviceOf } from "../render-options.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
@@ -36,7 +35,7 @@ async function verifyOne(args: ArgumentsOf<"verify">, terminal: Terminal, option
   const { status } = outcome;
   if (args.get("json") || status === "verified" || status === "different") print(path, outcome, args, terminal);
   else {
-    const faults = status === "unreadable" ? [namingFile(outcome.error, path) as Error] : outcome.differences;
+    const faults = status === "unreadable" ? [namingFile(outcome.error, path)] : outcome.differences;
     for (const { message } of faults) terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
   }
   return exitCode({ ...NONE, [status]: 1 });

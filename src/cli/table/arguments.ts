@@ -77,7 +77,7 @@ function wordsByOperand(name: string, command: Command, words: readonly string[]
     const fault =
       words.length < fewest
         ? `latentkit ${name} --help shows the options`
-        : `${surplus.length} ${surplus.length === 1 ? "argument" : "arguments"} too many, ${surplus.join(" ")}; a value with blanks needs quotes`;
+        : `unexpected ${surplus.length === 1 ? "argument" : "arguments"} ${surplus.join(" ")}; quote values that contain spaces`;
     throw new LatentkitError("usage.invalid", `Usage: latentkit ${usageOf(name, command)}; ${fault}.`);
   }
   const given = operands.map(
@@ -106,7 +106,7 @@ function valueFault(message: string): string {
   const option = /^Option '(?:-\w, )?(--[\w-]+)/.exec(message)?.[1];
   if (option === undefined) return sentence(message);
   if (message.includes("does not take an argument")) return `${option}: expected no value, received one.`;
-  const dashed = message.includes("ambiguous") ? `; one that begins with a dash is written ${option}=-…` : "";
+  const dashed = message.includes("ambiguous") ? `; write one that begins with a dash as ${option}=-…` : "";
   return `${option}: expected a value, received none${dashed}.`;
 }
 

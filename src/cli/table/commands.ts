@@ -28,7 +28,7 @@ export const modelOptions = {
 export const networkOptions = {
   ...modelOptions,
   "models-device": choice("DEVICE", "where networks run", NETWORK_DEVICES, {
-    absent: "a GPU that doctor or auto has found good, else cpu",
+    absent: "a GPU that passed doctor's test, else cpu",
   }),
   "models-memory": bytes("BYTES", "memory for their weights, such as 6GB; on a GPU, its own memory", MOST_MODELS_BYTES),
 };
@@ -46,22 +46,24 @@ const PICTURE = /^(?!-)(?!.*\.json$)./is;
 /** Options of `render` that make a batch of it. */
 export const BATCH_OPTIONS = {
   seeds: text("SEEDS", "0..999, 1,2,10..20 or random:50, for every seed that --set does not set", {
-    above: "Many times, each with other values; any of these makes a batch:",
+    above: "Batch options (any of these makes a batch):",
   }),
   items: text(
     "ITEMS",
     "a file with one item per line, .csv with keys in its first row or .jsonl with an object per line, - for either from standard input; or pictures for {{image}} or the one image input, a folder or 'photos/**/*.png' in quotes",
   ),
   sweep: texts("KEY=VALUES", "3.steps=10,20,30 or 5.seed=0..3 or a JSON list; several make every combination"),
-  check: flag("only check the items, and tell how many files they make and their first names"),
-  limit: wholeNumber("N", "the first N items only", { min: 1 }),
+  check: flag("check the items without rendering; print how many files they make, and the first names"),
+  limit: wholeNumber("N", "render only the first N items", { min: 1 }),
   name: text("TEMPLATE", "file names, such as {prefix}_{5.seed}_{number}, also with columns of the items"),
-  "extra-columns": flag("ignore columns that fit nothing in the graph"),
+  "extra-columns": flag("ignore columns that match nothing in the graph"),
   concurrency: wholeNumber("N", "items that render at once", { min: 1, absent: "one for each processor" }),
-  retry: wholeNumber("N", "further tries of an item whose run fails", { min: 0, absent: "0" }),
-  "fail-fast": flag("start no further item once one has failed"),
-  resume: flag("go on with a batch that was cut: what is finished is skipped"),
-  journal: text("FILE", "what --resume goes on from", { absent: "GRAPH.journal.jsonl in the output folder" }),
+  retry: wholeNumber("N", "retries per failed item", { min: 0, absent: "0" }),
+  "fail-fast": flag("stop starting items after the first failure"),
+  resume: flag("continue an interrupted batch, skipping finished items"),
+  journal: text("FILE", "record of finished items, which --resume reads", {
+    absent: "GRAPH.journal.jsonl in the output folder",
+  }),
   cache: text("DIR", "keep results of nodes on disk, for other batches and processes"),
   "contact-sheet": text("FILE.png", "the pictures in a grid", {
     absent: "contact-sheet.png in the output folder",
@@ -70,10 +72,10 @@ export const BATCH_OPTIONS = {
   grid: text("FILE.png", "sweeps as labelled rows, columns and pages", {
     absent: "grid.png in the output folder",
     bare: PICTURE,
-    excludes: { options: ["items"], because: "a grid shows sweeps and seeds alone" },
+    excludes: { options: ["items"], because: "a grid shows only sweeps and seeds" },
   }),
   store: text("URL", "render in the workers of this PostgreSQL store", {
-    absent: "that of the configuration",
+    absent: "the configuration's store",
     bare: /^[a-z]{2,}:/i,
     excludes: {
       options: ["cache", "device", "models", "models-device", "models-memory"],
@@ -109,7 +111,7 @@ const RENDER_OPTIONS = {
 };
 
 const GRAPH = operand("a graph in API format, a workflow as the editor saves it, or a picture that carries either");
-const IMAGE = operands("pictures, or folders whose pictures are meant, with those of the folders below");
+const IMAGE = operands("pictures, or folders (searched recursively)");
 const PORT = { min: 0, max: 65535 };
 /** Options of processes that serve or work until they are stopped. */
 const processOptions = {
@@ -124,14 +126,14 @@ const processOptions = {
 export const COMMANDS = {
   init: {
     summary: "Copy the example graphs into a folder.",
-    operands: { FOLDER: operandOr("examples", "the folder; a file that exists is never replaced") },
-    options: { quiet: flag("do not say what to do next") },
+    operands: { FOLDER: operandOr("examples", "the folder; existing files are never overwritten") },
+    options: { quiet: flag("do not print the next step") },
   },
   render: {
     summary: "Render a graph, once or many times, and print the files it writes.",
     operands: { GRAPH },
     options: RENDER_OPTIONS,
-    notes: ["Ctrl-C lets the running items of a batch end, a second one stops at once."],
+    notes: ["Ctrl-C finishes the items in progress; a second one stops immediately."],
     examples: [
       "graph.json --set prompt='a quiet lake' --set seed=random",
       "graph.json --items prompts.csv --name '{prefix}_{number}' --resume",
@@ -151,8 +153,8 @@ export const COMMANDS = {
       store: text("URL", "where runs are kept: memory:, sqlite:FILE or postgres://…", {
         absent: "sqlite:./latentkit.db",
       }),
-      "no-render": flag("leave runs to the processes of latentkit worker; needs a PostgreSQL store"),
-      graph: pairs("NAME=FILE", "a graph that requests choose by its name, the first if they name none", {
+      "no-render": flag("render nothing here; latentkit worker processes do (needs a PostgreSQL store)"),
+      graph: pairs("NAME=FILE", "a graph that requests can select by name; the first is the default", {
         isOnce: true,
       }),
       open: flag("open the service's page in a browser, with a hook token for this start if none is set"),
@@ -161,7 +163,7 @@ export const COMMANDS = {
     },
     notes: [
       "LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN sets the hook token.",
-      "SIGTERM or Ctrl-C lets running runs end, a second one stops at once. SIGHUP reads the graphs again.",
+      "SIGTERM or Ctrl-C finishes the running runs; a second one stops immediately. SIGHUP reloads the graphs.",
     ],
     examples: ["--graph portrait=portrait.json --open", "--config latentkit.yaml --host 0.0.0.0"],
     reloads: true,
@@ -171,19 +173,19 @@ export const COMMANDS = {
     operands: {},
     options: {
       config,
-      store: text("URL", "postgres://USER:PASSWORD@HOST/DATABASE, that of the front ends"),
+      store: text("URL", "postgres://USER:PASSWORD@HOST/DATABASE, the same as the front ends use"),
       concurrency: wholeNumber("N", "runs at the same time", { min: 1, max: 9999, absent: "4" }),
       port: wholeNumber("PORT", "port for /health, /ready and /metrics, 0 for any free one", {
         ...PORT,
-        absent: "the worker listens nowhere",
+        absent: "the worker does not listen",
       }),
       host: text("ADDRESS", "address of that port", { absent: "127.0.0.1" }),
       json: flag("print one event per line on stdout: working, stopped"),
       ...processOptions,
     },
     notes: [
-      "LATENTKIT_STORE sets the store where others can see the command line.",
-      "SIGTERM or Ctrl-C lets running runs end and gives up those that do not, a second one stops at once.",
+      "Set LATENTKIT_STORE instead of --store to keep the password off the command line.",
+      "SIGTERM or Ctrl-C lets running runs finish and gives up those that do not; a second one stops immediately.",
     ],
     examples: ["--config latentkit.yaml --concurrency 2 --port 9090"],
   },
@@ -210,7 +212,7 @@ export const COMMANDS = {
     summary: "Print the values that a graph takes, as a JSON Schema.",
     operands: { GRAPH },
     options: {
-      named: flag("placeholders and titled primitives alone: what a message of a hook may hold"),
+      named: flag("only placeholders and titled primitives: what a hook message may set"),
       input,
       ...modelOptions,
       alias,
@@ -251,14 +253,14 @@ export const COMMANDS = {
       input: text("DIR", "folder of the input images", { absent: "./input" }),
       ...networkOptions,
       device,
-      offline: flag("accepted, without effect: verify never uses the network"),
+      offline: flag("has no effect: verify never uses the network"),
       alias,
       json: flag("print one JSON object per line for each picture; of several, the counts last"),
     },
     notes: [
       "PNG files, and WebP and AVIF files saved with --lossless, can be verified.",
-      "A picture that models painted takes --models. Its pixels may be equal or close: at most 4 of 255 off.",
-      "Exit code 0: all verified, 1: one is different, 2: none is different, but one has no receipt, holds no graph that can be rendered again, or cannot be read.",
+      "Pictures rendered with models need --models. Their pixels may be equal or close: at most 4 of 255 off.",
+      "Exit code 0: all verified, 1: one differs, 2: none differs, but at least one cannot be verified (no receipt, no renderable graph, or unreadable).",
     ],
     isReadToEnd: true,
   },
@@ -287,7 +289,7 @@ export const COMMANDS = {
     options: {
       out: textOr("./out", "DIR", "the output folder to check"),
       ...modelOptions,
-      reproducible: flag("instead: compare what this machine computes with recorded hashes"),
+      reproducible: flag("only compare this machine's results with recorded hashes"),
       json: flag("print one JSON object"),
     },
   },

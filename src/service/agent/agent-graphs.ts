@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Job } from "../../graph/job.js";
@@ -47,8 +48,8 @@ export function readSources(
   const named = Object.entries(graphs);
   const wrong = named.find(([name]) => !NAME.test(name) || (name === DEFAULT && graph !== undefined))?.[0];
   if (wrong !== undefined) {
-    const rule = `1 to 64 of A-Z a-z 0-9 _ . -, the first a letter${graph === undefined ? "" : `, other than "${DEFAULT}"`}`;
-    throw new LatentkitError("usage.invalid", `graphs: expected a name of ${rule}, received ${describe(wrong)}.`);
+    const rule = `has 1 to 64 characters (letters, digits, _ . -) and starts with a letter${graph === undefined ? "" : `, and is not "${DEFAULT}"`}`;
+    throw new LatentkitError("usage.invalid", `graphs: a name ${rule}; received ${describe(wrong)}.`);
   }
   const all = graph === undefined ? named : [[DEFAULT, graph] as const, ...named];
   if (all.length === 0)
@@ -133,6 +134,10 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     return parameters.map(({ property: { title }, ...rest }) => ({ ...rest, property: { title } }));
   }
 }
+
+/** Folder of a run. A worker that was lost may still write: the next one never shares its folder. */
+export const runFolder = (outputDir: string, { id, attempt }: Pick<AgentRun, "id" | "attempt">): string =>
+  join(outputDir, "runs", attempt === undefined ? id : `${id}.${attempt}`);
 
 /** A graph as its run renders it. */
 export interface AskedRun {

@@ -94,12 +94,12 @@ async function readWhole(path: string, most: number): Promise<Uint8Array> {
   try {
     for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length > most) throw new LatentkitError("value.invalid", "The graph's assets are too large together.");
+      if (length > most) throw new LatentkitError("value.invalid", "The graph's assets exceed 256 MiB in total.");
       chunks.push(chunk);
     }
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
-    throw new LatentkitError("file.not-found", "An asset of the graph is gone.", {}, { cause: error });
+    throw new LatentkitError("file.not-found", "An asset used by the graph no longer exists.", {}, { cause: error });
   }
   return Buffer.concat(chunks);
 }

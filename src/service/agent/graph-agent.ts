@@ -30,6 +30,7 @@ import {
   namedRun,
   postedRun,
   readSources,
+  runFolder,
 } from "./agent-graphs.js";
 import { fillsOf, fillWorkflow } from "./message.js";
 import { createReporter } from "./run-reporter.js";
@@ -89,18 +90,15 @@ interface Renderer {
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   checkOptions("createGraphAgent", options, AGENT_RULES, ["outputDir"]);
   const models = options.models && new ModelThread(options.models);
-  const agent = graphAgentWith(options, models);
-  const { close } = agent;
-  return Object.assign(agent, {
-    async close() {
-      await close();
-      await models?.close();
-    },
-  });
+  return graphAgentWith(options, models, async () => models?.close());
 }
 
-/** `createGraphAgent` with checked options; models that are given outlive the agent. */
-export function graphAgentWith(options: GraphAgentOptions, models: ModelThread | undefined): GraphAgent {
+/** `createGraphAgent` with checked options; models that are given outlive the agent, unless `closeModels` ends them. */
+export function graphAgentWith(
+  options: GraphAgentOptions,
+  models: ModelThread | undefined,
+  closeModels: () => Promise<void> = async () => {},
+): GraphAgent {
   const { registry, classAliases } = options;
   const sources = readSources(options, { registry, classAliases });
   const { inputDir = sources.values().next().value!.inputDir, ...rest } = jobOf(options);
@@ -118,8 +116,7 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
       : namedRun(named.of(run.graph), run.message);
 
   const agent: Agent = async (run, context) => {
-    // a worker that was lost may still write: the next one never shares its folder
-    const folder = join(outputDir, "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
+    const folder = runFolder(outputDir, run);
     const { text, prompt, isForComfy, warnings, job: ownJob } = await askedOf(run);
     const reporter = createReporter(prompt, { outputDir, folder, isForComfy }, context);
     const { signal } = context;
@@ -135,10 +132,10 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
   const { host = models === undefined ? defaultHost : withoutPrompts(models.listing) } = options;
   const validate = async (posted: object, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await assetsOf(posted, assetsDir);
-    await host.refresh?.();
-    const { inputDir, allowNetwork, classAliases } = job;
     // nodes of a setup module exist in the threads alone
     if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
+    await host.refresh?.();
+    const { inputDir, allowNetwork, classAliases } = job;
     const partialExecutionTargets = targets && [...targets];
     const own = { inputDir, files, allowNetwork, classAliases, partialExecutionTargets };
     return validateGraph(graph, { registry: nodes, host, ...own });
@@ -173,11 +170,14 @@ export function graphAgentWith(options: GraphAgentOptions, models: ModelThread |
   return Object.assign(agent, {
     check(message: string, graph?: RunGraph) {
       if (graph?.name !== null) return void fillsOf(message, named.of(graph).parameters);
-      throw new LatentkitError("usage.invalid", "Message: a graph that came with its request takes none.");
+      throw new LatentkitError("usage.invalid", "Message: not allowed when the request brings its own graph.");
     },
     graphs,
     reload: (sources: GraphSources) => named.replace(readSources(sources, context)),
-    close: () => renderer.close(),
+    async close() {
+      await renderer.close();
+      await closeModels();
+    },
   });
 }
 

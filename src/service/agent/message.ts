@@ -7,7 +7,7 @@ import { type Parameter, parametersOf } from "../../render/schema/graph-schema.j
 import { mismatchOf } from "../../render/schema/property.js";
 
 /** Lines of a session's pending events in front of a message. */
-const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
+export const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 
 // decisions 179, 180
 /**
@@ -35,7 +35,7 @@ export function unusedEvents(message: string): string | undefined {
   const lines = EVENT_LINES.exec(message)?.[0];
   if (lines === undefined || readObject(message) === undefined) return undefined;
   const count = lines.split("\n").length - 1;
-  return `${count === 1 ? "An event" : `${count} events`} before the message ${count === 1 ? "is" : "are"} not used: the message is a JSON object, which sets values alone.`;
+  return `${count === 1 ? "1 pending event" : `${count} pending events`} before the message ${count === 1 ? "was" : "were"} dropped: a JSON message only sets values.`;
 }
 
 /** Reads a JSON object, after the lines of pending events; undefined for a plain text. */

@@ -15,7 +15,11 @@ const PREVIEW_LEVEL = 1;
 /** Longest texts of a node's UI result that an event has, as JSON. */
 const MOST_UI_CHARACTERS = 64 * 1024;
 
+/** Extensions of pictures that browsers show. */
 const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
+
+/** Whether browsers show a file of this name. */
+export const isShownPicture = (name: string): boolean => PICTURES.has(extname(name).toLowerCase());
 
 /** A file as events and the response name it; `subfolder` is relative to the output folder. */
 export interface ReportedFile {
@@ -49,7 +53,7 @@ export function createReporter(
     if (files.has(path) || !path.startsWith(folder + sep)) return;
     const reported = { node, filename, subfolder: subfolderOf(path), type, url: addFile({ path }).url };
     files.set(path, reported);
-    emit(PICTURES.has(extname(filename).toLowerCase()) ? "image" : "file", reported);
+    emit(isShownPicture(filename) ? "image" : "file", reported);
   };
   /** Nodes of the run that are not done; includes those that a lazy branch leaves out. */
   let open = new Set<string>();
@@ -66,7 +70,7 @@ export function createReporter(
       if (isForComfy) show?.(png, step.node);
       if (isStored) emit("preview", { ...step, url: `data:image/png;base64,${png.toString("base64")}` });
     } catch (error) {
-      emit("warning", { node: step.node, message: `No preview: ${(error as Error).message}` });
+      emit("warning", { node: step.node, message: `Preview failed: ${(error as Error).message}` });
     }
   };
   const onEvent = (event: RunEvent) => {

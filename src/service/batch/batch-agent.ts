@@ -13,6 +13,7 @@ import type { RunnerItem } from "../../render/threads/messages.js";
 import type { ModelThread } from "../../render/threads/model-thread.js";
 import { createThreadPool, type ThreadPool } from "../../render/threads/thread-pool.js";
 import type { Agent } from "../agent/agent.js";
+import { runFolder } from "../agent/agent-graphs.js";
 import { type MessageItem, PACK_NAME, PackWriter, printReply, type ReplyItem, readMessage } from "./batch-message.js";
 
 /** Each item uses what stays the same between items, so a small cache keeps it. */
@@ -46,9 +47,7 @@ export function createBatchAgent(options: BatchAgentOptions): Agent & { close():
   });
   const agent: Agent = async (run, { signal, addFile }) => {
     const { graph, job, items } = readMessage(run.message);
-    // a worker that was lost may still write: the next one never shares its folder
-    const folder = join(resolve(outputDir), "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
-    const pack = new PackWriter(join(folder, PACK_NAME));
+    const pack = new PackWriter(join(runFolder(resolve(outputDir), run), PACK_NAME));
     try {
       const reply: ReplyItem[] = [];
       for (const item of items) reply.push(await renderItem(open(), graph, jobOf(job), item, pack, signal));

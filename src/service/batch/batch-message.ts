@@ -51,7 +51,7 @@ export const printMessage = (message: BatchMessage): string =>
 export function readMessage(text: string): BatchMessage {
   const { latentkit, ...message } = JSON.parse(text) as BatchMessage & { readonly latentkit: string };
   if (latentkit === packageVersion()) return message;
-  const sentence = `The worker has latentkit ${packageVersion()}, and the batch ${latentkit}: a batch and its workers need one version.`;
+  const sentence = `The worker runs latentkit ${packageVersion()} but the batch was started with ${latentkit}: use the same version for both.`;
   throw new LatentkitError("config.invalid", sentence);
 }
 

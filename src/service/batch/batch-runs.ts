@@ -228,6 +228,6 @@ export class BatchRuns {
 
 function storeFailed(cause: unknown): LatentkitError {
   const reason = cause instanceof Error && cause.cause instanceof Error ? ` (${cause.cause.message})` : "";
-  const sentence = `The batch's store cannot be reached${reason}: the same command with --resume goes on.`;
+  const sentence = `Cannot reach the store${reason}. Run the same command with --resume to continue.`;
   return new LatentkitError("store.unavailable", sentence, {}, { cause });
 }

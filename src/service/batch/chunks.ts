@@ -47,7 +47,7 @@ export async function publishReply(
 ): Promise<number> {
   const replies = readReply(response ?? "{}");
   if (replies?.length !== chunk.length) {
-    throw new LatentkitError("store.unavailable", "A worker's response to the batch is damaged.");
+    throw new LatentkitError("store.unavailable", "A worker sent an invalid response.");
   }
   const opened = pack && (await store.open(pack, { headOnly: false }).catch((cause) => unreadable(pack.path, cause)));
   const reader = opened && new PackReader(opened.read());
@@ -109,6 +109,6 @@ async function* unpack(
 
 function unreadable(path: string, cause: unknown): never {
   const reason = cause instanceof Error ? ` (${cause.message})` : "";
-  const sentence = `Cannot read what a worker has rendered at ${JSON.stringify(path)}${reason}: the batch and its workers need one output_dir under the same path, or the same "files".`;
+  const sentence = `Cannot read the files a worker rendered at ${JSON.stringify(path)}${reason}: batch and workers must share one output_dir at the same path, or the same "files" bucket.`;
   throw new LatentkitError("store.unavailable", sentence, {}, { cause });
 }

@@ -29,9 +29,9 @@ const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;
 /** Faults of an address that people meet, with what to do. */
 const LISTEN_FAULTS: ReadonlyMap<string, string> = new Map([
-  ["EADDRINUSE", "another program uses the port (EADDRINUSE); stop that one, or choose another port"],
+  ["EADDRINUSE", "the port is already in use (EADDRINUSE); stop the other program or choose another port"],
   ["EADDRNOTAVAIL", "this machine does not have the address (EADDRNOTAVAIL)"],
-  ["EACCES", "the system does not allow you this port (EACCES); choose one from 1024"],
+  ["EACCES", "not allowed to use this port (EACCES); choose one above 1023"],
 ]);
 
 /** Options of `createServer`. */
@@ -157,7 +157,9 @@ function handleExpectAndConnect(
     server.emit("request", req, res);
   });
   // without a listener, Node would cut the connection without a response
-  server.on("connect", (_req: IncomingMessage, socket: Duplex) => sendRawError(socket, 400, "this is no proxy"));
+  server.on("connect", (_req: IncomingMessage, socket: Duplex) =>
+    sendRawError(socket, 400, "this server is not a proxy"),
+  );
   server.on("checkExpectation", async (req: IncomingMessage, res: ServerResponse) => {
     if (!(await enter(req, res))) return;
     await prepareResponse(req, res, systemClock);

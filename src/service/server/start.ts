@@ -1,11 +1,9 @@
 import { BlockList, isIP } from "node:net";
-import { describe, LatentkitError } from "../../base/errors.js";
-import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../../base/options.js";
+import { LatentkitError } from "../../base/errors.js";
 import { type ConfigInput, parseConfig } from "../../render/config/config.js";
 import { defaultHost } from "../../render/surroundings.js";
 import { createTokens } from "../hooks/http/access/token.js";
 import { createServiceWithRoutes, takesText, warnOfMessages } from "../hooks/service.js";
-import { createLogger } from "../log.js";
 import {
   factsOf,
   isPostgres,
@@ -13,8 +11,10 @@ import {
   openBatchAgent,
   openFiles,
   openModels,
+  openProcess,
   openStore,
   refusingStore,
+  type StartOptions,
 } from "../parts.js";
 import { webRoutes } from "../web/routes.js";
 import { createServer } from "./server.js";
@@ -43,46 +43,27 @@ export interface RunningService {
   close(drainSeconds?: number): Promise<void>;
 }
 
-/** Options of `startService`. */
-export interface StartOptions {
-  /** Receives the lines of the log, JSON. Default: they go to stderr. */
-  readonly log?: (line: string) => void;
-}
-
-export const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
-
 /**
  * Starts a service from a configuration: agent, store, hooks and server. Throws config.invalid, and then leaves nothing
  * open. Refuses an address that others can reach without a token, or with one of fewer than 16 characters.
  */
 export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
-  checkOptions("startService", options, START_RULES);
-  if (!isKeyed(input)) {
-    // a text here may be a token
-    const received = typeof input === "string" ? "a text" : describe(input);
-    throw new LatentkitError("config.invalid", `startService: expected a configuration, received ${received}.`);
-  }
-  const config = parseConfig(input, "startService");
-  const logger = createLogger({ destination: options.log && { write: options.log } });
+  const { config, logger, closers, closeAll } = openProcess("startService", input, options);
   const { web } = config.channels;
   const { configured: hasToken, shortest } = createTokens(web.hooks_token);
   if (!isLoopback(config.host)) checkReachable(config.host, hasToken ? shortest : undefined);
   const open = (["comfy_api", "comfy_classic"] as const).find((key) => web[key] === "open");
   if (open !== undefined && !isLoopback(config.host)) {
-    const sentence = `channels.web.${open}: expected "token" or "none" where others can reach the service (host "${config.host}"), received "open".`;
+    const sentence = `channels.web.${open}: expected "token" or "none" because host "${config.host}" is reachable by others; received "open".`;
     throw new LatentkitError("config.invalid", sentence);
   }
   if (!config.render && !isPostgres(config.store)) {
-    throw new LatentkitError("config.invalid", 'store: expected postgres://… where "render" is false.');
+    throw new LatentkitError("config.invalid", 'store: "render": false needs a postgres:// store.');
   }
   if (config.page_delete && config.files !== undefined) {
-    const sentence = "page_delete: expected false where `files` names a bucket, received true.";
+    const sentence = "page_delete cannot be combined with `files`.";
     throw new LatentkitError("config.invalid", sentence);
   }
-  const closers: (() => Promise<void>)[] = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) await close();
-  };
   try {
     const models = openModels(config, logger);
     closers.push(async () => models?.close());
@@ -137,7 +118,7 @@ function checkReachable(host: string, shortestToken: number | undefined): void {
     throw new LatentkitError("config.invalid", sentence);
   }
   if (shortestToken >= SHORTEST_TOKEN) return;
-  const sentence = `channels.web.hooks_token: expected at least ${SHORTEST_TOKEN} characters where others can reach the service (host "${host}"), received ${shortestToken}.`;
+  const sentence = `channels.web.hooks_token: must have at least ${SHORTEST_TOKEN} characters because host "${host}" is reachable by others; received ${shortestToken}.`;
   throw new LatentkitError("config.invalid", sentence);
 }
 

@@ -1,12 +1,11 @@
-import { extname } from "node:path";
-import { LatentkitError } from "../../base/errors.js";
 import { type Graph, parseGraph } from "../../graph/parse.js";
+import { isShownPicture } from "../agent/run-reporter.js";
 import { HookError } from "../hooks/hook-error.js";
 import { onlyValue } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { signedQuery } from "../hooks/http/routes/payloads.js";
 import { fileUrl, type RunFile, type RunFilter, type RunStatus, type RunSummary } from "../hooks/run.js";
-import { factsOf, MOST_GRAPH, type RunFacts } from "./run-facts.js";
+import { attempt, factsOf, MOST_GRAPH, type RunFacts } from "./run-facts.js";
 
 /** Runs whose facts are kept, and graphs that many of them share. */
 const MOST_RUNS = 2000;
@@ -100,7 +99,13 @@ export class DescribedRuns {
 
   #graphOf(text: string): Graph | undefined {
     if (text.length > MOST_GRAPH) return undefined;
-    if (!this.#graphs.has(text)) keep(this.#graphs, text, parsed(text), MOST_GRAPHS);
+    if (!this.#graphs.has(text))
+      keep(
+        this.#graphs,
+        text,
+        attempt(() => parseGraph(text)),
+        MOST_GRAPHS,
+      );
     return this.#graphs.get(text);
   }
 }
@@ -109,15 +114,6 @@ export class DescribedRuns {
 function keep<T>(map: Map<string, T>, key: string, value: T, most: number): void {
   map.set(key, value);
   if (map.size > most) map.delete(map.keys().next().value!);
-}
-
-function parsed(text: string): Graph | undefined {
-  try {
-    return parseGraph(text);
-  } catch (error) {
-    if (error instanceof LatentkitError) return undefined;
-    throw error;
-  }
 }
 
 async function unlessRemoved<T>(reading: Promise<T>): Promise<T | undefined> {
@@ -133,10 +129,7 @@ async function unlessRemoved<T>(reading: Promise<T>): Promise<T | undefined> {
 export const ADDRESS_SECONDS = 3600;
 /** Time for which a picture keeps its address, so that a browser loads it once. */
 const SAME_SECONDS = 1800;
-/** Extensions of pictures that browsers show. */
-const SHOWN: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
-
-export const isPicture = ({ name }: RunFile): boolean => SHOWN.has(extname(name).toLowerCase());
+export const isPicture = ({ name }: RunFile): boolean => isShownPicture(name);
 
 // decision 284
 /** The signed query with which a browser loads a run's stream and files; "" where they are open. */

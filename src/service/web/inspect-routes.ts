@@ -78,9 +78,9 @@ export function inspectRoutes({ agent, clock, config, runs }: HookContext, { any
       responses,
       handle: inspect,
     }),
-    pageRoute("form", "GET", { summary: "Show fields and values of a run", responses, handle: form }),
+    pageRoute("form", "GET", { summary: "Get the form fields and values of a run", responses, handle: form }),
   ];
   if (!runsAny) return routes;
-  const summary = "Make the body of a job of the Comfy API from a graph and its values";
+  const summary = "Build a Comfy API job body from a graph and values";
   return [...routes, pageRoute("fill", "POST", { summary, body: { schema: any }, responses, handle: fill })];
 }

@@ -15,7 +15,7 @@ import { readGraph } from "../../render/source.js";
 import { defaultRegistry } from "../../render/surroundings.js";
 import { fillWorkflow } from "../agent/message.js";
 import { messageTexts } from "./run-facts.js";
-import { type ShownNode, type ShownParameter, shownNodes, shownParameters } from "./shown-graph.js";
+import { inputsOf, type ShownNode, type ShownParameter, shownNodes, shownParameters } from "./shown-graph.js";
 
 /** Characters of each text that are shown. */
 const MOST_CHARACTERS = 65_536;
@@ -106,8 +106,8 @@ export function servedValues(served: Graph, other: Graph, registry: Registry): R
   const titles = titleKeys(served.prompt, definitionOf);
   const values = new Map<string, string>();
   for (const id of served.ids) {
-    const inputs = inputsOf(other, id);
-    for (const [name, value] of Object.entries(inputsOf(served, id))) {
+    const inputs = inputsOf(other.prompt[id]);
+    for (const [name, value] of Object.entries(inputsOf(served.prompt[id]))) {
       const isTitled = name === PRIMITIVE_INPUT && titles.has(id);
       const [key, text] = isTitled ? [titles.get(id)!, scalarText(inputs[name])] : (between(value, inputs[name]) ?? []);
       if (key !== undefined && text !== undefined && !values.has(key)) values.set(key, text);
@@ -117,11 +117,6 @@ export function servedValues(served: Graph, other: Graph, registry: Registry): R
   const filled = fillGraph({ ...served.prompt }, found, definitionOf);
   // whatever was read above, the graph that they give decides
   return printJson(filled) === printJson(other.prompt) ? found : undefined;
-}
-
-function inputsOf(graph: Graph, id: string): Readonly<Record<string, unknown>> {
-  const node = graph.prompt[id];
-  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
 }
 
 /** Key of the one placeholder of a text, and what stands in its place. */
@@ -179,10 +174,10 @@ export function formOfRun(bytes: Uint8Array, message: string | null, runsAny: bo
  * each under its key in `set`. Throws as `fillWorkflow` does.
  */
 export function filledJob(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new LatentkitError("usage.invalid", "The body: expected UTF-8.");
-  const body = parseJson(new TextDecoder().decode(bytes), { what: "The body" });
+  if (!isUtf8(bytes)) throw new LatentkitError("usage.invalid", "Body: expected UTF-8.");
+  const body = parseJson(new TextDecoder().decode(bytes), { what: "Body" });
   if (!isPlainObject(body) || !isPlainObject(body.graph) || !isPlainObject(body.values)) {
-    throw new LatentkitError("usage.invalid", "The body: expected an object with the objects graph and values.");
+    throw new LatentkitError("usage.invalid", "Body: expected { graph, values }, both objects.");
   }
   return printJson({ workflow: fillWorkflow(body.graph, body.values, { registry: defaultRegistry }) });
 }

@@ -49,7 +49,7 @@ export function libraryRoutes(
     });
   return [
     // whether there is a token can be told from any refusal
-    { ...get("about", "Tell whether there is a token", () => ({ is_configured: tokens.configured })), access: "open" },
+    { ...get("about", "Report whether a token is set", () => ({ is_configured: tokens.configured })), access: "open" },
     get("nodes", "Describe the nodes", nodes),
     get("models", "List the model files", async () => {
       const { models: listed, isComplete } = await listing();

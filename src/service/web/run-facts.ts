@@ -3,8 +3,9 @@ import { findDefinition, type Graph } from "../../graph/parse.js";
 import { isPlainObject, parseJson, printJson } from "../../io/json/lossless.js";
 import { fillGraph } from "../../render/fill/fill.js";
 import { defaultRegistry } from "../../render/surroundings.js";
+import { EVENT_LINES } from "../agent/message.js";
 import type { RunRow } from "../hooks/run.js";
-import { rolesOf } from "./shown-graph.js";
+import { inputsOf, rolesOf } from "./shown-graph.js";
 
 /** Characters of a message that are read, and of a graph: a few milliseconds. */
 const MOST_MESSAGE = 65_536;
@@ -15,7 +16,6 @@ const VALUE_CHARACTERS = 2000;
 const SEARCHED_CHARACTERS = 4000;
 const MOST_VALUES = 50;
 const MOST_MODELS = 4;
-const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 const MODEL_INPUTS: ReadonlySet<string> = new Set(["ckpt_name", "unet_name"]);
 const MODEL_FILE = /\.(?:safetensors|sft|ckpt|gguf|onnx|pt|pth|bin)$/i;
 
@@ -37,7 +37,7 @@ export function factsOf(run: Pick<RunRow, "message" | "graph">, graph: Graph | u
   const own = run.graph !== null && run.graph.name === null ? {} : messageValues(run.message);
   const filled = graph && filledGraph(graph, own);
   const roles = (filled === undefined ? [] : rolesOf(filled)).map(({ nodeId, input, role }) => {
-    return [role, asText(inputsAt(filled!, nodeId)[input])] as const;
+    return [role, asText(inputsOf(filled!.prompt[nodeId])[input])] as const;
   });
   const texts = Object.entries(own).map(([name, value]) => [name, asText(value)] as const);
   // equal numbers may be those of other inputs
@@ -88,19 +88,15 @@ function filledGraph(graph: Graph, values: Readonly<Record<string, unknown>>): G
 /** Names of model files in a graph, each once for each input. */
 function filesOf(graph: Graph): { file: string; isModel: boolean }[] {
   return graph.ids.flatMap((id) =>
-    Object.entries(inputsAt(graph, id)).flatMap(([input, file]) => {
+    Object.entries(inputsOf(graph.prompt[id])).flatMap(([input, file]) => {
       const isModel = MODEL_INPUTS.has(input);
       return typeof file === "string" && (isModel || MODEL_FILE.test(file.slice(-16))) ? [{ file, isModel }] : [];
     }),
   );
 }
 
-function inputsAt(graph: Graph, id: string): Readonly<Record<string, unknown>> {
-  const node = graph.prompt[id];
-  return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
-}
-
-function attempt<T>(work: () => T): T | undefined {
+/** Returns what the work does; undefined where it throws a LatentkitError. */
+export function attempt<T>(work: () => T): T | undefined {
   try {
     return work();
   } catch (error) {

@@ -54,7 +54,7 @@ export function pageRunRoutes(context: HookContext, described: DescribedRuns, bo
       handle: list,
     }),
     pageRoute("run", "GET", {
-      summary: "Tell what a run was started with",
+      summary: "Get the values a run was started with",
       responses: { 200: { json: bodies.runStart } },
       handle: one,
     }),

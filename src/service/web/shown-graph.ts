@@ -48,7 +48,7 @@ export function shownNodes(graph: Graph, registry: Registry): ShownNode[] {
     const type = String(node.class_type);
     const definition = findDefinition(graph, type, registry);
     const meta = isPlainObject(node._meta) ? node._meta : {};
-    const inputs = isPlainObject(node.inputs) ? node.inputs : {};
+    const inputs = inputsOf(node);
     return {
       id,
       type,
@@ -79,7 +79,7 @@ export function shownParameters(
   parameters: readonly Parameter[],
   named: ReadonlySet<string>,
 ): ShownParameter[] {
-  const roles = new Map(rolesOf(graph).map(({ nodeId, input, role }) => [`${nodeId}.${input}`, role]));
+  const roles = new Map(rolesOf(graph).map((one) => [keyOf(one), one.role]));
   const titles = titlesOf(roles);
   return parameters
     .map(({ key, isRequired, property }) => {
@@ -101,8 +101,7 @@ export function shownParameters(
 
 /** Roles as titles, with their inputs where several have the same. */
 function titlesOf(roles: ReadonlyMap<string, Role>): Map<string, string> {
-  const counts = new Map<Role, number>();
-  for (const role of roles.values()) counts.set(role, (counts.get(role) ?? 0) + 1);
+  const counts = countsOf([...roles.values()]);
   return new Map([...roles].map(([key, role]) => [key, counts.get(role) === 1 ? role : `${role} (${key})`]));
 }
 
@@ -171,7 +170,7 @@ export function rolesOf(graph: Graph): RoleInput[] {
   return [...promptsOf(inputs), ...single].sort((a, b) => byRole(a.role, b.role));
 }
 
-const keyOf = ({ nodeId, input }: RoleInput): string => `${nodeId}.${input}`;
+const keyOf = ({ nodeId, input }: Omit<RoleInput, "role">): string => `${nodeId}.${input}`;
 
 function countsOf(words: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
@@ -184,7 +183,9 @@ const byRole = (a: Role | undefined, b: Role | undefined): number => placeOf(a) 
 
 const placeOf = (role: Role | undefined) => (role === undefined ? ROLES.length : ROLES.indexOf(role));
 
-const inputsOf = (node: unknown): Inputs => (isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {});
+/** Inputs of a node of a graph; none where it is not one. */
+export const inputsOf = (node: unknown): Inputs =>
+  isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
 
 type Link = readonly [node: string, output: unknown];
 
@@ -212,7 +213,7 @@ function promptsOf(inputs: ReadonlyMap<string, Inputs>): RoleInput[] {
   for (const side of SIDES) {
     const own = side === "positive" ? "Positive prompt" : "Negative prompt";
     for (const [nodeId, input] of textsOf(inputs, side)) {
-      const key = `${nodeId}.${input}`;
+      const key = keyOf({ nodeId, input });
       found.set(key, { nodeId, input, role: found.has(key) ? "Prompt" : own });
     }
   }

@@ -1,7 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { describe, LatentkitError } from "../../base/errors.js";
-import { checkOptions, isKeyed } from "../../base/options.js";
-import { type Config, type ConfigInput, parseConfig } from "../../render/config/config.js";
+import type { Config, ConfigInput } from "../../render/config/config.js";
 import { systemClock } from "../hooks/clock.js";
 import { type HookConfigInput, type HookLog, readHookConfig } from "../hooks/hook-config.js";
 import { createAuthBudget } from "../hooks/http/access/rates.js";
@@ -9,19 +7,19 @@ import { createTokens, createUrlSigner } from "../hooks/http/access/token.js";
 import { createRouter } from "../hooks/http/router.js";
 import { probeRoutes } from "../hooks/http/routes/probe-routes.js";
 import type { HookRouter } from "../hooks/service.js";
-import { createLogger } from "../log.js";
 import {
   factsOf,
-  isPostgres,
   openAgent,
   openBatchAgent,
   openFiles,
   openModels,
   openPostgres,
+  openProcess,
   refusingStore,
+  requirePostgres,
+  type StartOptions,
 } from "../parts.js";
 import { createServer } from "../server/server.js";
-import { START_RULES, type StartOptions } from "../server/start.js";
 import { type RunningWorker, startWorker } from "./worker.js";
 
 /** A worker process. */
@@ -41,22 +39,9 @@ export async function startWorkerProcess(
   input: ConfigInput,
   options: StartOptions = {},
 ): Promise<RunningWorkerProcess> {
-  checkOptions("startWorkerProcess", options, START_RULES);
-  if (!isKeyed(input)) {
-    // a text here may be a token
-    const received = typeof input === "string" ? "a text" : describe(input);
-    throw new LatentkitError("config.invalid", `startWorkerProcess: expected a configuration, received ${received}.`);
-  }
-  const config = parseConfig(input, "startWorkerProcess");
-  if (!isPostgres(config.store)) {
-    throw new LatentkitError("config.invalid", "store: expected postgres://…, which workers share.");
-  }
-  const logger = createLogger({ destination: options.log && { write: options.log } });
+  const { config, logger, closers, closeAll } = openProcess("startWorkerProcess", input, options);
+  requirePostgres(config);
   const { limits, channels } = config;
-  const closers: (() => Promise<void>)[] = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) await close();
-  };
   try {
     const models = openModels({ ...config, render: true }, logger);
     closers.push(async () => models?.close());

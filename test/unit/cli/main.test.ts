@@ -90,7 +90,7 @@ describe("latentkit", () => {
     await refused(
       ["render", "a.json", "red", "fox"],
       2,
-      /; 2 arguments too many, "red" "fox"; a value with blanks needs quotes\./,
+      /; unexpected arguments "red" "fox"; quote values that contain spaces\./,
     );
     await refused(["render", "a.json", "--out"], 2, /^latentkit: --out: expected a value, received none\.\n$/);
     await refused(
@@ -269,7 +269,7 @@ describe("latentkit", () => {
     assert.match(out, /^\S+ cannot run here: VAELoader \(node 4, host "preview" has no separate VAEs\)\.\n/);
     assert.match(
       out,
-      /These names are the preview host's: with --models DIR they are checked against your own files\.\n$/,
+      /These names were checked against the preview host; use --models DIR to check them against your own files\.\n$/,
     );
   });
 

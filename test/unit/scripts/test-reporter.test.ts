@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 const FILE = `
@@ -20,7 +20,7 @@ describe("scripts/test/reporter", () => {
     ["one after another", []],
     ["in parallel", ["--parallel", "--jobs", "2"]],
   ] as const) {
-    it(`counts tests and adds up the time of each file with its hooks, ${mode}`, () => {
+    it(`counts tests, names failures and adds up the time of each file, ${mode}`, () => {
       const [file, output] = [join(folder(), "a.test.mjs"), join(folder(), "outcome.json")];
       writeFileSync(file, FILE);
       const reporter = ["--reporter", "scripts/test/reporter.cjs", "--reporter-option", `output=${output}`];
@@ -29,7 +29,13 @@ describe("scripts/test/reporter", () => {
       assert.equal(ran.status, 1, ran.stderr);
       assert.match(ran.stdout, /1 passing .*\n\s+1 pending\n\s+1 failing\n/);
       const { parts, ...figures } = JSON.parse(readFileSync(output, "utf8"));
-      assert.deepEqual(figures, { passed: 1, failed: 1, skipped: 1 });
+      assert.deepEqual(figures, {
+        passed: 1,
+        skipped: 1,
+        failures: [
+          { file: relative(join(root, "build/test"), file).replace(/\.test\.js$/, ""), title: "a part fails" },
+        ],
+      });
       assert.equal(parts.length, 1);
       assert.equal(parts[0].slowest, "passes slowly");
       assert.ok(parts[0].slowestMs >= 500 && parts[0].ms >= parts[0].slowestMs + 30, JSON.stringify(parts));

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Model, NodeDescription } from "./api/types.ts";
-import { Empty, Problem, Scroller } from "./parts/components.tsx";
+import { Empty, Problem, Scroller, SearchBox } from "./parts/components.tsx";
 import { useLoaded } from "./parts/service.ts";
 import { byteSize } from "./parts/words.ts";
 
@@ -32,15 +32,7 @@ export function ModelsView() {
       <div class="view-main scrolls">
         <header class="bar">
           <h2>Models</h2>
-          <label class="grow">
-            <span class="hidden">Search models</span>
-            <input
-              type="search"
-              placeholder="Search by name, folder or family"
-              value={words}
-              onInput={({ currentTarget }) => setWords(currentTarget.value)}
-            />
-          </label>
+          <SearchBox label="Search models" hint="Search by name, folder or family" words={words} onWords={setWords} />
         </header>
         <Problem error={error} />
         {value === undefined && error === undefined && <p class="waiting">Reading the heads of the files …</p>}
@@ -99,15 +91,7 @@ export function NodesView() {
       <div class="view-main scrolls">
         <header class="bar">
           <h2>Nodes</h2>
-          <label class="grow">
-            <span class="hidden">Search nodes</span>
-            <input
-              type="search"
-              placeholder="Search by name, type or words"
-              value={words}
-              onInput={({ currentTarget }) => setWords(currentTarget.value)}
-            />
-          </label>
+          <SearchBox label="Search nodes" hint="Search by name, type or words" words={words} onWords={setWords} />
           <span class="hint" role="status">
             {matching.length === 1 ? "1 node" : `${matching.length} nodes`}
           </span>
@@ -120,7 +104,7 @@ export function NodesView() {
             {matching
               .filter((node) => node.category === category)
               .map((node) => (
-                <Node key={node.name} node={node} />
+                <NodeEntry key={node.name} node={node} />
               ))}
           </section>
         ))}
@@ -141,7 +125,7 @@ function matches({ name, display_name, description, category, output }: NodeDesc
     .every((word) => text.includes(word));
 }
 
-function Node({ node }: { node: NodeDescription }) {
+function NodeEntry({ node }: { node: NodeDescription }) {
   const { name, display_name, description, input, input_order, output, output_name } = node;
   const inputs = [
     ...input_order.required.map((key) => [key, input.required[key], false] as const),

@@ -22,7 +22,7 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
       onToken(token);
     } catch (error) {
       const isWrong = error instanceof Refusal && error.status === 401;
-      setProblem(isWrong ? "This token is wrong." : (error as Error).message);
+      setProblem(isWrong ? "This token is not valid." : (error as Error).message);
     }
   };
   return (
@@ -56,16 +56,16 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
           </>
         ) : (
           <>
-            <p>Nothing can be read or started without one. Set it in the terminal, and start the service again:</p>
+            <p>A token is required to read or start anything. Set it in the terminal, and start the service again:</p>
             <pre>
               {SET_TOKEN}
               {"\n"}npx latentkit serve
             </pre>
             <p>
-              <code>npx latentkit serve --open</code> needs none: it opens this page with a token for one start.
+              <code>npx latentkit serve --open</code> needs no setup: it opens this page with a temporary token.
             </p>
             <button type="button" class="primary" onClick={() => location.reload()}>
-              Look again
+              Retry
             </button>
           </>
         )}

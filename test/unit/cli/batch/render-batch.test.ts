@@ -101,7 +101,7 @@ describe("latentkit render, many times", () => {
       "items.csv, line 3, column 1 (2.seed): expected a value, received an empty field.",
       'items.csv, line 4, column 2: Node 2 (ext latentNoisy), input "scheduler": expected simple, sgm_uniform, karras, exponential, ddim_uniform, beta, normal, linear_quadratic or kl_optimal, received "karas". Did you mean karras?',
       "items.csv, line 5, column 2 (2.scheduler): expected 2 fields in the row, received 1.",
-      "latentkit: items.csv: 3 of 5 items are wrong, and nothing is rendered.",
+      "latentkit: items.csv: 3 of 5 items are invalid; nothing was rendered.",
     ];
     for (const more of [[], ["--check"]]) {
       const { code, lines, out: stdout } = await run(["--items", items, ...more]);
@@ -140,16 +140,13 @@ describe("latentkit render, many times", () => {
     assert.deepEqual([code, err], [0, ""]);
     assert.equal(
       stdout.replaceAll(`${folder()}/`, ""),
-      "80 items from items.csv: nothing is wrong with them.\nAt least 80 files, whose names begin:\n" +
+      "80 items from items.csv: all valid.\nAt least 80 files, starting with:\n" +
         "  out/latent-noisy/t0 10 0_00001\n  out/latent-noisy/t0 20 0_00002\n  out/latent-noisy/t1 10 1_00003\n  …\n",
     );
     assert.deepEqual(filesIn(folder()), ["items.csv"]);
     const [result] = json((await run([...args, "--limit", "3", "--json"], {}, SMALL)).out);
     assert.deepEqual([result!.status, result!.items, result!.files], ["success", 3, 3]);
-    assert.match(
-      (await run(["--seeds", "0..999999999", "--check"])).out,
-      /^1000000000 items: nothing is wrong with them\.\n/,
-    );
+    assert.match((await run(["--seeds", "0..999999999", "--check"])).out, /^1000000000 items: all valid\.\n/);
     // the journal of a batch that came to a good end stays
     assert.equal((await run(["--seeds", "1", "--quiet"])).code, 0);
     assert.equal((await run(["--seeds", "1", "--check"])).code, 0);
@@ -181,8 +178,8 @@ describe("latentkit render, many times", () => {
     assert.match(err.at(-1)!, /^2 done, 2 failed in /);
     const csv = await streamed("\n\n2.seed,2.steps\n7,20\n8,many\n", ["--check"]);
     assert.equal(csv.code, 2);
-    assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is wrong/);
-    assert.match((await streamed("2.seed\n7\n", ["--check"])).out, /^1 item from stdin: nothing is wrong with it\.\n/);
+    assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is invalid/);
+    assert.match((await streamed("2.seed\n7\n", ["--check"])).out, /^1 item from stdin: valid\.\n/);
     assert.equal((await streamed("")).code, 2);
     // a pipe that nobody closes holds up nobody
     const open = await latentkit(["render", graph, ...ONE_SIDE, "--items", "-", "--limit", "1", "--out", out("pipe")], {
@@ -261,7 +258,7 @@ describe("latentkit render, many times", () => {
     await refused(["--seeds", "9..1"], /--seeds: expected a range that goes up, received "9\.\.1"/);
     await refused(["--seeds", "1", "--set", "2.seed=1"], /--seeds: there is nothing to set; 2\.seed is already set/);
     await refused(["--sweep", "2.sed=1,2"], /--sweep 2\.sed: node 2 .*Did you mean 2\.seed\?/);
-    await refused(["--sweep", "2.seed=1", "--set", "2.seed=1"], /--sweep 2\.seed: 2\.seed is set by --set already/);
+    await refused(["--sweep", "2.seed=1", "--set", "2.seed=1"], /--sweep 2\.seed: 2\.seed is already set by --set/);
     await refused(["--seeds", "1", "--set", "sceen=x"], /--set: "sceen" names no node's input/);
     for (const [option, value, least] of [
       ["limit", "0", 1],
@@ -346,8 +343,8 @@ describe("latentkit render, many times", () => {
     const { code, err } = await run(["--items", lines, "--name", "{scene} {2.seed}"]);
     assert.equal(code, 0, err);
     assert.deepEqual(images(), ["latent-noisy/hill 2_00002.png", "latent-noisy/lake 1_00001.png"]);
-    assert.equal(err.split("Warning: --set scene: ").length, 2, err);
-    assert.match(err, /items\.jsonl, line 2 has its own value, which counts there\.$/m);
+    assert.equal(err.split("Warning: --set scene is overridden by ").length, 2, err);
+    assert.match(err, /is overridden by .*items\.jsonl, line 2\.$/m);
   });
 
   it("resumes its journal, and begins a new one after a good end", async () => {
@@ -383,16 +380,17 @@ describe("latentkit render, many times", () => {
     const full = async (options: string, sentence: string, more: string[] = []) => {
       const { code, err, lines } = await run([...seeds, ...more]);
       assert.equal(code, 1, err);
-      assert.ok(lines.at(-1)!.endsWith(`${sentence} goes on from ${out("batch.jsonl")}.`), `${options}: ${err}`);
+      assert.ok(lines.at(-1)!.endsWith(`${sentence} to continue from ${out("batch.jsonl")}.`), `${options}: ${err}`);
       assert.match(lines.at(-2)!, /^\d+ done(, \d+ skipped)? in /);
       return lines.at(-1)!;
     };
     if (!mountDisk(disk, "size=192k")) skip(this, "this user may not mount a small disk");
     try {
-      const room = ": the disk is full (ENOSPC). Make room, then the same command with --resume";
+      const room = ": the disk is full (ENOSPC). Free some disk space, then run the same command with --resume";
       assert.match(await full("size=192k", room), /^latentkit: Node .*: Cannot write "/);
       remountDisk(disk, "ro");
-      const allow = ": the file system is read-only (EROFS). Allow writing there, then the same command with --resume";
+      const allow =
+        ": the file system is read-only (EROFS). Fix the permissions, then run the same command with --resume";
       await full("ro", allow, ["--resume"]);
       remountDisk(disk, "rw,size=8m");
       const result = await run([...seeds, "--resume", "--quiet"]);
@@ -449,10 +447,10 @@ describe("latentkit render, many times", () => {
       [["--seeds", "1"], /--grid: expected two or three of --sweep and --seeds, received 1\./],
       [
         ["--seeds", "1", "--items", write("items.csv", "scene\nlake\n")],
-        /--items cannot be combined with --grid: a grid shows sweeps and seeds alone\./,
+        /--items cannot be combined with --grid: a grid shows only sweeps and seeds\./,
       ],
       [[...sweeps, "--grid", "x.jpg"], /grid: expected a name that ends in \.png/],
-      [[...sweeps, "--grid", "x.png", "--contact-sheet", "x.png"], /--grid: expected another file than the contact/],
+      [[...sweeps, "--grid", "x.png", "--contact-sheet", "x.png"], /--grid: expected a file other than the contact/],
     ] as const) {
       const { code, err } = await run([...args, ...(args.includes("--grid" as never) ? [] : ["--grid"])]);
       assert.match(err, pattern);
@@ -500,7 +498,10 @@ describe("latentkit render, many times", () => {
     const before = hashesIn(out());
     const { code, err } = await run(["--seeds", "2", "--contact-sheet", picture]);
     assert.equal(code, 2);
-    assert.match(err, /--contact-sheet: expected a free name or an earlier sheet's, received /);
+    assert.match(
+      err,
+      /--contact-sheet: expected a path that does not exist yet, or one of an earlier contact sheet, received /,
+    );
     assert.deepEqual(hashesIn(out()), before);
     // a name that is free before the batch and a picture's after it
     const next = join(out(), "latent-noisy/gpu-stream_00002.png");
@@ -600,10 +601,10 @@ describe("latentkit render, many times, as a process", () => {
       },
     });
     assert.equal(cut.code, 130, cut.stderr);
-    assert.match(cut.stderr, /^Stopping: items that run are finished; Ctrl-C again stops at once\.$/m);
+    assert.match(cut.stderr, /^Stopping after the items in progress\. Press Ctrl-C again to stop immediately\.$/m);
     assert.match(
       cut.stderr,
-      /^Interrupted\. The same command with --resume goes on from .*latent-noisy\.journal\.jsonl\.$/m,
+      /^Interrupted\. Run the same command with --resume to continue from .*latent-noisy\.journal\.jsonl\.$/m,
     );
     assert.deepEqual(
       cut.stdout.trimEnd().split("\n").sort(),
@@ -630,7 +631,7 @@ describe("latentkit render, many times, as a process", () => {
       },
     });
     assert.equal(cut.code, 130, cut.stderr);
-    assert.match(cut.stderr, /^Interrupted\. The same command with --resume goes on/m);
+    assert.match(cut.stderr, /^Interrupted\. Run the same command with --resume to continue/m);
     assert.deepEqual(leftovers(), []);
   });
 
@@ -667,11 +668,11 @@ describe("latentkit render, many times, as a process", () => {
       },
       // signals that come together would be one; an item of that size takes far longer
       onStderr: (text, kill) => {
-        if (text.endsWith("stops at once.\n")) kill("SIGINT");
+        if (text.endsWith("to stop immediately.\n")) kill("SIGINT");
       },
     });
     assert.equal(cut.code, 130, cut.stderr);
-    assert.match(cut.stderr, /^Stopping: .*\nStopping at once\.\nInterrupted\. /);
+    assert.match(cut.stderr, /^Stopping after .*\nStopping immediately\.\nInterrupted\. /);
     assert.deepEqual([pictures(), leftovers()], [[], []]);
     const result = JSON.parse(cut.stdout.trimEnd().split("\n").at(-1)!) as Record<string, unknown>;
     assert.deepEqual([result.type, result.status, result.done], ["result", "interrupted", 0]);

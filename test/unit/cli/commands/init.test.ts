@@ -26,7 +26,7 @@ describe("latentkit init", () => {
     const { code, stdout, stderr } = await latentkit(["init", "mine"], { cwd: folder() });
     assert.equal(code, 2);
     assert.equal(stdout, "");
-    assert.match(stderr, /^latentkit: init: mine\/hook\.json exists already, so nothing was copied; .*\.\n$/);
+    assert.match(stderr, /^latentkit: init: mine\/hook\.json already exists, so nothing was copied; .*\.\n$/);
     assert.deepEqual(filesIn(folder()), ["mine/hook.json"]);
     assert.equal(readFileSync(join(folder(), "mine/hook.json"), "utf8"), "mine");
   });

@@ -75,7 +75,7 @@ describe("latentkit doctor", () => {
     assert.match(reported("ONNX Runtime")!, /^onnxruntime-node \d+\.\d+/);
     assert.equal(reported("on cpu"), "works");
     for (const provider of ["cuda", "dml", "coreml", "webgpu"])
-      assert.match(reported(`on ${provider}`)!, /^(?:.*computes as the CPU does; .+|not used: .+\.)$/s);
+      assert.match(reported(`on ${provider}`)!, /^(?:.*same results as the CPU; .+|not used: .+\.)$/s);
     assert.equal(reported("models"), "LoRAs: 1, embeddings: 1");
     const missing = await runHere("doctor", "--json", "--models", join(folder(), "none"), "--out", folder());
     assert.equal(missing.code, 1);

@@ -88,10 +88,10 @@ describe("latentkit serve", () => {
     };
     write("a.json", graph("second"));
     write("b.json", "{");
-    await hangUp(/The graphs stay as they were: .*b\.json/);
+    await hangUp(/Graphs not reloaded: .*b\.json/);
     assert.equal(await fileOf({ message: "x" }), "first.txt");
     write("b.json", graph("b"));
-    await hangUp(/The graphs were read again\./);
+    await hangUp(/Graphs reloaded\./);
     assert.equal(await fileOf({ message: "x" }), "second.txt");
     assert.equal(await service.stop(), 0);
     const twice = await latentkit(["serve", "--graph", "a=a.json", "--graph", "a=b.json"], { cwd: folder() });
@@ -147,7 +147,7 @@ describe("latentkit serve", () => {
     const config = write("no-page.json", JSON.stringify({ page: false, store: "memory:" }));
     const refused = await latentkit(["serve", "--open", "--config", config], { cwd: folder() });
     assert.equal(refused.code, 2);
-    assert.match(refused.stderr, /--open: expected a configuration with `page`/m);
+    assert.match(refused.stderr, /--open needs the page, but the configuration has page: false/m);
   });
 
   it("renders the example graph for a message, streams it, and serves the PNG", async () => {
@@ -286,7 +286,7 @@ describe("latentkit serve", () => {
     const run = await start(service.url, { message: "wait for go" });
     await started(service, run);
     const stopped = service.stop();
-    const sentence = /Stopping: running runs have up to \d+ s to end\. A second Ctrl-C stops at once\./;
+    const sentence = /Stopping: running runs have up to \d+ s to finish\. Press Ctrl-C again to stop immediately\./;
     while (!sentence.test(service.output.err)) await sleep(10);
     write("go", "");
     assert.equal(await stopped, 0);

@@ -114,7 +114,7 @@ describe("latentkit worker", () => {
     assert.match(worker.stderr, /store: expected postgres:\/\/…, which workers share\./);
     const serving = await latentkit(["serve", "--no-render", "--store", "memory:"], { cwd: folder() });
     assert.equal(serving.code, 3);
-    assert.match(serving.stderr, /store: expected postgres:\/\/… where "render" is false\./);
+    assert.match(serving.stderr, /store: "render": false needs a postgres:\/\/ store\./);
     const wrong = await latentkit(["worker", "--concurrency", "0"], { cwd: folder() });
     assert.equal(wrong.code, 2);
     assert.match(wrong.stderr, /--concurrency: expected 1 to 9999, received "0"\./);
@@ -126,9 +126,6 @@ describe("latentkit worker", () => {
     });
     busy.close();
     assert.equal(second.code, 3);
-    assert.match(
-      second.stderr,
-      /Cannot listen on 127\.0\.0\.1, port \d+: another program uses the port \(EADDRINUSE\)/,
-    );
+    assert.match(second.stderr, /Cannot listen on 127\.0\.0\.1, port \d+: the port is already in use \(EADDRINUSE\)/);
   });
 });

@@ -91,12 +91,12 @@ describe("arguments", () => {
   it("are refused in one sentence as far as they cannot be read", async () => {
     for (const [argv, sentence] of [
       [[], "Usage: latentkit do FROM [TO]; latentkit do --help shows the options."],
-      [["a", "b", "c"], 'Usage: latentkit do FROM [TO]; 1 argument too many, "c"; a value with blanks needs quotes.'],
+      [["a", "b", "c"], 'Usage: latentkit do FROM [TO]; unexpected argument "c"; quote values that contain spaces.'],
       [["a", "--fas"], "Unknown option --fas. Did you mean --fast?"],
       [["a", "--name"], "--name: expected a value, received none."],
       [
         ["a", "--name", "--fast"],
-        "--name: expected a value, received none; one that begins with a dash is written --name=-….",
+        "--name: expected a value, received none; write one that begins with a dash as --name=-….",
       ],
       [["a", "--fast=x"], "--fast: expected no value, received one."],
       [["a", "--constructor"], "Unknown option --constructor."],

@@ -24,11 +24,11 @@ describe("NamedGraphs", () => {
       await refuses(
         () => readSources({ graphs: { [name]: graph("x") } }, {}),
         "usage.invalid",
-        /^graphs: expected a name of/,
+        /^graphs: a name has 1 to 64 characters/,
       );
     }
     const twice = { graph: graph("x"), graphs: { default: graph("y") } };
-    await refuses(() => readSources(twice, {}), "usage.invalid", /other than "default", received "default"/);
+    await refuses(() => readSources(twice, {}), "usage.invalid", /is not "default"; received "default"/);
   });
 
   it("a wrong graph in a reload changes nothing", async () => {

@@ -76,10 +76,7 @@ describe("createGraphAgent", () => {
     const { state, events } = await read(runId);
     assert.deepEqual(
       [state, events.filter(({ event }) => event === "warning").map(({ data }) => data.message)],
-      [
-        "succeeded",
-        ["2 events before the message are not used: the message is a JSON object, which sets values alone."],
-      ],
+      ["succeeded", ["2 pending events before the message were dropped: a JSON message only sets values."]],
     );
   });
 

@@ -98,18 +98,18 @@ describe("agent of a batch's runs", () => {
     await refuses(
       call(other, false),
       "config.invalid",
-      /the batch 0\.0\.1: a batch and its workers need one version\.$/,
+      /the batch was started with 0\.0\.1: use the same version for both\.$/,
     );
   });
 
   it("has its reply refused where the pack is absent, cut or damaged", async () => {
     const { response, pack } = await call(message(1, 2), false);
     const absent = { ...pack!, path: join(folder(), "absent") };
-    const where = /Cannot read what a worker has rendered at ".*": the batch and its workers need one output_dir/;
+    const where = /Cannot read the files a worker rendered at ".*": batch and workers must share one output_dir/;
     await refuses(
       publish({ response, pack: absent }, 2),
       "store.unavailable",
-      /absent" \(the file is gone\): the batch/,
+      /absent" \(the file is gone\): batch and workers/,
     );
     await refuses(publish({ response }, 2), "store.unavailable");
     const longer = JSON.stringify({
@@ -120,7 +120,7 @@ describe("agent of a batch's runs", () => {
       "store.unavailable",
       new RegExp(where.source.replace('":', '" \\(the file is too short\\):')),
     );
-    await refuses(publish({ response: "{}", pack }, 2), "store.unavailable", /damaged/);
+    await refuses(publish({ response: "{}", pack }, 2), "store.unavailable", /invalid response/);
   });
 
   it("publishes the items behind one that cannot be written", async () => {

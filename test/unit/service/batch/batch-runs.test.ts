@@ -97,7 +97,7 @@ describe("runs of a batch", () => {
     await refuses(
       hasty.queue("batch-b-0", "m"),
       "store.unavailable",
-      /cannot be reached .*: the same command with --resume goes on\.$/,
+      /^Cannot reach the store .*\. Run the same command with --resume to continue\.$/,
     );
     const [held] = await claim(store);
     const terminal = { event: "error", data: "{}" };

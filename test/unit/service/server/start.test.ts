@@ -115,7 +115,7 @@ describe("startService", () => {
   });
 
   it("reachable address: refuses a token under 16 characters, unquoted", async () => {
-    const sentence = /hooks_token: expected at least 16 characters .*host "0\.0\.0\.0"\), received 15\.$/;
+    const sentence = /hooks_token: must have at least 16 characters .*host "0\.0\.0\.0" .*; received 15\.$/;
     for (const hooks_token of ["fifteen letters", " fifteen letters ", ["a token of length", "fifteen letters"]]) {
       const config = { host: "0.0.0.0", channels: { web: { hooks_token } } };
       await refuses(start(config), "config.invalid", sentence);

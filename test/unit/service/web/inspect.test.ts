@@ -164,7 +164,11 @@ describe("filledJob", () => {
 
   it("refuses anything but a graph and values", async () => {
     for (const body of ["7", "[]", "{}", '{"graph":{},"values":[]}', '{"graph":[],"values":{}}']) {
-      await refuses(async () => filledJob(Buffer.from(body)), "usage.invalid", /expected an object with the objects/);
+      await refuses(
+        async () => filledJob(Buffer.from(body)),
+        "usage.invalid",
+        /expected { graph, values }, both objects/,
+      );
     }
     await refuses(async () => filledJob(Buffer.from([0x7b, 0xff])), "usage.invalid", /expected UTF-8/);
     await refuses(async () => fill("{}", '{"1":7}'), "graph.invalid");

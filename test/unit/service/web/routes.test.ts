@@ -185,7 +185,7 @@ describe("web routes", () => {
     assert.equal((await remove(url, `run_id=${id}&name=a.png`)).status, 404);
     await assert.rejects(
       start({ page_delete: true, files: "s3://renders/a?endpoint=http://127.0.0.1:1" }),
-      /page_delete: expected false where `files` names a bucket/,
+      /page_delete cannot be combined with `files`/,
     );
   });
 

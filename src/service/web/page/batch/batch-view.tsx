@@ -55,7 +55,7 @@ export function BatchView({ id }: { id: string }) {
           <h2>Batch {id}</h2>
           <p class="grow hint" role="status">
             {succeeded} of {columns.length * rows.length} succeeded
-            {failed.length > 0 && `, ${failed.length} without success`}
+            {failed.length > 0 && `, ${failed.length} failed or cancelled`}
             {open.length > 0 && `, ${open.length} to go`}
           </p>
           {open.length > 0 && (
@@ -71,7 +71,7 @@ export function BatchView({ id }: { id: string }) {
         </header>
         <Problem error={error} />
         {runs.length === 0 ? (
-          <Empty title="No run of this batch is kept." />
+          <Empty title="No runs of this batch are left." />
         ) : (
           <table class="grid">
             <thead>

@@ -132,12 +132,13 @@ export function useStarter(send: (run: PlannedRun, key: string) => Promise<strin
     setError(undefined);
     try {
       const count = runsOf(form, parameters);
-      if (count > MOST_RUNS) throw new Error(`A batch has at most ${MOST_RUNS} runs, these would be ${count}.`);
+      if (count > MOST_RUNS)
+        throw new Error(`A batch can have at most ${MOST_RUNS} runs; this one would have ${count}.`);
       const id = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(16).padStart(8, "0");
       let runId = "";
       for (const [index, run] of planRuns(id, singleValues(form, parameters), axesOf(form, parameters)).entries()) {
         runId = await send(run, `batch-${id}-${index}`);
-        if (count > 1) setProgress(`${index + 1} of ${count} are started.`);
+        if (count > 1) setProgress(`${index + 1} of ${count} started`);
       }
       if (count === 1) goTo("runs", runId);
       else goTo("batch", id);

@@ -69,7 +69,7 @@ export function GraphView() {
         </header>
         {opened === undefined && (
           <FileInput kind="drop" words="Drop a picture or a graph here, or choose one." onFile={open}>
-            <span class="hint">PNG, WebP, JPEG or AVIF with its graph, or JSON. It is shown, and stored nowhere.</span>
+            <span class="hint">PNG, WebP, JPEG or AVIF with its graph, or JSON. It is shown but not stored.</span>
           </FileInput>
         )}
         <Problem error={error} />

@@ -19,8 +19,8 @@ export function RunInspected({ inspection: { graph, served } }: { inspection: In
       {graph.text !== null && <RunGraph text={graph.text} parameters={graph.parameters} />}
       {served === null && graph.text === null && (
         <p class="hint">
-          The service runs the graphs of its configuration alone; <code>channels.web.comfy_api: token</code> lets it run
-          any.
+          This service only runs graphs from its configuration; set <code>channels.web.comfy_api: token</code> to allow
+          any graph.
         </p>
       )}
     </>

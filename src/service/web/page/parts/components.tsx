@@ -10,11 +10,6 @@ export function Problem({ error }: { error: Error | undefined }) {
   );
 }
 
-/** Says what is on its way, until it is there or has failed. */
-export function Waiting({ isOver, children }: { isOver: boolean; children: ComponentChildren }) {
-  return isOver ? null : <p class="waiting">{children}</p>;
-}
-
 /** Says what will be here, and what to do for it. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (

@@ -111,7 +111,7 @@ function Field({ parameter, form, onChange }: Omit<FieldsProps, "parameters"> & 
         />
       )}
       {isSeveral ? (
-        <p class="hint">{parameter.enum === undefined ? "One value a line. " : ""}Each value gets a run of its own.</p>
+        <p class="hint">{parameter.enum === undefined ? "One value per line. " : ""}Each value starts its own run.</p>
       ) : (
         description !== undefined && <p class="hint">{description}</p>
       )}

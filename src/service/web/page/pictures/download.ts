@@ -74,7 +74,7 @@ async function zipOf(files: AsyncIterable<ZipFile>): Promise<Blob> {
     offset += local.byteLength + path.length + bytes.size;
     centralBytes += entry.byteLength + path.length;
     count += 1;
-    if (offset > MOST_BYTES) throw new Error("These pictures are more than 1 GiB: choose fewer.");
+    if (offset > MOST_BYTES) throw new Error("These pictures exceed 1 GiB; select fewer.");
   }
   const end = record([END], [0, 0, count, count], [centralBytes, offset], [0]);
   return new Blob([...parts, ...central, end], { type: "application/zip" });

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Inspection, Picture } from "../api/types.ts";
 import { InspectionView, RunInspected } from "../graph/inspection-view.tsx";
-import { Drawer, Problem, Waiting } from "../parts/components.tsx";
+import { Drawer, Problem } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
 import { useLoaded, useService } from "../parts/service.ts";
 import { byteSize, shortId } from "../parts/words.ts";
@@ -86,7 +86,7 @@ export function PictureDrawer({ runId, name, title, previous, next, onClose }: P
       {inspection !== undefined && !hasForm && <RunInspected inspection={inspection} />}
       {inspection !== undefined && <InspectionView inspection={inspection} />}
       {inspection !== undefined && hasForm && <RunInspected inspection={inspection} />}
-      <Waiting isOver={isRead}>Reading the picture …</Waiting>
+      {!isRead && <p class="waiting">Reading the picture …</p>}
       {isRead && <NodeTimes nodes={story.nodes} hasEnded={story.hasEnded} />}
     </Drawer>
   );

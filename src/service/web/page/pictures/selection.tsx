@@ -88,7 +88,7 @@ function Delete({
   const count = chosen.length === 1 ? "1 picture" : `${chosen.length} pictures`;
   return (
     <button type="button" class={isAsking ? "danger" : undefined} onClick={remove} onBlur={() => setAsking(false)}>
-      {isAsking ? `Delete ${count} and the files for good` : "Delete"}
+      {isAsking ? `Permanently delete ${count} and ${chosen.length === 1 ? "its file" : "their files"}` : "Delete"}
     </button>
   );
 }

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { NamedGraph, Parameter, RunForm } from "../api/types.ts";
 import { type PlannedRun, useStarter } from "../batch/plan.ts";
 import { sendGraph } from "../graph/run-graph.tsx";
-import { Drawer, FactList, Problem, Waiting } from "../parts/components.tsx";
+import { Drawer, FactList, Problem } from "../parts/components.tsx";
 import { Fields, Form, type FormValues, runsOf, StartBar, type Values } from "../parts/form.tsx";
 import { useLoaded, useService } from "../parts/service.ts";
 
@@ -25,8 +25,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
   const graph = graphs.find((other) => (name === undefined ? other.default : other.name === name));
   const parameters = graph === undefined ? [MESSAGE] : parametersOf(graph);
   const send = async ({ values, name, tags }: PlannedRun, key: string) => {
-    // a message that is JSON names each value; an agent of its own takes the text
-    const message = graph === undefined ? String(values.message ?? "") : JSON.stringify(values);
+    const message = messageOf(values, graph === undefined);
     const { run_id } = await client.post<{ run_id: string }>("hooks/agent", {
       message,
       priority: Number(priority),
@@ -40,7 +39,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
   return (
     <Drawer title="New run" onClose={onClose}>
       <Problem error={error ?? loadError} />
-      <Waiting isOver={(loaded ?? loadError) !== undefined}>Loading the form …</Waiting>
+      {(loaded ?? loadError) === undefined && <p class="waiting">Loading the form …</p>}
       {loaded !== undefined && (
         <Form isSending={isSending} onSend={() => start(form, parameters)}>
           {graphs.length > 1 && (
@@ -56,7 +55,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
             </div>
           )}
           <Fields parameters={parameters} form={form} onChange={setForm} />
-          {parameters.length === 0 && <p>This graph takes no values: each run is the same.</p>}
+          {parameters.length === 0 && <p>This graph has no inputs; every run is identical.</p>}
           <div class="field">
             <label for="priority">Priority</label>
             <input
@@ -69,7 +68,7 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
               value={priority}
               onInput={({ currentTarget }) => setPriority(currentTarget.value)}
             />
-            <p class="hint">Higher ones start first, from -100 to 100. Runs of one session stay in order.</p>
+            <p class="hint">Higher priorities start first, from -100 to 100. Runs of one session stay in order.</p>
           </div>
           <StartBar count={count} isSending={isSending} progress={progress} />
         </Form>
@@ -81,6 +80,10 @@ export function NewRun({ graphName, first, onClose }: NewRunProps) {
 const parametersOf = ({ schema: { properties, required } }: NamedGraph): Parameter[] =>
   Object.entries(properties).map(([key, property]) => ({ ...property, key, required: required.includes(key) }));
 
+/** A message that is JSON names each value; an agent of its own takes the text. */
+const messageOf = (values: Values, isText: boolean): string =>
+  isText ? String(values.message ?? "") : JSON.stringify(values);
+
 /** Field of an agent that takes a text. */
 const MESSAGE: Parameter = { key: "message", title: "Message", required: true, type: "string" };
 
@@ -90,7 +93,7 @@ export function RunAgain({ id, onClose }: { id: string; onClose: () => void }) {
   return (
     <Drawer title="Run again" onClose={onClose}>
       <Problem error={error} />
-      <Waiting isOver={(value ?? error) !== undefined}>Loading the form …</Waiting>
+      {(value ?? error) === undefined && <p class="waiting">Loading the form …</p>}
       {value !== undefined && <AgainForm id={id} from={value} />}
     </Drawer>
   );
@@ -106,7 +109,7 @@ function AgainForm({ id, from }: { id: string; from: RunForm }) {
   const send = async ({ values, tags, name }: PlannedRun, key: string): Promise<string> => {
     const isSame = tags.length === 0 && isEqual(values, from.values);
     if (from.text !== null && !isSame) return sendGraph(client, from.text, values, tags);
-    const message = from.parameters === null ? String(values.message ?? "") : JSON.stringify(values);
+    const message = messageOf(values, from.parameters === null);
     // other values have no place in the batch of the earlier run
     const body = isSame ? undefined : { message, tags, ...(tags.length > 0 && { name, idempotencyKey: key }) };
     return (await client.post<{ run_id: string }>(`api/runs/${id}/again`, body)).run_id;

@@ -155,7 +155,7 @@ function QueueBar() {
   return (
     <section class={queue.paused ? "queue paused" : "queue"} aria-label="Queue">
       <p role="status">
-        {queue.paused && "Paused: no run starts. "}
+        {queue.paused && "Paused: new runs do not start. "}
         {queue.running} running, {queue.queued} waiting
       </p>
       <button type="button" onClick={change}>

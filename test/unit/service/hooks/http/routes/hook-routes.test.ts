@@ -693,7 +693,7 @@ describe("graphs by their names", () => {
       const { id } = (await job.json()) as { id: string };
       const again = (body: object) => service.post(`/api/runs/${id}/again`, body);
       for (const [body, sentence] of [
-        [{ message: "x" }, "Message: a graph that came with its request takes none."],
+        [{ message: "x" }, "Message: not allowed when the request brings its own graph."],
         [{ graph: "prompt" }, "message: is required with another graph: the earlier run has none"],
       ] as const) {
         assert.deepEqual(await refusal(await again(body)), [400, sentence]);
