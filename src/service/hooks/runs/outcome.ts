@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { ERROR_CODES, LatentkitError } from "../../../base/errors.js";
 import type { Config } from "../../../render/config/config.js";
 import type { TerminalState } from "../run.js";
-import type { NewEvent } from "../store/store.js";
+import type { NewEvent } from "../store/queue-store.js";
 import { messageOf, toJsonLine } from "./safe-json.js";
 
 const UNKNOWN_CODE = "agent_failed";

@@ -4,8 +4,8 @@ import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
-import type { LostRuns } from "../store/queue-store.js";
-import type { EventBatch, EventLimits, Store } from "../store/store.js";
+import type { EventBatch, EventLimits, LostRuns } from "../store/queue-store.js";
+import type { Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
 import type { Outcome, RetryPolicy } from "./outcome.js";
 

@@ -114,6 +114,8 @@ export interface EventBatch {
   readonly progress?: RunProgress;
 }
 
+export const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
+
 /** Limits of a run's stored events; the head is trimmed beyond them, the newest event never. */
 export interface EventLimits {
   readonly events: number;

@@ -1,7 +1,6 @@
 import type { Timer } from "../../clock.js";
 import type { RunFile, RunProgress } from "../../run.js";
-import type { HeldRun } from "../../store/queue-store.js";
-import type { EventBatch, EventLimits, NewEvent } from "../../store/store.js";
+import type { EventBatch, EventLimits, HeldRun, NewEvent } from "../../store/queue-store.js";
 import type { RunContext } from "../run-context.js";
 
 const RETRY_MS = 1000;

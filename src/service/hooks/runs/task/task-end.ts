@@ -1,5 +1,5 @@
 import type { RunRow } from "../../run.js";
-import type { EventBatch, NextAttempt } from "../../store/store.js";
+import type { EventBatch, NextAttempt } from "../../store/queue-store.js";
 import { isTransient, type Outcome } from "../outcome.js";
 import type { RunContext } from "../run-context.js";
 import { toJsonLine } from "../safe-json.js";

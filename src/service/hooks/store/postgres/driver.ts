@@ -7,6 +7,9 @@ export type SqlValue = string | number | boolean | null;
 export type SqlRow = Record<string, SqlValue>;
 export type { Client, Pool, PoolClient, QueryConfig };
 
+/** Mark of a statement's n-th value. */
+export const markOf = (position: number): string => `$${position}`;
+
 const BIGINT = 20;
 
 /** Creates a pool of connections, none of which is opened yet. Throws config.invalid where `pg` is not installed. */

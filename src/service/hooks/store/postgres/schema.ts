@@ -12,8 +12,8 @@ export const SWEEP_LOCKS = SCHEMA_LOCKS + 1;
 /** Version of the tables: every change of them counts it up, and a store of another version is refused. */
 const VERSION = 1;
 
-// Texts that a client or an agent chose are stored as text.ts does; JSON needs no more. A mark is steady ms (clock.ts),
-// and in deliveries ms of the server (server-clock.ts). `lk.` becomes the schema.
+// Texts that a client or an agent chose are stored as `toStored` does (driver.ts); JSON needs no more. A mark is steady ms (clock.ts),
+// and in deliveries ms of the server (delivery-rows.ts). `lk.` becomes the schema.
 const TABLES = `
   CREATE TABLE lk.sessions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -182,11 +182,8 @@ export async function openSchema(client: PoolClient, schema: string): Promise<vo
   };
   const server = Number((await query("SHOW server_version_num")).rows[0]?.server_version_num);
   if (server < OLDEST_SERVER) {
-    const received = `${Math.floor(server / 10_000)}`;
-    throw new LatentkitError(
-      "config.invalid",
-      `The PostgreSQL store needs PostgreSQL 15 or newer, received ${received}.`,
-    );
+    const sentence = `The PostgreSQL store needs PostgreSQL 15 or newer, received ${Math.floor(server / 10_000)}.`;
+    throw new LatentkitError("config.invalid", sentence);
   }
   await query("BEGIN");
   try {

@@ -3,7 +3,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { createPostgresStore, InOrder, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import type { EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
+import type { EventBatch, EventLimits } from "#src/service/hooks/store/queue-store.js";
+import type { NewRun } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
 import { claimOf, startNext } from "../../../../../helpers/hooks/claims.js";
@@ -254,8 +255,8 @@ describe("work in order", () => {
 
   it("of one key follows in the order of the calls, after a failure too; that of others runs beside it", async () => {
     const { order, begun, work, end } = inOrder();
-    const failed = assert.rejects(order.run("a", () => Promise.reject(new Error("x"))));
-    const all = [order.run("a", work("a2")), order.run("a", work("a3")), order.run("b", work("b1"))];
+    const failed = assert.rejects(order.run(["a"], () => Promise.reject(new Error("x"))));
+    const all = [order.run(["a"], work("a2")), order.run(["a"], work("a3")), order.run(["b"], work("b1"))];
     await failed;
     await turn();
     assert.deepEqual(begun.sort(), ["a2", "b1"]);
@@ -267,8 +268,8 @@ describe("work in order", () => {
 
   it("of several keys waits for what came before it in any, and holds back what comes after it in any", async () => {
     const { order, begun, work, end } = inOrder();
-    const all = [order.run("a", work("a")), order.run("b", work("b"))];
-    all.push(order.runAll(["a", "b", "c"], work("abc")), order.run("c", work("c")));
+    const all = [order.run(["a"], work("a")), order.run(["b"], work("b"))];
+    all.push(order.run(["a", "b", "c"], work("abc")), order.run(["c"], work("c")));
     await turn();
     assert.deepEqual(begun, ["a", "b"]);
     await end("b");

@@ -4,8 +4,14 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/queue-store.js";
-import type { Ending, EventBatch, EventLimits } from "#src/service/hooks/store/store.js";
+import type {
+  Claim,
+  Ending,
+  EventBatch,
+  EventLimits,
+  HeldRun,
+  LostRunPolicy,
+} from "#src/service/hooks/store/queue-store.js";
 import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 
