@@ -60,3 +60,16 @@ export const withWall = (clock: Clock, now: () => number): Clock => ({
   monotonic: () => clock.monotonic(),
   setTimer: (ms, callback, keepAlive) => clock.setTimer(ms, callback, keepAlive),
 });
+
+/** Returns whether work ends within `ms`, during which the process stays alive. Rejects as the work does. */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: Timer | undefined;
+  const timeUp = new Promise<boolean>((resolve) => {
+    timer = clock.setTimer(ms, () => resolve(false), true);
+  });
+  try {
+    return await Promise.race([work.then(() => true), timeUp]);
+  } finally {
+    timer?.cancel();
+  }
+}
