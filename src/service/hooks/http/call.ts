@@ -104,9 +104,9 @@ export function onlyValue(query: URLSearchParams, name: string): string | undefi
 export function refuseUnknown(query: URLSearchParams, known: readonly string[]): void {
   const unknown = [...query.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const expected = `expected parameters of the names ${known.join(", ")}`;
   const { hint } = suggest(unknown, known);
-  throw new HookError("invalid_request", `${expected}, received ${describe(unknown)}.${hint}`);
+  const sentence = `unknown parameter ${describe(unknown)}: expected ${known.join(", ")}.${hint}`;
+  throw new HookError("invalid_request", sentence);
 }
 
 /** Number of entries of a page. Throws invalid_request. */

@@ -181,6 +181,6 @@ class TemplateFiller {
   #spend(key: string, text: string): string {
     this.#charsLeft -= text.length;
     if (this.#charsLeft >= 0) return text;
-    throw new HookError("invalid_request", `${key}: the payload's texts are too long for a message`);
+    throw new HookError("invalid_request", `${key}: the filled-in texts are longer than limits.message_chars`);
   }
 }

@@ -87,7 +87,7 @@ export class Deliverer {
       }
       await this.#count();
     } catch (error) {
-      this.#options.log.error({ err: error }, "webhooks wait for the store");
+      this.#options.log.error({ err: error }, "webhooks: the store is unavailable, trying again");
     }
     if (!this.#stopping.signal.aborted) this.#timer = this.#options.clock.setTimer(POLL_MS, () => this.wake());
   }
@@ -147,7 +147,7 @@ export class Deliverer {
       else log.warn({ ...facts, status, error, retry_ms: settlement.retryMs }, `webhook ${name}`);
     } catch (error) {
       // its lease makes it due again
-      log.error({ ...facts, err: error }, "a delivery waits for the store");
+      log.error({ ...facts, err: error }, "a webhook result could not be stored, it will be sent again");
     }
   }
 

@@ -153,7 +153,7 @@ export function queueRoutes({ runs, schemas }: HookContext): Route[] {
       name: "pause",
       paths: ["/api/queue/pause"],
       method: "POST",
-      summary: "Pause the queue; running runs finish, a restart changes nothing",
+      summary: "Pause the queue; running runs finish, the pause survives a restart",
       ...answers,
       handle: change(true),
     },
