@@ -1,3 +1,5 @@
+import { randomInt } from "node:crypto";
+
 // decision 150
 export interface Timer {
   cancel(): void;
@@ -73,3 +75,7 @@ export async function within(clock: Clock, ms: number, work: Promise<unknown>): 
     timer?.cancel();
   }
 }
+
+/** A delay less up to a quarter by chance, so that what failed together does not come back together. */
+export const jittered = (ms: number, random = () => randomInt(2 ** 32) / 2 ** 32): number =>
+  Math.round(ms * (1 - 0.25 * random()));

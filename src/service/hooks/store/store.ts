@@ -161,11 +161,15 @@ export interface SweepResult {
  * (create, wake, end) is on the disk when the promise resolves; a power loss may take the last events, a killed process
  * takes none. `token`, where it is given, must be that of the run's last start.
  */
-export interface Store extends Outbox, QueueStore {
-  /** Whether no run is to start; false in a new store. */
-  isPaused(): Promise<boolean>;
-  setPaused(isPaused: boolean): Promise<void>;
+export interface Store extends Outbox, QueueStore, Inbox, RunStore, EventStore {
+  sweep(request: SweepRequest): Promise<SweepResult>;
+  /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
 
+/** Creation of runs, groups and wakes, and the ends of groups. */
+export interface Inbox {
   findReply(scope: string, nowMark: number): Promise<StoredReply | null>;
   /** Writes the run and its key, and consumes the session's oldest pending wakes. */
   createRun(run: NewRun, key?: NewKey): Promise<CreateRunResult>;
@@ -174,7 +178,14 @@ export interface Store extends Outbox, QueueStore {
   addWake(wake: NewWake, key?: NewKey): Promise<AddWakeResult>;
   /** Keys of the sessions with pending wakes, longest waiting first. */
   pendingSessions(): Promise<string[]>;
+  /** At most `most` ends after a position; a group is kept as long as one of its runs. */
+  readGroup(id: string, after: number, most: number): Promise<GroupSlice | null>;
+  /** Id of the group of a run; null where it is in none. */
+  groupOf(runId: string): Promise<string | null>;
+}
 
+/** Runs and their ways from state to state. */
+export interface RunStore {
   getRun(id: string): Promise<RunRow | null>;
   /** As `getRun`, without reading the message. */
   getSummary(id: string): Promise<RunSummary | null>;
@@ -190,23 +201,17 @@ export interface Store extends Outbox, QueueStore {
   append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   /** Moves a run from a state in `from` to a terminal one, with its last events; false where it is in no such state. */
   endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+}
 
+/** Events and files of runs. */
+export interface EventStore {
   /** Events after an id, at least one where there is one; an id above the newest counts as the newest. */
   readEvents(id: string, after: number, maxEvents: number, maxBytes: number): Promise<EventSlice | null>;
-  /** At most `most` ends after a position; a group is kept as long as one of its runs. */
-  readGroup(id: string, after: number, most: number): Promise<GroupSlice | null>;
-  /** Id of the group of a run; null where it is in none. */
-  groupOf(runId: string): Promise<string | null>;
   /** Null where the run is unknown or has not ended. */
   terminalEvent(id: string): Promise<StoredEvent | null>;
   getFile(id: string, name: string): Promise<RunFile | null>;
   /** Forgets a file of an ended run; false where there is none. */
   removeFile(id: string, name: string): Promise<boolean>;
-
-  sweep(request: SweepRequest): Promise<SweepResult>;
-  /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */
-  ping(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** A store that the processes of several machines share: workers hold each run by a lease, which they renew. */

@@ -1,14 +1,14 @@
 import type { RunFile } from "../../run.js";
 import type { EventBatch, EventLimits } from "../queue-store.js";
 import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../rows.js";
-import { type Store, sliceOf } from "../store.js";
+import { type EventStore, sliceOf } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
 
 export const { toSummary, toRun, toStatus, toFile, toDelivery, toGroupEnd } = rowReader(fromStored, fromStored);
 
 /** The events and files of runs. */
-export const eventRows = (db: Connection): Pick<Store, "readEvents" | "terminalEvent" | "getFile" | "removeFile"> => ({
+export const eventRows = (db: Connection): EventStore => ({
   /** One statement: run and events are of the same moment. Data that does not fit is not read. */
   async readEvents(id, after, maxEvents, maxBytes) {
     const rows = await db.query(

@@ -1,4 +1,4 @@
-import { type LostRunPolicy, NO_EVENTS } from "../queue-store.js";
+import { type LostRunPolicy, NO_EVENTS, type QueueStore } from "../queue-store.js";
 import { numberOrNull } from "../rows.js";
 import type { SharedStore } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
@@ -21,22 +21,7 @@ const PROMOTE = `promoted AS (
 export const queueRows = (
   db: Connection,
   tell: (id: string) => void,
-): Pick<
-  SharedStore,
-  | "openQueue"
-  | "isPaused"
-  | "setPaused"
-  | "countRuns"
-  | "positionOf"
-  | "nextMarks"
-  | "overdue"
-  | "pastDeadline"
-  | "revisions"
-  | "now"
-  | "claim"
-  | "renew"
-  | "recoverLost"
-> => ({
+): Omit<QueueStore, "release"> & Pick<SharedStore, "renew" | "revisions" | "now"> => ({
   openQueue: (perSession) =>
     db.transaction(async (tx) => {
       const set = "UPDATE lk.queue SET per_session = $1 WHERE per_session <> $1 RETURNING 1";

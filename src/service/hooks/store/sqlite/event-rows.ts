@@ -1,7 +1,7 @@
 import type { RunFile } from "../../run.js";
 import type { EventBatch, EventLimits } from "../queue-store.js";
 import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../rows.js";
-import { cursorOf, type Store, sliceOf } from "../store.js";
+import { cursorOf, type EventStore, sliceOf } from "../store.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 
@@ -11,7 +11,7 @@ export const { toSummary, toRun, toStatus, toFile, toDelivery, toGroupEnd } = ro
 );
 
 /** The events and files of runs. */
-export const eventRows = (db: Connection): Pick<Store, "readEvents" | "terminalEvent" | "getFile" | "removeFile"> => ({
+export const eventRows = (db: Connection): EventStore => ({
   readEvents: async (id, after, maxEvents, maxBytes) =>
     db.read(() => {
       const sql = "SELECT seq, oldest_event_id, last_event_id, ended_mark IS NOT NULL AS ended FROM runs WHERE id = ?";

@@ -3,25 +3,19 @@ import { type LocalQueue, queuedRun } from "../local-queue.js";
 import {
   graphHash,
   groupReplyOf,
+  type Inbox,
   type NewKey,
   type NewRun,
   type Replayed,
   type Reply,
   replyOf,
-  type Store,
   type StoredReply,
 } from "../store.js";
 import type { Connection } from "./connection.js";
 import { orNull, toGroupEnd } from "./event-rows.js";
 
 /** Creation of runs, wakes and groups, and the ends of groups. */
-export const inboxRows = (
-  db: Connection,
-  queue: LocalQueue,
-): Pick<
-  Store,
-  "findReply" | "createRun" | "createGroup" | "addWake" | "pendingSessions" | "readGroup" | "groupOf"
-> => ({
+export const inboxRows = (db: Connection, queue: LocalQueue): Inbox => ({
   findReply: async (scope, nowMark) => db.read(() => findReply(db, scope, nowMark)),
   async createRun(run, key) {
     const create = () => queue.refusal([run]) ?? createRun(db, run, key);

@@ -1,8 +1,15 @@
 import type { RunFilter, RunOrigin, RunRow, RunState } from "../../run.js";
 import type { LocalQueue, QueuedRun } from "../local-queue.js";
-import { type Ending, type EventBatch, type EventLimits, type NewEvent, NO_EVENTS } from "../queue-store.js";
+import {
+  type Ending,
+  type EventBatch,
+  type EventLimits,
+  type NewEvent,
+  NO_EVENTS,
+  type QueueStore,
+} from "../queue-store.js";
 import { MESSAGE, numberOrNull, SUMMARY, whereOf } from "../rows.js";
-import type { Store } from "../store.js";
+import type { RunStore } from "../store.js";
 import type { Connection } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import type { SqlValue } from "./driver.js";
@@ -15,22 +22,7 @@ const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 export const runRows = (
   db: Connection,
   queue: LocalQueue,
-): Pick<
-  Store,
-  | "openQueue"
-  | "claim"
-  | "release"
-  | "recoverLost"
-  | "isPaused"
-  | "setPaused"
-  | "getRun"
-  | "getSummary"
-  | "getStatus"
-  | "listRuns"
-  | "retryRun"
-  | "append"
-  | "endRun"
-> => ({
+): Omit<QueueStore, keyof ReturnType<LocalQueue["reads"]>> & RunStore => ({
   openQueue: async (perSession) =>
     db.read(() => {
       queue.open(perSession, readRuns(db, "queued"), readRuns(db, "running"));
