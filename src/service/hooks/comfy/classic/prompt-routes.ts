@@ -77,6 +77,7 @@ export function promptRoutes(context: HookContext, prompts: Prompts): ClassicRou
   const number = z.int().optional();
   const ids = z.array(z.string()).optional();
   const bodyOf = (schema: z.ZodType) => ({ body: { schema, isOptional: true } as const });
+  const onePrompt = bodyOf(z.object({ prompt_id: z.string().optional() }));
   const change = bodyOf(z.object({ clear: z.boolean().optional(), delete: ids }));
   const route = (
     method: ClassicRoute["method"],
@@ -100,9 +101,7 @@ export function promptRoutes(context: HookContext, prompts: Prompts): ClassicRou
       operation: "comfy_change_queue",
       ...change,
     }),
-    route("POST", "/interrupt", "Cancel what runs, or one prompt", interrupt, {
-      ...bodyOf(z.object({ prompt_id: z.string().optional() })),
-    }),
+    route("POST", "/interrupt", "Cancel what runs, or one prompt", interrupt, onePrompt),
     route("GET", "/history", "List ended prompts, the newest 200 or `max_items` from `offset` on", history, {
       query: { max_items: number, offset: number },
     }),
