@@ -169,7 +169,11 @@ describe("POST /hooks/group", () => {
     ["1,001 items", { items: Array.from({ length: 1001 }, () => ({ message })) }, "items: expected at most 1000"],
     ["an item that is no object", { items: [{ message }, 5] }, "items.1: expected a JSON object"],
     ["an item without a message", { items: [{ message }, {}] }, "items.1: message: is required"],
-    ["a key of an item", { items: [{ message, idempotencyKey: "k" }] }, /^items\.0: idempotencyKey: not supported in an item/],
+    [
+      "a key of an item",
+      { items: [{ message, idempotencyKey: "k" }] },
+      /^items\.0: idempotencyKey: not supported in an item/,
+    ],
     [
       "a session",
       { items: [{ message, sessionKey: "hook:y" }] },
