@@ -15,11 +15,11 @@ export function body() {
     code(comfyType),
   ]);
   const refusals = Object.entries(REFUSALS).map(([kind, refusal]) => [
-    code(refusal.code),
+    code(refusal.code ?? kind),
     refusal.status,
     refusal.sentence,
     "retryAfterSeconds" in refusal ? refusal.retryAfterSeconds : "",
-    kind === refusal.code ? "" : code(kind),
+    "code" in refusal ? code(kind) : "",
     "of" in refusal ? refusal.of : "",
     "comfy" in refusal ? `${refusal.comfy.status} ${code(refusal.comfy.code)}` : "",
   ]);

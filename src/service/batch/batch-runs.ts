@@ -4,7 +4,8 @@ import { LatentkitError } from "../../base/errors.js";
 import { steadyWall, systemClock } from "../hooks/clock.js";
 import { PLAIN_TERMS, type RunFile, type RunTerms, type TerminalState } from "../hooks/run.js";
 import { cancelled } from "../hooks/runs/outcome.js";
-import { type EventBatch, type SharedStore, storeTime } from "../hooks/store/store.js";
+import type { EventBatch } from "../hooks/store/queue-store.js";
+import { type SharedStore, storeTime } from "../hooks/store/store.js";
 import { PACK_NAME } from "./batch-message.js";
 
 /** Interval of looks at the store, whose hints may be lost. */

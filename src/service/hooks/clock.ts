@@ -1,3 +1,5 @@
+import { randomInt } from "node:crypto";
+
 // decision 150
 export interface Timer {
   cancel(): void;
@@ -60,3 +62,20 @@ export const withWall = (clock: Clock, now: () => number): Clock => ({
   monotonic: () => clock.monotonic(),
   setTimer: (ms, callback, keepAlive) => clock.setTimer(ms, callback, keepAlive),
 });
+
+/** Returns whether work ends within `ms`, during which the process stays alive. Rejects as the work does. */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: Timer | undefined;
+  const timeUp = new Promise<boolean>((resolve) => {
+    timer = clock.setTimer(ms, () => resolve(false), true);
+  });
+  try {
+    return await Promise.race([work.then(() => true), timeUp]);
+  } finally {
+    timer?.cancel();
+  }
+}
+
+/** A delay less up to a quarter by chance, so that what failed together does not come back together. */
+export const jittered = (ms: number, random = () => randomInt(2 ** 32) / 2 ** 32): number =>
+  Math.round(ms * (1 - 0.25 * random()));

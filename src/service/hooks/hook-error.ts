@@ -1,8 +1,10 @@
+import { LatentkitError } from "../../base/errors.js";
+
 /** A refusal on the wire. `retryAfterSeconds` becomes the Retry-After header. */
 interface Refusal {
   readonly status: number;
-  /** The `code` of the error body; several kinds may share one. */
-  readonly code: string;
+  /** The `code` of the error body, if it is not the kind itself; several kinds may share one. */
+  readonly code?: string;
   readonly sentence: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly retryAfterSeconds?: number;
@@ -13,59 +15,32 @@ interface Refusal {
 }
 
 // decision 367
-/** The one table of refusals, of hooks and of ComfyUI's APIs. Clients may look for the sentences: they do not change, but for what follows a colon. */
+/** The one table of refusals, of hooks and of ComfyUI's APIs. Clients may look for the sentences: only what follows a colon may change. */
 export const REFUSALS = {
-  unauthorized: {
-    status: 401,
-    code: "unauthorized",
-    sentence: "unauthorized",
-    headers: { "WWW-Authenticate": "Bearer" },
-  },
-  hooks_not_configured: { status: 503, code: "hooks_not_configured", sentence: "hooks token is not configured" },
-  session_key_override_disabled: {
-    status: 400,
-    code: "session_key_override_disabled",
-    sentence: "sessionKey override is disabled",
-  },
-  session_key_prefix_denied: {
-    status: 400,
-    code: "session_key_prefix_denied",
-    sentence: "sessionKey is not allowed by configured prefixes",
-  },
-  invalid_request: { status: 400, code: "invalid_request", sentence: "invalid request" },
+  unauthorized: { status: 401, sentence: "unauthorized", headers: { "WWW-Authenticate": "Bearer" } },
+  hooks_not_configured: { status: 503, sentence: "hooks token is not configured" },
+  session_key_override_disabled: { status: 400, sentence: "sessionKey override is disabled" },
+  session_key_prefix_denied: { status: 400, sentence: "sessionKey is not allowed by configured prefixes" },
+  invalid_request: { status: 400, sentence: "invalid request" },
   request_timeout: { status: 408, code: "invalid_request", sentence: "the request took too long to arrive" },
-  unsupported_media_type: {
-    status: 415,
-    code: "unsupported_media_type",
-    sentence: "the body must be JSON in UTF-8 (Content-Type: application/json)",
-  },
-  payload_too_large: { status: 413, code: "payload_too_large", sentence: "the body is too large" },
-  rate_limited: { status: 429, code: "rate_limited", sentence: "too many starts, try again later" },
-  auth_rate_limited: { status: 429, code: "auth_rate_limited", sentence: "too many failed attempts, try again later" },
-  queue_full: { status: 429, code: "queue_full", sentence: "the queue is full, try again later", retryAfterSeconds: 5 },
-  idempotency_mismatch: {
-    status: 422,
-    code: "idempotency_mismatch",
-    sentence: "this idempotency key was used with another payload",
-  },
-  run_failed: { status: 500, code: "run_failed", sentence: "the run failed" },
-  run_cancelled: { status: 409, code: "run_cancelled", sentence: "the run was cancelled" },
-  run_timed_out: { status: 504, code: "run_timed_out", sentence: "the run took too long" },
-  run_interrupted: { status: 503, code: "run_interrupted", sentence: "the run was interrupted" },
-  run_expired: { status: 503, code: "run_expired", sentence: "the run waited too long" },
-  run_not_found: {
-    status: 404,
-    code: "run_not_found",
-    sentence: "no such run",
-    comfy: { status: 404, code: "job_not_found" },
-  },
-  group_not_found: { status: 404, code: "group_not_found", sentence: "no such group" },
-  delivery_not_found: { status: 404, code: "delivery_not_found", sentence: "no such delivery" },
-  method_not_allowed: { status: 405, code: "method_not_allowed", sentence: "method not allowed" },
-  not_found: { status: 404, code: "not_found", sentence: "not found" },
+  unsupported_media_type: { status: 415, sentence: "the body must be JSON in UTF-8 (Content-Type: application/json)" },
+  payload_too_large: { status: 413, sentence: "the body is too large" },
+  rate_limited: { status: 429, sentence: "too many starts, try again later" },
+  auth_rate_limited: { status: 429, sentence: "too many failed attempts, try again later" },
+  queue_full: { status: 429, sentence: "the queue is full, try again later", retryAfterSeconds: 5 },
+  idempotency_mismatch: { status: 422, sentence: "this idempotency key was used with another payload" },
+  run_failed: { status: 500, sentence: "the run failed" },
+  run_cancelled: { status: 409, sentence: "the run was cancelled" },
+  run_timed_out: { status: 504, sentence: "the run took too long" },
+  run_interrupted: { status: 503, sentence: "the run was interrupted" },
+  run_expired: { status: 503, sentence: "the run waited too long" },
+  run_not_found: { status: 404, sentence: "no such run", comfy: { status: 404, code: "job_not_found" } },
+  group_not_found: { status: 404, sentence: "no such group" },
+  delivery_not_found: { status: 404, sentence: "no such delivery" },
+  method_not_allowed: { status: 405, sentence: "method not allowed" },
+  not_found: { status: 404, sentence: "not found" },
   shutting_down: {
     status: 503,
-    code: "shutting_down",
     sentence: "the service is shutting down",
     retryAfterSeconds: 30,
     comfy: { status: 429, code: "deployment_not_ready" },
@@ -82,84 +57,44 @@ export const REFUSALS = {
     sentence: "the files are not available, try again later",
     retryAfterSeconds: 2,
   },
-  internal: {
-    status: 500,
-    code: "internal",
-    sentence: "internal error",
-    comfy: { status: 500, code: "upstream_error" },
-  },
-  forbidden: {
-    status: 403,
-    code: "forbidden",
-    sentence: "a page of another site may not call this service",
-    of: "ComfyUI's APIs",
-  },
-  invalid_workflow: { status: 422, code: "invalid_workflow", sentence: "the workflow cannot run", of: "Comfy API" },
+  internal: { status: 500, sentence: "internal error", comfy: { status: 500, code: "upstream_error" } },
+  forbidden: { status: 403, sentence: "a page of another site may not call this service", of: "ComfyUI's APIs" },
+  invalid_workflow: { status: 422, sentence: "the workflow cannot run", of: "Comfy API" },
   workflow_format_ui: {
     status: 422,
-    code: "workflow_format_ui",
     sentence: "workflow: expected a graph in API format, received one of the editor",
     of: "Comfy API",
   },
-  missing_asset: {
-    status: 422,
-    code: "missing_asset",
-    sentence: "the workflow refers to assets that do not exist",
-    of: "Comfy API",
-  },
+  missing_asset: { status: 422, sentence: "the workflow refers to assets that do not exist", of: "Comfy API" },
   idempotency_key_reuse: {
     status: 422,
-    code: "idempotency_key_reuse",
-    sentence: "this idempotency key has started a job",
+    sentence: "this idempotency key was already used to start a job",
     of: "Comfy API",
   },
-  hash_mismatch: {
-    status: 409,
-    code: "hash_mismatch",
-    sentence: "expected_hash: the bytes have another hash",
-    of: "Comfy API",
-  },
-  asset_in_use: {
-    status: 409,
-    code: "asset_in_use",
-    sentence: "the output of a job is kept as long as its job",
-    of: "Comfy API",
-  },
-  job_not_found: { status: 404, code: "job_not_found", sentence: "no such job", of: "Comfy API" },
-  asset_not_found: { status: 404, code: "asset_not_found", sentence: "no such asset", of: "Comfy API" },
-  blob_not_found: { status: 404, code: "blob_not_found", sentence: "no such bytes: upload them", of: "Comfy API" },
-  range_not_satisfiable: {
-    status: 416,
-    code: "range_not_satisfiable",
-    sentence: "Range: expected bytes of the file",
-    of: "Comfy API",
-  },
-  too_many_streams: {
-    status: 429,
-    code: "too_many_streams",
-    sentence: "too many streams are open, try again later",
-    of: "Comfy API",
-  },
-  storage_full: {
-    status: 507,
-    code: "storage_full",
-    sentence: "there is no room for uploads, try again later",
-    of: "Comfy API",
-  },
-  invalid_prompt: { status: 400, code: "invalid_prompt", sentence: "the prompt cannot run", of: "classic API" },
-  no_prompt: { status: 400, code: "no_prompt", sentence: "prompt: expected a graph in API format", of: "classic API" },
+  hash_mismatch: { status: 409, sentence: "expected_hash: the bytes have another hash", of: "Comfy API" },
+  asset_in_use: { status: 409, sentence: "the output of a job cannot be deleted before the job", of: "Comfy API" },
+  job_not_found: { status: 404, sentence: "no such job", of: "Comfy API" },
+  asset_not_found: { status: 404, sentence: "no such asset", of: "Comfy API" },
+  blob_not_found: { status: 404, sentence: "no upload has this hash: upload the file first", of: "Comfy API" },
+  range_not_satisfiable: { status: 416, sentence: "Range: outside the file", of: "Comfy API" },
+  too_many_streams: { status: 429, sentence: "too many streams are open, try again later", of: "Comfy API" },
+  storage_full: { status: 507, sentence: "there is no room for uploads, try again later", of: "Comfy API" },
+  invalid_prompt: { status: 400, sentence: "the prompt cannot run", of: "classic API" },
+  no_prompt: { status: 400, sentence: "prompt: expected a graph in API format", of: "classic API" },
   invalid_prompt_id: {
     status: 400,
-    code: "invalid_prompt_id",
-    sentence: "prompt_id: expected a UUID in lower case that no prompt has had",
+    sentence: "prompt_id: expected a lower-case UUID that has not been used",
     of: "classic API",
   },
 } as const satisfies Record<string, Refusal>;
 
 export type HookErrorKind = keyof typeof REFUSALS;
 
-/** The row of a refusal. */
-export const refusalOf = (kind: HookErrorKind): Refusal => REFUSALS[kind];
+/** The row of a refusal, with its code. */
+export const refusalOf = (kind: HookErrorKind): Refusal & { readonly code: string } => ({
+  code: kind,
+  ...(REFUSALS[kind] as Refusal),
+});
 
 /** A refusal with everything HTTP needs: `status`, wire `code`, one sentence, headers. Never holds a secret. */
 export class HookError extends Error {
@@ -194,3 +129,23 @@ export class HookError extends Error {
     this.headers = { ...refusal.headers, ...retry, ...options.headers };
   }
 }
+
+/** The refusal of a kind that a LatentkitError means, with its sentence after `prefix`; any other error is itself. */
+export const refusedAs = (kind: HookErrorKind, error: unknown, prefix = ""): unknown =>
+  error instanceof LatentkitError ? new HookError(kind, prefix + error.message, { cause: error }) : error;
+
+/** Does work that refuses by a LatentkitError. Fails with a refusal of a kind. */
+export function asRefusal<T>(kind: HookErrorKind, work: () => T, prefix = ""): T {
+  try {
+    return work();
+  } catch (error) {
+    throw refusedAs(kind, error, prefix);
+  }
+}
+
+/** Handler of a rejection: refusals of these kinds become undefined, any other error is thrown again. */
+export const undefinedFor =
+  (...kinds: readonly HookErrorKind[]) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof HookError && kinds.includes(error.kind))) throw error;
+  };

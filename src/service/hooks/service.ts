@@ -204,7 +204,9 @@ function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
   check(isObject(config), '"config": ', "an object", config);
   check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
   const isForWorkers = workers !== true || (store !== undefined && isShared(store));
-  check(isForWorkers, '"workers": ', "a shared store, as createPostgresStore makes one, with it", store);
+  if (isForWorkers) return;
+  const sentence = '"workers" needs a shared store, as createPostgresStore makes one.';
+  throw new LatentkitError("config.invalid", `createHookService: ${sentence}`);
 }
 
 // decisions 138, 152
@@ -258,7 +260,7 @@ export function warnOfMessages(graphs: AgentGraphs | undefined, senders: Senders
   if (graphs === undefined) return;
   for (const name of graphs.names) {
     if (keysOf(graphs, name)?.size !== 0) continue;
-    log.warn({}, `the graph "${name}" takes no message: requests with one are refused, "{}" renders it as it is`);
+    log.warn({}, `graph "${name}" has nothing to fill: send "{}" as the message, others are refused`);
   }
   const taken = keysOf(graphs, graphs.default.name);
   if (taken === undefined) return;
@@ -268,10 +270,8 @@ export function warnOfMessages(graphs: AgentGraphs | undefined, senders: Senders
     const own = message === undefined ? [] : ["message"];
     const unknown = [...own, ...Object.keys(placeholders)].find((key) => !taken.has(key));
     if (unknown === undefined) continue;
-    log.warn(
-      {},
-      `incoming.${name}: the default graph has no key ${JSON.stringify(unknown)}: its deliveries are refused`,
-    );
+    const key = JSON.stringify(unknown);
+    log.warn({}, `incoming.${name}: the default graph has no key ${key}, so every delivery is refused`);
   }
 }
 

@@ -164,7 +164,7 @@ export class WorkThreads<Work, Done> {
     const [idle] = this.#idle;
     if (idle === undefined) {
       const { program, resourceLimits } = this.#options;
-      // one that fails while nobody waits for it is missed by nobody
+      // an idle thread may fail: no work is lost
       return new LoadedWorker(program, { resourceLimits }).on("error", () => undefined);
     }
     const [thread, timer] = idle;

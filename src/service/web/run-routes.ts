@@ -1,11 +1,10 @@
 import { removeLocalFile } from "../hooks/files/file-store.js";
 import { HookError } from "../hooks/hook-error.js";
-import { type Call, onlyValue, pageSize, type Route, refuseUnknown, requireRunId } from "../hooks/http/call.js";
+import { type Call, oneOf, onlyValue, pageSize, type Route, refuseUnknown, requireRunId } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendJson } from "../hooks/http/responses.js";
 import { runItem } from "../hooks/http/routes/payloads.js";
-import { readState } from "../hooks/http/routes/run-routes.js";
-import type { RunStatus, RunSummary } from "../hooks/run.js";
+import { RUN_STATES, type RunStatus, type RunSummary } from "../hooks/run.js";
 import {
   ADDRESS_SECONDS,
   type DescribedRuns,
@@ -30,7 +29,7 @@ export function pageRunRoutes(context: HookContext, described: DescribedRuns, bo
     const { runs, nextCursor, from, to } = await described.scan({
       cursor: onlyValue(query, "cursor"),
       limit: pageSize(onlyValue(query, "limit")),
-      state: readState(onlyValue(query, "state")),
+      state: oneOf(query, "state", RUN_STATES),
       matches: readSearch(query),
       isGone: () => res.destroyed,
     });

@@ -1,15 +1,13 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { CHECKED_LATER, checkOptions, FUNCTION, hasMethods, type OptionRules, type Rule } from "../../base/options.js";
 import { parseConfig } from "../../render/config/config.js";
 import type { Agent } from "../agent/agent.js";
-import { type Clock, steadyWall, systemClock, withWall } from "../hooks/clock.js";
+import { type Clock, systemClock } from "../hooks/clock.js";
 import { FILE_STORE, type FileStore, localFiles } from "../hooks/files/file-store.js";
 import { type HookConfigInput, type HookLog, LOGGER } from "../hooks/hook-config.js";
 import { createRunMetrics, observeRuns } from "../hooks/http/metrics.js";
-import { EventBus } from "../hooks/runs/event-bus.js";
 import { createRetryPolicy } from "../hooks/runs/outcome.js";
 import { Claims } from "../hooks/runs/queue/claims.js";
-import type { RunContext } from "../hooks/runs/run-context.js";
+import { createRunContext } from "../hooks/runs/run-context.js";
 import type { SharedStore } from "../hooks/store/store.js";
 import { createEndpoints, receiversOfEnd } from "../hooks/webhooks/endpoints.js";
 import { createLogger } from "../log.js";
@@ -99,29 +97,25 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   checkOptions("startWorker", options, WORKER_RULES, ["agent", "store"]);
-  const { agent, store, clock: own = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
+  const { agent, store, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const { files = localFiles, concurrency = CONCURRENCY, leaseSeconds = LEASE_SECONDS, onLoss = "requeue" } = options;
   const { webhooks, retries } = options;
   const config = parseConfig({ channels: { web: { webhooks, retries } } }, "startWorker");
   const endpoints = createEndpoints(config.channels.web.webhooks);
-  const now = steadyWall(own);
   const metrics = createRunMetrics({ running: () => claims.running, runningLimit: concurrency });
-  const current = new AsyncLocalStorage<string>();
-  const context: RunContext = {
+  const context = createRunContext({
     agent,
     batchAgent: options.batchAgent,
     store,
     files,
-    current,
-    clock: withWall(own, now),
-    mark: now,
-    bus: new EventBus(),
+    clock,
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     retries: createRetryPolicy(config.channels.web.retries),
     observer: observeRuns(metrics.observer, log),
     receiversOf: (state) => receiversOfEnd(endpoints, state),
-  };
-  const claims = new Claims(context, { concurrency, leaseMs: leaseSeconds * 1000, onLoss }, now);
+  });
+  const { current } = context;
+  const claims = new Claims(context, { concurrency, leaseMs: leaseSeconds * 1000, onLoss });
   await claims.open();
   claims.claimSoon();
   let closing: Promise<void> | undefined;

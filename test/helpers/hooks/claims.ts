@@ -1,6 +1,6 @@
 import type { RunRow } from "#src/service/hooks/run.js";
-import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/queue-store.js";
-import type { NewEvent, Store } from "#src/service/hooks/store/store.js";
+import type { Claim, HeldRun, LostRunPolicy, NewEvent } from "#src/service/hooks/store/queue-store.js";
+import type { Store } from "#src/service/hooks/store/store.js";
 
 export const STARTED: NewEvent = { event: "status", data: '{"state":"running"}' };
 

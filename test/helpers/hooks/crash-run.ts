@@ -2,6 +2,8 @@
 // to stdout, a line each: "run ID", "wake TEXT".
 import { writeSync } from "node:fs";
 import type { Agent } from "#src/service/agent/agent.js";
+import { systemClock } from "#src/service/hooks/clock.js";
+import { localFiles } from "#src/service/hooks/files/file-store.js";
 import { createRuns } from "#src/service/hooks/runs/create-runs.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { faultyDriver } from "./faulty-driver.js";
@@ -30,6 +32,10 @@ const runs = createRuns({
   onLoss: "interrupt",
   hasWorker: true,
   retries: retryPolicy(),
+  files: localFiles,
+  clock: systemClock,
+  observer: {},
+  heartbeatSeconds: 0,
 });
 const printLine = (line: string) => writeSync(1, `${line}\n`);
 const ended = (id: string) => until(async () => (await runs.get(id)).finishedAt !== null, "the end");

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseConfig } from "#src/render/config/config.js";
 import type { Agent, AgentContext, AgentRun } from "#src/service/agent/agent.js";
+import { localFiles } from "#src/service/hooks/files/file-store.js";
 import type { Limits } from "#src/service/hooks/hook-config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
 import type { RunState, StoredEvent } from "#src/service/hooks/run.js";
@@ -34,6 +35,8 @@ export function engine(kind: StoreKind, overrides: Overrides = {}) {
     onLoss: overrides.onRestart ?? "interrupt",
     hasWorker: true,
     retries: retryPolicy(),
+    files: localFiles,
+    heartbeatSeconds: 0,
     agent: script.agent,
     observer: { fault: (_what, error) => faults.push(error) },
     ...overrides,

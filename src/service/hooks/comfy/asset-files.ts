@@ -63,8 +63,8 @@ export interface Upload {
   /** Number of bytes so far. */
   readonly size: number;
   write(bytes: Uint8Array): Promise<void>;
-  /** Commits the bytes and returns their hash, and whether nobody had them. `expected` differs: hash_mismatch. */
-  commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }>;
+  /** Commits the bytes and returns their hash, and whether they are new. `expected` differs: hash_mismatch. */
+  commit(expected?: string): Promise<{ hash: string; isNew: boolean }>;
   /** Removes what was written; harmless after `commit`. */
   discard(): Promise<void>;
 }
@@ -99,7 +99,18 @@ export class AssetFiles {
     });
   }
 
-  /** Size of the bytes of a hash; undefined where nobody has uploaded them. */
+  /** Uploads bytes. Returns their hash. */
+  async keep(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+    const upload = await this.begin();
+    try {
+      for await (const chunk of chunks) await upload.write(chunk);
+      return (await upload.commit()).hash;
+    } finally {
+      await upload.discard();
+    }
+  }
+
+  /** Size of the bytes of a hash; undefined if they were not uploaded. */
   async sizeOf(hash: string): Promise<number | undefined> {
     const path = blobPath(this.folder, hash);
     return path === undefined ? undefined : (await stat(path).catch(missing))?.size;
@@ -247,14 +258,14 @@ class FileUpload implements Upload {
     }
   }
 
-  commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
+  commit(expected?: string): Promise<{ hash: string; isNew: boolean }> {
     return inStorage(() => this.#commit(expected));
   }
 
   async #commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
     const hash = `blake3:${this.#hasher.digest("hex")}`;
     if (expected !== undefined && expected !== hash) {
-      throw new HookError("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
+      throw new HookError("hash_mismatch", `expected_hash: the uploaded file has hash ${hash}`, { details: { hash } });
     }
     await syncFile(this.#handle);
     await this.#close();
@@ -288,7 +299,7 @@ class FileUpload implements Upload {
   }
 }
 
-/** Whether nobody has the bytes yet, on file systems without links. */
+/** Whether bytes are new, on file systems without links. */
 const isAbsent = async (path: string): Promise<boolean> => (await stat(path).catch(missing)) === undefined;
 
 function missing(error: NodeJS.ErrnoException): undefined {
@@ -308,7 +319,7 @@ async function inStorage<T>(work: () => Promise<T>): Promise<T> {
     const { code, syscall } = cause as NodeJS.ErrnoException;
     if (syscall === undefined) throw cause;
     if (FULL.has(code)) throw new HookError("storage_full", "the disk for uploads is full, try again later", { cause });
-    const sentence = FORBIDDEN.has(code) ? "the service may not write into its folder of uploads" : undefined;
+    const sentence = FORBIDDEN.has(code) ? "the service has no write permission for its upload folder" : undefined;
     throw new HookError("files_unavailable", sentence, { cause });
   }
 }

@@ -10,11 +10,17 @@ import { contentTypeOf, sendContent } from "../http/routes/send-file.js";
 import type { Asset } from "./asset-files.js";
 import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
 import { type ComfyBody, isoTime } from "./jobs.js";
-import { AssetForm, readParts } from "./multipart.js";
+import { type FormKind, readParts, UploadForm } from "./multipart.js";
 
 const KEEP = { least: 60, most: 604_800 };
 const HASH = /^blake3:[0-9a-f]{64}$/;
 const MOST_PATH_CHARACTERS = 1024;
+const MOST_TAGS = 32;
+const FORM: FormKind = {
+  file: "file",
+  isFileLast: true,
+  fields: ["content_type", "file_path", "expected_hash", "expires_in", "tags"],
+};
 /** `type/subtype` without parameters. */
 const CONTENT_TYPE = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 
@@ -41,14 +47,17 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
 
   const upload = async (call: Call) => {
     const { req, res } = call;
-    const form = new AssetForm(assets, limits.upload_bytes);
+    const form = new UploadForm(assets, limits.upload_bytes, FORM);
     try {
       await readParts(req, res, form, { maxBytes: limits.upload_bytes, ...arrival });
       const contentType = readContentType(form.field("content_type"));
       const filePath = readFilePath(form.field("file_path"));
       const seconds = readSeconds(form.field("expires_in"));
-      const { hash, isNew } = await form.complete.commit(form.field("expected_hash"));
-      const asset = await assets.add({ hash, contentType, filePath, tags: form.tags, keepMs: keepMs(seconds) });
+      const tags = form.all("tags");
+      if (tags.length > MOST_TAGS) throw new HookError("invalid_request", `tags: expected at most ${MOST_TAGS}`);
+      if (form.upload === undefined) throw new HookError("invalid_workflow", 'the form has no "file" part');
+      const { hash, isNew } = await form.upload.commit(form.field("expected_hash"));
+      const asset = await assets.add({ hash, contentType, filePath, tags, keepMs: keepMs(seconds) });
       sendJson(req, res, { status: isNew ? 201 : 200, body: assetJson(call, asset, isNew) });
     } finally {
       await form.upload?.discard();
@@ -59,7 +68,7 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
   const fromHashBody = z.object({
     hash: z.string("expected a string").regex(HASH, "expected blake3: and 64 hexadecimal digits"),
     file_path: z.string("expected a string").max(MOST_PATH_CHARACTERS).nullish(),
-    tags: z.array(z.string().max(200)).max(32).nullish(),
+    tags: z.array(z.string().max(200)).max(MOST_TAGS).nullish(),
     expires_in: z.int("expected an integer").min(KEEP.least).max(KEEP.most).nullish(),
   });
   const fromHash = async (call: Call) => {
@@ -100,9 +109,7 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
 
   const remove = async ({ res, params }: Call) => {
     const id = params.id!;
-    if ((await jobs.findOutput(id)) !== undefined) {
-      throw new HookError("asset_in_use");
-    }
+    if ((await jobs.findOutput(id)) !== undefined) throw new HookError("asset_in_use");
     await assets.remove((await existing(id)).id);
     res.writeHead(204).end();
   };
@@ -136,12 +143,12 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
       name: "v2_assets",
       paths: ["/api/v2/assets"],
       method: "POST",
-      summary: "Upload a file, which is kept once by its BLAKE3",
+      summary: "Upload a file; equal files are stored once",
       body: {
         schema: z.object({
           file: z.string().meta({ description: "The bytes, as the last part." }),
           content_type: z.string().optional(),
-          file_path: z.string().optional().meta({ description: "Told back, and no path here." }),
+          file_path: z.string().optional().meta({ description: "Returned as sent; not a path on the server." }),
           expires_in: z.int().min(KEEP.least).max(KEEP.most).optional().meta({ description: "Seconds." }),
           expected_hash: z.string().optional(),
           tags: z.array(z.string()).optional(),
@@ -159,7 +166,7 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
       name: "v2_from_hash",
       paths: ["/api/v2/assets/from-hash"],
       method: "POST",
-      summary: "Name bytes that are there",
+      summary: "Create an asset from an uploaded hash",
       body: { schema: fromHashBody },
       responses: { 201: { json: asset } },
       refusals: ["blob_not_found", "storage_full", "files_unavailable"],
@@ -169,7 +176,7 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
       name: "v2_by_hash",
       paths: ["/api/v2/assets/by-hash/:hash"],
       method: "GET",
-      summary: "Tell whether bytes are there",
+      summary: "Check whether a hash is already uploaded",
       responses: { 200: { json: z.object({ hash: z.string(), size_bytes: z.int() }) } },
       refusals: ["blob_not_found", "files_unavailable"],
       handle: byHash,

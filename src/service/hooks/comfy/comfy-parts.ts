@@ -23,13 +23,10 @@ export interface ComfyParts {
 export function outputKeeper({ files, config }: HookContext, assets: AssetFiles): ComfyParts["keepOutput"] {
   return async (file) => {
     const opened = await files.open(file, { headOnly: false });
-    const upload = await assets.begin();
     try {
       if (opened.size > config.limits.upload_bytes) throw new HookError("payload_too_large");
-      for await (const chunk of opened.read() as AsyncIterable<Buffer>) await upload.write(chunk);
-      return (await upload.commit(undefined)).hash;
+      return await assets.keep(opened.read() as AsyncIterable<Buffer>);
     } finally {
-      await upload.discard();
       await opened.close();
     }
   };

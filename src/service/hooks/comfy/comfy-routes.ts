@@ -30,13 +30,13 @@ const UNKNOWN: Place = { name: "v2_unknown", door: "comfy", paths: ["/api/v2", "
 /** The APIs of ComfyUI that the configuration opens. */
 export interface ComfyApis {
   readonly routes: readonly Route[];
-  /** Paths that do not exist, and say so as their API does. */
+  /** Paths that are answered with 404 in the format of their API. */
   readonly unknown: readonly Place[];
-  /** Opens a WebSocket; absent where the classic API is closed. */
-  readonly upgrade?: ClassicApi["upgrade"];
+  /** Opens a WebSocket on `/ws`, or refuses it; absent if the classic API is closed. */
+  upgrade?(req: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Shows the client of a prompt a picture of the moment, a PNG file. */
   preview(runId: string, png: Uint8Array, node?: string): void;
-  /** Closes the WebSockets. */
+  /** Closes the WebSockets, and ends work on pictures. */
   close(): void;
 }
 
@@ -49,11 +49,11 @@ export function createComfyApis(context: HookContext): ComfyApis {
   const classic = comfy_classic === "none" ? undefined : createClassicApi(context, parts, comfy_classic);
   const jobs = comfy_api === "none" ? [] : versionTwo(context, parts, comfy_api);
   return {
+    preview: () => undefined,
+    close: () => undefined,
+    ...classic,
     routes: [...jobs, ...(classic?.routes ?? [])],
     unknown: comfy_api === "none" ? [] : [UNKNOWN],
-    upgrade: classic?.upgrade,
-    preview: (runId, png, node) => classic?.preview(runId, png, node),
-    close: () => classic?.close(),
   };
 }
 
@@ -61,7 +61,7 @@ function partsOf(context: HookContext, key: string): ComfyParts {
   const { limits } = context.config;
   const { graphs } = context.agent;
   if (graphs === undefined) {
-    throw new LatentkitError("config.invalid", `${key}: expected an agent that renders graphs, received another one.`);
+    throw new LatentkitError("config.invalid", `${key}: needs an agent with graphs, as createGraphAgent makes one.`);
   }
   const assets = new AssetFiles({
     folder: graphs.assetsDir,
@@ -72,40 +72,32 @@ function partsOf(context: HookContext, key: string): ComfyParts {
   return { graphs, bodies: comfySchemas(), assets, jobs: new Jobs(context), keepOutput: outputKeeper(context, assets) };
 }
 
+/** Has foreign pages refused before a route's own work. */
+const guarded =
+  (handle: Handler, refuse: (req: IncomingMessage) => void): Handler =>
+  (call) => {
+    refuse(call.req);
+    return handle(call);
+  };
+
 function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "token"): Route[] {
   const routes: ComfyRoute[] = [
     ...jobRoutes(context, parts),
     jobEventsRoute(context, parts),
     ...assetRoutes(context, parts),
   ];
-  const guarded =
-    (handle: Handler): Handler =>
-    (call) => {
-      if (access === "open") refuseForeign(context.config, call.req, access);
-      else refuseForeignOrigin(context.config, call.req);
-      return handle(call);
-    };
+  const refuse = (req: IncomingMessage) =>
+    access === "open" ? refuseForeign(context.config, req, access) : refuseForeignOrigin(context.config, req);
   return routes.map((route) => {
     // the content of an asset has a signed address, which an open API does not need
     const own = access === "open" ? access : (route.access ?? access);
-    return { ...route, door: "comfy", access: own, handle: guarded(route.handle) };
+    return { ...route, door: "comfy", access: own, handle: guarded(route.handle, refuse) };
   });
-}
-
-/** ComfyUI's classic API: its routes, and its WebSocket. */
-interface ClassicApi {
-  readonly routes: readonly Route[];
-  /** Opens a WebSocket on `/ws`, or refuses it. */
-  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Shows the client of a prompt a picture of the moment, a PNG file. */
-  preview(runId: string, png: Uint8Array, node?: string): void;
-  /** Closes the WebSockets, and ends work on pictures. */
-  close(): void;
 }
 
 // decision 311
 /** ComfyUI's classic API, each path below `/api` as well. */
-function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">, access: "open" | "token"): ClassicApi {
+function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">, access: "open" | "token") {
   const { limits } = context.config;
   const prompts = new Prompts(context);
   const names = new InputNames(parts, prompts, limits.retention_hours * 3600_000);
@@ -114,16 +106,11 @@ function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">,
   const features = { supports_preview_metadata: true, max_upload_size: limits.upload_bytes };
   const sockets: Sockets = new Sockets(context, { access, features, status: () => publisher.status() });
   const publisher = new Publisher(context, prompts, sockets);
-  const guarded =
-    (handle: Handler): Handler =>
-    (call) => {
-      refuseForeign(context.config, call.req, access);
-      return handle(call);
-    };
+  const refuse = (req: IncomingMessage) => refuseForeign(context.config, req, access);
   const routeOf = ({ name, path, handle, ...route }: ClassicRoute): Route => {
     // hooks have numbers at /api/queue
     const paths = path === "/queue" ? [path] : [path, `/api${path}`];
-    return { ...route, name: `comfy_${name}`, door: "classic", paths, access, handle: guarded(handle) };
+    return { ...route, name: `comfy_${name}`, door: "classic", paths, access, handle: guarded(handle, refuse) };
   };
   return {
     routes: [
@@ -133,8 +120,8 @@ function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">,
       ...uploadRoutes(context, parts, files),
       ...infoRoutes(parts, features),
     ].map(routeOf),
-    upgrade: (req, socket, head) => void sockets.upgrade(req, socket, head),
-    preview: (runId, png, node) => publisher.preview(runId, png, node),
+    upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void sockets.upgrade(req, socket, head),
+    preview: (runId: string, png: Uint8Array, node?: string) => publisher.preview(runId, png, node),
     close() {
       sockets.close();
       pictures.close();

@@ -1,25 +1,20 @@
 import { HookError } from "../hook-error.js";
 import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
+import { openStream, STREAM_HEADERS } from "../http/routes/stream-route.js";
 import { eventFrame, readCursor } from "../http/stream/stream-memory.js";
-import { StreamWriter } from "../http/stream/stream-writer.js";
+import type { StreamWriter } from "../http/stream/stream-writer.js";
 import type { RunStatus, StoredEvent } from "../run.js";
 import { TERMINAL_EVENTS } from "../runs/outcome.js";
 import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
 import { JobView } from "./job-view.js";
 import { progressJson, stateOf } from "./jobs.js";
 
-const HEADERS = {
-  "Content-Type": "text/event-stream; charset=utf-8",
-  "Cache-Control": "no-store, no-transform",
-  "X-Accel-Buffering": "no",
-  "X-Content-Type-Options": "nosniff",
-};
 const RETRY_SECONDS = 5;
 
 /**
- * The events of a job: a snapshot, then what changes, under the contract's names. Who sends the id of the last
- * event gets what followed it, without a snapshot. The final status is last.
+ * The events of a job: a snapshot, then what changes, under the contract's names. A reader that sends the id of the
+ * last event gets what followed it, without a snapshot. The final status is last.
  */
 export function jobEventsRoute(context: HookContext, parts: ComfyParts): ComfyRoute {
   return {
@@ -36,23 +31,15 @@ export function jobEventsRoute(context: HookContext, parts: ComfyParts): ComfyRo
 }
 
 async function stream(context: HookContext, parts: ComfyParts, call: Call): Promise<void> {
-  const { runs, memory, config, clock, slots, turns } = context;
+  const { runs, turns } = context;
   const { req, res, params } = call;
   const id = params.id!;
   const status = await parts.jobs.status(id);
   const request = readCursor(req.headers["last-event-id"]?.toString(), []);
   if (request === undefined) throw new HookError("invalid_request", "Last-Event-ID: expected one integer");
-  if (req.method === "HEAD") return void res.writeHead(200, HEADERS).end();
+  if (req.method === "HEAD") return void res.writeHead(200, STREAM_HEADERS).end();
   if (res.destroyed) return;
-  const release = takeSlot(slots, id, () => res.destroy());
-  const listener = runs.listen(id);
-  res.once("close", () => {
-    release();
-    listener.close();
-    if (slots.size === 0) memory.clear();
-  });
-  res.writeHead(200, HEADERS);
-  const writer = new StreamWriter(res, clock, memory, config.limits.slow_reader_bytes);
+  const { writer, listener } = openJobStream(context, res, id);
   const frames = new Frames(parts, call, status, writer);
   await turns.next();
   await frames.skip(request.isResume ? request.after : undefined);
@@ -67,9 +54,9 @@ async function stream(context: HookContext, parts: ComfyParts, call: Call): Prom
   writer.end();
 }
 
-function takeSlot(slots: HookContext["slots"], id: string, cut: () => void): () => void {
+function openJobStream(context: HookContext, res: Call["res"], id: string): ReturnType<typeof openStream> {
   try {
-    return slots.take(id, cut);
+    return openStream(context, res, { id, listen: () => context.runs.listen(id) });
   } catch (error) {
     if (!(error instanceof HookError)) throw error;
     throw new HookError("too_many_streams", error.message, { retryAfterSeconds: RETRY_SECONDS });

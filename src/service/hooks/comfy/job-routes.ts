@@ -5,13 +5,13 @@ import { printJsonUnicode } from "../../../io/json/lossless.js";
 import { isTag, TAG_FAULT, TAGS } from "../../../render/config/run-terms.js";
 import type { AgentGraphs } from "../../agent/agent.js";
 import { mayReferToAssets, reference, replaceReferences } from "../../agent/asset-references.js";
-import { HookError } from "../hook-error.js";
+import { asRefusal, HookError, refusedAs, undefinedFor } from "../hook-error.js";
 import { decodeJson, readBodyBytes } from "../http/body.js";
 import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { readIdempotencyKey, traceparentOf, waitSeconds } from "../http/request-headers.js";
 import { sendBytes, sendJson } from "../http/responses.js";
-import { startBodyLimits, waitForEnd } from "../http/routes/start.js";
+import { idempotencyOf, startBodyLimits, waitForEnd } from "../http/routes/start.js";
 import { requestedSessions } from "../webhooks/endpoints.js";
 import type { ComfyParts, ComfyRoute } from "./comfy-parts.js";
 import { type ReservedField, readSubmission, refuseInvalid } from "./submission.js";
@@ -41,10 +41,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[]
   const prefixOf = (address: string): string => {
     const prefix = URL.canParse(address) ? prefixes.get(new URL(address).href) : undefined;
     if (prefix !== undefined) return prefix;
-    throw new HookError(
-      "invalid_workflow",
-      "webhook_url: expected the address of a webhook that the configuration allows",
-    );
+    throw new HookError("invalid_workflow", "webhook_url: no configured webhook with on_request has this address");
   };
 
   const maxBytes = context.config.limits.comfy_body_bytes;
@@ -57,7 +54,8 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[]
     const { workflow, inputs, webhookUrl } = readSubmission(text, req.headers["user-agent"], reserved);
     // a large graph takes a tenth of a second at each step: other requests have their turn in between
     await nextTurn();
-    const filled = inputs === undefined ? workflow : fill(parts.graphs, workflow, inputs);
+    const fill = () => parts.graphs.fill(workflow, inputs ?? {}) as Record<string, unknown>;
+    const filled = inputs === undefined ? workflow : asRefusal("invalid_workflow", fill, "inputs: ");
     const completed = await withHashes(parts, filled);
     await nextTurn();
     const graph = { name: null, text: printJsonUnicode(completed) };
@@ -68,7 +66,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): ComfyRoute[]
     const start = { origin: "comfy", message: "", sessionKey, graph, tags, traceparent: traceparentOf(req) } as const;
     const started = await runs.start(start, {
       // any repetition is refused, whatever it holds
-      idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "v2/jobs", payloadHash: "" },
+      idempotency: idempotencyOf(key, { tokenId, endpoint: "v2/jobs", payloadHash: "" }),
       admit: () => context.startRates.count(tokenId, [sessionKey]),
     });
     const location = { Location: `${req.baseUrl}/api/v2/jobs/${started.runId}` };
@@ -177,16 +175,6 @@ function readTags(tags: readonly string[]): string[] {
   return [...new Set(tags)];
 }
 
-/** The workflow with values put in. Fails with invalid_workflow. */
-function fill(graphs: AgentGraphs, workflow: object, inputs: Record<string, unknown>): Record<string, unknown> {
-  try {
-    return graphs.fill(workflow, inputs) as Record<string, unknown>;
-  } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    throw new HookError("invalid_workflow", `inputs: ${error.message}`);
-  }
-}
-
 /** The workflow with the hash in each of its references. Fails with missing_asset. */
 async function withHashes(parts: ComfyParts, workflow: Record<string, unknown>): Promise<Record<string, unknown>> {
   const hashes = new Map<string, string | undefined>();
@@ -202,33 +190,23 @@ async function withHashes(parts: ComfyParts, workflow: Record<string, unknown>):
   });
   const missing = [...hashes].filter(([, hash]) => hash === undefined).map(([id]) => id);
   if (missing.length === 0) return completed;
-  const details = { missing_ids: missing };
-  throw new HookError("missing_asset", `the workflow refers to ${missing.length} assets that do not exist`, {
-    details,
-  });
+  const sentence = `the workflow refers to ${missing.length} assets that do not exist`;
+  throw new HookError("missing_asset", sentence, { details: { missing_ids: missing } });
 }
 
 /** Hash of an asset, whose bytes stay while a job may need them; undefined where it does not exist. */
 async function retainedHash({ jobs, assets, keepOutput }: ComfyParts, id: string): Promise<string | undefined> {
-  const output = await jobs.findOutput(id).catch(orUndefined);
+  const output = await jobs.findOutput(id).catch(undefinedFor("asset_not_found", "run_not_found"));
   const asset = output === undefined ? await assets.find(id) : undefined;
-  const hash = output === undefined ? asset?.hash : await keepOutput(output.file).catch(orUndefined);
+  const hash = output === undefined ? asset?.hash : await keepOutput(output.file).catch(undefinedFor("not_found"));
   return hash !== undefined && (await assets.retain(hash)) ? hash : undefined;
-}
-
-function orUndefined(error: unknown): undefined {
-  if (error instanceof HookError && error.status === 404) return undefined;
-  throw error;
 }
 
 async function validate(graphs: AgentGraphs, graph: object, text: string): Promise<void> {
   try {
     refuseInvalid(await graphs.validate(graph));
   } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    throw new HookError(
-      mayReferToAssets(text) && error.code === "file.not-found" ? "missing_asset" : "invalid_workflow",
-      error.message,
-    );
+    const isAsset = mayReferToAssets(text) && error instanceof LatentkitError && error.code === "file.not-found";
+    throw refusedAs(isAsset ? "missing_asset" : "invalid_workflow", error);
   }
 }

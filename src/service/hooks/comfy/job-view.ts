@@ -50,12 +50,11 @@ export class JobView {
       return undefined;
     }
     if (!["node_start", "progress", "node_done", "node_error", "image", "file"].includes(event)) return undefined;
-    const parsed: unknown = JSON.parse(data);
-    const fields = (typeof parsed === "object" && parsed !== null ? parsed : {}) as Record<string, unknown>;
+    const fields = fieldsOf(data);
     const node = textOf(fields.node) ?? textOf(this.progress?.node) ?? null;
     const classType = textOf(fields.class_type) ?? null;
     if (event === "image" || event === "file") {
-      const file = fileOf(fields.url);
+      const file = fileNameOf(fields.url);
       if (file === undefined || this.outputs.length >= MOST_OUTPUTS) return undefined;
       this.outputs.push({ eventId: id, node: node ?? "", file });
       return "output";
@@ -90,7 +89,14 @@ export class JobView {
 const textOf = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined;
 
-function fileOf(url: unknown): string | undefined {
+/** The fields of an event's data. */
+export function fieldsOf(data: string): Readonly<Record<string, unknown>> {
+  const parsed: unknown = JSON.parse(data);
+  return typeof parsed === "object" && parsed !== null ? (parsed as Record<string, unknown>) : {};
+}
+
+/** Name among a run's files that an address in an event ends with. */
+export function fileNameOf(url: unknown): string | undefined {
   try {
     return typeof url === "string" ? decodeURIComponent(basename(url)) : undefined;
   } catch {

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { loadZod } from "../../../base/lazy.js";
-import { HookError } from "../hook-error.js";
+import { HookError, undefinedFor } from "../hook-error.js";
 import type { Call } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import { contentTypeOf, kindOf, OUTPUT_KINDS } from "../http/routes/send-file.js";
@@ -94,7 +94,8 @@ export class Jobs {
   async findOutput(assetId: string): Promise<{ run: RunStatus; output: JobOutput; file: RunFile } | undefined> {
     const [, runId, event] = OUTPUT_ID.exec(assetId) ?? [];
     if (runId === undefined) return undefined;
-    const run = await this.status(runId).catch(orNotFound);
+    const run = await this.status(runId).catch(undefinedFor("run_not_found", "job_not_found"));
+    if (run === undefined) throw new HookError("asset_not_found");
     const eventId = Number(event);
     const stored = (await this.#context.runs.read(runId, eventId - 1)).events[0];
     const view = new JobView();
@@ -105,10 +106,14 @@ export class Jobs {
     return { run, output, file };
   }
 
-  /** Address of an asset's bytes, which needs no token until `expiresAt`. */
-  contentUrl(call: Call, assetId: string, expiresAt: number): string {
+  // decision 337
+  /**
+   * Address of an asset's bytes, which needs no token until `expiresAt`; without a configured address, its path alone: a
+   * client's Host header would lead readers to a host of the client's choice.
+   */
+  contentUrl({ req }: Pick<Call, "req">, assetId: string, expiresAt: number): string {
     const query = new URLSearchParams({ ...this.#context.signer.sign(assetId, expiresAt / 1000) });
-    return `${baseOf(this.#context, call)}/api/v2/assets/${assetId}/content?${query}`;
+    return `${this.#context.config.web.public_url ?? req.baseUrl}/api/v2/assets/${assetId}/content?${query}`;
   }
 
   /** The same in every answer: after the longest wait, run and retention. */
@@ -118,25 +123,18 @@ export class Jobs {
   }
 
   async #fileOf(runId: string, name: string): Promise<RunFile | undefined> {
-    return this.#context.runs.file(runId, name).catch((error: unknown) => {
-      if (error instanceof HookError && error.kind === "not_found") return undefined;
-      throw error;
-    });
+    return this.#context.runs.file(runId, name).catch(undefinedFor("not_found"));
   }
 
   async #sizeOf(runId: string, { eventId }: JobOutput, file: RunFile): Promise<number | undefined> {
     const sizes = this.#views.get(runId)?.sizes;
     const known = sizes?.get(eventId);
     if (known !== undefined) return known;
-    try {
-      const opened = await this.#context.files.open(file, { headOnly: true });
-      await opened.close();
-      sizes?.set(eventId, opened.size);
-      return opened.size;
-    } catch (error) {
-      if (error instanceof HookError && error.kind === "not_found") return undefined;
-      throw error;
-    }
+    const opened = await this.#context.files.open(file, { headOnly: true }).catch(undefinedFor("not_found"));
+    if (opened === undefined) return undefined;
+    await opened.close();
+    sizes?.set(eventId, opened.size);
+    return opened.size;
   }
 
   async #readView(id: string): Promise<CachedView> {
@@ -191,11 +189,6 @@ export const progressJson = (progress: JobProgress | undefined): ComfyBody<"prog
         step: progress.step,
         steps: progress.steps,
       };
-
-function orNotFound(error: unknown): never {
-  if (error instanceof HookError && error.status === 404) throw new HookError("asset_not_found");
-  throw error;
-}
 
 /** States of a job, by the contract's names. */
 const JOB_STATES = ["queued", "running", "succeeded", "failed", "canceled", "expired"] as const;
@@ -273,10 +266,3 @@ export function comfySchemas() {
 export type ComfyBody<Name extends keyof ReturnType<typeof comfySchemas>> = z.output<
   ReturnType<typeof comfySchemas>[Name]
 >;
-
-// decision 337
-/**
- * Address of the router without a slash at its end: that of the configuration, else its path alone. A client's Host header
- * would lead whoever follows the address wherever that client likes.
- */
-const baseOf = ({ config }: HookContext, { req }: Pick<Call, "req">): string => config.web.public_url ?? req.baseUrl;

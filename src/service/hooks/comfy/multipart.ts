@@ -35,10 +35,7 @@ export async function readParts(
   const [, quoted, bare] = BOUNDARY.exec(req.headers["content-type"] ?? "") ?? [];
   const boundary = quoted ?? bare;
   if (boundary === undefined) {
-    throw new HookError(
-      "unsupported_media_type",
-      "the body must be a form of parts (Content-Type: multipart/form-data)",
-    );
+    throw new HookError("unsupported_media_type", "Content-Type: expected multipart/form-data");
   }
   let left = limits.maxBytes + FORM_BYTES;
   if (Number(req.headers["content-length"] ?? 0) > left) throw new HookError("payload_too_large");
@@ -94,7 +91,7 @@ class PartParser {
   }
 
   finish(): void {
-    if (this.#state !== "done") throw malformed("it ends before its last boundary");
+    if (this.#state !== "done") throw malformed("the closing boundary is missing");
   }
 
   /** Passes on what is certainly before the next boundary. Returns whether there was one. */
@@ -114,7 +111,7 @@ class PartParser {
       await this.#sink.end();
     }
     const next = this.#pending.toString("latin1", after, after + 2);
-    if (next !== "--" && next !== "\r\n") throw malformed("a boundary is followed by other text");
+    if (next !== "--" && next !== "\r\n") throw malformed("unexpected text after a boundary");
     this.#state = next === "--" ? "done" : "headers";
     // its line break stays: headers that are absent end with the next one
     this.#pending = this.#pending.subarray(after);
@@ -143,37 +140,59 @@ class PartParser {
 const malformed = (why: string) => new HookError("invalid_request", `the form is malformed: ${why}`);
 
 const MOST_FIELD_BYTES = 4096;
-const MOST_TAGS = 32;
-const ASSET_FIELDS: ReadonlySet<string> = new Set(["content_type", "file_path", "expected_hash", "expires_in", "tags"]);
+
+/** A kind of form: the part that has its file, whether that comes last, and the names of the fields that are kept. */
+export interface FormKind {
+  readonly file: string;
+  readonly isFileLast: boolean;
+  readonly fields: readonly string[];
+}
 
 /** The parts of an upload: fields in memory, its file on the disk. */
-export class AssetForm implements PartSink {
+export class UploadForm implements PartSink {
   readonly #assets: AssetFiles;
   readonly #mostBytes: number;
-  readonly #fields = new Map<string, string>();
-  readonly tags: string[] = [];
+  readonly #kind: FormKind;
+  readonly #fields = new Map<string, string[]>();
   #part = "";
   #text: Buffer[] = [];
   #textBytes = 0;
+  /** The file as far as it has arrived. */
   upload: Upload | undefined;
+  /** Name of the file, as its client wrote it. */
+  fileName: string | undefined;
 
-  constructor(assets: AssetFiles, mostBytes: number) {
+  constructor(assets: AssetFiles, mostBytes: number, kind: FormKind) {
     this.#assets = assets;
     this.#mostBytes = mostBytes;
+    this.#kind = kind;
   }
 
+  /** The last value of a field. */
   field(name: string): string | undefined {
-    return this.#fields.get(name);
+    return this.all(name).at(-1);
   }
 
-  async begin(name: string): Promise<void> {
-    if (this.upload !== undefined) throw new HookError("invalid_request", "the file must be the last part");
+  all(name: string): readonly string[] {
+    return this.#fields.get(name) ?? [];
+  }
+
+  async begin(name: string, fileName: string | undefined): Promise<void> {
+    const { file, isFileLast } = this.#kind;
+    if (this.upload !== undefined && (isFileLast || name === file)) {
+      throw new HookError(
+        "invalid_request",
+        isFileLast ? "the file must be the last part" : `${file}: expected one file`,
+      );
+    }
     this.#part = name;
-    if (name === "file") this.upload = await this.#assets.begin();
+    if (name !== file) return;
+    this.fileName = fileName;
+    this.upload = await this.#assets.begin();
   }
 
   async data(bytes: Buffer): Promise<void> {
-    if (this.upload !== undefined) {
+    if (this.#part === this.#kind.file && this.upload !== undefined) {
       if (this.upload.size + bytes.length > this.#mostBytes) throw new HookError("payload_too_large");
       return this.upload.write(bytes);
     }
@@ -183,68 +202,9 @@ export class AssetForm implements PartSink {
   }
 
   end(): void {
-    if (this.upload !== undefined) return;
+    if (this.#part === this.#kind.file) return;
     const text = Buffer.concat(this.#text).toString("utf8");
     [this.#text, this.#textBytes] = [[], 0];
-    if (this.#part === "tags") this.tags.push(text);
-    else if (ASSET_FIELDS.has(this.#part)) this.#fields.set(this.#part, text);
-    if (this.tags.length > MOST_TAGS) throw new HookError("invalid_request", `tags: expected at most ${MOST_TAGS}`);
-  }
-
-  /** The upload, which is complete. */
-  get complete(): Upload {
-    if (this.upload === undefined) throw new HookError("invalid_workflow", "the form has no part file");
-    return this.upload;
-  }
-}
-
-const MOST_IMAGE_FIELD_BYTES = 4096;
-const IMAGE_FIELDS: ReadonlySet<string> = new Set(["overwrite", "type", "subfolder", "original_ref", "originalRef"]);
-
-/** The parts of an upload of ComfyUI's clients, in any order: fields in memory, the file on the disk. */
-export class ImageForm implements PartSink {
-  readonly #assets: AssetFiles;
-  readonly #mostBytes: number;
-  readonly #fields = new Map<string, string>();
-  #part = "";
-  #isFile = false;
-  #text: Buffer[] = [];
-  #textBytes = 0;
-  upload: Upload | undefined;
-  fileName: string | undefined;
-
-  constructor(assets: AssetFiles, mostBytes: number) {
-    this.#assets = assets;
-    this.#mostBytes = mostBytes;
-  }
-
-  field(name: string): string | undefined {
-    return this.#fields.get(name);
-  }
-
-  async begin(name: string, fileName: string | undefined): Promise<void> {
-    this.#part = name;
-    this.#isFile = name === "image";
-    if (!this.#isFile) return;
-    if (this.upload !== undefined) throw new HookError("invalid_request", "image: expected one file, received more");
-    this.fileName = fileName;
-    this.upload = await this.#assets.begin();
-  }
-
-  async data(bytes: Buffer): Promise<void> {
-    if (this.#isFile && this.upload !== undefined) {
-      if (this.upload.size + bytes.length > this.#mostBytes) throw new HookError("payload_too_large");
-      return this.upload.write(bytes);
-    }
-    this.#textBytes += bytes.length;
-    if (this.#textBytes > MOST_IMAGE_FIELD_BYTES) throw new HookError("payload_too_large");
-    this.#text.push(Buffer.from(bytes));
-  }
-
-  end(): void {
-    if (this.#isFile) return;
-    const text = Buffer.concat(this.#text).toString("utf8");
-    [this.#text, this.#textBytes] = [[], 0];
-    if (IMAGE_FIELDS.has(this.#part)) this.#fields.set(this.#part, text);
+    if (this.#kind.fields.includes(this.#part)) this.#fields.set(this.#part, [...this.all(this.#part), text]);
   }
 }

@@ -1,7 +1,6 @@
-import { LatentkitError } from "../../../base/errors.js";
 import type { Validation } from "../../../graph/validate.js";
 import { isPlainObject, parseJson } from "../../../io/json/lossless.js";
-import { HookError } from "../hook-error.js";
+import { asRefusal, HookError } from "../hook-error.js";
 
 const FROM_JAVASCRIPT = /^comfy-sdk-typescript\//;
 
@@ -23,46 +22,37 @@ export function readSubmission(
   userAgent: string | undefined,
   allowed: ReadonlySet<ReservedField>,
 ): Submission {
-  const body = parse(text);
+  const body = asRefusal("invalid_workflow", () => parseJson(text, { what: "the body" }));
   if (!isPlainObject(body)) throw new HookError("invalid_workflow", "the body: expected a JSON object with workflow");
   for (const key of Object.keys(body)) {
     if (key === "workflow" || key === "extra_data" || allowed.has(key as ReservedField)) continue;
-    const what = RESERVED.has(key) ? "is reserved, and not allowed by the configuration" : "is no field of a job";
+    const what = RESERVED.has(key)
+      ? "is disabled: set comfy_inputs, or on_request of a webhook"
+      : "is not a field of a job";
     throw new HookError("invalid_workflow", `${JSON.stringify(key.slice(0, 80))} ${what}`);
   }
   checkExtraData(body.extra_data);
   const { workflow, inputs, webhook_url: webhookUrl } = body;
   if (inputs !== undefined && !isPlainObject(inputs)) {
-    throw new HookError("invalid_workflow", "inputs: expected an object of values by their names");
+    throw new HookError("invalid_workflow", "inputs: expected an object that maps names to values");
   }
   if (webhookUrl !== undefined && typeof webhookUrl !== "string") {
     throw new HookError("invalid_workflow", "webhook_url: expected a text");
   }
   if (!isPlainObject(workflow)) throw new HookError("invalid_workflow", "workflow: expected a graph in API format");
-  if (Array.isArray(workflow.nodes) && Array.isArray(workflow.links)) {
-    throw new HookError("workflow_format_ui");
-  }
+  if (Array.isArray(workflow.nodes) && Array.isArray(workflow.links)) throw new HookError("workflow_format_ui");
   if (FROM_JAVASCRIPT.test(userAgent ?? ""))
     for (const [key, value] of Object.entries({ workflow, inputs })) refuseRounded(value, key);
   return { workflow, inputs, webhookUrl };
 }
 
-function parse(text: string): unknown {
-  try {
-    return parseJson(text, { what: "the body" });
-  } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    throw new HookError("invalid_workflow", error.message);
-  }
-}
-
-/** It may hold a key of somebody else's service: it is checked and forgotten. */
+/** It may hold a key of another service: it is checked and forgotten. */
 function checkExtraData(value: unknown): void {
   if (value === undefined) return;
   const isKnown =
     isPlainObject(value) &&
     Object.entries(value).every(([key, entry]) => key === "api_key_comfy_org" && typeof entry === "string");
-  if (!isKnown) throw new HookError("invalid_workflow", "extra_data: expected an object with api_key_comfy_org alone");
+  if (!isKnown) throw new HookError("invalid_workflow", "extra_data: only api_key_comfy_org is allowed");
 }
 
 /** Refuses an integer that JavaScript has printed: beyond 2^53 its last digits are no longer the caller's. */
@@ -70,10 +60,8 @@ function refuseRounded(value: unknown, at: string): void {
   if (typeof value === "bigint") {
     const printed = String(value);
     if (!Number.isSafeInteger(Number(value)) && String(Number(value)) === printed) {
-      throw new HookError(
-        "invalid_workflow",
-        `${at}: JavaScript may have rounded ${printed}, write the number as text`,
-      );
+      const fault = `${printed} may have been rounded by JavaScript: send it as a string`;
+      throw new HookError("invalid_workflow", `${at}: ${fault}`);
     }
   } else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) refuseRounded(item, `${at}.${index}`);

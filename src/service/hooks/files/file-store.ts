@@ -106,7 +106,7 @@ export async function removeLocalFile(path: string, folder: string): Promise<voi
     const found = await lstat(path);
     const isOwn = found.isFile() && (await realpath(path)) === path;
     if (!isOwn || !path.startsWith((await realpath(folder)) + sep)) {
-      throw new HookError("not_found", "the file is none of the service's output folder");
+      throw new HookError("not_found", "the file is not in the service's output folder");
     }
     await unlink(path);
   } catch (cause) {

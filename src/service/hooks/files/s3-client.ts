@@ -68,26 +68,27 @@ export function createS3Client({ address, credentials, pauseMs = FIRST_PAUSE_MS 
       },
       { credentials: await credentials(), region, now: new Date() },
     );
-    const { promise, resolve, reject } = deferred<IncomingMessage>();
     const send = isSecure ? httpsRequest : httpRequest;
     const request = send(origin, { method, path, headers, agent, signal });
     let response: IncomingMessage | undefined;
-    request.on("error", reject);
-    request.on("response", (received) => {
-      response = received;
-      resolve(received);
+    const content = body?.read();
+    const arrived = new Promise<IncomingMessage>((resolve, reject) => {
+      request.on("error", reject);
+      request.on("response", (received) => {
+        response = received;
+        resolve(received);
+      });
+      if (content === undefined) request.end();
+      else pipeline(content, request, (error) => error && reject(error));
     });
     // bytes that wait here wait for the reader, not for the server
     request.setTimeout(IDLE_MS, () => {
-      if ((response?.readableLength ?? 0) === 0) request.destroy(new Error(`no byte for ${IDLE_MS / 1000} s`));
+      if ((response?.readableLength ?? 0) === 0) request.destroy(new Error(`no data for ${IDLE_MS / 1000} s`));
     });
-    const content = body?.read();
-    if (content === undefined) request.end();
-    else pipeline(content, request, (error) => error && reject(error));
     const late = () => request.destroy(new Error(`no response for ${LONGEST_MS / 1000} s`));
     const timer = setTimeout(late, LONGEST_MS).unref();
     try {
-      const received = await promise;
+      const received = await arrived;
       if (received.statusCode === 200) return received;
       throw await refusalOf(received);
     } catch (error) {
@@ -134,16 +135,6 @@ async function refusalOf(response: IncomingMessage): Promise<S3Refusal> {
   const code = /<Code>([A-Za-z0-9.]{1,64})<\/Code>/.exec(text)?.[1];
   const isName = typeof region === "string" && /^[a-z0-9-]{1,64}$/.test(region);
   return new S3Refusal(response.statusCode ?? 0, code, isName ? region : undefined);
-}
-
-function deferred<T>() {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((onValue, onError) => {
-    resolve = onValue;
-    reject = onError;
-  });
-  return { promise, resolve, reject };
 }
 
 /** Keys of an account, as AWS names them. */

@@ -35,13 +35,8 @@ const FORM_TYPE = "application/x-www-form-urlencoded";
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.-]+\+json)$/;
 /** Most values of a JSON body: each is read, checked and printed in the event loop. */
 const MOST_VALUES = 131_072;
-const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = Buffer.from('"\\,[{') as unknown as [
-  number,
-  number,
-  number,
-  number,
-  number,
-];
+/** Bytes of JSON: `"`, `\\`, `,`, `[` and `{`. */
+const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b] as const;
 /** Bytes of a byte order mark. */
 const MARK = Buffer.from("\ufeff");
 
@@ -111,10 +106,8 @@ function checkHeaders(req: IncomingMessage, { maxBytes, takesForms, takesAnyType
     throw new HookError("unsupported_media_type", "the body may be compressed with gzip only", { headers });
   }
   if (req.readableDidRead) {
-    throw new HookError(
-      "internal",
-      "the application has already read the request body: mount the hook router before its body parsers",
-    );
+    const sentence = "the application has already read the request body: mount the hook router before its body parsers";
+    throw new HookError("internal", sentence);
   }
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw new HookError("payload_too_large");
   return encoding !== "identity";

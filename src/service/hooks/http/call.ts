@@ -100,13 +100,21 @@ export function onlyValue(query: URLSearchParams, name: string): string | undefi
   return values[0] === "" ? undefined : values[0];
 }
 
+/** Value of a parameter that is one of some; undefined where it is absent or empty. Throws invalid_request. */
+export function oneOf<T extends string>(query: URLSearchParams, name: string, values: readonly T[]): T | undefined {
+  const text = onlyValue(query, name);
+  const value = values.find((one) => one === text);
+  if (value !== undefined || text === undefined) return value;
+  throw new HookError("invalid_request", `${name}: expected one of ${values.join(", ")}.${suggest(text, values).hint}`);
+}
+
 /** Throws invalid_request for a parameter of another name: a misspelt filter would list what was not asked for. */
 export function refuseUnknown(query: URLSearchParams, known: readonly string[]): void {
   const unknown = [...query.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const expected = `expected parameters of the names ${known.join(", ")}`;
   const { hint } = suggest(unknown, known);
-  throw new HookError("invalid_request", `${expected}, received ${describe(unknown)}.${hint}`);
+  const sentence = `unknown parameter ${describe(unknown)}: expected ${known.join(", ")}.${hint}`;
+  throw new HookError("invalid_request", sentence);
 }
 
 /** Number of entries of a page. Throws invalid_request. */

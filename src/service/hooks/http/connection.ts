@@ -62,7 +62,7 @@ export async function whenIdle(socket: Socket): Promise<void> {
         resolve();
       };
       res.once("close", end);
-      // a response that has not had its turn is closed by nobody
+      // Node does not close a response that has not had its turn
       socket.once("close", end);
     });
   }

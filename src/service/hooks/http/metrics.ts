@@ -1,4 +1,3 @@
-import type { Registry } from "prom-client";
 import { loadPromClient } from "../../../base/lazy.js";
 import type { HookLog, Limits } from "../hook-config.js";
 import type { RunObserver } from "../runs/run-context.js";
@@ -8,18 +7,6 @@ import { METHODS } from "./call.js";
 /** Methods with a label of their own. */
 const METHOD_LABELS: readonly string[] = [...METHODS, "HEAD"];
 
-/** Prometheus metrics of one service, in a registry of its own. Labels come from fixed lists, never from a request. */
-export interface Metrics {
-  readonly contentType: string;
-  text(): Promise<string>;
-  /** Counts a request when its connection is done with it; status gone: the client left first. */
-  countRequest(request: { route: string; method: string; status: number | "gone"; seconds: number }): void;
-  authFailed(reason: "refused" | "limited"): void;
-  /** Counts one request to a webhook. */
-  webhookAttempted(result: AttemptResult, seconds: number): void;
-  readonly observer: Required<Omit<RunObserver, "previewed" | "warned">>;
-}
-
 /** Sources of what is measured when the metrics are read, and the limits beside which it is seen. */
 export interface MetricSources {
   readonly stats: () => { readonly queued: number; readonly running: number; readonly waitedMs: number };
@@ -28,62 +15,53 @@ export interface MetricSources {
   readonly limits: Pick<Limits, "queued" | "running" | "streams">;
 }
 
-export function createMetrics({ stats, streams, pendingWebhooks, limits }: MetricSources): Metrics {
-  const { Counter, Histogram } = loadPromClient();
+export type Metrics = ReturnType<typeof createMetrics>;
+/** Observer that counts the events of runs. */
+type RunCounters = Required<Omit<RunObserver, "previewed" | "warned">>;
+
+/** Prometheus metrics of one service, in a registry of its own. Labels come from fixed lists, never from a request. */
+export function createMetrics({ stats, streams, pendingWebhooks, limits }: MetricSources) {
   const running = () => stats().running;
-  const { registry, observer } = createRunMetrics({ running, runningLimit: limits.running });
-  const registers = [registry];
-  const requests = new Counter({
-    name: "latentkit_http_requests_total",
-    help: "Requests by response status; status gone: the client left first.",
-    labelNames: ["route", "method", "status"],
-    registers,
+  const { registry, observer, counter, histogram, gauge } = createRunMetrics({
+    running,
+    runningLimit: limits.running,
   });
-  const requestSeconds = new Histogram({
-    name: "latentkit_http_request_seconds",
-    help: "Time from the headers to the end of the response, with waits for runs and without streams.",
-    labelNames: ["route"],
-    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
-    registers,
-  });
-  const authFailures = new Counter({
-    name: "latentkit_auth_failures_total",
-    help: "Requests without a valid token or signature.",
-    labelNames: ["reason"],
-    registers,
-  });
-  const webhookAttempts = new Counter({
-    name: "latentkit_webhook_attempts_total",
-    help: "Requests to webhooks by result; failed: tried again later, dead: given up, gone: 410.",
-    labelNames: ["result"],
-    registers,
-  });
-  const webhookSeconds = new Histogram({
-    name: "latentkit_webhook_seconds",
-    help: "Time of requests to webhooks.",
-    buckets: [0.01, 0.1, 0.5, 2, 10, 60],
-    registers,
-  });
-  const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
-  gauge("latentkit_runs_queued", "Runs in the queue.", () => stats().queued);
-  gauge(
-    "latentkit_queue_wait_seconds",
-    "Time for which the oldest queued run has waited.",
-    () => stats().waitedMs / 1000,
+  const requests = counter("http_requests_total", "Requests by response status; status gone: the client left first.", [
+    "route",
+    "method",
+    "status",
+  ]);
+  const requestSeconds = histogram(
+    "http_request_seconds",
+    "Time from the headers to the end of the response, with waits for runs and without streams.",
+    [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
+    ["route"],
   );
+  const authFailures = counter("auth_failures_total", "Requests without a valid token or signature.", ["reason"]);
+  const webhookAttempts = counter(
+    "webhook_attempts_total",
+    "Requests to webhooks by result; failed: tried again later, dead: given up, gone: 410.",
+    ["result"],
+  );
+  const webhookSeconds = histogram("webhook_seconds", "Time of requests to webhooks.", [0.01, 0.1, 0.5, 2, 10, 60]);
+  gauge("latentkit_runs_queued", "Runs in the queue.", () => stats().queued);
+  gauge("latentkit_queue_wait_seconds", "Wait of the oldest queued run.", () => stats().waitedMs / 1000);
   gauge("latentkit_streams_open", "Open event streams.", streams);
   gauge("latentkit_webhooks_pending", "Webhooks that are due or will be tried again.", pendingWebhooks);
   gauge("latentkit_runs_queued_limit", "Runs that may wait.", () => limits.queued);
   gauge("latentkit_streams_limit", "Streams that may be open.", () => limits.streams);
   return {
-    contentType: registry.contentType,
+    contentType: registry.contentType as string,
     text: () => registry.metrics(),
-    countRequest({ route, method, status, seconds }) {
+    /** Counts a request when its connection is done with it; status gone: the client left first. */
+    countRequest(request: { route: string; method: string; status: number | "gone"; seconds: number }): void {
+      const { route, method, status, seconds } = request;
       requests.inc({ route, method: METHOD_LABELS.includes(method) ? method : "other", status });
       if (route !== "stream") requestSeconds.observe({ route }, seconds);
     },
-    authFailed: (reason) => authFailures.inc({ reason }),
-    webhookAttempted(result, seconds) {
+    authFailed: (reason: "refused" | "limited"): void => authFailures.inc({ reason }),
+    /** Counts one request to a webhook. */
+    webhookAttempted(result: AttemptResult, seconds: number): void {
       webhookAttempts.inc({ result });
       webhookSeconds.observe(seconds);
     },
@@ -100,73 +78,41 @@ export interface RunMetricSources {
   readonly runningLimit: number;
 }
 
-/** Prometheus metrics of the runs of one process and of itself, in a registry of their own. */
-export interface RunMetrics {
-  readonly registry: Registry;
-  readonly observer: Required<Omit<RunObserver, "previewed" | "warned">>;
-}
-
-export function createRunMetrics({ running, runningLimit }: RunMetricSources): RunMetrics {
-  const { Counter, Histogram, Registry } = loadPromClient();
+/** Prometheus metrics of the runs of one process and of itself, in a registry of their own, and what adds to them. */
+export function createRunMetrics({ running, runningLimit }: RunMetricSources) {
+  const { Counter, Gauge, Histogram, Registry } = loadPromClient();
   const registry = new Registry();
   const registers = [registry];
-  const created = new Counter({
-    name: "latentkit_runs_created_total",
-    help: "Runs accepted.",
-    labelNames: ["origin"],
-    registers,
-  });
-  const finished = new Counter({
-    name: "latentkit_runs_finished_total",
-    help: "Runs ended, by final state.",
-    labelNames: ["state"],
-    registers,
-  });
-  const retried = new Counter({
-    name: "latentkit_run_retries_total",
-    help: "Attempts of runs that failed and that another one follows.",
-    registers,
-  });
-  const waited = new Histogram({
-    name: "latentkit_run_wait_seconds",
-    help: "Time in the queue before a run started.",
-    buckets: RUN_BUCKETS,
-    registers,
-  });
-  const ran = new Histogram({
-    name: "latentkit_run_seconds",
-    help: "Run time of ended runs.",
-    buckets: RUN_BUCKETS,
-    registers,
-  });
-  const stored = new Histogram({
-    name: "latentkit_file_store_seconds",
-    help: "Time in which files of runs were put in a bucket.",
-    buckets: [0.01, 0.05, 0.2, 1, 5, 30],
-    registers,
-  });
-  const lost = new Counter({
-    name: "latentkit_leases_lost_total",
-    help: "Runs that this process took from lost workers, by fate: requeued or ended.",
-    labelNames: ["fate"],
-    registers,
-  });
+  const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
+    new Counter({ name: `latentkit_${name}`, help, labelNames, registers });
+  const histogram = (name: string, help: string, buckets: number[], labelNames: readonly string[] = []) =>
+    new Histogram({ name: `latentkit_${name}`, help, labelNames, buckets, registers });
+  /** Adds a gauge whose value is read when the metrics are. */
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  const created = counter("runs_created_total", "Runs accepted.", ["origin"]);
+  const finished = counter("runs_finished_total", "Runs ended, by final state.", ["state"]);
+  const retried = counter("run_retries_total", "Failed attempts that are retried.");
+  const waited = histogram("run_wait_seconds", "Time in the queue before a run started.", RUN_BUCKETS);
+  const ran = histogram("run_seconds", "Run time of ended runs.", RUN_BUCKETS);
+  const stored = histogram("file_store_seconds", "Time to store a file in the bucket.", [0.01, 0.05, 0.2, 1, 5, 30]);
+  const fates = "Runs that this process took from lost workers, by fate: requeued or ended.";
+  const lost = counter("leases_lost_total", fates, ["fate"]);
   // a rate begins at 0
   for (const fate of ["requeued", "ended"]) lost.inc({ fate }, 0);
-  const failedFiles = new Counter({
-    name: "latentkit_files_failed_total",
-    help: "Files of runs that could not be stored; their runs fail.",
-    registers,
-  });
-  const faults = new Counter({
-    name: "latentkit_faults_total",
-    help: "Failures that no response shows: of the store, or an agent's misuse.",
-    registers,
-  });
-  addGauge(registry, "latentkit_runs_running", "Runs whose agent is working.", running);
-  addGauge(registry, "latentkit_runs_running_limit", "Runs that may work at the same time.", () => runningLimit);
-  addGauge(registry, "process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
-  addGauge(registry, "process_start_time_seconds", "Start of the process, in seconds since 1970.", () => STARTED);
+  const failedFiles = counter("files_failed_total", "Files of runs that could not be stored; their runs fail.");
+  const faults = counter("faults_total", "Failures outside any response: store errors and misuse by the agent.");
+  gauge("latentkit_runs_running", "Runs whose agent is working.", running);
+  gauge("latentkit_runs_running_limit", "Runs that may work at the same time.", () => runningLimit);
+  gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.", () => STARTED);
   new Counter({
     name: "process_cpu_seconds_total",
     help: "Processor time of the process.",
@@ -177,45 +123,30 @@ export function createRunMetrics({ running, runningLimit }: RunMetricSources): R
       this.inc((user + system) / 1e6);
     },
   });
-  return {
-    registry,
-    observer: {
-      created: ({ origin }) => created.inc({ origin }),
-      started: ({ waitedMs }) => waited.observe(waitedMs / 1000),
-      finished({ state, ranMs }) {
-        finished.inc({ state });
-        if (ranMs !== null) ran.observe(ranMs / 1000);
-      },
-      retried: () => retried.inc(),
-      recovered({ requeued, ended }) {
-        lost.inc({ fate: "requeued" }, requeued.length);
-        lost.inc({ fate: "ended" }, ended.length);
-        for (const _ of ended) finished.inc({ state: "interrupted" });
-      },
-      fileStored({ isStored, ms }) {
-        if (isStored) stored.observe(ms / 1000);
-        else failedFiles.inc();
-      },
-      fault: () => faults.inc(),
+  const observer: RunCounters = {
+    created: ({ origin }) => created.inc({ origin }),
+    started: ({ waitedMs }) => waited.observe(waitedMs / 1000),
+    finished({ state, ranMs }) {
+      finished.inc({ state });
+      if (ranMs !== null) ran.observe(ranMs / 1000);
     },
+    retried: () => retried.inc(),
+    recovered({ requeued, ended }) {
+      lost.inc({ fate: "requeued" }, requeued.length);
+      lost.inc({ fate: "ended" }, ended.length);
+      for (const _ of ended) finished.inc({ state: "interrupted" });
+    },
+    fileStored({ isStored, ms }) {
+      if (isStored) stored.observe(ms / 1000);
+      else failedFiles.inc();
+    },
+    fault: () => faults.inc(),
   };
-}
-
-/** Adds a gauge whose value is read when the metrics are. */
-function addGauge(registry: Registry, name: string, help: string, read: () => number): void {
-  const { Gauge } = loadPromClient();
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.set(read());
-    },
-  });
+  return { registry, observer, counter, histogram, gauge };
 }
 
 /** Counts and logs the events of runs. */
-export function observeRuns(counters: Required<Omit<RunObserver, "previewed" | "warned">>, log: HookLog): RunObserver {
+export function observeRuns(counters: RunCounters, log: HookLog): RunObserver {
   return {
     created(run) {
       counters.created(run);
@@ -227,10 +158,8 @@ export function observeRuns(counters: Required<Omit<RunObserver, "previewed" | "
     },
     finished(run) {
       counters.finished(run);
-      log.info(
-        { run_id: run.id, state: run.state, ran_ms: run.ranMs === null ? null : Math.round(run.ranMs) },
-        "run ended",
-      );
+      const ran_ms = run.ranMs === null ? null : Math.round(run.ranMs);
+      log.info({ run_id: run.id, state: run.state, ran_ms }, "run ended");
     },
     retried(run) {
       counters.retried(run);
@@ -238,14 +167,10 @@ export function observeRuns(counters: Required<Omit<RunObserver, "previewed" | "
     },
     recovered(lost) {
       counters.recovered(lost);
-      log.warn(lost, "runs of lost workers");
+      log.warn(lost, "recovered runs of lost workers");
     },
-    warned(id, message) {
-      log.warn({ run_id: id }, message);
-    },
-    fileStored(file) {
-      counters.fileStored(file);
-    },
+    warned: (id, message) => log.warn({ run_id: id }, message),
+    fileStored: counters.fileStored,
     fault(what, error) {
       counters.fault(what, error);
       log.error({ err: error }, what);

@@ -188,6 +188,6 @@ const webhook = (content: Json) => ({
   requestBody: { required: true, content },
   responses: {
     204: { description: "Delivered, as with any 2xx." },
-    410: { description: "The webhook is sent nothing more." },
+    410: { description: "Nothing more is sent to this webhook." },
   },
 });

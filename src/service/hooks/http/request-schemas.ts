@@ -34,10 +34,14 @@ export function requestSchemas(limits: Limits) {
     .meta({
       description: `Session to run in, where the configuration lets requests choose. At most ${MAX_SESSION_KEY_CHARS} characters, no control characters.`,
     });
-  const maxSeconds = maxRunSeconds(limits);
-  const name = z
-    .string("expected a string")
-    .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
+  const integer = (least: number, most: number) =>
+    z
+      .int("expected an integer")
+      .min(least, `expected ${least} or more`)
+      .max(most, `expected at most ${most}`)
+      .nullish();
+  const shortText = z.string("expected a string").max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`);
+  const name = shortText
     .refine(isWellFormed, "lone surrogates are not text")
     .nullish()
     .meta({ description: "Name of the sender." });
@@ -49,32 +53,20 @@ export function requestSchemas(limits: Limits) {
       .regex(IDEMPOTENCY_KEY, "expected 1 to 255 visible ASCII characters")
       .nullish()
       .meta({ description: "Used where neither the header Idempotency-Key nor webhook-id is sent." }),
-    timeoutSeconds: z
-      .int("expected an integer")
-      .min(1, "expected 1 or more")
-      .max(maxSeconds, `expected at most ${maxSeconds}`)
-      .nullish()
-      .meta({ description: `Longest run time; default ${limits.run_seconds}.` }),
+    timeoutSeconds: integer(1, maxRunSeconds(limits)).meta({
+      description: `Longest run time; default ${limits.run_seconds}.`,
+    }),
   };
   const { least, most } = PRIORITY;
   const { delay_seconds: longest } = limits;
-  const seconds = (from: number) =>
-    z
-      .int("expected an integer")
-      .min(from, `expected ${from} or more`)
-      .max(longest, `expected at most ${longest}`)
-      .nullish();
   const turn = {
-    priority: z
-      .int("expected an integer")
-      .min(least, `expected ${least} or more`)
-      .max(most, `expected at most ${most}`)
-      .nullish()
-      .meta({ description: "Runs of a higher priority start first; those of one session stay in order. Default: 0." }),
-    delaySeconds: seconds(0).meta({
+    priority: integer(least, most).meta({
+      description: "Runs of a higher priority start first; those of one session stay in order. Default: 0.",
+    }),
+    delaySeconds: integer(0, longest).meta({
       description: "Time before which the run does not start. Later runs of its session wait too.",
     }),
-    deadlineSeconds: seconds(1).meta({
+    deadlineSeconds: integer(1, longest).meta({
       description: "Time from the request after which a run that has not ended is ended. Above delaySeconds.",
     }),
     tags: z
@@ -83,11 +75,7 @@ export function requestSchemas(limits: Limits) {
       .nullish()
       .meta({ description: `Texts by which a list finds the run, of 1 to ${TAGS.chars} characters.` }),
   };
-  const graph = z
-    .string("expected a string")
-    .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
-    .nullish()
-    .meta({ description: "Name of the graph to render, one of /api/graphs." });
+  const graph = shortText.nullish().meta({ description: "Name of the graph to render, one of /api/graphs." });
   const message = prompt.meta({ description: "The prompt for the run." });
   const { idempotencyKey, ...rest } = common;
   const defaults = z.object({ name, graph, ...rest, ...turn });
@@ -105,7 +93,7 @@ export function requestSchemas(limits: Limits) {
     .extend({
       message,
       idempotencyKey: z
-        .null("expected none: the key of the request is that of all its items")
+        .null("not supported in an item: send one key for the request")
         .optional()
         .meta({ description: "Not supported: the request has one key." }),
     })
@@ -164,17 +152,13 @@ export function parameters({ wait_seconds }: Limits) {
 export type Parameters = ReturnType<typeof parameters>;
 export type RequestSchemas = ReturnType<typeof requestSchemas>;
 
-/** Terms in a body, absent ones without null. */
-export function termsFrom(body: Nullable<Terms>): Terms {
-  const { timeoutSeconds, priority, delaySeconds, deadlineSeconds, tags } = body;
-  return {
-    timeoutSeconds: timeoutSeconds ?? undefined,
-    priority: priority ?? undefined,
-    delaySeconds: delaySeconds ?? undefined,
-    deadlineSeconds: deadlineSeconds ?? undefined,
-    tags: tags ?? undefined,
-  };
-}
+/** The terms in a body, without those that are absent or null. */
+export const termsFrom = ({ timeoutSeconds, priority, delaySeconds, deadlineSeconds, tags }: Nullable<Terms>): Terms =>
+  Object.fromEntries(
+    Object.entries({ timeoutSeconds, priority, delaySeconds, deadlineSeconds, tags }).filter(
+      ([, term]) => term != null,
+    ),
+  );
 
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
@@ -183,12 +167,8 @@ export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.outp
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
-  const { path } = issue;
-  const isWhole = path.length === 0;
-  throw new HookError(
-    "invalid_request",
-    isWhole ? "expected a JSON object" : `${path.join(".")}: ${expectedBy(issue)}`,
-  );
+  const at = issue.path.join(".");
+  throw new HookError("invalid_request", at === "" ? "expected a JSON object" : `${at}: ${expectedBy(issue)}`);
 }
 
 // lib es2023 has no String.isWellFormed

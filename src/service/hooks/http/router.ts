@@ -26,8 +26,8 @@ const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailab
 // decisions 126, 127, 128
 /**
  * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
- * paths are left to the application, even those that only differ by case or a slash. `unknown`: paths that do not exist,
- * and say so in the words of a door.
+ * paths are left to the application, even those that only differ by case or a slash. `unknown`: paths that are
+ * answered with 404 in the format of their API.
  */
 export function createRouter(context: ProbeContext, routes: readonly Route[], unknown: readonly Place[] = []): Router {
   const router = loadExpress().Router({ strict: true, caseSensitive: true });

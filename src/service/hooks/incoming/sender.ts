@@ -8,7 +8,7 @@ import {
   type Template,
 } from "../../../render/config/incoming.js";
 import { HookError } from "../hook-error.js";
-import { type Claim, type Headers, signatureCheck } from "./signatures.js";
+import { type Headers, signatureCheck } from "./signatures.js";
 
 export type SenderConfig = Config["channels"]["web"]["incoming"][string];
 
@@ -18,18 +18,6 @@ export interface MappedStart {
   readonly name?: string;
   readonly sessionKey?: string;
   readonly idempotencyKey?: string;
-}
-
-/** A configured sender: the check of its signatures, and the way from its payload to a run. */
-export interface Sender {
-  /** Fails with SignatureFault, before there is a body. */
-  claim(headers: Headers, nowMs: number): Claim;
-  /** Response to a request that asks only whether the address works; undefined for any other. */
-  trial(request: SignedRequest): object | undefined;
-  /** The key of the first condition that the request does not meet; undefined where it meets all. */
-  unmet(request: SignedRequest): string | undefined;
-  /** Fails with invalid_request where a template has no value. */
-  map(request: SignedRequest, maxChars: number): MappedStart;
 }
 
 interface Custom {
@@ -60,8 +48,11 @@ const CUSTOMS: Readonly<Record<SignatureScheme, Custom>> = {
   },
 };
 
-/** Makes a sender of its configuration, whose templates are known to be right. */
-export function createSender(config: SenderConfig): Sender {
+/**
+ * A configured sender: the check of its signatures, and the way from its payload to a run. The templates of its
+ * configuration are known to be right.
+ */
+export function createSender(config: SenderConfig) {
   const { trial, deliveryIds } = CUSTOMS[config.signature];
   const conditions = Object.entries(config.when ?? {}).map(([written, allowed]) => ({
     written,
@@ -78,20 +69,24 @@ export function createSender(config: SenderConfig): Sender {
   const deliveries = deliveryIds.map(parseTemplate);
 
   return {
+    /** Fails with SignatureFault, before there is a body. */
     claim: signatureCheck({
       scheme: config.signature,
       secrets: [config.secrets].flat(),
       replaySeconds: config.replay_seconds,
     }),
-    trial: (request) => trial?.(request),
-    unmet(request) {
+    /** Response to a request that asks only whether the address works; undefined for any other. */
+    trial: (request: SignedRequest): object | undefined => trial?.(request),
+    /** The key of the first condition that the request does not meet; undefined if it meets all. */
+    unmet(request: SignedRequest): string | undefined {
       const isUnmet = ({ reference, allowed }: (typeof conditions)[number]) => {
         const value = lookUp(request, reference);
         return value === undefined || !allowed.includes(textOf(value));
       };
       return conditions.find(isUnmet)?.written;
     },
-    map(request, maxChars) {
+    /** Fails with invalid_request if a template has no value. */
+    map(request: SignedRequest, maxChars: number): MappedStart {
       const filler = new TemplateFiller(request, maxChars);
       const text = (key: string, template: Template | undefined) => template && filler.text(key, template);
       const fills = placeholders.map(([key, value]) => [
@@ -181,6 +176,6 @@ class TemplateFiller {
   #spend(key: string, text: string): string {
     this.#charsLeft -= text.length;
     if (this.#charsLeft >= 0) return text;
-    throw new HookError("invalid_request", `${key}: the payload's texts are too long for a message`);
+    throw new HookError("invalid_request", `${key}: the filled-in texts are longer than limits.message_chars`);
   }
 }

@@ -119,10 +119,10 @@ function oneHeader(headers: Headers, name: string): string {
 }
 
 function checkTime(time: string, nowMs: number, replaySeconds: number): void {
-  if (!/^\d{1,12}$/.test(time)) throw new SignatureFault("the signed time is no whole number of seconds");
+  if (!/^\d{1,12}$/.test(time)) throw new SignatureFault("the timestamp is not a whole number");
   const lateSeconds = nowMs / 1000 - Number(time);
-  if (lateSeconds > replaySeconds) throw new SignatureFault("the signed time is too long ago");
-  if (lateSeconds < -replaySeconds) throw new SignatureFault("the signed time is in the future");
+  if (lateSeconds > replaySeconds) throw new SignatureFault("the timestamp is too old");
+  if (lateSeconds < -replaySeconds) throw new SignatureFault("the timestamp is in the future");
 }
 
 const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -1,17 +1,14 @@
-import { AsyncLocalStorage } from "node:async_hooks";
-import type { Agent } from "../../agent/agent.js";
-import { type Clock, steadyWall, systemClock, type Timer, withWall } from "../clock.js";
-import { type FileStore, localFiles } from "../files/file-store.js";
+import type { Clock, Timer } from "../clock.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
-import { isShared, type Store } from "../store/store.js";
-import { EventBus, type Listener } from "./event-bus.js";
-import { cancelled, type RetryPolicy } from "./outcome.js";
+import type { RunRow } from "../run.js";
+import { isShared } from "../store/store.js";
+import type { EventBus, Listener } from "./event-bus.js";
+import { cancelled } from "./outcome.js";
 import { Queue } from "./queue/queue.js";
 import { Retention } from "./retention.js";
-import type { RunContext, RunObserver } from "./run-context.js";
-import { type GroupPage, RunReader } from "./run-reader.js";
+import { createRunContext, type RunObserver, type RunParts } from "./run-context.js";
+import { createRunReads, type RunReads } from "./run-reader.js";
 import {
   type GroupItem,
   type HeartbeatResult,
@@ -19,7 +16,6 @@ import {
   RunStarter,
   type Started,
   type StartedGroup,
-  type StarterOptions,
   type StartGuard,
   type StartRequest,
   type WakeRequest,
@@ -38,7 +34,7 @@ export interface RunStats {
 }
 
 /** The runs of one service, as HTTP and the application see them. Everything fails with HookError. */
-export interface Runs {
+export interface Runs extends RunReads {
   /** Recovers the runs of an earlier process. Every other call waits for it; the next call retries a failure. */
   open(): Promise<void>;
   /** Fails: idempotency_mismatch, queue_full, shutting_down, store_unavailable. Committed when it resolves. */
@@ -49,16 +45,6 @@ export interface Runs {
   queueWake(request: WakeRequest): Promise<QueuedWake>;
   /** Starts one run per session with pending events, or of the one session. */
   heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;
-  /** Fails with run_not_found. */
-  get(runId: string): Promise<RunRow>;
-  /** Returns the run without its message, which may be long. Fails with run_not_found. */
-  status(runId: string): Promise<RunStatus>;
-  /** Returns the terminal event of an ended run, else null. Fails with run_not_found. */
-  outcome(runId: string): Promise<StoredEvent | null>;
-  /** Newest first. `limit` 1 to 1,000. Fails with invalid_request for a cursor that no list returned. */
-  list(
-    options: { cursor?: string; limit: number } & RunFilter,
-  ): Promise<{ runs: RunSummary[]; nextCursor: string | null }>;
   /** Idempotent: an ended run is returned as it is. Fails with run_not_found. */
   cancel(runId: string): Promise<RunRow>;
   /** Whether no run starts. */
@@ -68,21 +54,10 @@ export interface Runs {
    * Fails with store_unavailable.
    */
   setPaused(isPaused: boolean): Promise<void>;
-  /** Returns one bounded slice after an id, without waiting. Fails with run_not_found. */
-  read(runId: string, after: number): Promise<EventSlice>;
-  /** Returns the first ends of a group's runs after a position, without waiting. Fails with group_not_found. */
-  readGroup(groupId: string, after: number): Promise<GroupPage>;
-  /**
-   * Bounded slices after an id, live: waits for events, ends after the terminal event and on close. Each step reads
-   * from the store, so a reader that does not pull costs nothing. Fails with run_not_found and with the reason of `signal`.
-   */
-  follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined>;
   /** Returns a listener for changes of one run. The caller closes it; so does `close`. */
   listen(runId: string): Listener;
   /** Returns a listener for the ends of a group's runs. The caller closes it; so does `close`. */
   listenToGroup(groupId: string): Listener;
-  /** Returns a file that the run reported. Fails with run_not_found or not_found. */
-  file(runId: string, name: string): Promise<RunFile>;
   /** Forgets a file of an ended run, whose bytes the caller removes; false where there is none. */
   removeFile(runId: string, name: string): Promise<boolean>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */
@@ -102,38 +77,23 @@ export interface Runs {
   close(drainSeconds?: number): Promise<void>;
 }
 
-export interface RunsOptions extends StarterOptions {
-  readonly agent: Agent;
-  /** Agent of the runs of batches. Default: they are left to other processes. */
-  readonly batchAgent?: Agent;
-  readonly store: Store;
+export interface RunsOptions extends Omit<RunParts, "eventLimits"> {
   /** Whether this process runs the runs; else workers that share the store do. */
   readonly hasWorker: boolean;
-  /** Default: files stay where the agent wrote them. */
-  readonly files?: FileStore;
   readonly limits: Limits;
   /** Fate of the runs of an earlier process, in a store of one process. */
   readonly onRestart: "interrupt" | "requeue";
   /** Fate of runs whose worker was lost, in a shared store. */
   readonly onLoss: "interrupt" | "requeue";
-  readonly retries: RetryPolicy;
-  readonly clock?: Clock;
-  /** Seconds between heartbeats of all sessions; 0 or absent: none. */
-  readonly heartbeatSeconds?: number;
-  readonly observer?: RunObserver;
-  readonly receiversOf?: RunContext["receiversOf"];
+  /** Seconds between heartbeats of all sessions; 0: none. */
+  readonly heartbeatSeconds: number;
   /** Called before the store is closed. */
   readonly beforeClose?: () => Promise<void>;
 }
 
-/** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
+/** Joins queue, starter and reads of runs over a store. Begins to recover at once. */
 export function createRuns(options: RunsOptions): Runs {
-  const { agent, batchAgent, store, files = localFiles, limits, observer = {}, clock: own = systemClock } = options;
-  const now = steadyWall(own);
-  // processes that share a store share its time too
-  const clock = isShared(store) ? withWall(own, now) : own;
-  const bus = new EventBus();
-  const current = new AsyncLocalStorage<string>();
+  const { store, limits, observer } = options;
   const finished: RunObserver["finished"] = (run) => {
     observer.finished?.(run);
     retention.countEnded();
@@ -142,29 +102,21 @@ export function createRuns(options: RunsOptions): Runs {
     observer.recovered?.(lost);
     for (const _ of lost.ended) retention.countEnded();
   };
-  const context: RunContext = {
-    agent,
-    batchAgent,
-    store,
-    files,
-    clock,
-    mark: now,
-    bus,
-    current,
+  const context = createRunContext({
+    ...options,
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
-    retries: options.retries,
     observer: { ...observer, finished, recovered },
-    receiversOf: options.receiversOf,
-  };
+  });
+  const { bus, current, mark } = context;
   const worker = {
     concurrency: limits.running,
     leaseMs: limits.lease_seconds * 1000,
     onLoss: isShared(store) ? options.onLoss : options.onRestart,
   };
-  const queue = new Queue(context, { limits, ...(options.hasWorker && { worker }) }, now);
+  const queue = new Queue(context, { limits, ...(options.hasWorker && { worker }) });
   const retention = new Retention(context, limits);
-  const starter = new RunStarter(context, queue, options);
-  const heartbeat = createHeartbeat(clock, options.heartbeatSeconds ?? 0, () =>
+  const starter = new RunStarter(context, queue, limits);
+  const heartbeat = createHeartbeat(context.clock, options.heartbeatSeconds, () =>
     runs.heartbeat().catch((error: unknown) => observer.fault?.("heartbeat", error)),
   );
 
@@ -201,33 +153,26 @@ export function createRuns(options: RunsOptions): Runs {
     current.disable();
   }
 
-  const reader = new RunReader(context, open, (id) => queue.positionOf(id));
+  const reads = createRunReads(context, open, (id) => queue.positionOf(id));
   const runs: Runs = {
+    ...reads,
     open,
     start: (request, guard) => whileOpen(() => starter.start(request, guard)),
     startGroup: (items, guard) => whileOpen(() => starter.startGroup(items, guard)),
     queueWake: (request) => whileOpen(() => starter.queueWake(request)),
     heartbeat: (which) => whileOpen(() => starter.heartbeat(which)),
-    get: (id) => reader.get(id),
-    status: (id) => reader.status(id),
-    outcome: (id) => reader.outcome(id),
-    list: (filter) => reader.list(filter),
-    read: (id, after) => reader.read(id, after),
-    readGroup: (id, after) => reader.readGroup(id, after),
-    follow: (id, after, signal) => reader.follow(id, after, signal),
-    file: (id, name) => reader.file(id, name),
     removeFile: (id, name) => whileOpen(() => store.removeFile(id, name)),
     listen: (id) => bus.listen(id),
     listenToGroup: (id) => bus.listen(id, true),
     async cancel(id) {
-      await reader.get(id);
+      await reads.get(id);
       await queue.cancel(id, cancelled(null));
-      return reader.get(id);
+      return reads.get(id);
     },
     isPaused: () => whileOpen(() => queue.isPaused()),
     setPaused: (isPaused) => whileOpen(() => queue.setPaused(isPaused)),
     fail: (id, thrown) => queue.fail(id, thrown),
-    now,
+    now: mark,
     async ping() {
       await open();
       await store.ping();
@@ -255,13 +200,8 @@ async function readersCaughtUp(bus: EventBus): Promise<void> {
   }
 }
 
-export interface Heartbeat {
-  start(): void;
-  stop(): void;
-}
-
 /** Calls `beat` every `seconds`, counted from the end of the last call; 0: never. */
-function createHeartbeat(clock: Clock, seconds: number, beat: () => Promise<unknown>): Heartbeat {
+function createHeartbeat(clock: Clock, seconds: number, beat: () => Promise<unknown>) {
   let timer: Timer | undefined;
   let isStopped = false;
   const start = () => {

@@ -1,8 +1,8 @@
-import { randomInt } from "node:crypto";
 import { ERROR_CODES, LatentkitError } from "../../../base/errors.js";
 import type { Config } from "../../../render/config/config.js";
+import { jittered } from "../clock.js";
 import type { TerminalState } from "../run.js";
-import type { NewEvent } from "../store/store.js";
+import type { NewEvent } from "../store/queue-store.js";
 import { messageOf, toJsonLine } from "./safe-json.js";
 
 const UNKNOWN_CODE = "agent_failed";
@@ -77,9 +77,6 @@ function ended(state: TerminalState, message: string, code: string): Outcome {
   return { state, terminal: { event: "error", data: toJsonLine(error) }, error };
 }
 
-/** Part of a delay that is left to chance: runs that failed together do not all come back together. */
-const JITTER = 0.25;
-
 /** When and how often a run starts again whose error is transient. */
 export interface RetryPolicy {
   /** Most attempts of a run, the first one included. */
@@ -94,18 +91,16 @@ export interface RetryPolicy {
 
 type RetryConfig = Config["channels"]["web"]["retries"];
 
-const chance = () => randomInt(2 ** 32) / 2 ** 32;
-
 // decision 274
 /** Makes the policy of a configuration. The delay doubles with each attempt, less up to a quarter by chance. */
 export function createRetryPolicy(
   { attempts, first_delay_seconds: first, longest_delay_seconds: longest, codes }: RetryConfig,
-  random: () => number = chance,
+  random?: () => number,
 ): RetryPolicy {
   const transient = new Set<string>(codes);
   return {
     attempts,
-    delayMs: (attempt) => Math.round(1000 * Math.min(first * 2 ** (attempt - 1), longest) * (1 - JITTER * random())),
+    delayMs: (attempt) => jittered(1000 * Math.min(first * 2 ** (attempt - 1), longest), random),
     isTransient: (code) => transient.has(code),
     mostSeconds: (runSeconds) => (attempts - 1) * (longest + runSeconds),
   };

@@ -1,12 +1,12 @@
-import type { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent/agent.js";
-import type { Clock } from "../clock.js";
+import { type Clock, type SteadyWall, steadyWall, withWall } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
-import type { LostRuns } from "../store/queue-store.js";
-import type { EventBatch, EventLimits, Store } from "../store/store.js";
-import type { EventBus } from "./event-bus.js";
+import { type EventBatch, type EventLimits, type LostRuns, NO_EVENTS } from "../store/queue-store.js";
+import { isShared, type Store } from "../store/store.js";
+import { EventBus } from "./event-bus.js";
 import type { Outcome, RetryPolicy } from "./outcome.js";
 
 /** Listener of metrics and logs. Never called with a message, a token or the text of a session key. */
@@ -28,30 +28,40 @@ export interface RunObserver {
   fault?(what: string, error: unknown): void;
 }
 
-/** Everything that the queue, the tasks and the retention of one service share. */
-export interface RunContext {
+/** Parts that a service or a worker brings for its runs. */
+export interface RunParts {
   readonly agent: Agent;
   /** Agent of runs that a batch has queued, which no request can start. Without it, they fail. */
   readonly batchAgent?: Agent;
-  /** Id of the run whose agent's code is executing, in its timers and callbacks too. */
-  readonly current: AsyncLocalStorage<string>;
   readonly store: Store;
   readonly files: FileStore;
   readonly clock: Clock;
-  /** Steady ms for expiry (clock.ts). */
-  readonly mark: () => number;
   readonly eventLimits: EventLimits;
   readonly retries: RetryPolicy;
-  readonly bus: EventBus;
   readonly observer: RunObserver;
-  /** Webhooks that are told of runs that end in a state. */
+  /** Webhooks notified of runs that end in a state. */
   readonly receiversOf?: (state: TerminalState) => readonly Receiver[];
 }
 
-const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
+/** Everything that the queue, the tasks and the retention of one service share. */
+export interface RunContext extends RunParts {
+  /** Id of the run whose agent's code is executing, in its timers and callbacks too. */
+  readonly current: AsyncLocalStorage<string>;
+  /** Steady ms for expiry (clock.ts). */
+  readonly mark: SteadyWall;
+  readonly bus: EventBus;
+}
+
+export function createRunContext(parts: RunParts): RunContext {
+  const { clock, store } = parts;
+  const mark = steadyWall(clock);
+  // processes that share a store share its time too
+  const own = isShared(store) ? withWall(clock, mark) : clock;
+  return { ...parts, clock: own, mark, bus: new EventBus(), current: new AsyncLocalStorage() };
+}
 
 /**
- * Stores the end of a run that is in a state of `from`, after its last events, and wakes its readers. Returns false where
+ * Stores the end of a run that is in a state of `from`, after its last events, and wakes its readers. Returns false if
  * the run is in another state. Fails with store_unavailable.
  */
 export async function storeEnding(
@@ -63,7 +73,7 @@ export async function storeEnding(
   token?: number,
 ): Promise<boolean> {
   const times = { finishedAt: clock.now(), endedMark: mark() };
-  const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
+  const ending = { from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
   const isEnded = await store.endRun(id, ending, lastEvents, eventLimits, token);
   bus.wake(id);
   if (isEnded && bus.groups.size > 0) await wakeGroup(store, bus, id);

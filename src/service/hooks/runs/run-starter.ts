@@ -4,13 +4,14 @@ import { HookError } from "../hook-error.js";
 import type { StartFields } from "../run.js";
 import type { BacklogLimits, Room } from "../store/admission.js";
 import {
+  type GroupReply,
   groupReplyOf,
   type NewKey,
   type NewRun,
-  type Reply,
+  type RunReply,
   replyOf,
-  type Store,
   type StoredReply,
+  type WakeReply,
 } from "../store/store.js";
 import type { Queue } from "./queue/queue.js";
 import type { RunContext } from "./run-context.js";
@@ -36,45 +37,16 @@ export interface StartGuard {
 /** One run of a group. */
 export type GroupItem = Omit<StartRequest, "id">;
 
-/** Facts of a group's response; a replay returns the first one's. */
-export interface StartedGroup {
-  readonly groupId: string;
-  /** In the order of the items. */
-  readonly runIds: readonly string[];
-  readonly createdAt: number;
-  /** Steady ms, as `Runs.now`: for expiry. */
-  readonly createdMark: number;
-  /** Steady ms before which the last of them does not start; absent: at once. */
-  readonly dueMark?: number;
-  readonly replayed: boolean;
-}
+/** A run, a group or a queued wake as its response has it; a replay returns the first response's facts. */
+type Replied<Reply> = Reply & { readonly replayed: boolean };
+export type Started = Replied<RunReply>;
+export type StartedGroup = Replied<GroupReply>;
+export type QueuedWake = Replied<WakeReply>;
 
 export interface WakeRequest {
-  readonly idempotency?: Idempotency;
+  readonly idempotency?: Idempotency | undefined;
   readonly text: string;
   readonly sessionKey: string;
-}
-
-/** Facts of a start's response; a replay returns the first one's. */
-export interface Started {
-  readonly runId: string;
-  readonly sessionKey: string;
-  readonly createdAt: number;
-  /** Steady ms, as `Runs.now`: for expiry. */
-  readonly createdMark: number;
-  /** Steady ms before which the run does not start; absent: at once. */
-  readonly dueMark?: number;
-  readonly replayed: boolean;
-}
-
-/** Facts of a queued wake's response; a replay returns the first one's. */
-export interface QueuedWake {
-  readonly sessionKey: string;
-  readonly chatId: number;
-  readonly eventId: number;
-  /** Pending events of the session, this one included. */
-  readonly pending: number;
-  readonly replayed: boolean;
 }
 
 export interface HeartbeatResult {
@@ -83,41 +55,33 @@ export interface HeartbeatResult {
   readonly skipped: readonly string[];
 }
 
-/** A run before it has a place; a message of null: only where wakes are pending. */
+/** A run before it has a place; a message of null: only if wakes are pending. */
 type Creation = Pick<NewRun, "id" | "sessionKey" | "start" | "terms" | "createdMark"> & {
   readonly message: string | null;
 };
 
 const HEARTBEAT: StartFields = { origin: "heartbeat" };
 
-export interface StarterOptions {
-  readonly limits: Limits;
-  /** Random UUID v4 of a new run. */
-  readonly newId?: () => string;
-}
-
 /** Creates runs: admits a request, stores the run with the wakes it takes, and puts it in the queue. */
 export class RunStarter {
   readonly #context: RunContext;
   readonly #queue: Queue;
   readonly #limits: Limits;
-  readonly #newId: () => string;
-  readonly #replies: Replies;
+  /** Requests with idempotency keys that are being answered. */
+  readonly #inFlight = new Map<string, Promise<unknown>>();
 
-  constructor(context: RunContext, queue: Queue, { limits, newId = randomUUID }: StarterOptions) {
+  constructor(context: RunContext, queue: Queue, limits: Limits) {
     this.#context = context;
     this.#queue = queue;
     this.#limits = limits;
-    this.#newId = newId;
-    this.#replies = new Replies(context.store, context.mark, limits.idempotency_hours);
   }
 
   async start(request: StartRequest, { idempotency, admit }: StartGuard = {}): Promise<Started> {
     const createdMark = this.#context.mark();
     const terms = termsOf(request, this.#limits, createdMark);
-    return this.#replies.once(idempotency, replayedRun, async (key) => {
+    return this.#once("run", idempotency, async (key) => {
       await admit?.();
-      const { id = this.#newId(), sessionKey = `hook:${id}`, message } = request;
+      const { id = randomUUID(), sessionKey = `hook:${id}`, message } = request;
       const created = await this.#create({ id, sessionKey, start: request, terms, message, createdMark }, key);
       if (created === null) throw new HookError("internal");
       return created.started;
@@ -127,13 +91,13 @@ export class RunStarter {
   // decision 296
   async startGroup(items: readonly GroupItem[], { idempotency, admit }: StartGuard = {}): Promise<StartedGroup> {
     const createdMark = this.#context.mark();
-    const groupId = this.#newId();
+    const groupId = randomUUID();
     const creations = items.map((item, index): Creation => {
       const { message, sessionKey = `group:${groupId}:${index}` } = item;
       const terms = ofItem(index, () => termsOf(item, this.#limits, createdMark));
-      return { id: this.#newId(), sessionKey, start: item, terms, message, createdMark };
+      return { id: randomUUID(), sessionKey, start: item, terms, message, createdMark };
     });
-    return this.#replies.once(idempotency, replayedGroup, async (key) => {
+    return this.#once("group", idempotency, async (key) => {
       await admit?.();
       return this.#createGroup(groupId, creations, key);
     });
@@ -142,9 +106,9 @@ export class RunStarter {
   async queueWake(request: WakeRequest): Promise<QueuedWake> {
     const { sessionKey, text, idempotency } = request;
     const wake = { sessionKey, text, limits: backlogLimits(this.#limits) };
-    return this.#replies.once(idempotency, replayedWake, async (key) => {
+    return this.#once("wake", idempotency, async (key) => {
       const result = await this.#context.store.addWake(wake, key);
-      if (result.kind === "replayed") return replayedWake(checkPayload(result.stored, key!));
+      if (result.kind === "replayed") return replayed("wake", result.stored, key!);
       if (result.kind === "full") throw new HookError("queue_full", TOO_MANY_PENDING[result.scope]);
       const { chatId, eventId, pending } = result;
       return { sessionKey, chatId, eventId, pending, replayed: false };
@@ -160,7 +124,7 @@ export class RunStarter {
     const common = { start: HEARTBEAT, message: null, terms, createdMark };
     for (const session of sessions) {
       try {
-        const created = await this.#create({ ...common, id: this.#newId(), sessionKey: session });
+        const created = await this.#create({ ...common, id: randomUUID(), sessionKey: session });
         if (created !== null) {
           runs.push({ runId: created.started.runId, sessionKey: session, events: created.wakes });
         }
@@ -179,9 +143,9 @@ export class RunStarter {
       const result = await this.#context.store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full(result.scope));
-      if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
+      if (result.kind === "replayed") return { started: replayed("run", result.stored, key!), wakes: 0 };
       this.#enqueue(run, result.seq);
-      return { started: startedOf(replyOf(run), false), wakes: result.wakes };
+      return { started: { ...replyOf(run).run, replayed: false }, wakes: result.wakes };
     });
   }
 
@@ -190,9 +154,9 @@ export class RunStarter {
       const group = { id, runs: creations.map((creation) => this.#newRun(creation, room)) };
       const result = await this.#context.store.createGroup(group, key);
       if (result.kind === "full") throw new HookError("queue_full", full(result.scope));
-      if (result.kind === "replayed") return replayedGroup(checkPayload(result.stored, key!));
+      if (result.kind === "replayed") return replayed("group", result.stored, key!);
       for (const [index, run] of group.runs.entries()) this.#enqueue(run, result.seqs[index]!);
-      return startedGroupOf(groupReplyOf(group), false);
+      return { ...groupReplyOf(group).group, replayed: false };
     });
   }
 
@@ -218,6 +182,53 @@ export class RunStarter {
     this.#context.observer.created?.({ id: run.id, origin: run.start.origin });
     this.#queue.created(run, seq);
   }
+
+  /**
+   * Returns the stored reply under the request's key, or what `create` does; requests with the same key take turns. Fails
+   * with idempotency_mismatch.
+   */
+  async #once<Kind extends ReplyKind>(
+    kind: Kind,
+    request: Idempotency | undefined,
+    create: (key: NewKey | undefined) => Promise<Replied<Replies[Kind]>>,
+  ): Promise<Replied<Replies[Kind]>> {
+    if (request === undefined) return create(undefined);
+    const { tokenId, endpoint, key, payloadHash } = request;
+    const scope = `${tokenId} ${endpoint} ${key}`;
+    while (this.#inFlight.has(scope)) await Promise.allSettled([this.#inFlight.get(scope)]);
+    const findOrCreate = async () => {
+      const nowMark = this.#context.mark();
+      const expiresMark = nowMark + this.#limits.idempotency_hours * 3600_000;
+      const stored = await this.#context.store.findReply(scope, nowMark);
+      if (stored !== null) return replayed(kind, stored, { payloadHash });
+      return create({ scope, payloadHash, nowMark, expiresMark });
+    };
+    const work = findOrCreate();
+    this.#inFlight.set(scope, work);
+    try {
+      return await work;
+    } finally {
+      this.#inFlight.delete(scope);
+    }
+  }
+}
+
+interface Replies {
+  readonly run: RunReply;
+  readonly group: GroupReply;
+  readonly wake: WakeReply;
+}
+type ReplyKind = keyof Replies;
+
+/** A stored reply, which must be of this kind and to the same payload. */
+function replayed<Kind extends ReplyKind>(
+  kind: Kind,
+  stored: StoredReply,
+  { payloadHash }: Pick<NewKey, "payloadHash">,
+): Replied<Replies[Kind]> {
+  const reply: Replies[Kind] | undefined = (stored.reply as Partial<Replies>)[kind];
+  if (reply === undefined || stored.payloadHash !== payloadHash) throw new HookError("idempotency_mismatch");
+  return { ...reply, replayed: true };
 }
 
 const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
@@ -232,25 +243,6 @@ export function ofItem<T>(index: number, work: () => T): T {
   }
 }
 
-const replayedRun = ({ reply }: StoredReply): Started => startedOf(reply, true);
-
-function startedOf(reply: Reply, replayed: boolean): Started {
-  if (!("run" in reply)) throw new HookError("idempotency_mismatch");
-  return { ...reply.run, replayed };
-}
-
-const replayedGroup = ({ reply }: StoredReply): StartedGroup => startedGroupOf(reply, true);
-
-function startedGroupOf(reply: Reply, replayed: boolean): StartedGroup {
-  if (!("group" in reply)) throw new HookError("idempotency_mismatch");
-  return { ...reply.group, replayed };
-}
-
-function replayedWake({ reply }: StoredReply): QueuedWake {
-  if (!("wake" in reply)) throw new HookError("idempotency_mismatch");
-  return { ...reply.wake, replayed: true };
-}
-
 /** Scope of a stored reply: it is replayed for the same token, endpoint and key. */
 export interface Idempotency {
   readonly key: string;
@@ -260,61 +252,6 @@ export interface Idempotency {
   /** Digest of the validated payload: another one under the same key is refused. */
   readonly payloadHash: string;
 }
-
-/** Replies to requests with idempotency keys. */
-class Replies {
-  readonly #store: Store;
-  readonly #mark: () => number;
-  readonly #lifetimeMs: number;
-  readonly #inFlight = new Map<string, Promise<unknown>>();
-
-  constructor(store: Store, mark: () => number, lifetimeHours: number) {
-    this.#store = store;
-    this.#mark = mark;
-    this.#lifetimeMs = lifetimeHours * 3600_000;
-  }
-
-  /**
-   * Returns the stored reply under the request's key, or what `create` returns; requests with the same key take turns.
-   * Fails with idempotency_mismatch.
-   */
-  async once<T>(
-    request: Idempotency | undefined,
-    replay: (stored: StoredReply) => T,
-    create: (key: NewKey | undefined) => Promise<T>,
-  ): Promise<T> {
-    if (request === undefined) return create(undefined);
-    const scope = scopeOf(request);
-    while (this.#inFlight.has(scope)) await Promise.allSettled([this.#inFlight.get(scope)]);
-    const work = this.#findOrCreate(request, scope, replay, create);
-    this.#inFlight.set(scope, work);
-    try {
-      return await work;
-    } finally {
-      this.#inFlight.delete(scope);
-    }
-  }
-
-  async #findOrCreate<T>(
-    request: Idempotency,
-    scope: string,
-    replay: (stored: StoredReply) => T,
-    create: (key: NewKey) => Promise<T>,
-  ): Promise<T> {
-    const nowMark = this.#mark();
-    const stored = await this.#store.findReply(scope, nowMark);
-    if (stored !== null) return replay(checkPayload(stored, request));
-    return create({ scope, payloadHash: request.payloadHash, nowMark, expiresMark: nowMark + this.#lifetimeMs });
-  }
-}
-
-/** Refuses a reply to another payload. */
-function checkPayload(stored: StoredReply, { payloadHash }: { payloadHash: string }): StoredReply {
-  if (stored.payloadHash !== payloadHash) throw new HookError("idempotency_mismatch");
-  return stored;
-}
-
-const scopeOf = ({ tokenId, endpoint, key }: Idempotency) => `${tokenId} ${endpoint} ${key}`;
 
 // decisions 142, 143
 const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {

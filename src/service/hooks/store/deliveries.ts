@@ -3,7 +3,7 @@ import type { RunSummary, TerminalState } from "../run.js";
 export const DELIVERY_STATES = ["pending", "delivered", "dead"] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** Time after which a pending delivery may be swept beside ended ones: nobody tries it, its endpoint is not configured. */
+/** Time after which a pending delivery may be swept beside ended ones: no process has its endpoint. */
 export const FORGOTTEN_MS = 48 * 3600_000;
 
 /** Attempts that a delivery keeps in its log. */
@@ -41,7 +41,7 @@ export interface Delivery {
   /** End of the run: wall clock ms, and steady ms. */
   readonly finishedAt: number;
   readonly endedMark: number;
-  /** dead: nobody tries any more. */
+  /** dead: given up. */
   readonly state: DeliveryState;
   /** The last ones, oldest first. */
   readonly attempts: readonly Attempt[];
@@ -83,8 +83,8 @@ export interface DeliveryFilter {
 }
 
 /**
- * Deliveries of runs' ends to webhooks: `endRun` writes them in its transaction. Whoever claims one may be a process that
- * dies: so each is delivered at least once, and may be delivered twice.
+ * Deliveries of runs' ends to webhooks: `endRun` writes them in its transaction. The process that claims one
+ * may die: each is delivered at least once, maybe twice.
  */
 export interface Outbox {
   /** Returns deliveries that are due, for each endpoint at most its count, longest due first. */

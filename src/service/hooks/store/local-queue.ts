@@ -1,6 +1,6 @@
 import type { RunOrigin } from "../run.js";
 import { Admission } from "./admission.js";
-import type { Claim, NextMarks, RunCounts } from "./queue-store.js";
+import type { Claim, QueueStore } from "./queue-store.js";
 import type { Full, NewRun } from "./store.js";
 
 /** An unfinished run as the queue of its process knows it. */
@@ -13,6 +13,8 @@ export interface QueuedRun {
   readonly deadlineMark: number | null;
   /** Steady ms before which it does not start; null: at once. */
   dueMark: number | null;
+  /** Whether that is not known to be over: later runs of its session wait with it. */
+  isDelayed: boolean;
   /** Steady ms since which it could start. */
   readonly readyMark: number;
   /** Whether it has been started, by this process or an earlier one. */
@@ -33,6 +35,7 @@ export const queuedRun = ({ id, sessionKey, start, terms, createdMark }: NewRun,
   priority: terms.priority,
   deadlineMark: terms.deadlineMark,
   dueMark: terms.dueMark,
+  isDelayed: terms.dueMark !== null,
   readyMark: Math.max(createdMark, terms.dueMark ?? 0),
   hasStarted: false,
   token: 0,
@@ -41,11 +44,16 @@ export const queuedRun = ({ id, sessionKey, start, terms, createdMark }: NewRun,
 
 /**
  * The queue of a store that one process has for itself: its order is kept here, so that a start costs the store one
- * statement. Each change follows the store's.
+ * statement. Each change follows the store's. Within a session the oldest run comes first, and the first ones of the
+ * sessions come by priority, then oldest first. Each change costs as little with 100,000 runs as with one.
  */
 export class LocalQueue {
-  readonly #waiting = new WaitingRuns<QueuedRun>();
-  /** Those whose delay is not known to be over, first its end. */
+  readonly #waiting = new Map<string, QueuedRun>();
+  /** Waiting runs by session, oldest first. */
+  readonly #sessions = new Map<string, QueuedRun[]>();
+  /** The first waiting run of each session that is not delayed, in order of start. */
+  readonly #heads: QueuedRun[] = [];
+  /** The delayed ones, first the end of whose delay is first. */
   readonly #delayed: QueuedRun[] = [];
   /** Those with a deadline, first the earliest. */
   readonly #limited: QueuedRun[] = [];
@@ -65,7 +73,7 @@ export class LocalQueue {
     for (const run of running.filter(isNew)) this.#hold(run);
   }
 
-  /** Null where there is room for the runs of one call. */
+  /** Null if there is room for the runs of one call. */
   refusal(runs: readonly NewRun[]): Full | null {
     const { room } = runs[0]!;
     if (room === undefined) return null;
@@ -73,7 +81,7 @@ export class LocalQueue {
     const created = new Map<string, number>();
     for (const { sessionKey, terms } of runs) {
       const own = created.get(sessionKey) ?? 0;
-      const queued = this.#waiting.countOf(sessionKey) + own;
+      const queued = (this.#sessions.get(sessionKey)?.length ?? 0) + own;
       const running = this.#runningOf.get(sessionKey) ?? 0;
       const scope = admission.refusal({ queued, running }, terms.dueMark !== null);
       if (scope !== null) return { kind: "full", scope };
@@ -84,7 +92,7 @@ export class LocalQueue {
 
   add(run: QueuedRun): void {
     this.#newest = Math.max(this.#newest, run.seq);
-    this.#insert(run, run.dueMark !== null);
+    this.#insert(run);
   }
 
   /** Takes out the runs that start next; the caller stores that, then sets `hasStarted`, or puts them back. */
@@ -97,9 +105,9 @@ export class LocalQueue {
       (takesBatches || run.origin !== "batch");
     const taken: QueuedRun[] = [];
     while (taken.length < count) {
-      const run = this.#waiting.takeNext(mayStart);
+      const run = this.#heads.find(mayStart);
       if (run === undefined) break;
-      this.#removeMarks(run);
+      this.#remove(run);
       run.token += 1;
       run.worker = worker;
       this.#hold(run);
@@ -113,19 +121,20 @@ export class LocalQueue {
     const run = this.#release(id);
     if (run === undefined) return;
     run.dueMark = dueMark ?? run.dueMark;
-    this.#insert(run, dueMark !== undefined);
+    run.isDelayed = dueMark !== undefined;
+    this.#insert(run);
   }
 
   /** Forgets a run that has ended. */
   end(id: string): void {
     this.#release(id);
-    const run = this.#waiting.take(id);
-    if (run !== undefined) this.#removeMarks(run);
+    const run = this.#waiting.get(id);
+    if (run !== undefined) this.#remove(run);
   }
 
-  /** Whether the run is running and this is the token of its last start. */
-  isHeld(id: string, token: number): boolean {
-    return this.#running.get(id)?.token === token;
+  /** Whether `token`, if it is given, is that of the last start of a running run. */
+  isHeld(id: string, token: number | undefined): boolean {
+    return token === undefined || this.#running.get(id)?.token === token;
   }
 
   /** Runs that no worker but `worker` can hold any more. */
@@ -133,49 +142,76 @@ export class LocalQueue {
     return [...this.#running.values()].filter((run) => run.worker !== worker).slice(0, count);
   }
 
-  counts(most: number): RunCounts {
-    let queued = 0;
-    for (const { origin } of this.#waiting) if (origin !== "batch") queued += 1;
-    return { queued: Math.min(queued, most), running: Math.min(this.#running.size, most), newest: this.#newest };
-  }
-
-  positionOf(id: string, most: number): number {
-    return Math.min(this.#waiting.positionOf(id), most + 1);
-  }
-
-  nextMarks(afterMark: number): NextMarks {
-    this.#endDelays(afterMark);
+  /** The reads of a store that has this queue. */
+  reads(): Pick<QueueStore, "countRuns" | "positionOf" | "nextMarks" | "overdue" | "pastDeadline"> {
     return {
-      due: this.#delayed[0]?.dueMark ?? null,
-      deadline: this.#limited[0]?.deadlineMark ?? null,
-      ready: this.#expiring[0]?.readyMark ?? null,
+      countRuns: async (most) => {
+        let queued = 0;
+        for (const { origin } of this.#waiting.values()) if (origin !== "batch") queued += 1;
+        return { queued: Math.min(queued, most), running: Math.min(this.#running.size, most), newest: this.#newest };
+      },
+      /** By priority and age; behind all if the run does not wait. */
+      positionOf: async (id, most) => {
+        const own = this.#waiting.get(id);
+        let ahead = own === undefined ? this.#waiting.size : 0;
+        if (own !== undefined) for (const run of this.#waiting.values()) if (byStart(run, own) < 0) ahead += 1;
+        return Math.min(ahead, most) + 1;
+      },
+      nextMarks: async (afterMark) => {
+        this.#endDelays(afterMark);
+        return {
+          due: this.#delayed[0]?.dueMark ?? null,
+          deadline: this.#limited[0]?.deadlineMark ?? null,
+          ready: this.#expiring[0]?.readyMark ?? null,
+        };
+      },
+      overdue: async (readyBefore, count) => {
+        const first = this.#expiring.slice(0, count);
+        return first.filter(({ readyMark }) => readyMark <= readyBefore).map(({ id }) => id);
+      },
+      pastDeadline: async (nowMark, count) => {
+        const first = this.#limited
+          .slice(0, count)
+          .map(({ id, deadlineMark }) => ({ id, deadlineMark: deadlineMark! }));
+        return first.filter(({ deadlineMark }) => deadlineMark <= nowMark);
+      },
     };
-  }
-
-  overdue(readyBefore: number, count: number): string[] {
-    const first = this.#expiring.slice(0, count);
-    return first.filter(({ readyMark }) => readyMark <= readyBefore).map(({ id }) => id);
-  }
-
-  pastDeadline(nowMark: number, count: number): { readonly id: string; readonly deadlineMark: number }[] {
-    const first = this.#limited.slice(0, count).map(({ id, deadlineMark }) => ({ id, deadlineMark: deadlineMark! }));
-    return first.filter(({ deadlineMark }) => deadlineMark <= nowMark);
   }
 
   #endDelays(nowMark: number): void {
     while (this.#delayed.length > 0 && this.#delayed[0]!.dueMark! <= nowMark) {
-      this.#waiting.endDelay(this.#delayed.shift()!.id);
+      const run = this.#delayed.shift()!;
+      run.isDelayed = false;
+      if (this.#sessions.get(run.sessionKey)![0] === run) insert(this.#heads, run, byStart);
     }
   }
 
-  #insert(run: QueuedRun, isDelayed: boolean): void {
-    this.#waiting.add(run, isDelayed);
-    if (isDelayed) insert(this.#delayed, run, byDue);
+  #insert(run: QueuedRun): void {
+    this.#waiting.set(run.id, run);
+    const session = this.#sessions.get(run.sessionKey) ?? [];
+    this.#sessions.set(run.sessionKey, session);
+    const [head] = session;
+    insert(session, run, bySeq);
+    if (session[0] === run) {
+      if (head !== undefined) remove(this.#heads, head, byStart);
+      if (!run.isDelayed) insert(this.#heads, run, byStart);
+    }
+    if (run.isDelayed) insert(this.#delayed, run, byDue);
     if (run.deadlineMark !== null) insert(this.#limited, run, byDeadline);
     if (expires(run)) insert(this.#expiring, run, byReady);
   }
 
-  #removeMarks(run: QueuedRun): void {
+  #remove(run: QueuedRun): void {
+    this.#waiting.delete(run.id);
+    const session = this.#sessions.get(run.sessionKey)!;
+    const isHead = session[0] === run;
+    remove(session, run, bySeq);
+    if (session.length === 0) this.#sessions.delete(run.sessionKey);
+    const [next] = session;
+    if (isHead) {
+      remove(this.#heads, run, byStart);
+      if (next !== undefined && !next.isDelayed) insert(this.#heads, next, byStart);
+    }
     if (run.dueMark !== null) remove(this.#delayed, run, byDue);
     if (run.deadlineMark !== null) remove(this.#limited, run, byDeadline);
     remove(this.#expiring, run, byReady);
@@ -200,132 +236,31 @@ export class LocalQueue {
 // one of a batch waits as long as it takes, and so does one that has started
 const expires = ({ hasStarted, origin }: QueuedRun) => !hasStarted && origin !== "batch";
 
-const byDue = (a: QueuedRun, b: QueuedRun) => a.dueMark! - b.dueMark! || a.seq - b.seq;
-const byDeadline = (a: QueuedRun, b: QueuedRun) => a.deadlineMark! - b.deadlineMark! || a.seq - b.seq;
-const byReady = (a: QueuedRun, b: QueuedRun) => a.readyMark - b.readyMark || a.seq - b.seq;
+const bySeq: Order = (a, b) => a.seq - b.seq;
+const byStart: Order = (a, b) => b.priority - a.priority || a.seq - b.seq;
+const byDue: Order = (a, b) => a.dueMark! - b.dueMark! || a.seq - b.seq;
+const byDeadline: Order = (a, b) => a.deadlineMark! - b.deadlineMark! || a.seq - b.seq;
+const byReady: Order = (a, b) => a.readyMark - b.readyMark || a.seq - b.seq;
 
-/** A run in the queue. */
-export interface WaitingRun {
-  readonly id: string;
-  /** Order of creation. */
-  readonly seq: number;
-  readonly sessionKey: string;
-  readonly priority: number;
+type Order = (a: QueuedRun, b: QueuedRun) => number;
+
+/** Adds a run to a list that is in order. */
+function insert(sorted: QueuedRun[], run: QueuedRun, order: Order): void {
+  sorted.splice(indexOf(sorted, run, order), 0, run);
 }
 
-/**
- * Runs that wait: within a session the oldest comes first, and the first ones of the sessions come by priority, then
- * oldest first. Each operation costs as little with 100,000 runs as with one, but for `positionOf`.
- *
- * @internal
- */
-export class WaitingRuns<T extends WaitingRun> {
-  readonly #runs = new Map<string, T>();
-  /** Runs by session, oldest first. */
-  readonly #sessions = new Map<string, T[]>();
-  readonly #delayed = new Set<T>();
-  /** The first run of each session that may start, in order of start. */
-  readonly #heads: T[] = [];
-
-  get size(): number {
-    return this.#runs.size;
-  }
-
-  has(id: string): boolean {
-    return this.#runs.has(id);
-  }
-
-  countOf(sessionKey: string): number {
-    return this.#sessions.get(sessionKey)?.length ?? 0;
-  }
-
-  [Symbol.iterator](): Iterator<T> {
-    return this.#runs.values();
-  }
-
-  /** Adds a run; a delayed one, and those behind it in its session, wait for `endDelay`. */
-  add(run: T, isDelayed = false): void {
-    this.#runs.set(run.id, run);
-    if (isDelayed) this.#delayed.add(run);
-    const session = this.#sessions.get(run.sessionKey) ?? [];
-    this.#sessions.set(run.sessionKey, session);
-    const [head] = session;
-    insert(session, run, bySeq);
-    if (session[0] !== run) return;
-    this.#removeHead(head);
-    this.#insertHead(run);
-  }
-
-  /** Lets a delayed run start; leaves any other as it is. */
-  endDelay(id: string): void {
-    const run = this.#runs.get(id);
-    if (run === undefined || !this.#delayed.delete(run)) return;
-    if (this.#sessions.get(run.sessionKey)![0] === run) this.#insertHead(run);
-  }
-
-  /** Takes a run out; undefined where it does not wait. */
-  take(id: string): T | undefined {
-    const run = this.#runs.get(id);
-    if (run === undefined) return undefined;
-    this.#runs.delete(id);
-    const session = this.#sessions.get(run.sessionKey)!;
-    const isHead = session[0] === run;
-    remove(session, run, bySeq);
-    if (session.length === 0) this.#sessions.delete(run.sessionKey);
-    if (isHead) {
-      this.#removeHead(run);
-      this.#insertHead(session[0]);
-    }
-    this.#delayed.delete(run);
-    return run;
-  }
-
-  /** Takes out the run that starts next, the first one for which `isFree` holds. */
-  takeNext(isFree: (run: T) => boolean): T | undefined {
-    const next = this.#heads.find(isFree);
-    return next && this.take(next.id);
-  }
-
-  #insertHead(run: T | undefined): void {
-    if (run !== undefined && !this.#delayed.has(run)) insert(this.#heads, run, byStart);
-  }
-
-  #removeHead(run: T | undefined): void {
-    if (run !== undefined && !this.#delayed.has(run)) remove(this.#heads, run, byStart);
-  }
-
-  /** Position by priority and age, 1 for the next; behind all where the run does not wait. */
-  positionOf(id: string): number {
-    const own = this.#runs.get(id);
-    if (own === undefined) return this.size + 1;
-    let ahead = 0;
-    for (const run of this.#runs.values()) if (byStart(run, own) < 0) ahead += 1;
-    return ahead + 1;
-  }
+/** Takes out a run; leaves a list without it as it is. */
+function remove(sorted: QueuedRun[], run: QueuedRun, order: Order): void {
+  const index = indexOf(sorted, run, order);
+  if (sorted[index] === run) sorted.splice(index, 1);
 }
 
-const bySeq = (a: WaitingRun, b: WaitingRun) => a.seq - b.seq;
-const byStart = (a: WaitingRun, b: WaitingRun) => b.priority - a.priority || a.seq - b.seq;
-
-type Order<T> = (a: T, b: T) => number;
-
-/** Adds an element to a list that is in order. */
-function insert<T>(sorted: T[], element: T, order: Order<T>): void {
-  sorted.splice(indexOf(sorted, element, order), 0, element);
-}
-
-/** Takes out an element; leaves a list without it as it is. */
-function remove<T>(sorted: T[], element: T, order: Order<T>): void {
-  const index = indexOf(sorted, element, order);
-  if (sorted[index] === element) sorted.splice(index, 1);
-}
-
-/** Index of the first element that is not before another one. */
-function indexOf<T>(sorted: readonly T[], element: T, order: Order<T>): number {
+/** Index of the first run that is not before another one. */
+function indexOf(sorted: readonly QueuedRun[], run: QueuedRun, order: Order): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (order(sorted[middle]!, element) < 0) low = middle + 1;
+    if (order(sorted[middle]!, run) < 0) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -19,14 +19,8 @@ interface Row {
   settledMark: number | null;
 }
 
-export interface MemoryOutbox extends Outbox {
-  /** Adds the deliveries of a run that has ended. */
-  add(run: RunSummary, endedMark: number, receivers: readonly Receiver[] | undefined): void;
-  /** Removes deliveries that ended until `endedBefore`, and forgotten ones; at most `budget`. Returns how many. */
-  sweep(endedBefore: number, most: number, budget: number): number;
-}
-
-export function createMemoryOutbox(): MemoryOutbox {
+/** The deliveries of a memory store: what it shows of them, and what it adds and sweeps. */
+export function createMemoryOutbox() {
   const rows = new Map<number, Row>();
   /** Pending ones by endpoint: the log may be long. */
   const pending = new Map<string, Set<Row>>();
@@ -45,27 +39,28 @@ export function createMemoryOutbox(): MemoryOutbox {
   };
   const keyOf = ({ endpoint, target }: Pick<Delivery, "endpoint" | "target">) => `${endpoint} ${target}`;
 
-  return {
-    add(run, endedMark, receivers) {
-      for (const { endpoint, target } of receiversOf(run, receivers)) {
-        lastId += 1;
-        const delivery: Delivery = {
-          id: lastId,
-          endpoint,
-          target,
-          runId: run.id,
-          sessionKey: run.sessionKey,
-          endedMark,
-          runState: run.state as Delivery["runState"],
-          finishedAt: run.finishedAt!,
-          state: "pending",
-          attempts: [],
-        };
-        const row = { delivery, token: 0, dueMark: endedMark, sinceMark: endedMark, settledMark: null };
-        rows.set(lastId, row);
-        setState(row, gone.has(keyOf(delivery)) ? "dead" : "pending", endedMark);
-      }
-    },
+  /** Adds the deliveries of a run that has ended. */
+  const add = (run: RunSummary, endedMark: number, receivers: readonly Receiver[] | undefined): void => {
+    for (const { endpoint, target } of receiversOf(run, receivers)) {
+      lastId += 1;
+      const delivery: Delivery = {
+        id: lastId,
+        endpoint,
+        target,
+        runId: run.id,
+        sessionKey: run.sessionKey,
+        endedMark,
+        runState: run.state as Delivery["runState"],
+        finishedAt: run.finishedAt!,
+        state: "pending",
+        attempts: [],
+      };
+      const row = { delivery, token: 0, dueMark: endedMark, sinceMark: endedMark, settledMark: null };
+      rows.set(lastId, row);
+      setState(row, gone.has(keyOf(delivery)) ? "dead" : "pending", endedMark);
+    }
+  };
+  const store: Outbox = {
     claimDeliveries: async ({ endpoints, leaseMs, nowMark }) =>
       endpoints.flatMap(({ endpoint, count }) => {
         const due = [...(pending.get(endpoint) ?? [])]
@@ -101,11 +96,10 @@ export function createMemoryOutbox(): MemoryOutbox {
         .slice(-limit)
         .reverse()
         .map(({ delivery }) => ({ ...delivery })),
-    countPendingDeliveries: async (most) =>
-      Math.min(
-        most,
-        [...pending.values()].reduce((sum, { size }) => sum + size, 0),
-      ),
+    countPendingDeliveries: async (most) => {
+      const count = [...pending.values()].reduce((sum, { size }) => sum + size, 0);
+      return Math.min(most, count);
+    },
     redeliver: async (id, nowMark) => {
       const row = rows.get(id);
       if (row === undefined) return null;
@@ -114,22 +108,24 @@ export function createMemoryOutbox(): MemoryOutbox {
       setState(row, "pending", nowMark);
       return copyOf(row);
     },
-    sweep(endedBefore, most, budget) {
-      let removed = 0;
-      const ended = [...rows.values()].flatMap(({ settledMark }) => settledMark ?? []).sort((a, b) => b - a);
-      const surplus = ended[most] ?? Number.NEGATIVE_INFINITY;
-      for (const [id, row] of rows) {
-        if (removed >= budget) break;
-        const isSurplus = row.settledMark !== null && row.settledMark <= surplus;
-        const isDue = isSurplus || (row.settledMark ?? row.sinceMark + FORGOTTEN_MS) <= endedBefore;
-        if (!isDue) continue;
-        rows.delete(id);
-        pendingOf(row.delivery.endpoint).delete(row);
-        removed += 1;
-      }
-      return removed;
-    },
   };
+  /** Removes deliveries that ended until `endedBefore`, and forgotten ones; at most `budget`. Returns how many. */
+  const sweep = (endedBefore: number, most: number, budget: number): number => {
+    let removed = 0;
+    const ended = [...rows.values()].flatMap(({ settledMark }) => settledMark ?? []).sort((a, b) => b - a);
+    const surplus = ended[most] ?? Number.NEGATIVE_INFINITY;
+    for (const [id, row] of rows) {
+      if (removed >= budget) break;
+      const isSurplus = row.settledMark !== null && row.settledMark <= surplus;
+      const isDue = isSurplus || (row.settledMark ?? row.sinceMark + FORGOTTEN_MS) <= endedBefore;
+      if (!isDue) continue;
+      rows.delete(id);
+      pendingOf(row.delivery.endpoint).delete(row);
+      removed += 1;
+    }
+    return removed;
+  };
+  return { store, add, sweep };
 }
 
 const copyOf = (row: Row | undefined): Delivery | null => (row === undefined ? null : { ...row.delivery });

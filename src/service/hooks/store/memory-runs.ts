@@ -1,5 +1,6 @@
 import type { EventSlice, GroupSlice, RunFile, RunProgress, RunRow, StoredEvent } from "../run.js";
-import { cursorOf, type EventBatch, type EventLimits, type NewRun, sliceOf } from "./store.js";
+import type { EventBatch, EventLimits } from "./queue-store.js";
+import { cursorOf, type NewRun, sliceOf } from "./store.js";
 
 interface SizedEvent extends StoredEvent {
   readonly bytes: number;

@@ -73,6 +73,9 @@ export interface NextMarks {
 export interface QueueStore {
   /** Sets the number of runs of one session that run at the same time. Returns the newest mark of an ended run, else 0. */
   openQueue(perSession: number): Promise<number>;
+  /** Whether no run is to start; false in a new store. */
+  isPaused(): Promise<boolean>;
+  setPaused(isPaused: boolean): Promise<void>;
   /** Starts runs that may start. */
   claim(claim: Claim): Promise<HeldRun[]>;
   /** Queues a run again that its worker gives up, which counts as no loss; false where the worker has lost it. */
@@ -113,6 +116,8 @@ export interface EventBatch {
   /** The newest progress, if any. */
   readonly progress?: RunProgress;
 }
+
+export const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
 
 /** Limits of a run's stored events; the head is trimmed beyond them, the newest event never. */
 export interface EventLimits {

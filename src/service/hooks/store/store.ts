@@ -1,23 +1,22 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { RunGraph } from "../../agent/agent.js";
 import type { Clock } from "../clock.js";
-import type {
-  EventSlice,
-  GroupSlice,
-  RunFile,
-  RunFilter,
-  RunRow,
-  RunSummary,
-  RunTerms,
-  StartFields,
-  StoredEvent,
-  StoredStatus,
+import {
+  type EventSlice,
+  type GroupSlice,
+  PLAIN_TERMS,
+  type RunFile,
+  type RunFilter,
+  type RunRow,
+  type RunSummary,
+  type RunTerms,
+  type StartFields,
+  type StoredEvent,
+  type StoredStatus,
 } from "../run.js";
 import type { BacklogLimits, Room } from "./admission.js";
 import type { Outbox } from "./deliveries.js";
 import type { Ending, EventBatch, EventLimits, NextAttempt, QueueStore } from "./queue-store.js";
-
-export type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt } from "./queue-store.js";
 
 export interface NewRun {
   readonly id: string;
@@ -52,45 +51,45 @@ export interface NewWake {
   readonly limits: BacklogLimits;
 }
 
+/** Facts of the response to the start of a run. */
+export interface RunReply {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly createdAt: number;
+  /** Steady ms (clock.ts), for expiry. */
+  readonly createdMark: number;
+  /** Steady ms before which the run does not start; absent: at once. */
+  readonly dueMark?: number;
+}
+
+/** Facts of the response to the start of a group. */
+export interface GroupReply extends Pick<RunReply, "createdAt" | "createdMark"> {
+  readonly groupId: string;
+  /** In the order of the request's items. */
+  readonly runIds: readonly string[];
+  /** Steady ms before which the last of them does not start; absent: at once. */
+  readonly dueMark?: number;
+}
+
+/** Facts of the response to a wake that is queued. */
+export interface WakeReply {
+  readonly sessionKey: string;
+  readonly chatId: number;
+  readonly eventId: number;
+  /** Pending wakes of the session, this one included. */
+  readonly pending: number;
+}
+
 /** The reply to a request with an idempotency key. */
-export type Reply =
-  | {
-      readonly run: {
-        readonly runId: string;
-        readonly sessionKey: string;
-        readonly createdAt: number;
-        readonly createdMark: number;
-        /** Steady ms before which the run does not start; absent: at once. */
-        readonly dueMark?: number;
-      };
-    }
-  | {
-      readonly group: {
-        readonly groupId: string;
-        /** In the order of the request's items. */
-        readonly runIds: readonly string[];
-        readonly createdAt: number;
-        readonly createdMark: number;
-        /** Steady ms before which the last of them does not start; absent: at once. */
-        readonly dueMark?: number;
-      };
-    }
-  | {
-      readonly wake: {
-        readonly sessionKey: string;
-        readonly chatId: number;
-        readonly eventId: number;
-        readonly pending: number;
-      };
-    };
+export type Reply = { readonly run: RunReply } | { readonly group: GroupReply } | { readonly wake: WakeReply };
 
 /** The reply that a new run's key is stored with. */
-export function replyOf({ id: runId, sessionKey, createdAt, createdMark, terms: { dueMark } }: NewRun): Reply {
+export function replyOf({ id: runId, sessionKey, createdAt, createdMark, terms: { dueMark } }: NewRun) {
   return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark !== null && { dueMark }) } };
 }
 
 /** The reply that a new group's key is stored with. */
-export function groupReplyOf({ id: groupId, runs }: NewGroup): Reply {
+export function groupReplyOf({ id: groupId, runs }: NewGroup) {
   const { createdAt, createdMark } = runs[0]!;
   const dueMark = Math.max(...runs.map(({ terms }) => terms.dueMark ?? 0));
   const runIds = runs.map(({ id }) => id);
@@ -116,23 +115,26 @@ export interface Full {
   readonly scope: "session" | "service";
 }
 
+/** The reply of the key is stored. */
+export interface Replayed {
+  readonly kind: "replayed";
+  readonly stored: StoredReply;
+}
+
 export type CreateRunResult =
   /** `seq`: the run's place in the order of creation. */
   | { readonly kind: "created"; readonly seq: number; readonly wakes: number }
-  | { readonly kind: "replayed"; readonly stored: StoredReply }
   | { readonly kind: "empty" }
+  | Replayed
   | Full;
 
-export type CreateGroupResult =
-  /** In the order of the runs. */
-  | { readonly kind: "created"; readonly seqs: readonly number[] }
-  | { readonly kind: "replayed"; readonly stored: StoredReply }
-  | Full;
+/** `seqs`: in the order of the runs. */
+export type CreateGroupResult = { readonly kind: "created"; readonly seqs: readonly number[] } | Replayed | Full;
 
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
-  | { readonly kind: "replayed"; readonly stored: StoredReply }
-  | { readonly kind: "full"; readonly scope: keyof BacklogLimits };
+  | Replayed
+  | Full;
 
 export interface SweepRequest {
   /** Removes runs that ended at or before this mark, and deliveries to webhooks that did. */
@@ -159,11 +161,15 @@ export interface SweepResult {
  * (create, wake, end) is on the disk when the promise resolves; a power loss may take the last events, a killed process
  * takes none. `token`, where it is given, must be that of the run's last start.
  */
-export interface Store extends Outbox, QueueStore {
-  /** Whether no run is to start; false in a new store. */
-  isPaused(): Promise<boolean>;
-  setPaused(isPaused: boolean): Promise<void>;
+export interface Store extends Outbox, QueueStore, Inbox, RunStore, EventStore {
+  sweep(request: SweepRequest): Promise<SweepResult>;
+  /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
 
+/** Creation of runs, groups and wakes, and the ends of groups. */
+export interface Inbox {
   findReply(scope: string, nowMark: number): Promise<StoredReply | null>;
   /** Writes the run and its key, and consumes the session's oldest pending wakes. */
   createRun(run: NewRun, key?: NewKey): Promise<CreateRunResult>;
@@ -172,7 +178,14 @@ export interface Store extends Outbox, QueueStore {
   addWake(wake: NewWake, key?: NewKey): Promise<AddWakeResult>;
   /** Keys of the sessions with pending wakes, longest waiting first. */
   pendingSessions(): Promise<string[]>;
+  /** At most `most` ends after a position; a group is kept as long as one of its runs. */
+  readGroup(id: string, after: number, most: number): Promise<GroupSlice | null>;
+  /** Id of the group of a run; null where it is in none. */
+  groupOf(runId: string): Promise<string | null>;
+}
 
+/** Runs and their ways from state to state. */
+export interface RunStore {
   getRun(id: string): Promise<RunRow | null>;
   /** As `getRun`, without reading the message. */
   getSummary(id: string): Promise<RunSummary | null>;
@@ -188,23 +201,17 @@ export interface Store extends Outbox, QueueStore {
   append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   /** Moves a run from a state in `from` to a terminal one, with its last events; false where it is in no such state. */
   endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+}
 
+/** Events and files of runs. */
+export interface EventStore {
   /** Events after an id, at least one where there is one; an id above the newest counts as the newest. */
   readEvents(id: string, after: number, maxEvents: number, maxBytes: number): Promise<EventSlice | null>;
-  /** At most `most` ends after a position; a group is kept as long as one of its runs. */
-  readGroup(id: string, after: number, most: number): Promise<GroupSlice | null>;
-  /** Id of the group of a run; null where it is in none. */
-  groupOf(runId: string): Promise<string | null>;
   /** Null where the run is unknown or has not ended. */
   terminalEvent(id: string): Promise<StoredEvent | null>;
   getFile(id: string, name: string): Promise<RunFile | null>;
   /** Forgets a file of an ended run; false where there is none. */
   removeFile(id: string, name: string): Promise<boolean>;
-
-  sweep(request: SweepRequest): Promise<SweepResult>;
-  /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */
-  ping(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** A store that the processes of several machines share: workers hold each run by a lease, which they renew. */
@@ -212,9 +219,9 @@ export interface SharedStore extends Store {
   /** Extends the leases of a worker; returns the runs that it holds. It must give up all others. */
   renew(worker: string, leaseMs: number): Promise<{ readonly id: string; readonly token: number }[]>;
   /**
-   * Calls back when a run was created, changed or ended, in whatever process, with its id, and with that of its group at
-   * its end; with null where any may have.
-   * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.
+   * Calls back with the id of a run that any process created, changed or ended, and at its end with that of its group;
+   * with null if any may have changed. Hints may be lost with a connection: look every second or so as well. Returns the
+   * function that ends the calls.
    */
   listen(listener: (id: string | null) => void): () => void;
   /** Removes these runs as far as they have ended. */
@@ -257,4 +264,30 @@ export async function storeTime(store: Pick<SharedStore, "now">, clock: Clock): 
   const asked = clock.monotonic();
   const time = await store.now();
   return time + (clock.monotonic() - asked) / 2;
+}
+
+/** A run that a store creates, starts, ends and undoes, to check that it could. */
+export function trialRun() {
+  const id = randomUUID();
+  const data = "trial";
+  const run: NewRun = {
+    id,
+    sessionKey: id,
+    start: { origin: "agent" },
+    graph: { name: null, text: id },
+    terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
+    createdAt: 0,
+    createdMark: 0,
+    maxWakeBytes: 0,
+    compose: () => data,
+  };
+  const terminal = { event: "done", data };
+  const ending: Ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null, terminal };
+  return {
+    run,
+    key: { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 },
+    started: { event: "status", data },
+    ending,
+    limits: { events: 1, bytes: 1 },
+  };
 }

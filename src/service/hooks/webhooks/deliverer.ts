@@ -1,6 +1,5 @@
-import { randomInt } from "node:crypto";
 import { type Acknowledgement, NotifyFault, notify } from "../../../io/http/notify.js";
-import type { Clock, Timer } from "../clock.js";
+import { type Clock, jittered, type Timer } from "../clock.js";
 import type { HookLog, Limits } from "../hook-config.js";
 import type { Delivery, HeldDelivery, Outbox, Settlement } from "../store/deliveries.js";
 import type { Endpoint } from "./endpoints.js";
@@ -34,8 +33,6 @@ export interface DelivererOptions {
   readonly random?: () => number;
 }
 
-const chance = () => randomInt(2 ** 32) / 2 ** 32;
-
 /** Id of the message of a run's end: the same in each attempt and for each endpoint, so that receivers know repetitions. */
 export const messageId = ({ runId, runState }: Delivery): string => `${runId}_${runState}`;
 
@@ -47,17 +44,13 @@ export class Deliverer {
   #timer: Timer | undefined;
   #polling: Promise<void> | undefined;
   #isWoken = false;
-  #pending = 0;
+  /** Number of pending deliveries of the store, as last counted. */
+  pending = 0;
   /** Monotonic ms. */
   #countFrom = 0;
 
   constructor(options: DelivererOptions) {
     this.#options = options;
-  }
-
-  /** Number of pending deliveries of the store, as last counted. */
-  get pending(): number {
-    return this.#pending;
   }
 
   /** Looks for deliveries now, and again at intervals. */
@@ -87,7 +80,7 @@ export class Deliverer {
       }
       await this.#count();
     } catch (error) {
-      this.#options.log.error({ err: error }, "webhooks wait for the store");
+      this.#options.log.error({ err: error }, "webhooks: the store is unavailable, trying again");
     }
     if (!this.#stopping.signal.aborted) this.#timer = this.#options.clock.setTimer(POLL_MS, () => this.wake());
   }
@@ -95,16 +88,13 @@ export class Deliverer {
   async #claim(): Promise<void> {
     const { store, endpoints, limits, mark } = this.#options;
     const free = endpoints
-      .map((endpoint) => ({
-        endpoint: endpoint.endpoint,
-        count: limits.webhook_requests - this.#attemptsTo(endpoint).size,
-      }))
+      .map(({ endpoint }) => ({ endpoint, count: limits.webhook_requests - this.#attemptsTo(endpoint).size }))
       .filter(({ count }) => count > 0);
     if (free.length === 0) return;
     const leaseMs = limits.webhook_seconds * 1000 + LEASE_MARGIN_MS;
     for (const held of await store.claimDeliveries({ endpoints: free, leaseMs, nowMark: mark() })) {
       const endpoint = endpoints.find(({ endpoint }) => endpoint === held.endpoint)!;
-      const attempts = this.#attemptsTo(endpoint);
+      const attempts = this.#attemptsTo(held.endpoint);
       const attempt = this.#attempt(endpoint, held).finally(() => {
         attempts.delete(attempt);
         this.wake();
@@ -117,10 +107,10 @@ export class Deliverer {
     const { store, clock } = this.#options;
     if (clock.monotonic() < this.#countFrom || this.#stopping.signal.aborted) return;
     this.#countFrom = clock.monotonic() + COUNT_MS;
-    this.#pending = await store.countPendingDeliveries(MOST_COUNTED);
+    this.pending = await store.countPendingDeliveries(MOST_COUNTED);
   }
 
-  #attemptsTo({ endpoint }: Endpoint): Set<Promise<void>> {
+  #attemptsTo(endpoint: string): Set<Promise<void>> {
     const attempts = this.#underway.get(endpoint) ?? new Set();
     this.#underway.set(endpoint, attempts);
     return attempts;
@@ -147,7 +137,7 @@ export class Deliverer {
       else log.warn({ ...facts, status, error, retry_ms: settlement.retryMs }, `webhook ${name}`);
     } catch (error) {
       // its lease makes it due again
-      log.error({ ...facts, err: error }, "a delivery waits for the store");
+      log.error({ ...facts, err: error }, "a webhook result could not be stored, it will be sent again");
     }
   }
 
@@ -177,7 +167,7 @@ export class Deliverer {
     result: Acknowledgement | NotifyFault,
     { at, ms }: { at: number; ms: number },
   ): Settlement {
-    const { clock, mark, limits, random = chance } = this.#options;
+    const { clock, mark, limits, random } = this.#options;
     const nowMark = mark();
     const status = result instanceof NotifyFault ? null : result.status;
     const isDelivered = status !== null && status >= 200 && status < 300;
@@ -188,18 +178,14 @@ export class Deliverer {
     const asked = result instanceof NotifyFault ? 0 : retryAfterMs(result.status, result.retryAfter, clock.now());
     const leftMs = limits.webhook_hours * 3600_000 - held.ageMs - ms;
     if (leftMs <= 0) return { state: "dead", attempt, nowMark };
-    const retryMs = Math.min(
-      Math.max(backOffMs({ ageMs: held.ageMs, before: held.attempts.length }, random), asked),
-      leftMs,
-    );
+    const backOff = backOffMs({ ageMs: held.ageMs, before: held.attempts.length }, random);
+    const retryMs = Math.min(Math.max(backOff, asked), leftMs);
     return { state: "pending", attempt, retryMs, nowMark };
   }
 }
 
 const FIRST_MS = 5000;
 const LONGEST_MS = 6 * 3600_000;
-/** Part of a delay that is left to chance: receivers that come back are not met by all at once. */
-const JITTER = 0.25;
 /** Statuses with which Retry-After says when to come again. */
 const BUSY: readonly number[] = [429, 503];
 
@@ -210,11 +196,11 @@ const BUSY: readonly number[] = [429, 503];
  *
  * @internal
  */
-export function backOffMs({ ageMs, before }: { ageMs: number; before: number }, random: () => number): number {
+export function backOffMs({ ageMs, before }: { ageMs: number; before: number }, random?: () => number): number {
   let delay = FIRST_MS;
   for (let attempt = 0; attempt < before && delay < LONGEST_MS; attempt++) delay *= 3;
   delay = Math.min(delay, FIRST_MS + 2 * Math.max(0, ageMs), LONGEST_MS);
-  return Math.round(delay * (1 - JITTER * random()));
+  return jittered(delay, random);
 }
 
 /** Time that a receiver asks for, 6 h at most; 0 where it does not. @internal */

@@ -38,14 +38,14 @@ describe("startService", () => {
     await open.close();
   });
 
-  it("tells that its graph takes no message, at the start and after a reload", async () => {
+  it("tells that its graph has nothing to fill, at the start and after a reload", async () => {
     lines.splice(0);
     const image = { class_type: "EmptyImage", inputs: { width: 8, height: 8, batch_size: 1, color: 0 } };
     const save = { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "x" } };
     const graph = join(folder(), "fixed.json");
     writeFileSync(graph, JSON.stringify({ 1: image, 2: save }));
     const service = await start({ agent: { graph } });
-    const warnings = () => lines.filter((line) => line.includes('the graph \\"default\\" takes no message')).length;
+    const warnings = () => lines.filter((line) => line.includes('graph \\"default\\" has nothing to fill')).length;
     assert.deepEqual([service.takesText, warnings()], [false, 1]);
     service.reload(parseConfig({ agent: { graph } }, "test"));
     assert.equal(warnings(), 2);

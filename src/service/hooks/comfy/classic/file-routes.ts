@@ -11,10 +11,15 @@ import { contentTypeOf, sendContent } from "../../http/routes/send-file.js";
 import type { Prepared } from "../../work-threads.js";
 import type { Asset, AssetFiles } from "../asset-files.js";
 import type { ClassicRoute, ComfyParts } from "../comfy-parts.js";
-import { ImageForm, readParts } from "../multipart.js";
-import { checkFolder, type FileAddress, FOLDERS, type InputNames, isAddress, type NamedFile } from "./input-names.js";
+import { type FormKind, readParts, UploadForm } from "../multipart.js";
+import { type FileAddress, FOLDERS, type InputNames, isAddress, type NamedFile } from "./input-names.js";
 import { CHANNELS, type PictureDone, type Pictures, type ViewWork } from "./pictures/pictures.js";
 
+const FORM: FormKind = {
+  file: "image",
+  isFileLast: false,
+  fields: ["overwrite", "type", "subfolder", "original_ref", "originalRef"],
+};
 /** Most numbers that a name is tried with. */
 const MOST_NUMBERS = 1000;
 
@@ -42,47 +47,31 @@ export function uploadRoutes(
       await names.put(numbered, { hash, contentType: contentTypeOf(numbered.filename) });
       return numbered;
     }
-    throw new HookError("invalid_request", "image: this name has been used too often, expected another one");
+    throw new HookError("invalid_request", "image: too many files have this name: choose another");
   };
 
-  const receive = async ({ req, res }: Call): Promise<ImageForm> => {
-    const form = new ImageForm(assets, limits.upload_bytes);
+  /** Receives a file, makes of it what is to be stored, and puts that under the form's address. */
+  const upload = async (call: Call, make: (form: UploadForm) => Promise<string>) => {
+    const { req, res } = call;
+    const form = new UploadForm(assets, limits.upload_bytes, FORM);
     try {
       await readParts(req, res, form, { maxBytes: limits.upload_bytes, ...arrivalLimits(limits, context.clock) });
-      if (form.upload === undefined) throw new HookError("invalid_request", "the form has no part image");
-      return form;
-    } catch (error) {
+      if (form.upload === undefined) throw new HookError("invalid_request", 'the form has no "image" part');
+      const address = formAddress(form);
+      const hash = await make(form);
+      const overwrite = ["true", "1"].includes(form.field("overwrite") ?? "");
+      const { filename: name, subfolder, type } = await inTurn(() => put(address, hash, overwrite));
+      sendJson(req, res, { status: 200, body: { name, subfolder, type } });
+    } finally {
       await form.upload?.discard();
-      throw error;
     }
   };
-
-  const respond = ({ req, res }: Call, { filename: name, subfolder, type }: FileAddress) =>
-    sendJson(req, res, { status: 200, body: { name, subfolder, type } });
-
-  const uploadImage = async (call: Call) => {
-    const form = await receive(call);
-    try {
-      const address = formAddress(form);
-      const { hash } = await form.upload!.commit(undefined);
-      respond(call, await inTurn(() => put(address, hash, isTrue(form.field("overwrite")))));
-    } finally {
-      await form.upload!.discard();
-    }
-  };
-
-  const uploadMask = async (call: Call) => {
-    const form = await receive(call);
-    try {
-      const address = formAddress(form);
+  const uploadImage = (call: Call) => upload(call, async (form) => (await form.upload!.commit()).hash);
+  const uploadMask = (call: Call) =>
+    upload(call, async (form) => {
       const original = await hashOf(readReference(form.field("original_ref") ?? form.field("originalRef")));
-      const { hash } = await form.upload!.commit(undefined);
-      const picture = await masked(call, original, hash);
-      respond(call, await inTurn(() => put(address, picture, isTrue(form.field("overwrite")))));
-    } finally {
-      await form.upload!.discard();
-    }
-  };
+      return masked(call, original, (await form.upload!.commit()).hash);
+    });
 
   const hashOf = async (address: FileAddress): Promise<string> => {
     const found = await names.find(address);
@@ -95,13 +84,7 @@ export function uploadRoutes(
     const paths = { original: await pathOf(original, "original_ref"), mask: await pathOf(mask, "image") };
     const done = await pictures.run(async () => ({ value: { task: "mask", ...paths } }), clientSignal(res));
     if ("refusal" in done) throw new HookError("invalid_request", done.refusal);
-    const upload = await assets.begin();
-    try {
-      await upload.write(done.bytes);
-      return (await upload.commit(undefined)).hash;
-    } finally {
-      await upload.discard();
-    }
+    return assets.keep([done.bytes]);
   };
 
   const pathOf = async (hash: Asset["hash"], field: string): Promise<string> => {
@@ -139,17 +122,20 @@ export function uploadRoutes(
   ];
 }
 
-const isTrue = (text: string | undefined): boolean => text === "true" || text === "1";
-
-function formAddress(form: ImageForm): FileAddress {
-  const type = form.field("type") || "input";
-  const subfolder = (form.field("subfolder") ?? "").replace(/\/$/, "");
+function formAddress(form: UploadForm): FileAddress {
   // some clients send the whole path of the file on their machine
   const filename = (form.fileName ?? "").replace(/^.*[/\\]/s, "");
-  checkFolder(type);
-  if (!isAddress(subfolder, filename)) {
-    throw new HookError("invalid_request", "image: expected a file with a name, and a subfolder without . and ..");
+  const fault = 'image: expected a file name, and a subfolder without "." or ".."';
+  return readAddress(form.field("type") || "input", form.field("subfolder"), filename, fault);
+}
+
+/** An address in one of the folders. Fails with invalid_request, and `fault` as its sentence. */
+function readAddress(type: string, folder: string | null | undefined, filename: string, fault: string): FileAddress {
+  const subfolder = (folder ?? "").replace(/\/$/, "");
+  if (!FOLDERS.some((name) => name === type)) {
+    throw new HookError("invalid_request", "type: expected input, output or temp");
   }
+  if (!isAddress(subfolder, filename)) throw new HookError("invalid_request", fault);
   return { type, subfolder, filename };
 }
 
@@ -196,8 +182,10 @@ export function viewRoute(
         return sendBytes(req, res, { status: 200, headers: { "Content-Disposition": disposition }, bytes, type });
       }
     }
-    if (channels !== "rgba")
-      throw new HookError("invalid_request", "channel: expected a picture of at most 16 megapixels");
+    if (channels !== "rgba") {
+      const fault = "channel: the picture cannot be decoded or has more than 16 megapixels";
+      throw new HookError("invalid_request", fault);
+    }
     const file = await open(found);
     try {
       res.setHeader("Content-Disposition", disposition);
@@ -251,15 +239,14 @@ export function viewRoute(
   };
 }
 
-/** The address in a query. Fails with 400 where it is missing or leaves its folder. */
-function queryAddress(query: URLSearchParams): FileAddress {
-  const filename = query.get("filename") ?? "";
-  const type = query.get("type") ?? "output";
-  const subfolder = (query.get("subfolder") ?? "").replace(/\/$/, "");
-  checkFolder(type);
-  if (isAddress(subfolder, filename)) return { type, subfolder, filename };
-  throw new HookError("invalid_request", "filename and subfolder: expected a name and a folder without . and ..");
-}
+/** The address in a query. Fails with 400 if it is missing or leaves its folder. */
+const queryAddress = (query: URLSearchParams): FileAddress =>
+  readAddress(
+    query.get("type") ?? "output",
+    query.get("subfolder"),
+    query.get("filename") ?? "",
+    'filename and subfolder: expected a file name, and a folder without "." or ".."',
+  );
 
 type Wish = Pick<ViewWork, "channels" | "preview">;
 

@@ -28,10 +28,7 @@ const KINDS = [
 
 /** The routes that describe the service: its nodes, models and machine. */
 export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: object): ClassicRoute[] {
-  const json =
-    (read: () => unknown) =>
-    ({ req, res }: Call) =>
-      sendJson(req, res, { status: 200, body: read() });
+  const send = ({ req, res }: Call, body: unknown) => sendJson(req, res, { status: 200, body });
   const sendText = ({ req, res }: Call, text: string) => sendBytes(req, res, { status: 200, bytes: Buffer.from(text) });
   const refresh = async () => (await graphs.refresh?.()) ?? true;
   const describeAll = () =>
@@ -39,22 +36,25 @@ export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: obj
   // hundreds of classes: encoded once
   const knownNodes = lazy(describeAll);
   const allNodes = async () => ((await refresh()) ? knownNodes() : describeAll());
+  const nodes = async ({ req, res }: Call) => sendBytes(req, res, { status: 200, bytes: await allNodes() });
+  const none = (call: Call) => send(call, []);
   const node = async (call: Call) => {
     await refresh();
     const key = call.params.class!;
     const description = graphs.describe(key);
     sendText(call, description === undefined ? "{}" : printJson({ [key]: description }));
   };
-  const kinds = async ({ req, res }: Call) => {
+  const kinds = async (call: Call) => {
     await refresh();
-    sendJson(req, res, { status: 200, body: KINDS.filter((kind) => graphs.models(kind)) });
+    const known = KINDS.filter((kind) => graphs.models(kind));
+    send(call, known);
   };
-  const models = async ({ req, res, params }: Call) => {
+  const models = async (call: Call) => {
     await refresh();
-    const kind = KINDS.find((name) => name === params.folder);
+    const kind = KINDS.find((name) => name === call.params.folder);
     const files = kind === undefined ? undefined : graphs.models(kind);
     if (files === undefined) throw new HookError("not_found", "no such folder of models");
-    sendJson(req, res, { status: 200, body: files });
+    send(call, files);
   };
   const { z } = loadZod();
   const [object, names] = [z.looseObject({}), z.array(z.string())];
@@ -67,35 +67,15 @@ export function infoRoutes({ graphs }: Pick<ComfyParts, "graphs">, features: obj
     refusals?: Route["refusals"],
   ): ClassicRoute => ({ name, path, method: "GET", summary, responses: { 200: { json: schema } }, refusals, handle });
   return [
-    get("object_info", "/object_info", "Describe the nodes with their inputs", object, async ({ req, res }) =>
-      sendBytes(req, res, { status: 200, bytes: await allNodes() }),
-    ),
+    get("object_info", "/object_info", "Describe the nodes with their inputs", object, nodes),
     get("object_info_class", "/object_info/:class", "Describe one node", object, node),
-    get("system_stats", "/system_stats", "Describe the machine", object, json(systemStats)),
-    get(
-      "features",
-      "/features",
-      "List what a client may use",
-      object,
-      json(() => features),
-    ),
+    get("system_stats", "/system_stats", "Describe the machine", object, (call) => send(call, systemStats())),
+    get("features", "/features", "List what a client may use", object, (call) => send(call, features)),
     get("models", "/models", "List the kinds of model files", names, kinds),
     get("models_folder", "/models/:folder", "List the model files of a kind", names, models, ["not_found"]),
     // hosts list no embeddings, and there are no scripts for the editor
-    get(
-      "embeddings",
-      "/embeddings",
-      "List embeddings: none",
-      names,
-      json(() => []),
-    ),
-    get(
-      "extensions",
-      "/extensions",
-      "List scripts of the editor: none",
-      names,
-      json(() => []),
-    ),
+    get("embeddings", "/embeddings", "List embeddings: none", names, none),
+    get("extensions", "/extensions", "List scripts of the editor: none", names, none),
   ];
 }
 

@@ -73,7 +73,7 @@ export class InputNames {
         if (typeof value !== "string") continue;
         if (!known.has(value)) {
           if (known.size >= MOST_FILES) {
-            throw new HookError("invalid_prompt", `The graph: expected at most ${MOST_FILES} files, received more`);
+            throw new HookError("invalid_prompt", `the graph refers to more than ${MOST_FILES} files`);
           }
           known.set(value, await this.#reference(value));
         }
@@ -114,12 +114,6 @@ function addressOf(value: string): FileAddress | undefined {
 
 /** Kinds of folders that requests name. */
 export const FOLDERS = ["input", "output", "temp"] as const;
-
-/** Throws invalid_request for another kind. */
-export function checkFolder(type: string): void {
-  if (FOLDERS.some((name) => name === type)) return;
-  throw new HookError("invalid_request", "type: expected input, output or temp");
-}
 
 /** Whether texts are a folder and a name below a root. */
 export function isAddress(subfolder: string, filename: string): boolean {

@@ -1,8 +1,9 @@
+import type { z } from "zod";
 import { loadZod } from "../../../../base/lazy.js";
 import { isPlainObject } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { arrivalLimits, decodeJson, readBodyBytes } from "../../http/body.js";
-import type { Call } from "../../http/call.js";
+import type { Call, Handler } from "../../http/call.js";
 import { hasBody } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
 import { sendBytes, sendJson } from "../../http/responses.js";
@@ -69,84 +70,47 @@ export function promptRoutes(context: HookContext, prompts: Prompts): ClassicRou
   const queueLength = async ({ req, res }: Call) =>
     sendJson(req, res, { status: 200, body: { exec_info: { queue_remaining: await prompts.remaining() } } });
 
+  const queue = async (call: Call) => sendText(call, await prompts.queueText());
+
   const { z } = loadZod();
   const any = z.looseObject({});
   const number = z.int().optional();
   const ids = z.array(z.string()).optional();
-  const answers = { responses: { 200: { json: any } } } as const;
-  const change = { schema: z.object({ clear: z.boolean().optional(), delete: ids }), isOptional: true } as const;
+  const bodyOf = (schema: z.ZodType) => ({ body: { schema, isOptional: true } as const });
+  const onePrompt = bodyOf(z.object({ prompt_id: z.string().optional() }));
+  const change = bodyOf(z.object({ clear: z.boolean().optional(), delete: ids }));
+  const route = (
+    method: ClassicRoute["method"],
+    path: string,
+    summary: string,
+    handle: Handler,
+    more: Partial<ClassicRoute> = {},
+  ): ClassicRoute => ({
+    name: path.slice(1),
+    method,
+    path,
+    summary,
+    responses: { 200: { json: any } },
+    handle,
+    ...more,
+  });
   return [
-    {
-      name: "prompt",
-      path: "/prompt",
-      method: "GET",
-      summary: "Count the prompts that run and wait",
-      ...answers,
-      handle: queueLength,
-    },
-    {
-      name: "queue",
-      path: "/queue",
-      method: "GET",
-      summary: "List the prompts that run and wait",
-      ...answers,
-      handle: async (call) => sendText(call, await prompts.queueText()),
-    },
-    {
-      name: "queue",
+    route("GET", "/prompt", "Count the prompts that run and wait", queueLength),
+    route("GET", "/queue", "List the prompts that run and wait", queue),
+    route("POST", "/queue", "Cancel all prompts that wait, or some of them", changeQueue, {
       operation: "comfy_change_queue",
-      path: "/queue",
-      method: "POST",
-      summary: "Cancel all prompts that wait, or some of them",
-      body: change,
-      ...answers,
-      handle: changeQueue,
-    },
-    {
-      name: "interrupt",
-      path: "/interrupt",
-      method: "POST",
-      summary: "Cancel what runs, or one prompt",
-      body: { schema: z.object({ prompt_id: z.string().optional() }), isOptional: true },
-      ...answers,
-      handle: interrupt,
-    },
-    {
-      name: "history",
-      path: "/history",
-      method: "GET",
-      summary: "List ended prompts, the newest 200 or `max_items` from `offset` on",
+      ...change,
+    }),
+    route("POST", "/interrupt", "Cancel what runs, or one prompt", interrupt, onePrompt),
+    route("GET", "/history", "List ended prompts, the newest 200 or `max_items` from `offset` on", history, {
       query: { max_items: number, offset: number },
-      ...answers,
-      handle: history,
-    },
-    {
-      name: "history",
+    }),
+    route("POST", "/history", "Hide entries of the history until the next start; their runs stay", changeHistory, {
       operation: "comfy_change_history",
-      path: "/history",
-      method: "POST",
-      summary: "Hide entries of the history until the next start; their runs stay",
-      body: change,
-      ...answers,
-      handle: changeHistory,
-    },
-    {
-      name: "history_entry",
-      path: "/history/:id",
-      method: "GET",
-      summary: "Show an ended prompt",
-      ...answers,
-      handle: oneHistory,
-    },
-    {
-      name: "free",
-      path: "/free",
-      method: "POST",
-      summary: "Do nothing: memory is freed without being asked",
-      body: { schema: any, isOptional: true },
-      ...answers,
-      handle: free,
-    },
+      ...change,
+    }),
+    route("GET", "/history/:id", "Show an ended prompt", oneHistory, { name: "history_entry" }),
+    route("POST", "/free", "Do nothing: memory is freed without being asked", free, bodyOf(any)),
   ];
 }
 

@@ -1,13 +1,14 @@
-import { basename } from "node:path";
 import { parseJson, printJsonUnicode } from "../../../../io/json/lossless.js";
 import type { PromptFacts } from "../../../agent/agent.js";
 import { nameAssets } from "../../../agent/asset-references.js";
-import { HookError } from "../../hook-error.js";
+import { undefinedFor } from "../../hook-error.js";
 import type { HookContext } from "../../http/context.js";
 import type { RunFile, RunStatus, RunSummary, StoredEvent } from "../../run.js";
+import { fieldsOf, fileNameOf } from "../job-view.js";
 
 /** Tag of the runs of prompts. */
 export const TAG = "comfyui";
+const MOST_ID_CHARACTERS = 256;
 /** Most prompts of one response, and most bytes of their graphs; those beyond have an empty graph. */
 const MOST_LISTED = 1000;
 const MOST_GRAPH_BYTES = 8 * 1024 * 1024;
@@ -19,6 +20,12 @@ const MOST_HIDDEN = 10_000;
 const PAGE = 500;
 /** Ended prompts whose events are remembered, folded. */
 const MOST_VIEWS = 100;
+
+/** A client's name for itself; undefined for none, and for a text that cannot be one. */
+export const readClientId = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" && value.length <= MOST_ID_CHARACTERS && !/\p{Cc}/u.test(value)
+    ? value
+    : undefined;
 
 // decision 313
 /** Prompts of ComfyUI's classic API: runs, and what their clients may know of them. */
@@ -76,13 +83,11 @@ export class Prompts {
     if (item === undefined) return undefined;
     const view = await this.#read(run);
     const nodes = [...view.outputs.keys()];
-    const meta = nodes.map((node) => [
-      node,
-      { node_id: node, display_node: node, parent_node: null, real_node_id: node },
-    ]);
+    const metaOf = (node: string) => ({ node_id: node, display_node: node, parent_node: null, real_node_id: node });
     const outputs = JSON.stringify(Object.fromEntries(view.outputs));
     const status = JSON.stringify(statusJson(run, view));
-    return `{"prompt":${item},"outputs":${outputs},"status":${status},"meta":${JSON.stringify(Object.fromEntries(meta))}}`;
+    const meta = JSON.stringify(Object.fromEntries(nodes.map((node) => [node, metaOf(node)])));
+    return `{"prompt":${item},"outputs":${outputs},"status":${status},"meta":${meta}}`;
   }
 
   /** The newest entries of the history, or those from `offset` on counted from the oldest, as JSON. */
@@ -151,13 +156,8 @@ export class Prompts {
 
   /** The run of a prompt; undefined for any other id. */
   async #find(id: string): Promise<RunStatus | undefined> {
-    try {
-      const run = await this.#context.runs.status(id);
-      return isPrompt(run) ? run : undefined;
-    } catch (error) {
-      if (error instanceof HookError && error.kind === "run_not_found") return undefined;
-      throw error;
-    }
+    const run = await this.#context.runs.status(id).catch(undefinedFor("run_not_found"));
+    return run && isPrompt(run) ? run : undefined;
   }
 
   #isPast({ id, seq, finishedAt }: RunSummary): boolean {
@@ -194,10 +194,7 @@ export class Prompts {
 
   /** A prompt as queue and history list it, as JSON; undefined where it is gone. */
   async #itemText(id: string, budget: { left: number }): Promise<string | undefined> {
-    const run = await this.#context.runs.get(id).catch((error: unknown) => {
-      if (error instanceof HookError && error.kind === "run_not_found") return undefined;
-      throw error;
-    });
+    const run = await this.#context.runs.get(id).catch(undefinedFor("run_not_found"));
     if (run === undefined || run.promptFacts === null) return undefined;
     const facts = parseJson(run.promptFacts) as PromptFacts;
     budget.left -= (run.graph?.text.length ?? 0) + run.promptFacts.length;
@@ -281,7 +278,7 @@ export class PromptView {
     } else if (event === "node_error") {
       this.#failure = { node_id: node, node_type: classType, message: fields.message, code: fields.code };
     } else if (event === "image" || event === "file") {
-      const name = nameOf(fields.url);
+      const name = fileNameOf(fields.url);
       if (node === this.node) this.saved = name;
       if (name !== undefined) this.files.set(`${String(fields.subfolder)}/${String(fields.filename)}`, name);
     }
@@ -318,16 +315,3 @@ export const statusJson = ({ state }: Pick<RunStatus, "state">, { milestones }: 
   completed: state === "succeeded",
   messages: milestones.map(({ type, data }) => [type, data]),
 });
-
-function fieldsOf(data: string): Fields {
-  const parsed: unknown = JSON.parse(data);
-  return typeof parsed === "object" && parsed !== null ? (parsed as Fields) : {};
-}
-
-function nameOf(url: unknown): string | undefined {
-  try {
-    return typeof url === "string" ? decodeURIComponent(basename(url)) : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -46,7 +46,8 @@ export class Publisher {
     } catch (error) {
       // its run was removed
       const isGone = error instanceof HookError && error.kind === "run_not_found";
-      if (!isGone) this.#context.log.error({ run_id: id, err: error }, "the client of a prompt is not told of its end");
+      if (!isGone)
+        this.#context.log.error({ run_id: id, err: error }, "could not tell the client that its prompt ended");
     }
     this.#told.delete(id);
     this.#prompts.publish(id);
@@ -86,7 +87,7 @@ export class Publisher {
         await file.close();
       }
     } catch (error) {
-      log.error({ run_id: id, err: error }, "the client of a prompt is not sent a picture");
+      log.error({ run_id: id, err: error }, "could not send a picture to the client");
     }
   }
 
@@ -95,7 +96,7 @@ export class Publisher {
     try {
       this.#sockets.broadcast(await this.status());
     } catch (error) {
-      this.#context.log.error({ err: error }, "clients are not told of the queue");
+      this.#context.log.error({ err: error }, "could not send the queue status");
     }
   }
 

@@ -11,25 +11,18 @@ import { closeLingering, whenIdle } from "../../http/connection.js";
 import type { HookContext } from "../../http/context.js";
 import { hostRefusal, passGate } from "../../http/gate.js";
 import { SEND_ERROR } from "../../http/responses.js";
-import type { Message } from "./prompts.js";
+import { type Message, readClientId } from "./prompts.js";
 
-/** Longest message of a client: it has nothing to say but its features. */
+/** Longest message of a client: clients only send their feature flags. */
 const MOST_MESSAGE_BYTES = 64 * 1024;
-/** Unsent bytes of a socket that are no reason to count those of all others. */
+/** Backlog below which a socket is not checked against the total. */
 const FEW_BYTES = 16 * 1024;
-const MOST_ID_CHARACTERS = 256;
 const GOING_AWAY = 1001;
 /** Kinds of binary messages, and of pictures in them. */
 const PREVIEW = 1;
 const PREVIEW_WITH_METADATA = 4;
 const PNG = 2;
 const PATHS: ReadonlySet<string | undefined> = new Set(["/ws", "/api/ws"]);
-
-/** A client's name for itself; undefined for none, and for a text that is none. */
-export const readClientId = (value: unknown): string | undefined =>
-  typeof value === "string" && value !== "" && value.length <= MOST_ID_CHARACTERS && !/\p{Cc}/u.test(value)
-    ? value
-    : undefined;
 
 /** Facts that a new socket is told. */
 export interface SocketFacts {

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LatentkitError } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy.js";
 import { refuseNonFinite } from "../../../../graph/parse.js";
 import type { GraphError, NodeErrors } from "../../../../graph/validation/graph-error.js";
@@ -8,7 +7,7 @@ import { refuseReservedKeys } from "../../../../io/files/save-images.js";
 import { isPlainObject, parseJson, printJson, printJsonUnicode } from "../../../../io/json/lossless.js";
 import { checkTextKey } from "../../../../io/png/text-chunks.js";
 import type { AgentGraphs, PromptFacts } from "../../../agent/agent.js";
-import { HookError } from "../../hook-error.js";
+import { asRefusal, HookError, refusedAs } from "../../hook-error.js";
 import { decodeJson, readBodyBytes } from "../../http/body.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
@@ -18,9 +17,8 @@ import { startBodyLimits } from "../../http/routes/start.js";
 import type { StartRequest } from "../../runs/run-starter.js";
 import type { ClassicRoute } from "../comfy-parts.js";
 import type { InputNames } from "./input-names.js";
-import { numberOf, type Prompts, TAG } from "./prompts.js";
+import { numberOf, type Prompts, readClientId, TAG } from "./prompts.js";
 import type { Publisher } from "./publisher.js";
-import { readClientId } from "./sockets.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const MOST_TARGETS = 10_000;
@@ -62,7 +60,7 @@ export function submitRoute(
     // a front end has no models, and cannot tell which of their names are right
     if (!context.rendersHere) return { outputs: targets ?? outputsOf(graph), nodeErrors: {} };
     const validation = await graphs.validate(graph, targets ?? undefined).catch((error: unknown) => {
-      throw refusalOf(error);
+      throw refusedAs("invalid_prompt", error);
     });
     const nodeErrors = nodeErrorsJson(validation.nodeErrors);
     // nodes of a setup module are known in its threads alone
@@ -140,13 +138,9 @@ export function submitRoute(
   };
 }
 
-const usedId = () => new HookError("invalid_prompt_id", "prompt_id: a prompt has had this id");
+const usedId = () => new HookError("invalid_prompt_id", "prompt_id: this id is already in use");
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
-
-/** The refusal of a prompt that an error means; any other error is itself. */
-const refusalOf = (error: unknown, what = ""): unknown =>
-  error instanceof LatentkitError ? new HookError("invalid_prompt", what + error.message) : error;
 
 /** A prompt as its client sent it. */
 interface PromptRequest extends Omit<PromptFacts, "outputs"> {
@@ -158,14 +152,16 @@ interface PromptRequest extends Omit<PromptFacts, "outputs"> {
 
 /** Reads the body of a prompt. Throws ComfyUI's types of errors. */
 function readPrompt(text: string, graphs: AgentGraphs): PromptRequest {
-  const body = parse(text);
+  // Python writes NaN
+  const body = asRefusal("invalid_prompt", () => parseJson(text, { what: "The body", nonFinite: true }));
   if (!isPlainObject(body)) throw new HookError("invalid_prompt", "The body: expected a JSON object with prompt");
   const { prompt, prompt_id: promptId, client_id: clientId } = body;
   if (!isPlainObject(prompt)) throw new HookError("no_prompt");
   if (promptId != null && (typeof promptId !== "string" || !UUID.test(promptId))) {
     throw new HookError("invalid_prompt_id", "prompt_id: expected a UUID in lower case");
   }
-  const graph = toApi(prompt, graphs);
+  const graph = asRefusal("invalid_prompt", () => graphs.toApi(prompt)) as Record<string, unknown>;
+  asRefusal("invalid_prompt", () => refuseNonFinite(graph));
   const extraPnginfo = extraPnginfoOf(body.extra_data);
   return {
     graph,
@@ -176,25 +172,6 @@ function readPrompt(text: string, graphs: AgentGraphs): PromptRequest {
     extraPnginfo:
       graph === prompt || extraPnginfo.workflow != null ? extraPnginfo : { ...extraPnginfo, workflow: prompt },
   };
-}
-
-function parse(text: string): unknown {
-  try {
-    // Python writes NaN
-    return parseJson(text, { what: "The body", nonFinite: true });
-  } catch (error) {
-    throw refusalOf(error);
-  }
-}
-
-function toApi(prompt: Record<string, unknown>, graphs: AgentGraphs): Record<string, unknown> {
-  try {
-    const graph = graphs.toApi(prompt) as Record<string, unknown>;
-    refuseNonFinite(graph);
-    return graph;
-  } catch (error) {
-    throw refusalOf(error);
-  }
 }
 
 function targetsOf(value: unknown): readonly string[] | null {
@@ -212,12 +189,11 @@ function extraPnginfoOf(extraData: unknown): Record<string, unknown> {
   if (entries.length > MOST_TEXTS) {
     throw new HookError("invalid_prompt", `extra_data.extra_pnginfo: expected at most ${MOST_TEXTS} keys`);
   }
-  try {
+  const check = () => {
     refuseReservedKeys(texts);
     for (const [key] of entries) checkTextKey(key);
-  } catch (error) {
-    throw refusalOf(error, "extra_data.extra_pnginfo: ");
-  }
+  };
+  asRefusal("invalid_prompt", check, "extra_data.extra_pnginfo: ");
   return Object.fromEntries(entries);
 }
 

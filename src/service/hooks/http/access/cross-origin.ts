@@ -59,7 +59,7 @@ export function refuseForeign({ web }: Pick<HookConfig, "web">, req: IncomingMes
   if (origin === undefined && site !== "none" && site !== "same-origin") throw foreign();
   if (access !== "open" || needsNoResolver(host)) return;
   if (host !== undefined && host === hostOf(web.public_url)) return;
-  throw new HookError("forbidden", "expected an address, localhost or the host of public_url as Host");
+  throw new HookError("forbidden", "Host: expected an IP address, localhost or the host of public_url");
 }
 
 /** Refuses a request with an `Origin` that is neither the service's own nor allowed. Fails as refuseForeign. */

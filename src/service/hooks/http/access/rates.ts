@@ -4,18 +4,16 @@ import { HookError } from "../../hook-error.js";
 
 const START_WINDOW_MS = 10_000;
 
-/** Limits of starts per token (or sender) and per session, shared by all endpoints that start runs. */
-export interface StartRates {
-  /** Counts one start of a token in each of these sessions, all different. Fails with rate_limited. */
-  count(tokenId: string, sessionKeys: readonly string[]): void;
-}
+export type StartRates = ReturnType<typeof createStartRates>;
 
-export function createStartRates(limits: Limits, clock: Clock): StartRates {
+/** Limits of starts per token (or sender) and per session, shared by all endpoints that start runs. */
+export function createStartRates(limits: Limits, clock: Clock) {
   const options = { windowMs: START_WINDOW_MS, clock };
   const perToken = new RateWindow({ ...options, limit: limits.starts_per_10s });
   const perSession = new RateWindow({ ...options, limit: limits.session_starts_per_10s });
   return {
-    count(tokenId, sessionKeys) {
+    /** Counts one start of a token in each of these sessions, all different. Fails with rate_limited. */
+    count(tokenId: string, sessionKeys: readonly string[]): void {
       const waitMs = Math.max(perToken.waitMs(tokenId), ...sessionKeys.map((key) => perSession.waitMs(key)));
       if (waitMs > 0) throw new HookError("rate_limited", undefined, { retryAfterSeconds: waitMs / 1000 });
       perToken.count(tokenId);
@@ -26,16 +24,14 @@ export function createStartRates(limits: Limits, clock: Clock): StartRates {
 
 const WINDOW_MS = 60_000;
 
-/** Refuses callers without a good token: 401, and 429 once a client has failed too often in a minute. */
-export interface AuthBudget {
-  /** The refusal for one more failed attempt of this client; `sentence` replaces that of a 401. */
-  refusal(client: string, sentence?: string): HookError;
-}
+export type AuthBudget = ReturnType<typeof createAuthBudget>;
 
-export function createAuthBudget(options: { limit: number; clock: Clock }): AuthBudget {
+/** Refuses callers without a good token: 401, and 429 once a client has failed too often in a minute. */
+export function createAuthBudget(options: { limit: number; clock: Clock }) {
   const failures = new RateWindow({ ...options, windowMs: WINDOW_MS });
   return {
-    refusal(client, sentence) {
+    /** The refusal for one more failed attempt of this client; `sentence` replaces that of a 401. */
+    refusal(client: string, sentence?: string): HookError {
       const waitMs = failures.waitMs(client);
       if (waitMs > 0) return new HookError("auth_rate_limited", undefined, { retryAfterSeconds: waitMs / 1000 });
       failures.count(client);

@@ -3,19 +3,6 @@ import { BARE_TOKEN_HEADERS, TOKEN_HEADERS } from "../../../log.js";
 
 const BEARER = /^bearer(?:[ \t]+(.*))?$/is;
 
-/** The configured hook tokens: the only copies of the secrets; callers get digests and signatures. */
-export interface Tokens {
-  readonly configured: boolean;
-  /** Characters of the shortest token; Infinity where none is configured. */
-  readonly shortest: number;
-  /** Returns the id of the request's token, for scopes and rates; null: missing or wrong. */
-  identify(rawHeaders: readonly string[]): string | null;
-  /** Signs with the first configured token: base64url of HMAC-SHA-256. */
-  sign(text: string): string;
-  /** Accepts the signature of any configured token: URLs survive a rotation. */
-  verify(text: string, signature: string): boolean;
-}
-
 interface Secret {
   readonly token: string;
   readonly id: string;
@@ -23,27 +10,35 @@ interface Secret {
   readonly digests: readonly Buffer[];
 }
 
-/** `configured` is the value of `hooks_token`: blank values and values that are no strings count as absent. */
-export function createTokens(configured: unknown): Tokens {
+export type Tokens = ReturnType<typeof createTokens>;
+
+/**
+ * The configured hook tokens: the only copies of the secrets; callers get digests and signatures. `configured` is the value
+ * of `hooks_token`: blank values and values that are no strings count as absent.
+ */
+export function createTokens(configured: unknown) {
   const secrets = (Array.isArray(configured) ? configured : [configured])
     .filter((token): token is string => typeof token === "string" && token.trim() !== "")
     .map((token) => toSecret(token.trim()));
-  const identify = (rawHeaders: readonly string[]) => {
-    const credential = readCredential(rawHeaders);
-    const digest = sha256(credential ?? Buffer.alloc(0));
-    let id: string | null = null;
-    // no early exit: the time must not reveal which token, or how much of it, was right
-    for (const secret of secrets) {
-      for (const expected of secret.digests) if (timingSafeEqual(digest, expected)) id = secret.id;
-    }
-    return credential === null ? null : id;
-  };
   return {
     configured: secrets.length > 0,
+    /** Characters of the shortest token; Infinity if none is configured. */
     shortest: Math.min(...secrets.map(({ token }) => [...token].length)),
-    identify,
-    sign: (text) => hmac(secrets[0]?.token ?? "", text).toString("base64url"),
-    verify(text, signature) {
+    /** Returns the id of the request's token, for scopes and rates; null: missing or wrong. */
+    identify(rawHeaders: readonly string[]): string | null {
+      const credential = readCredential(rawHeaders);
+      const digest = sha256(credential ?? Buffer.alloc(0));
+      let id: string | null = null;
+      // no early exit: the time must not reveal which token, or how much of it, was right
+      for (const secret of secrets) {
+        for (const expected of secret.digests) if (timingSafeEqual(digest, expected)) id = secret.id;
+      }
+      return credential === null ? null : id;
+    },
+    /** Signs with the first configured token: base64url of HMAC-SHA-256. */
+    sign: (text: string): string => hmac(secrets[0]?.token ?? "", text).toString("base64url"),
+    /** Accepts the signature of any configured token: URLs survive a rotation. */
+    verify(text: string, signature: string): boolean {
       const digest = sha256(Buffer.from(signature));
       let isValid = false;
       for (const { token } of secrets) {
@@ -83,32 +78,26 @@ function toSecret(token: string): Secret {
 const sha256 = (bytes: Buffer): Buffer => createHash("sha256").update(bytes).digest();
 const hmac = (key: string, text: string): Buffer => createHmac("sha256", key).update(text).digest();
 
-/** Signs URLs: a reader without the token (an EventSource) may read one run until `expires`. */
-export interface UrlSigner {
-  /** Returns the query of a run's URLs: `expires` (Unix seconds) and `signature`. */
-  sign(runId: string, expiresSeconds: number): { expires: string; signature: string };
-  /** Whether the query has exactly one valid, unexpired signature for the run. `nowMs`: wall time. */
-  check(runId: string, query: URLSearchParams, nowMs: number): boolean;
-}
-
 const SECONDS = /^[1-9]\d{0,11}$/;
 
-export function createUrlSigner(tokens: Tokens): UrlSigner {
-  const signature = (runId: string, expires: string) => tokens.sign(signedText(runId, expires));
-  return {
-    sign(runId, expiresSeconds) {
-      const expires = String(Math.ceil(expiresSeconds));
-      return { expires, signature: signature(runId, expires) };
-    },
-    check(runId, query, nowMs) {
-      const expires = query.getAll("expires");
-      const signatures = query.getAll("signature");
-      if (expires.length !== 1 || signatures.length !== 1 || !SECONDS.test(expires[0]!)) return false;
-      const isValid = tokens.verify(signedText(runId, expires[0]!), signatures[0]!);
-      return isValid && Number(expires[0]) * 1000 > nowMs;
-    },
-  };
-}
+export type UrlSigner = ReturnType<typeof createUrlSigner>;
+
+/** Signs URLs: a reader without the token (an EventSource) may read one run until `expires`. */
+export const createUrlSigner = (tokens: Pick<Tokens, "sign" | "verify">) => ({
+  /** Returns the query of a run's URLs: `expires` (Unix seconds) and `signature`. */
+  sign(runId: string, expiresSeconds: number): { expires: string; signature: string } {
+    const expires = String(Math.ceil(expiresSeconds));
+    return { expires, signature: tokens.sign(signedText(runId, expires)) };
+  },
+  /** Whether the query has exactly one valid, unexpired signature for the run. `nowMs`: wall time. */
+  check(runId: string, query: URLSearchParams, nowMs: number): boolean {
+    const expires = query.getAll("expires");
+    const signatures = query.getAll("signature");
+    if (expires.length !== 1 || signatures.length !== 1 || !SECONDS.test(expires[0]!)) return false;
+    const isValid = tokens.verify(signedText(runId, expires[0]!), signatures[0]!);
+    return isValid && Number(expires[0]) * 1000 > nowMs;
+  },
+});
 
 // the first line makes the signature worthless for any other purpose
 const signedText = (runId: string, expires: string) => `latentkit run url\n${expires}\n${runId}`;

@@ -1,7 +1,7 @@
 import { loadZod } from "../../../../base/lazy.js";
 import { HookError } from "../../hook-error.js";
 import { DELIVERY_STATES, type Delivery } from "../../store/deliveries.js";
-import { type Call, onlyValue, pageSize, type Route, refuseUnknown } from "../call.js";
+import { type Call, oneOf, onlyValue, pageSize, type Route, refuseUnknown } from "../call.js";
 import type { HookContext } from "../context.js";
 import { sendJson } from "../responses.js";
 import { deliveryItem } from "./payloads.js";
@@ -28,7 +28,7 @@ export function deliveryRoutes({ outbox, runs, schemas, parameters, wakeDelivere
     const limit = pageSize(onlyValue(query, "limit"));
     const filter = {
       endpoint: onlyValue(query, "webhook"),
-      state: readState(onlyValue(query, "state")),
+      state: oneOf(query, "state", DELIVERY_STATES),
       runId: onlyValue(query, "run_id"),
     };
     const found = await outbox.listDeliveries(readCursor(onlyValue(query, "cursor")), limit + 1, filter);
@@ -90,12 +90,6 @@ export function deliveryRoutes({ outbox, runs, schemas, parameters, wakeDelivere
 function deliveryId({ params }: Call): number {
   if (!ID.test(params.delivery!)) throw new HookError("delivery_not_found");
   return Number(params.delivery);
-}
-
-function readState(text: string | undefined): Delivery["state"] | undefined {
-  const state = DELIVERY_STATES.find((name) => name === text);
-  if (state !== undefined || text === undefined) return state;
-  throw new HookError("invalid_request", `state: expected one of ${DELIVERY_STATES.join(", ")}`);
 }
 
 function readCursor(text: string | undefined): number | null {

@@ -1,6 +1,5 @@
-import type { GroupItem } from "../../runs/run-starter.js";
-import { ofItem } from "../../runs/run-starter.js";
-import { type Terms, termsPayload } from "../../runs/terms.js";
+import { type GroupItem, ofItem } from "../../runs/run-starter.js";
+import { termsPayload } from "../../runs/terms.js";
 import { readJsonBody } from "../body.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
@@ -9,7 +8,7 @@ import { parseBody, type RequestSchemas, requestedSessionKey, termsFrom } from "
 import { sendJson } from "../responses.js";
 import { type ReadEvents, SliceSource } from "../stream/stream-memory.js";
 import { groupEnd, groupPayload } from "./payloads.js";
-import { namedGraph, OF_START, refuseMessage, replayHeader, startBodyLimits } from "./start.js";
+import { idempotencyOf, namedGraph, OF_START, refuseMessage, replayHeader, startBodyLimits } from "./start.js";
 import { sendStream, streamAnswers } from "./stream-route.js";
 
 /** Items of one turn of the event loop. */
@@ -40,7 +39,7 @@ export function groupRoutes(context: HookContext): Route[] {
     const items = read.map(({ item }) => item);
     const payloadHash = hashPayload(read.map(({ payload }) => payload));
     const group = await runs.startGroup(items, {
-      idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "group", payloadHash },
+      idempotency: idempotencyOf(key, { tokenId, endpoint: "group", payloadHash }),
       async admit() {
         await inTurns(items, ({ message, graph }, index) =>
           ofItem(index, () => refuseMessage(context, message, graph)),
@@ -112,7 +111,7 @@ function readItem(
   const sessionKey = requestedSessionKey(context.config.sessions, namesSession ? own : defaults);
   const name = (own.name ?? defaults.name)?.trim() || undefined;
   const graphName = own.graph ?? defaults.graph;
-  const terms = { ...termsFrom(defaults), ...given(termsFrom(own)) };
+  const terms = { ...termsFrom(defaults), ...termsFrom(own) };
   const { message } = own;
   const graph = namedGraph(context, graphName);
   return {
@@ -120,10 +119,6 @@ function readItem(
     payload: [message, name, sessionKey, graphName, termsPayload(terms)],
   };
 }
-
-/** The terms that are not absent. */
-const given = (terms: Terms): Terms =>
-  Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined));
 
 /** Does work for each item, and lets the event loop turn in between. */
 async function inTurns<T>(items: readonly T[], work: (item: T, index: number) => void): Promise<void> {

@@ -9,7 +9,7 @@ import { hashPayload, readIdempotencyKey, traceparentOf } from "../request-heade
 import { parseBody, requestedSessionKey, termsFrom } from "../request-schemas.js";
 import { sendJson } from "../responses.js";
 import { queueMetadata } from "./payloads.js";
-import { namedGraph, replayHeader, respondToStart, startAnswers, startBodyLimits } from "./start.js";
+import { idempotencyOf, namedGraph, replayHeader, respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
 /** Starts of runs, and events that wait for one. */
 export function hookRoutes(context: HookContext): Route[] {
@@ -44,11 +44,8 @@ export function hookRoutes(context: HookContext): Route[] {
     }
     const payloadHash = hashPayload([body.mode, text, sessionKey, body.timeoutSeconds]);
     // not a start: its limit is the number of pending events
-    const queued = await runs.queueWake({
-      text,
-      sessionKey,
-      idempotency: key === undefined ? key : { ...scope, key, payloadHash },
-    });
+    const idempotency = idempotencyOf(key, { ...scope, payloadHash });
+    const queued = await runs.queueWake({ text, sessionKey, idempotency });
     sendJson(req, res, { status: 200, body: queueMetadata(queued), headers: replayHeader(queued) });
   };
 
@@ -88,11 +85,14 @@ export function againRoute(context: HookContext): Route {
     const body = parseBody(schemas.again, hasBody(req) ? await readJsonBody(req, res, limits) : {});
     const earlier = await runs.get(requireRunId(call));
     if (earlier.origin === "batch") {
-      throw new HookError("invalid_request", "a run of a batch is started by `latentkit render --store` alone");
+      throw new HookError(
+        "invalid_request",
+        "a batch run cannot be started again here: use `latentkit render --store`",
+      );
     }
     const message = body.message ?? earlier.message;
     if (message === "" && body.graph != null) {
-      throw new HookError("invalid_request", "message: is required with another graph: the earlier run has none");
+      throw new HookError("invalid_request", "message: required, the earlier run had none");
     }
     // another default time now is no reason to refuse the run's own
     const timeoutSeconds = body.timeoutSeconds ?? Math.min(earlier.timeoutSeconds, maxRunSeconds(config.limits));
@@ -124,7 +124,7 @@ export function againRoute(context: HookContext): Route {
     name: "again",
     paths: ["/api/runs/:id/again"],
     method: "POST",
-    summary: "Start a run with the message of another one, or a changed one",
+    summary: "Start a run again, as it was or changed",
     section: "running-again",
     headers: { ...key, ...wait },
     body: { schema: schemas.again, isOptional: true },

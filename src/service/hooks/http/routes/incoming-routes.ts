@@ -1,7 +1,6 @@
-import { LatentkitError } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy.js";
 import { parseJson } from "../../../../io/json/lossless.js";
-import { HookError } from "../../hook-error.js";
+import { asRefusal, HookError } from "../../hook-error.js";
 import { createSender, type SenderConfig } from "../../incoming/sender.js";
 import { SignatureFault } from "../../incoming/signatures.js";
 import type { StartRequest } from "../../runs/run-starter.js";
@@ -78,17 +77,13 @@ function orRefuse<T>(context: HookContext, req: Call["req"], check: () => T): T 
 /** The payload of a form is an object of its fields, or the JSON in its one field "payload". */
 function readPayload(req: Call["req"], bytes: Buffer): unknown {
   const text = isForm(req) ? decodeBody(bytes) : decodeJson(bytes);
-  try {
-    if (!isForm(req)) return parseJson(text, { what: "the body" });
-    const fields = [...new URLSearchParams(text)];
-    const [field] = fields;
-    if (fields.length === 1 && field![0] === "payload") return parseJson(field![1], { what: "the field payload" });
-    // a map first: of equal names, the last one would win
-    if (new Map(fields).size === fields.length) return Object.fromEntries(fields);
-    throw new HookError("invalid_request", "the form has a field more than once");
-  } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    // quotes the body, to the sender who signed it
-    throw new HookError("invalid_request", error.message, { cause: error });
-  }
+  // what is wrong quotes the body, to the sender who signed it
+  const parse = (json: string, what: string) => asRefusal("invalid_request", () => parseJson(json, { what }));
+  if (!isForm(req)) return parse(text, "the body");
+  const fields = [...new URLSearchParams(text)];
+  const [field] = fields;
+  if (fields.length === 1 && field![0] === "payload") return parse(field![1], "the field payload");
+  // a map first: of equal names, the last one would win
+  if (new Map(fields).size === fields.length) return Object.fromEntries(fields);
+  throw new HookError("invalid_request", "the form has a field more than once");
 }

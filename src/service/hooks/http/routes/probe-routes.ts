@@ -1,5 +1,5 @@
 import { loadZod } from "../../../../base/lazy.js";
-import type { Clock } from "../../clock.js";
+import { type Clock, within } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import { RateWindow } from "../access/rates.js";
 import type { Route } from "../call.js";
@@ -83,9 +83,6 @@ function sharedCheck(runs: ProbeContext["runs"], clock: Clock): () => Promise<vo
 }
 
 /** Treats a store that hangs as unavailable. */
-function inTime(pinging: Promise<void>, clock: Clock): Promise<void> {
-  return new Promise<void>((resolve, reject) => {
-    const timer = clock.setTimer(PING_MS, () => reject(new HookError("store_unavailable")));
-    pinging.then(resolve, reject).finally(() => timer.cancel());
-  });
+async function inTime(pinging: Promise<void>, clock: Clock): Promise<void> {
+  if (!(await within(clock, PING_MS, pinging))) throw new HookError("store_unavailable");
 }

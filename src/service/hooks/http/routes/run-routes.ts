@@ -1,9 +1,17 @@
-import { suggest } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy.js";
 import { isTag, normalizeSessionKey, sessionKeyFault, TAG_FAULT } from "../../../../render/config/run-terms.js";
 import { HookError } from "../../hook-error.js";
-import { RUN_STATES, type RunState } from "../../run.js";
-import { type Call, type Handler, onlyValue, pageSize, type Route, refuseUnknown, requireRunId } from "../call.js";
+import { RUN_STATES } from "../../run.js";
+import {
+  type Call,
+  type Handler,
+  oneOf,
+  onlyValue,
+  pageSize,
+  type Route,
+  refuseUnknown,
+  requireRunId,
+} from "../call.js";
 import type { HookContext } from "../context.js";
 import type { Body } from "../response-schemas.js";
 import { sendJson } from "../responses.js";
@@ -29,7 +37,7 @@ export function runRoutes(context: HookContext): Route[] {
     refuseUnknown(query, Object.keys(filters));
     const cursor = onlyValue(query, "cursor");
     const limit = pageSize(onlyValue(query, "limit"));
-    const state = readState(onlyValue(query, "state"));
+    const state = oneOf(query, "state", RUN_STATES);
     const sessionKey = readSessionKey(onlyValue(query, "session_key"));
     const tag = readTag(onlyValue(query, "tag"));
     const page = await runs.list({ cursor, limit, state, sessionKey, tag });
@@ -100,14 +108,6 @@ export function runRoutes(context: HookContext): Route[] {
   ];
 }
 
-/** Value of the parameter `state`. Throws invalid_request. */
-export function readState(text: string | undefined): RunState | undefined {
-  const state = RUN_STATES.find((name) => name === text);
-  if (state !== undefined || text === undefined) return state;
-  const { hint } = suggest(text, RUN_STATES);
-  throw new HookError("invalid_request", `state: expected one of ${RUN_STATES.join(", ")}.${hint}`);
-}
-
 function readTag(text: string | undefined): string | undefined {
   if (text === undefined || isTag(text)) return text;
   throw new HookError("invalid_request", `tag: ${TAG_FAULT}`);
@@ -153,7 +153,7 @@ export function queueRoutes({ runs, schemas }: HookContext): Route[] {
       name: "pause",
       paths: ["/api/queue/pause"],
       method: "POST",
-      summary: "Pause the queue; running runs finish, a restart changes nothing",
+      summary: "Pause the queue; running runs finish, the pause survives a restart",
       ...answers,
       handle: change(true),
     },

@@ -21,37 +21,16 @@ export async function sendFile(
   await turns.next();
   const opened = await files.open(file, { headOnly: req.method === "HEAD" });
   try {
-    const { size, etag, modified } = opened;
     res.type(file.contentType ?? extname(file.path));
-    // files come from agents: their content must not run as a page of this origin
-    res.set({
-      ...headers,
-      "Content-Length": String(size),
-      "Cache-Control": "private, no-cache",
-      ...(etag !== undefined && { ETag: etag }),
-      "Last-Modified": modified.toUTCString(),
-      "X-Content-Type-Options": "nosniff",
-      "Content-Security-Policy": "default-src 'none'; sandbox",
-    });
+    res.set({ ...headers, ...fileHeaders(opened), "Content-Length": String(opened.size) });
     if (req.fresh) {
       res.removeHeader("Content-Length");
       return void res.writeHead(304).end();
     }
-    if (req.method === "HEAD" || size === 0) return void res.writeHead(200).end();
-    await sendWhole(opened, res);
+    res.writeHead(200);
+    await sendBody({ req, res }, opened, 0, opened.size - 1);
   } finally {
     await opened.close();
-  }
-}
-
-async function sendWhole(file: OpenedFile, res: Call["res"]): Promise<void> {
-  try {
-    await pipeline(file.read(), res, { end: false });
-    res.end();
-  } catch (error) {
-    // the reader left
-    if ((error as NodeJS.ErrnoException).code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
-    res.destroy();
   }
 }
 
@@ -59,26 +38,33 @@ const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/;
 
 /** Sends a file, or the one range of it that the request names; several ranges get the whole. */
 export async function sendContent({ req, res }: Call, file: OpenedFile, contentType: string): Promise<void> {
-  const { size, etag, modified } = file;
-  const range = rangeOf(req.headers.range, size);
-  const [start, end] = range ?? [0, size - 1];
+  const range = rangeOf(req.headers.range, file.size);
+  const [start, end] = range ?? [0, file.size - 1];
   res.writeHead(range === undefined ? 200 : 206, {
     "Content-Type": contentType,
     "Content-Length": String(end - start + 1),
     "Accept-Ranges": "bytes",
-    ...(range !== undefined && { "Content-Range": `bytes ${start}-${end}/${size}` }),
-    "Cache-Control": "private, no-cache",
-    ...(etag !== undefined && { ETag: etag }),
-    "Last-Modified": modified.toUTCString(),
-    "X-Content-Type-Options": "nosniff",
-    // files come from strangers: their content must not run as a page of this origin
-    "Content-Security-Policy": "default-src 'none'; sandbox",
+    ...(range !== undefined && { "Content-Range": `bytes ${start}-${end}/${file.size}` }),
+    ...fileHeaders(file),
   });
-  if (req.method === "HEAD" || size === 0) return void res.end();
+  await sendBody({ req, res }, file, start, end);
+}
+
+/** Headers of every file. Files come from agents and strangers: their content must not run as a page of this origin. */
+const fileHeaders = ({ etag, modified }: OpenedFile) => ({
+  "Cache-Control": "private, no-cache",
+  ...(etag !== undefined && { ETag: etag }),
+  "Last-Modified": modified.toUTCString(),
+  "X-Content-Type-Options": "nosniff",
+  "Content-Security-Policy": "default-src 'none'; sandbox",
+});
+
+async function sendBody({ req, res }: Pick<Call, "req" | "res">, file: OpenedFile, start: number, end: number) {
+  if (req.method === "HEAD" || file.size === 0) return void res.end();
+  const part = (bytes: AsyncIterable<Buffer>) => bytesBetween(bytes, start, end);
   try {
-    await pipeline(file.read(), (bytes) => bytesBetween(bytes as AsyncIterable<Buffer>, start, end), res, {
-      end: false,
-    });
+    if (start === 0 && end === file.size - 1) await pipeline(file.read(), res, { end: false });
+    else await pipeline(file.read(), part, res, { end: false });
     res.end();
   } catch (error) {
     // the reader left

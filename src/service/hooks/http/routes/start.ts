@@ -1,9 +1,8 @@
-import { extname } from "node:path";
 import type { z } from "zod";
-import { describe, LatentkitError, suggest } from "../../../../base/errors.js";
+import { describe, suggest } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy.js";
 import type { RunGraph } from "../../../agent/agent.js";
-import { HookError, type HookErrorKind } from "../../hook-error.js";
+import { asRefusal, HookError, type HookErrorKind } from "../../hook-error.js";
 import { fileUrl, type RunFile, type RunStatus, type TerminalState } from "../../run.js";
 import type { Idempotency, Started, StartRequest } from "../../runs/run-starter.js";
 import { termsPayload } from "../../runs/terms.js";
@@ -13,7 +12,7 @@ import type { HookContext } from "../context.js";
 import { hashPayload, readAccept, waitSeconds, weightOf } from "../request-headers.js";
 import { sendJson } from "../responses.js";
 import { runPayload, runStatus, statusUrl } from "./payloads.js";
-import { sendFile } from "./send-file.js";
+import { contentTypeOf, sendFile } from "./send-file.js";
 
 /** Sender of a start, and what a repetition of its request gets. */
 export interface StartedBy {
@@ -65,7 +64,7 @@ export async function respondToStart(
 ): Promise<void> {
   const { message, graph, sessionKey } = start;
   const started = await context.runs.start(start, {
-    idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payloadOf(start)) },
+    idempotency: idempotencyOf(key, { tokenId, endpoint, payloadHash: hashPayload(payloadOf(start)) }),
     admit() {
       if (!isUnchecked) refuseMessage(context, message, graph);
       context.startRates.count(tokenId, sessionKey === undefined ? [] : [sessionKey]);
@@ -73,6 +72,10 @@ export async function respondToStart(
   });
   await respond(context, call, started);
 }
+
+/** Scope of a request with a key; undefined without one. */
+export const idempotencyOf = (key: string | undefined, scope: Omit<Idempotency, "key">): Idempotency | undefined =>
+  key === undefined ? undefined : { key, ...scope };
 
 /** Parts of a request that a repetition under the same key must have the same. */
 const payloadOf = (start: StartRequest): unknown[] => {
@@ -87,19 +90,13 @@ export function namedGraph({ agent }: HookContext, name: string | null | undefin
   if (graph !== undefined) return graph;
   const names = agent.graphs?.names ?? [];
   const { hint } = suggest(name, names);
-  const expected = names.length === 0 ? "none: the agent has no graphs" : `one of ${names.join(", ")}`;
-  throw new HookError("invalid_request", `graph: expected ${expected}, received ${describe(name)}.${hint}`);
+  const fault = `expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`;
+  throw new HookError("invalid_request", `graph: ${names.length === 0 ? "this agent has no graphs" : fault}`);
 }
 
-/** Throws invalid_request where the agent refuses the message. */
-export function refuseMessage({ agent }: HookContext, message: string, graph: RunGraph | null | undefined): void {
-  try {
-    agent.check?.(message, graph ?? undefined);
-  } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    throw new HookError("invalid_request", error.message, { cause: error });
-  }
-}
+/** Throws invalid_request if the agent refuses the message. */
+export const refuseMessage = ({ agent }: HookContext, message: string, graph: RunGraph | null | undefined): void =>
+  asRefusal("invalid_request", () => agent.check?.(message, graph ?? undefined));
 
 /** Responds with a started run or, where the client prefers to wait, with the run's result. */
 async function respond(context: HookContext, call: Call, started: Started): Promise<void> {
@@ -120,16 +117,6 @@ async function respond(context: HookContext, call: Call, started: Started): Prom
 
 export const replayHeader = ({ replayed }: { replayed: boolean }): Record<string, string> =>
   replayed ? { "Idempotent-Replayed": "true" } : {};
-
-/** Types of pictures, by the ends of their names. */
-const PICTURE_TYPES: Readonly<Record<string, string>> = {
-  ".png": "image/png",
-  ".jpg": "image/jpeg",
-  ".jpeg": "image/jpeg",
-  ".webp": "image/webp",
-  ".gif": "image/gif",
-  ".avif": "image/avif",
-};
 
 const FAILED_RUNS: Readonly<Record<Exclude<TerminalState, "succeeded">, HookErrorKind>> = {
   failed: "run_failed",
@@ -204,7 +191,7 @@ function preferredPicture(files: readonly RunFile[], accept = ""): RunFile | und
   const json = weightOf(accepted, "application/json");
   return files.find((file) => {
     const type = typeOf(file);
-    const weight = type?.startsWith("image/") ? weightOf(accepted, type) : 0;
+    const weight = type.startsWith("image/") ? weightOf(accepted, type) : 0;
     return weight > 0 && weight >= json;
   });
 }
@@ -213,7 +200,5 @@ function preferredPicture(files: readonly RunFile[], accept = ""): RunFile | und
 const extendedValue = (text: string): string =>
   encodeURIComponent(text).replace(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 
-const typeOf = ({ contentType, path }: RunFile): string | undefined =>
-  contentType === null
-    ? PICTURE_TYPES[extname(path).toLowerCase()]
-    : contentType.replace(/;.*/s, "").trim().toLowerCase();
+const typeOf = ({ contentType, path }: RunFile): string =>
+  contentType === null ? contentTypeOf(path) : contentType.replace(/;.*/s, "").trim().toLowerCase();

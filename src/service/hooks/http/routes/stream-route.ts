@@ -6,7 +6,8 @@ import type { HookContext } from "../context.js";
 import { type ReadEvents, readCursor, replayMetaFrame, SliceSource } from "../stream/stream-memory.js";
 import { StreamWriter } from "../stream/stream-writer.js";
 
-const HEADERS = {
+/** Headers of every stream of events. */
+export const STREAM_HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
   "Cache-Control": "no-store, no-transform",
   "X-Accel-Buffering": "no",
@@ -58,31 +59,22 @@ export interface EventSource {
   readonly slices: SliceSource;
   /** Returns the ids of the stored events. Fails where the run or group is unknown. */
   ids(): Promise<Pick<EventSlice, "oldestEventId" | "lastEventId" | "end">>;
-  listen(): Listener;
+  readonly listen: () => Listener;
 }
 
 /** Streams events after the id that the request names, live until the last one. */
 export async function sendStream(context: HookContext, { req, res, query }: Call, source: EventSource): Promise<void> {
-  const { slots, memory, config, clock } = context;
   const request = readCursor(req.headers["last-event-id"]?.toString(), query.getAll("last_event_id"));
   if (request === undefined) throw new HookError("invalid_request", "last_event_id: expected one integer");
   const { oldestEventId, lastEventId, end } = await source.ids();
   const cursor = Math.min(Math.max(0, request.after), lastEventId);
   const isComplete = end && cursor === lastEventId;
   // without a 204 an EventSource would reconnect for ever after the end
-  if (request.isResume && isComplete) return void res.writeHead(204, HEADERS).end();
-  if (req.method === "HEAD") return void res.writeHead(200, HEADERS).end();
+  if (request.isResume && isComplete) return void res.writeHead(204, STREAM_HEADERS).end();
+  if (req.method === "HEAD") return void res.writeHead(200, STREAM_HEADERS).end();
   if (res.destroyed) return;
 
-  const release = slots.take(source.id, () => res.destroy());
-  const listener = source.listen();
-  res.once("close", () => {
-    release();
-    listener.close();
-    if (slots.size === 0) memory.clear();
-  });
-  res.writeHead(200, HEADERS);
-  const writer = new StreamWriter(res, clock, memory, config.limits.slow_reader_bytes);
+  const { writer, listener } = openStream(context, res, source);
   writer.write(
     replayMetaFrame({
       replay_truncated: cursor + 1 < oldestEventId,
@@ -92,6 +84,23 @@ export async function sendStream(context: HookContext, { req, res, query }: Call
   );
   if (!isComplete) await follow(context, writer, listener, source, req.baseUrl, Math.max(cursor, oldestEventId - 1));
   writer.end();
+}
+
+/** Opens a stream and takes its slot; both end with the connection. Fails with rate_limited. */
+export function openStream(
+  { slots, memory, clock, config }: HookContext,
+  res: Call["res"],
+  { id, listen }: Pick<EventSource, "id" | "listen">,
+): { readonly writer: StreamWriter; readonly listener: Listener } {
+  const release = slots.take(id, () => res.destroy());
+  const listener = listen();
+  res.once("close", () => {
+    release();
+    listener.close();
+    if (slots.size === 0) memory.clear();
+  });
+  res.writeHead(200, STREAM_HEADERS);
+  return { writer: new StreamWriter(res, clock, memory, config.limits.slow_reader_bytes), listener };
 }
 
 /** Sends stored and new events until the terminal one, the reader's leave or the service's stop. */
@@ -107,8 +116,8 @@ async function follow(
   const sendAfter = async (id: number) => {
     const slice = await slices.after(sourceId, id, base);
     // trimmed behind a slow reader: ended here, it resumes and replay_meta reports the gap
-    if (slice === undefined || slice.firstId > id + 1 || !writer.isOpen)
-      return { bytes: 0, id, isEnd: slice !== undefined };
+    const isGone = slice === undefined || slice.firstId > id + 1 || !writer.isOpen;
+    if (isGone) return { bytes: 0, id, isEnd: slice !== undefined };
     writer.writeSlice(slice);
     return { bytes: slice.bytes.length, id: slice.lastId, isEnd: slice.isEnd };
   };

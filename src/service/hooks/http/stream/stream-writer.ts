@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type Clock, systemClock, type Timer } from "../../clock.js";
+import { type Clock, systemClock, type Timer, within } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import { type EncodedSlice, KEEP_ALIVE_FRAME, type SliceHolder, type StreamMemory } from "./stream-memory.js";
 
@@ -122,12 +122,7 @@ export class StreamSlots {
   /** Waits until all streams have ended, `ms` at most, and cuts the rest. */
   async endAll(ms: number): Promise<void> {
     if (this.#open.size === 0) return;
-    let timer: Timer | undefined;
-    await new Promise<void>((resolve) => {
-      this.#whenEmpty.push(resolve);
-      timer = systemClock.setTimer(ms, resolve, true);
-    });
-    timer?.cancel();
+    await within(systemClock, ms, new Promise<void>((resolve) => this.#whenEmpty.push(resolve)));
     for (const cut of [...this.#open]) cut();
   }
 }

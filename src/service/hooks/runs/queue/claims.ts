@@ -1,20 +1,15 @@
 import { randomUUID } from "node:crypto";
-import type { SteadyWall, Timer } from "../../clock.js";
+import { type Timer, within } from "../../clock.js";
 import type { HeldRun } from "../../store/queue-store.js";
-import { isShared, type SharedStore, storeTime } from "../../store/store.js";
-import { interrupted } from "../outcome.js";
+import { isShared } from "../../store/store.js";
 import type { RunContext } from "../run-context.js";
 import { toJsonLine } from "../safe-json.js";
 import { RunTask } from "../task/run-task.js";
+import { Leases, recover } from "./leases.js";
+import { StoreTurns } from "./store-turns.js";
 
-/** Interval of renewals, and of looks for runs, since hints may be lost. */
-const BEAT_MS = 1000;
-/** Least time between two claims, and between two renewals, after hints of other processes. */
+/** Least time between two claims after hints of other processes. */
 const HINTED_CLAIM_MS = 25;
-const HINTED_BEAT_MS = 250;
-/** Looks for lost runs within one lease. */
-const LOOKS_PER_LEASE = 3;
-const MOST_RECOVERED = 100;
 const RETRY_MS = 1000;
 
 const STARTED = { event: "status", data: toJsonLine({ message: "The run has started.", state: "running" }) };
@@ -40,46 +35,49 @@ interface Held {
   readonly done: Promise<void>;
 }
 
-// Claims and renewals take turns: a renewal knows every run that was claimed before it.
-
-/** The runs that one worker holds: claims them and runs them; in a shared store, renews their leases and takes lost runs. */
+/** The runs that one worker holds: claims them and runs them. In a shared store it holds them by leases. */
 export class Claims {
   readonly #id = randomUUID();
   readonly #context: RunContext;
-  readonly #shared: SharedStore | undefined;
   readonly #options: ClaimOptions;
-  readonly #now: SteadyWall;
   readonly #held = new Map<string, Held>();
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns: StoreTurns;
+  readonly #leases: Leases | undefined;
   #isClaiming = false;
   #isClaimDue = false;
-  #hintedBeat: Timer | undefined;
   #hintedClaim: Timer | undefined;
   #isHintedAgain = false;
   /** Time after a failure of the store. */
   #rest: Timer | undefined;
-  #beat: Timer | undefined;
-  #isFailing = false;
-  /** Monotonic ms before which no run counts as lost: others could not renew while the store was gone. */
-  #recoverFrom = 0;
   #endListening: (() => void) | undefined;
   #isStopped = false;
   #isReleasing = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(context: RunContext, options: ClaimOptions, now: SteadyWall) {
+  constructor(context: RunContext, options: ClaimOptions) {
     this.#context = context;
-    this.#shared = isShared(context.store) ? context.store : undefined;
     this.#options = options;
-    this.#now = now;
+    this.#turns = new StoreTurns(context);
+    if (!isShared(context.store)) return;
+    const beaten = () => {
+      this.claimSoon();
+      return !this.#isStopped || this.#held.size > 0;
+    };
+    const { leaseMs, onLoss } = options;
+    const own = { worker: this.#id, leaseMs, onLoss, held: this.#held, beaten };
+    this.#leases = new Leases(context, context.store, this.#turns, own);
   }
 
-  /** Fails with store_unavailable. */
+  /** Takes the runs of an earlier process, which are lost with it, or begins to renew leases. Fails with store_unavailable. */
   async open(): Promise<void> {
-    if (this.#shared === undefined) return this.#recoverAll();
-    this.#now.set(await storeTime(this.#shared, this.#context.clock));
-    this.#endListening ??= this.#shared.listen((id) => this.#hear(id));
-    if (this.#beat === undefined) this.#beatLater();
+    const { store } = this.#context;
+    if (this.#leases !== undefined && isShared(store)) {
+      await this.#leases.open();
+      this.#endListening ??= store.listen((id) => this.#hear(id));
+      return;
+    }
+    const requeues = this.#options.onLoss === "requeue" ? Number.POSITIVE_INFINITY : 0;
+    while ((await recover(this.#context, this.#id, requeues)) > 0);
   }
 
   get running(): number {
@@ -102,7 +100,7 @@ export class Claims {
   /** Ends a run that this worker holds. Returns false if it does not hold the run, or no longer does. Fails with store_unavailable. */
   async cancel(id: string): Promise<boolean> {
     // a claim under way may have it
-    await this.#turn;
+    await this.#turns.done();
     const held = this.#held.get(id);
     if (held === undefined) return false;
     held.task.cancel();
@@ -117,23 +115,22 @@ export class Claims {
   /** Claims nothing more, lets running runs end for `seconds`, then gives them up. */
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
-    await this.#turn;
-    if (!(await this.#idleWithin(seconds))) await this.#giveUpAll();
-    this.#beat?.cancel();
-    this.#hintedBeat?.cancel();
+    await this.#turns.done();
+    if (!(await within(this.#context.clock, seconds * 1000, this.#idle()))) await this.#giveUpAll();
+    this.#leases?.stop();
     this.#hintedClaim?.cancel();
     this.#rest?.cancel();
     this.#endListening?.();
-    await this.#turn;
+    await this.#turns.done();
   }
 
   async #giveUpAll(): Promise<void> {
-    this.#isReleasing = this.#shared !== undefined && this.#options.onLoss === "requeue";
+    this.#isReleasing = this.#leases !== undefined && this.#options.onLoss === "requeue";
     const tasks = [...this.#held.values()].map(({ task }) => task);
     for (const task of tasks) task.interrupt();
     await Promise.all(
       tasks.map(async (task) => {
-        // their leases end by themselves where the store cannot be told
+        // if the store cannot be told, their leases end by themselves
         if ((await task.whenStored()) !== null) task.giveUp();
       }),
     );
@@ -142,7 +139,7 @@ export class Claims {
 
   /** A change of a held run may be its end by a front end; any other may be a run to claim. */
   #hear(id: string | null): void {
-    if (id === null || this.#held.has(id)) this.#renewSoon();
+    if (id === null || this.#held.has(id)) this.#leases?.renewSoon();
     if (id === null || !this.#held.has(id)) this.#claimHinted();
   }
 
@@ -176,7 +173,7 @@ export class Claims {
   async #claimAll(): Promise<void> {
     while (this.#isClaimDue && !this.#isStopped) {
       this.#isClaimDue = false;
-      const found = await this.#inTurn(() => this.#claim());
+      const found = await this.#turns.next(() => this.#claim());
       if (found === undefined) return this.#claimLater();
       if (found > 0) {
         this.#isClaimDue = true;
@@ -198,19 +195,24 @@ export class Claims {
   /** Returns the number of claimed runs; there may be more after any. */
   async #claim(): Promise<number> {
     if (this.free === 0 || this.#isStopped) return 0;
-    const { store, batchAgent, clock } = this.#context;
-    const { leaseMs } = this.#options;
-    const times = { leaseMs, startedAt: clock.now(), nowMark: this.#now() };
-    const claim = { worker: this.#id, count: this.free, takesBatches: batchAgent !== undefined, ...times };
-    const held = await store.claim({ ...claim, event: STARTED });
+    const { store, batchAgent, clock, mark } = this.#context;
+    const held = await store.claim({
+      worker: this.#id,
+      count: this.free,
+      takesBatches: batchAgent !== undefined,
+      leaseMs: this.#options.leaseMs,
+      startedAt: clock.now(),
+      nowMark: mark(),
+      event: STARTED,
+    });
     this.#options.claimed?.(held.filter(({ run }) => run.origin !== "batch").length);
     for (const run of held) this.#hold(run);
     return held.length;
   }
 
   #hold(held: HeldRun): void {
-    const isReleased = () => this.#isReleasing;
-    const task = new RunTask(held, Math.max(0, this.#now() - held.readyMark), this.#context, isReleased);
+    const waitedMs = Math.max(0, this.#context.mark() - held.readyMark);
+    const task = new RunTask(held, waitedMs, this.#context, () => this.#isReleasing);
     const { id } = held.run;
     // the task begins in a later turn: it may end at once
     const done = Promise.resolve().then(() => this.#work(id, task));
@@ -228,98 +230,6 @@ export class Claims {
       if (this.#held.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
       this.claimSoon();
     }
-  }
-
-  #renewSoon(): void {
-    this.#hintedBeat ??= this.#context.clock.setTimer(HINTED_BEAT_MS, () => {
-      this.#hintedBeat = undefined;
-      void this.#inTurn(() => this.#renew());
-    });
-  }
-
-  /** Keeps the process alive: a worker waits for runs. */
-  #beatLater(): void {
-    this.#beat = this.#context.clock.setTimer(
-      BEAT_MS,
-      async () => {
-        await this.#inTurn(() => this.#renew());
-        await this.#recoverLost();
-        this.claimSoon();
-        if (!this.#isStopped || this.#held.size > 0) this.#beatLater();
-      },
-      true,
-    );
-  }
-
-  async #renew(): Promise<void> {
-    const store = this.#shared!;
-    const rows = await store.renew(this.#id, this.#options.leaseMs);
-    const tokens = new Map(rows.map(({ id, token }) => [id, token]));
-    // ended or taken elsewhere: its writes would be refused
-    for (const [id, { task, token }] of this.#held) if (tokens.get(id) !== token) task.interrupt();
-    for (const { id, token } of rows) {
-      // claimed by a statement whose answer was lost
-      if (this.#held.get(id)?.token !== token) await store.release(id, token);
-    }
-  }
-
-  async #recoverLost(): Promise<void> {
-    const { clock } = this.#context;
-    if (this.#isFailing || clock.monotonic() < this.#recoverFrom) return;
-    this.#recoverFrom = clock.monotonic() + this.#options.leaseMs / LOOKS_PER_LEASE;
-    await this.#try(async () => {
-      this.#now.notBefore(await storeTime(this.#shared!, clock));
-      await this.#recover(this.#options.onLoss === "requeue" ? 1 : 0);
-    });
-  }
-
-  /** Takes the runs of an earlier process, which are lost with it. */
-  async #recoverAll(): Promise<void> {
-    const requeues = this.#options.onLoss === "requeue" ? Number.POSITIVE_INFINITY : 0;
-    while ((await this.#recover(requeues)) > 0);
-  }
-
-  /** Returns the number of recovered runs. */
-  async #recover(requeues: number): Promise<number> {
-    const { store, clock, mark, eventLimits: limits, receiversOf, bus, observer } = this.#context;
-    const { state: to, terminal, error } = interrupted();
-    const ending = { to, terminal, error, finishedAt: clock.now(), endedMark: mark(), receivers: receiversOf?.(to) };
-    const lost = await store.recoverLost({ worker: this.#id, requeues, ending, limits, count: MOST_RECOVERED });
-    const number = lost.requeued.length + lost.ended.length;
-    for (const id of [...lost.requeued, ...lost.ended]) bus.wake(id);
-    if (number > 0) observer.recovered?.(lost);
-    return number;
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
-    const turn = this.#turn.then(() => this.#try(work));
-    this.#turn = turn;
-    return turn;
-  }
-
-  /** Reports a failure of the store once for each time that it cannot be reached. */
-  async #try<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      const result = await work();
-      this.#isFailing = false;
-      return result;
-    } catch (error) {
-      if (!this.#isFailing) this.#context.observer.fault?.("store", error);
-      this.#isFailing = true;
-      this.#recoverFrom = this.#context.clock.monotonic() + this.#options.leaseMs;
-      return undefined;
-    }
-  }
-
-  /** Returns false where the time is up first. */
-  async #idleWithin(seconds: number): Promise<boolean> {
-    let timer: Timer | undefined;
-    const timeUp = new Promise<boolean>((resolve) => {
-      timer = this.#context.clock.setTimer(seconds * 1000, () => resolve(false), true);
-    });
-    const isIdle = await Promise.race([this.#idle().then(() => true), timeUp]);
-    timer?.cancel();
-    return isIdle;
   }
 
   async #idle(): Promise<void> {

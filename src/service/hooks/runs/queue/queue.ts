@@ -1,4 +1,4 @@
-import type { SteadyWall, Timer } from "../../clock.js";
+import type { Timer } from "../../clock.js";
 import type { Limits } from "../../hook-config.js";
 import type { Room } from "../../store/admission.js";
 import type { RunCounts } from "../../store/queue-store.js";
@@ -6,12 +6,13 @@ import { isShared, type NewRun, type SharedStore, storeTime } from "../../store/
 import { expired, type Outcome, pastDeadline } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
 import { type ClaimOptions, Claims } from "./claims.js";
+import { StoreTurns } from "./store-turns.js";
 
 /** Interval of looks at a shared store, whose hints may be lost. */
 const POLL_MS = 500;
 /** Looks between two of those at the clock and at runs that have waited too long. */
 const SLOW_POLLS = 4;
-/** A count of 100,000 runs takes some 20 ms of the server: time between two, in times that one took. */
+/** Rest after a count, as a multiple of how long it took: one of 100,000 runs takes the server some 20 ms. */
 const COUNT_REST = 20;
 /** Runs that end in one turn of the event loop, each with a commit. */
 const MOST_EXPIRED = 20;
@@ -33,9 +34,9 @@ export interface QueueOptions {
 export class Queue {
   readonly #context: RunContext;
   readonly #limits: QueueOptions["limits"];
-  readonly #now: SteadyWall;
   readonly #shared: SharedStore | undefined;
   readonly #claims: Claims | undefined;
+  readonly #turns: StoreTurns;
   #counts: RunCounts = { queued: 0, running: 0, newest: 0 };
   /** The counted runs and what this process has made of them since. */
   #queued = 0;
@@ -57,13 +58,12 @@ export class Queue {
   #countFrom = 0;
   #revisions: ReadonlyMap<string, string> = new Map();
   #endListening: (() => void) | undefined;
-  #isFailing = false;
   #isStopped = false;
 
-  constructor(context: RunContext, { limits, worker }: QueueOptions, now: SteadyWall) {
+  constructor(context: RunContext, { limits, worker }: QueueOptions) {
     this.#context = context;
     this.#limits = limits;
-    this.#now = now;
+    this.#turns = new StoreTurns(context);
     this.#shared = isShared(context.store) ? context.store : undefined;
     const claimed: ClaimOptions["claimed"] = (count) => {
       this.#queued -= count;
@@ -75,19 +75,17 @@ export class Queue {
     };
     const looked = () => {
       this.#unclaimed = 0;
-      if (this.#shared === undefined && this.#queued > 0) {
-        this.#readOldest().catch((error: unknown) => this.#report(error));
-      }
+      if (this.#shared === undefined && this.#queued > 0) void this.#turns.try(() => this.#readOldest());
     };
-    this.#claims = worker && new Claims(context, { ...worker, claimed, requeued, looked }, now);
+    this.#claims = worker && new Claims(context, { ...worker, claimed, requeued, looked });
   }
 
   async open(): Promise<void> {
-    const { store, clock } = this.#context;
+    const { store, clock, mark } = this.#context;
     const lastMark = await store.openQueue(this.#limits.running_per_session);
-    if (this.#shared !== undefined) this.#now.set(await storeTime(this.#shared, clock));
+    if (this.#shared !== undefined) mark.set(await storeTime(this.#shared, clock));
     // the wall clock may have been set back since: a run that ends now must not look older than one that ended before
-    else this.#now.notBefore(lastMark);
+    else mark.notBefore(lastMark);
     this.#isPaused = await store.isPaused();
     await this.#claims?.open();
     await this.#count();
@@ -110,7 +108,7 @@ export class Queue {
 
   /** Time for which the oldest queued run has waited, in ms, as far as it is known; 0 where none waits. */
   get waitedMs(): number {
-    return this.queued === 0 ? 0 : Math.max(0, this.#now() - this.#oldestReady);
+    return this.queued === 0 ? 0 : Math.max(0, this.#context.mark() - this.#oldestReady);
   }
 
   /** Whether no run starts. */
@@ -201,7 +199,7 @@ export class Queue {
     if (this.#isStopped || mark >= this.#alarmMark) return;
     this.#alarm?.cancel();
     this.#alarmMark = mark;
-    this.#alarm = this.#context.clock.setTimer(Math.max(0, mark - this.#now()), () => void this.#ring());
+    this.#alarm = this.#context.clock.setTimer(Math.max(0, mark - this.#context.mark()), () => void this.#ring());
   }
 
   /** Cancels the next look if nothing waits. */
@@ -213,34 +211,31 @@ export class Queue {
 
   async #ring(): Promise<void> {
     this.#alarmMark = Number.POSITIVE_INFINITY;
-    try {
-      await this.#look();
-      this.#isFailing = false;
-    } catch (error) {
-      this.#report(error);
-      this.#wakeAt(this.#now() + RETRY_MS);
-    }
+    const hasLooked = await this.#turns.try(() => this.#look());
+    if (!hasLooked) this.#wakeAt(this.#context.mark() + RETRY_MS);
     this.#claims?.claimSoon();
   }
 
-  async #look(): Promise<void> {
+  /** Ends runs that have waited too long, and sets the time of the next look. */
+  async #look(): Promise<true> {
     const { store } = this.#context;
     const queueMs = this.#limits.queue_seconds * 1000;
-    for (const { id, deadlineMark } of await store.pastDeadline(this.#now(), MOST_EXPIRED)) {
+    for (const { id, deadlineMark } of await store.pastDeadline(this.#context.mark(), MOST_EXPIRED)) {
       await this.#end(id, pastDeadline("expired", deadlineMark));
     }
-    for (const id of await store.overdue(this.#now() - queueMs, MOST_EXPIRED)) {
+    for (const id of await store.overdue(this.#context.mark() - queueMs, MOST_EXPIRED)) {
       await this.#end(id, expired(this.#limits.queue_seconds));
     }
-    const { due, deadline, ready } = await store.nextMarks(this.#now());
+    const { due, deadline, ready } = await store.nextMarks(this.#context.mark());
     const none = Number.POSITIVE_INFINITY;
     this.#oldestReady = ready ?? none;
     this.#wakeAt(Math.min(due ?? none, deadline ?? none, (ready ?? none) + queueMs));
+    return true;
   }
 
   /** Costs nothing in a store that has its queue in this process. */
   async #readOldest(): Promise<void> {
-    const { ready } = await this.#context.store.nextMarks(this.#now());
+    const { ready } = await this.#context.store.nextMarks(this.#context.mark());
     this.#oldestReady = ready ?? Number.POSITIVE_INFINITY;
   }
 
@@ -254,13 +249,8 @@ export class Queue {
   }
 
   #pollNow(): Promise<void> {
-    this.#polling ??= this.#pollShared(this.#shared!)
-      .then(
-        () => {
-          this.#isFailing = false;
-        },
-        (error) => this.#report(error),
-      )
+    this.#polling ??= this.#turns
+      .try(() => this.#pollShared(this.#shared!))
       .finally(() => {
         this.#polling = undefined;
       });
@@ -268,7 +258,7 @@ export class Queue {
   }
 
   async #pollShared(store: SharedStore): Promise<void> {
-    const { bus, clock } = this.#context;
+    const { bus, clock, mark } = this.#context;
     const revisions = await store.revisions(bus.ids);
     for (const [id, revision] of revisions) if (this.#revisions.get(id) !== revision) bus.wake(id);
     // one that was removed: its readers learn it when they read
@@ -276,7 +266,7 @@ export class Queue {
     this.#revisions = revisions;
     if (clock.monotonic() >= this.#countFrom) await this.#count();
     if (this.#polls++ % SLOW_POLLS !== 0) return;
-    this.#now.notBefore(await storeTime(store, clock));
+    mark.notBefore(await storeTime(store, clock));
     this.#isPaused = await store.isPaused();
     await this.#look();
   }
@@ -290,11 +280,5 @@ export class Queue {
     this.#queued = this.#counts.queued + this.#created.filter((seq) => seq > this.#counts.newest).length;
     const ended = clock.monotonic();
     this.#countFrom = ended + COUNT_REST * (ended - started);
-  }
-
-  /** Once for each time that the store cannot be reached. */
-  #report(error: unknown): void {
-    if (!this.#isFailing) this.#context.observer.fault?.("store", error);
-    this.#isFailing = true;
   }
 }

@@ -1,7 +1,6 @@
 import type { Timer } from "../../clock.js";
 import type { RunFile, RunProgress } from "../../run.js";
-import type { HeldRun } from "../../store/queue-store.js";
-import type { EventBatch, EventLimits, NewEvent } from "../../store/store.js";
+import type { EventBatch, EventLimits, HeldRun, NewEvent } from "../../store/queue-store.js";
 import type { RunContext } from "../run-context.js";
 
 const RETRY_MS = 1000;
@@ -220,8 +219,10 @@ export class RunFiles {
   readonly #context: RunContext;
   readonly #signal: AbortSignal;
   readonly #onLoss: (error: unknown) => void;
-  #loss: { readonly error: unknown } | undefined;
-  #hasLeftOut = false;
+  /** The first failure to store a file: the attempt cannot succeed any more. */
+  loss: { readonly error: unknown } | undefined;
+  /** Whether a file was left out since the run was cut off. */
+  hasLeftOut = false;
 
   /** `onLoss`: called with the failure of each file that cannot be stored. */
   constructor(id: string, context: RunContext, signal: AbortSignal, onLoss: (error: unknown) => void) {
@@ -229,16 +230,6 @@ export class RunFiles {
     this.#context = context;
     this.#signal = signal;
     this.#onLoss = onLoss;
-  }
-
-  /** The first failure to store a file: the attempt cannot succeed any more. */
-  get loss(): { readonly error: unknown } | undefined {
-    return this.#loss;
-  }
-
-  /** Whether a file was left out since the run was cut off. */
-  get hasLeftOut(): boolean {
-    return this.#hasLeftOut;
   }
 
   /** Stores the files of a batch, before readers learn of them. Returns the batch with those that are stored. */
@@ -253,7 +244,7 @@ export class RunFiles {
 
   /** Leaves the files on this machine where one of them is nowhere else. */
   async tidy(attempt: number): Promise<void> {
-    if (this.#loss !== undefined) return;
+    if (this.loss !== undefined) return;
     const { files, observer } = this.#context;
     await files.tidy?.(this.#id, attempt).catch((error: unknown) => observer.fault?.("files", error));
   }
@@ -268,12 +259,12 @@ export class RunFiles {
       return [stored];
     } catch (error) {
       if (this.#signal.aborted) {
-        this.#hasLeftOut = true;
+        this.hasLeftOut = true;
         return [];
       }
       report(false);
       observer.fault?.("files", error);
-      this.#loss ??= { error };
+      this.loss ??= { error };
       this.#onLoss(error);
       return [];
     }

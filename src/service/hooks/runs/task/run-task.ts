@@ -1,9 +1,8 @@
 import type { AgentRun } from "../../../agent/agent.js";
-import type { Timer } from "../../clock.js";
+import { type Timer, within } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { RunRow, TerminalState } from "../../run.js";
-import type { HeldRun } from "../../store/queue-store.js";
-import type { EventBatch, NextAttempt } from "../../store/store.js";
+import type { EventBatch, HeldRun, NextAttempt } from "../../store/queue-store.js";
 import { cancelled, failed, interrupted, type Outcome, pastDeadline, returned, timedOut } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
 import { AgentOutput } from "./agent-output.js";
@@ -32,12 +31,13 @@ export class RunTask {
   /** Error that the agent failed with. */
   #failure: { readonly error: unknown } | undefined;
   #storing = deferred<HookError | null>();
-  #isRetried = false;
+  /** Whether the run is queued for another attempt. */
+  isRetried = false;
   #hasGivenUp = false;
   #endPause: (() => void) | undefined;
 
   /** While `isReleased` holds, an interrupted run does not end: it is queued again. */
-  constructor(held: HeldRun, waitedMs: number, context: RunContext, isReleased = () => false) {
+  constructor(held: HeldRun, waitedMs: number, context: RunContext, isReleased: () => boolean) {
     const { id } = held.run;
     this.#id = id;
     this.#held = held;
@@ -73,7 +73,7 @@ export class RunTask {
     if (typeof end === "string") {
       observer.finished?.({ id: this.#id, state: end, ranMs: clock.monotonic() - startedAt });
     } else if (end !== null) observer.retried?.({ id: this.#id, attempt: row.attempt });
-    await this.#settledOrGrace(settled);
+    await within(clock, ABORT_GRACE_MS, settled);
     // an interrupted run may start again at once, in the same folder
     if (end !== null && end !== "interrupted") await this.#files.tidy(this.#attemptOf(row));
     return typeof end === "string" || end === null ? undefined : end;
@@ -89,11 +89,6 @@ export class RunTask {
 
   fail(thrown: unknown): void {
     this.#end.take("thrown", failed(thrown));
-  }
-
-  /** Whether the run is queued for another attempt. */
-  get isRetried(): boolean {
-    return this.#isRetried;
   }
 
   /** Resolves to null when the terminal event is stored (here or elsewhere), to the error when the next attempt fails. */
@@ -162,8 +157,8 @@ export class RunTask {
     const retry = nextAttempt(this.#context, run, outcome, this.#files.loss ?? this.#failure);
     const { late } = this.#end;
     if (retry !== undefined && late?.state !== "cancelled") {
-      this.#isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents, this.#held.token);
-      return this.#isRetried ? retry : null;
+      this.isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents, this.#held.token);
+      return this.isRetried ? retry : null;
     }
     // decision 369
     const end = retry === undefined ? outcome : late!;
@@ -199,15 +194,6 @@ export class RunTask {
       };
     });
     this.#endPause = undefined;
-  }
-
-  async #settledOrGrace(settled: Promise<void>): Promise<void> {
-    let timer: Timer | undefined;
-    const grace = new Promise<void>((resolve) => {
-      timer = this.#context.clock.setTimer(ABORT_GRACE_MS, resolve, true);
-    });
-    await Promise.race([settled, grace]);
-    timer?.cancel();
   }
 }
 

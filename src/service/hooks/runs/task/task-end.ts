@@ -1,5 +1,5 @@
 import type { RunRow } from "../../run.js";
-import type { EventBatch, NextAttempt } from "../../store/store.js";
+import type { EventBatch, NextAttempt } from "../../store/queue-store.js";
 import { isTransient, type Outcome } from "../outcome.js";
 import type { RunContext } from "../run-context.js";
 import { toJsonLine } from "../safe-json.js";
@@ -34,7 +34,8 @@ export class TaskEnd {
   readonly #onEnd: () => void;
   #settle: (outcome: Outcome) => void = () => undefined;
   #state: "working" | "ending" = "working";
-  #late: Outcome | undefined;
+  /** Outcome of a cut that came after that of the run. */
+  late: Outcome | undefined;
   readonly outcome: Promise<Outcome>;
 
   /** `onEnd`: called once, with the outcome's event. */
@@ -54,15 +55,10 @@ export class TaskEnd {
     return this.#state === "ending";
   }
 
-  /** Outcome of a cut that came after that of the run. */
-  get late(): Outcome | undefined {
-    return this.#late;
-  }
-
   /** Returns whether the outcome is that of the run. */
   take(event: EndEvent, outcome: Outcome): boolean {
     const { ends = false, isLate = false, aborts = false } = TABLE[event][this.#state];
-    if (isLate) this.#late ??= outcome;
+    if (isLate) this.late ??= outcome;
     if (ends) {
       this.#state = "ending";
       this.#onEnd();

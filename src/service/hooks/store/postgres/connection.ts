@@ -18,9 +18,13 @@ export interface ConnectionOptions {
   readonly connections: number;
 }
 
-/** Statements of one transaction. */
-export interface Transaction {
+/** A connection or a transaction: what runs statements. */
+export interface Queryable {
   query(sql: string, ...values: Values): Promise<SqlRow[]>;
+}
+
+/** Statements of one transaction. */
+export interface Transaction extends Queryable {
   /** Lets the transaction end with a rollback, and with this result. */
   undo<T>(result: T): T;
 }

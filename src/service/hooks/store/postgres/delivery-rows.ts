@@ -1,26 +1,96 @@
-import type { RunSummary, TerminalState } from "../../run.js";
-import {
-  type Attempt,
-  type Delivery,
-  type DeliveryClaim,
-  type DeliveryFilter,
-  type DeliveryState,
-  FORGOTTEN_MS,
-  type HeldDelivery,
-  receiversOf,
-  type Settlement,
-  withAttempt,
-} from "../deliveries.js";
-import type { Ending } from "../store.js";
+import type { RunSummary } from "../../run.js";
+import { FORGOTTEN_MS, type Outbox, receiversOf, withAttempt } from "../deliveries.js";
+import type { Ending } from "../queue-store.js";
+import { whereOf } from "../rows.js";
 import type { Connection, Transaction } from "./connection.js";
-import { fromStored, type SqlRow, type SqlValue, toStored } from "./driver.js";
+import { markOf, type SqlValue, toStored } from "./driver.js";
+import { firstOf, toDelivery } from "./event-rows.js";
+
+/**
+ * Ms of the server's clock at the start of the statement: the same for all processes. An index is searched for it, since
+ * it does not change within the statement and has the type of the columns.
+ */
+const NOW_MARK = "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+
+/** The deliveries to webhooks. */
+export const deliveryRows = (db: Connection): Outbox => ({
+  /** One statement. Deliveries that another process claims at this moment are left to it. */
+  async claimDeliveries({ endpoints, leaseMs }) {
+    const rows = await db.query(
+      `WITH chosen AS MATERIALIZED (
+         SELECT due.id FROM unnest($1::text[], $2::integer[]) AS wanted (endpoint, count)
+         CROSS JOIN LATERAL (
+           SELECT id FROM lk.deliveries
+           WHERE deliveries.endpoint = wanted.endpoint AND state = 'pending' AND due_mark <= ${NOW_MARK}
+           ORDER BY due_mark, id LIMIT wanted.count FOR UPDATE SKIP LOCKED
+         ) AS due
+       ), before AS MATERIALIZED (
+         SELECT deliveries.id, due_mark FROM lk.deliveries JOIN chosen ON chosen.id = deliveries.id
+       ), held AS (
+         UPDATE lk.deliveries SET token = token + 1, due_mark = ${NOW_MARK} + $3::bigint
+         FROM chosen WHERE deliveries.id = chosen.id RETURNING deliveries.*
+       )
+       SELECT held.*, ${NOW_MARK} - since_mark AS age
+       FROM held JOIN before ON before.id = held.id ORDER BY held.endpoint, before.due_mark, held.id`,
+      endpoints.map(({ endpoint }) => endpoint),
+      endpoints.map(({ count }) => count),
+      leaseMs,
+    );
+    return rows.map((row) => ({ ...toDelivery(row), token: Number(row.token), ageMs: Number(row.age) }));
+  },
+  settleDelivery: (id, token, { state, attempt, retryMs = 0, isGone = false }) =>
+    db.transaction(async (tx) => {
+      const lock = "SELECT * FROM lk.deliveries WHERE id = $1 AND token = $2 AND state = 'pending' FOR NO KEY UPDATE";
+      const [row] = await tx.query(lock, id, token);
+      if (row === undefined) return false;
+      const { attempts, endpoint, target } = toDelivery(row);
+      await tx.query(
+        `UPDATE lk.deliveries SET state = $2, attempts = $3, due_mark = ${NOW_MARK} + $4::bigint,
+           settled_mark = CASE WHEN $2 = 'pending' THEN NULL ELSE ${NOW_MARK} END WHERE id = $1`,
+        id,
+        state,
+        JSON.stringify(withAttempt(attempts, attempt)),
+        Math.ceil(retryMs),
+      );
+      const forget = "DELETE FROM lk.gone WHERE endpoint = $1 AND target = $2";
+      if (state === "delivered") await tx.query(forget, endpoint, target);
+      if (!isGone) return true;
+      await tx.query("INSERT INTO lk.gone VALUES ($1, $2) ON CONFLICT DO NOTHING", endpoint, target);
+      await tx.query(
+        `UPDATE lk.deliveries SET state = 'dead', settled_mark = ${NOW_MARK} WHERE id IN (
+           SELECT id FROM lk.deliveries WHERE endpoint = $1 AND target = $2 AND state = 'pending' ORDER BY id FOR UPDATE)`,
+        endpoint,
+        target,
+      );
+      return true;
+    }),
+  getDelivery: async (id) => firstOf(await db.query("SELECT * FROM lk.deliveries WHERE id = $1", id), toDelivery),
+  async listDeliveries(before, limit, { endpoint, state, runId } = {}) {
+    const { where, values } = whereOf<SqlValue>(
+      [
+        ["id < ?", before ?? undefined],
+        ["endpoint = ?", endpoint && toStored(endpoint)],
+        ["state = ?", state],
+        ["run_id = ?", runId && toStored(runId)],
+      ],
+      markOf,
+    );
+    const sql = `SELECT * FROM lk.deliveries ${where} ORDER BY id DESC LIMIT ${markOf(values.length + 1)}`;
+    return (await db.query(sql, ...values, limit)).map(toDelivery);
+  },
+  async countPendingDeliveries(most) {
+    const pending = "SELECT 1 FROM lk.deliveries WHERE state = 'pending' LIMIT $1";
+    const [row] = await db.query(`SELECT count(*) AS n FROM (${pending}) AS pending`, most);
+    return Number(row!.n);
+  },
+  async redeliver(id) {
+    const set = `state = 'pending', settled_mark = NULL, due_mark = ${NOW_MARK}, since_mark = ${NOW_MARK}`;
+    return firstOf(await db.query(`UPDATE lk.deliveries SET ${set} WHERE id = $1 RETURNING *`, id), toDelivery);
+  },
+});
 
 /** Adds the deliveries of a run that has ended. Those for an endpoint that is gone are dead at once. */
-export async function addDeliveries(
-  tx: Transaction,
-  run: RunSummary,
-  { receivers, endedMark }: Pick<Ending, "receivers" | "endedMark">,
-): Promise<void> {
+export async function addDeliveries(tx: Transaction, run: RunSummary, { receivers, endedMark }: Ending): Promise<void> {
   const told = receiversOf(run, receivers);
   if (told.length === 0) return;
   await tx.query(
@@ -39,104 +109,6 @@ export async function addDeliveries(
     run.finishedAt,
     endedMark,
   );
-}
-
-/** One statement. Deliveries that another process claims at this moment are left to it. */
-export async function claimDeliveries(
-  db: Pick<Connection, "query">,
-  { endpoints, leaseMs }: DeliveryClaim,
-): Promise<HeldDelivery[]> {
-  const rows = await db.query(
-    `WITH chosen AS MATERIALIZED (
-       SELECT due.id FROM unnest($1::text[], $2::integer[]) AS wanted (endpoint, count)
-       CROSS JOIN LATERAL (
-         SELECT id FROM lk.deliveries
-         WHERE deliveries.endpoint = wanted.endpoint AND state = 'pending' AND due_mark <= ${NOW_MARK}
-         ORDER BY due_mark, id LIMIT wanted.count FOR UPDATE SKIP LOCKED
-       ) AS due
-     ), before AS MATERIALIZED (
-       SELECT deliveries.id, due_mark FROM lk.deliveries JOIN chosen ON chosen.id = deliveries.id
-     ), held AS (
-       UPDATE lk.deliveries SET token = token + 1, due_mark = ${NOW_MARK} + $3::bigint
-       FROM chosen WHERE deliveries.id = chosen.id RETURNING deliveries.*
-     )
-     SELECT held.*, ${NOW_MARK} - since_mark AS age
-     FROM held JOIN before ON before.id = held.id ORDER BY held.endpoint, before.due_mark, held.id`,
-    endpoints.map(({ endpoint }) => endpoint),
-    endpoints.map(({ count }) => count),
-    leaseMs,
-  );
-  return rows.map((row) => ({ ...toDelivery(row), token: Number(row.token), ageMs: Number(row.age) }));
-}
-
-export async function settleDelivery(
-  tx: Transaction,
-  id: number,
-  token: number,
-  { state, attempt, retryMs = 0, isGone = false }: Settlement,
-): Promise<boolean> {
-  const locked = "SELECT * FROM lk.deliveries WHERE id = $1 AND token = $2 AND state = 'pending' FOR NO KEY UPDATE";
-  const [row] = await tx.query(locked, id, token);
-  if (row === undefined) return false;
-  const { attempts, endpoint, target } = toDelivery(row);
-  await tx.query(
-    `UPDATE lk.deliveries SET state = $2, attempts = $3, due_mark = ${NOW_MARK} + $4::bigint,
-       settled_mark = CASE WHEN $2 = 'pending' THEN NULL ELSE ${NOW_MARK} END WHERE id = $1`,
-    id,
-    state,
-    JSON.stringify(withAttempt(attempts, attempt)),
-    Math.ceil(retryMs),
-  );
-  if (state === "delivered")
-    await tx.query("DELETE FROM lk.gone WHERE endpoint = $1 AND target = $2", endpoint, target);
-  if (!isGone) return true;
-  await tx.query("INSERT INTO lk.gone VALUES ($1, $2) ON CONFLICT DO NOTHING", endpoint, target);
-  await tx.query(
-    `UPDATE lk.deliveries SET state = 'dead', settled_mark = ${NOW_MARK} WHERE id IN (
-       SELECT id FROM lk.deliveries WHERE endpoint = $1 AND target = $2 AND state = 'pending' ORDER BY id FOR UPDATE)`,
-    endpoint,
-    target,
-  );
-  return true;
-}
-
-export async function getDelivery(db: Pick<Connection, "query">, id: number): Promise<Delivery | null> {
-  const [row] = await db.query("SELECT * FROM lk.deliveries WHERE id = $1", id);
-  return row === undefined ? null : toDelivery(row);
-}
-
-export async function listDeliveries(
-  db: Pick<Connection, "query">,
-  before: number | null,
-  limit: number,
-  { endpoint, state, runId }: DeliveryFilter = {},
-): Promise<Delivery[]> {
-  const values: SqlValue[] = [limit];
-  const conditions: string[] = [];
-  const add = (condition: string, value: SqlValue | undefined) => {
-    if (value !== undefined) conditions.push(condition.replace("?", `$${values.push(value)}`));
-  };
-  add("id < ?", before ?? undefined);
-  add("endpoint = ?", endpoint && toStored(endpoint));
-  add("state = ?", state);
-  add("run_id = ?", runId && toStored(runId));
-  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
-  return (await db.query(`SELECT * FROM lk.deliveries ${where} ORDER BY id DESC LIMIT $1`, ...values)).map(toDelivery);
-}
-
-export async function countPendingDeliveries(db: Connection, most: number): Promise<number> {
-  const pending = "SELECT 1 FROM lk.deliveries WHERE state = 'pending' LIMIT $1";
-  const [row] = await db.query(`SELECT count(*) AS n FROM (${pending}) AS pending`, most);
-  return Number(row!.n);
-}
-
-export async function redeliver(db: Pick<Connection, "query">, id: number): Promise<Delivery | null> {
-  const [row] = await db.query(
-    `UPDATE lk.deliveries SET state = 'pending', settled_mark = NULL, due_mark = ${NOW_MARK}, since_mark = ${NOW_MARK}
-     WHERE id = $1 RETURNING *`,
-    id,
-  );
-  return row === undefined ? null : toDelivery(row);
 }
 
 /**
@@ -162,22 +134,3 @@ export async function sweepDeliveries(
     removed + (await remove(`state = 'pending' AND since_mark <= ${ago}`, retentionMs + FORGOTTEN_MS, budget - removed))
   );
 }
-
-const toDelivery = (row: SqlRow): Delivery => ({
-  id: Number(row.id),
-  endpoint: fromStored(row.endpoint),
-  target: String(row.target),
-  runId: fromStored(row.run_id),
-  sessionKey: fromStored(row.session_key),
-  runState: row.run_state as TerminalState,
-  finishedAt: Number(row.finished_at),
-  endedMark: Number(row.ended_mark),
-  state: row.state as DeliveryState,
-  attempts: JSON.parse(String(row.attempts)) as Attempt[],
-});
-
-/**
- * Ms of the server's clock at the start of the statement: the same for all processes. An index is searched for it, since
- * it does not change within the statement and has the type of the columns.
- */
-const NOW_MARK = "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint";

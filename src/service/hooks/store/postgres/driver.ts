@@ -7,6 +7,9 @@ export type SqlValue = string | number | boolean | null;
 export type SqlRow = Record<string, SqlValue>;
 export type { Client, Pool, PoolClient, QueryConfig };
 
+/** Mark of a statement's n-th value. */
+export const markOf = (position: number): string => `$${position}`;
+
 const BIGINT = 20;
 
 /** Creates a pool of connections, none of which is opened yet. Throws config.invalid where `pg` is not installed. */
@@ -67,5 +70,3 @@ export const toStored = (text: string): string => JSON.stringify(text).slice(1, 
 export const fromStored = (stored: unknown): string => JSON.parse(`"${String(stored)}"`) as string;
 
 export const toStoredOrNull = (text: string | null): string | null => (text === null ? null : toStored(text));
-
-export const fromStoredOrNull = (stored: unknown): string | null => (stored === null ? null : fromStored(stored));

@@ -1,13 +1,88 @@
-import type { EventSlice, RunFile, StoredEvent } from "../../run.js";
-import { type EventBatch, type EventLimits, sliceOf } from "../store.js";
+import type { RunFile } from "../../run.js";
+import type { EventBatch, EventLimits } from "../queue-store.js";
+import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../rows.js";
+import { type EventStore, sliceOf } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
-import { fromStored, fromStoredOrNull, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
+import { fromStored, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
+
+export const { toSummary, toRun, toStatus, toFile, toDelivery, toGroupEnd } = rowReader(fromStored, fromStored);
+
+/** The events and files of runs. */
+export const eventRows = (db: Connection): EventStore => ({
+  /** One statement: run and events are of the same moment. Data that does not fit is not read. */
+  async readEvents(id, after, maxEvents, maxBytes) {
+    const rows = await db.query(
+      `WITH run AS (
+         SELECT seq, oldest_event_id, last_event_id, ended_mark IS NOT NULL AS ended,
+           least(greatest($2::bigint, 0), last_event_id) AS cursor
+         FROM lk.runs WHERE id = $1
+       )
+       SELECT run.oldest_event_id, run.last_event_id, run.ended, run.cursor, page.id, page.event, page.data
+       FROM run LEFT JOIN LATERAL (
+         SELECT id, event, data, row_number() OVER front AS n, sum(bytes) OVER front AS total
+         FROM (
+           SELECT id, event, data, bytes FROM lk.events
+           WHERE events.run = run.seq AND events.id > run.cursor ORDER BY id LIMIT $3
+         ) AS next WINDOW front AS (ORDER BY id)
+       ) AS page ON page.n = 1 OR page.total <= $4
+       ORDER BY page.id`,
+      toStored(id),
+      Math.min(Math.max(after, 0), Number.MAX_SAFE_INTEGER),
+      maxEvents,
+      maxBytes,
+    );
+    const [run] = rows;
+    if (run === undefined) return null;
+    const [oldestEventId, lastEventId] = [Number(run.oldest_event_id), Number(run.last_event_id)];
+    const events = rows.filter((row) => row.id !== null).map(toEvent);
+    return sliceOf(events, Number(run.cursor), { oldestEventId, lastEventId, hasEnded: run.ended === true });
+  },
+  async terminalEvent(id) {
+    const sql = `SELECT events.id, events.event, events.data FROM lk.runs JOIN lk.events ON events.run = runs.seq
+      AND events.id = runs.last_event_id WHERE runs.id = $1 AND runs.ended_mark IS NOT NULL`;
+    return firstOf(await db.query(sql, toStored(id)), toEvent);
+  },
+  async getFile(id, name) {
+    const sql = `SELECT files.name, files.path, files.content_type FROM lk.files JOIN lk.runs ON runs.seq = files.run
+      WHERE runs.id = $1 AND files.name = $2`;
+    return firstOf(await db.query(sql, toStored(id), toStored(name)), toFile);
+  },
+  async removeFile(id, name) {
+    const sql = `WITH removed AS (
+        DELETE FROM lk.files USING lk.runs
+        WHERE runs.seq = files.run AND runs.id = $1 AND files.name = $2 AND runs.ended_mark IS NOT NULL
+        RETURNING files.run
+      )
+      UPDATE lk.runs SET file_count = file_count - 1 FROM removed WHERE runs.seq = removed.run RETURNING runs.seq`;
+    return (await db.query(sql, toStored(id), toStored(name))).length > 0;
+  },
+});
+
+export const firstOf = <T>([row]: readonly SqlRow[], read: (row: SqlRow) => T): T | null =>
+  row === undefined ? null : read(row);
 
 /** Columns of a run that its events change. */
 export const EVENT_COLUMNS = "runs.seq, runs.oldest_event_id, runs.last_event_id, runs.event_bytes, runs.file_count";
 
-/** Adds events without files to a run that stays within its limits: one statement. Returns false for any other. */
-export async function appendWithinLimits(
+/** Adds events to a running run: events alone, within its limits, by one statement. `token` undefined: of any worker. */
+export const append = async (
+  db: Connection,
+  id: string,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> =>
+  (await appendWithinLimits(db, id, batch, limits, token)) ||
+  db.transaction(async (tx) => {
+    const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs
+      WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR NO KEY UPDATE`;
+    const [run] = await tx.query(sql, toStored(id), token ?? null);
+    if (run !== undefined) await addEvents(tx, run, unstored(batch, Number(run.last_event_id)), limits);
+    return run !== undefined;
+  });
+
+/** Returns false if more than one statement is needed, and for a run that is not running. */
+async function appendWithinLimits(
   db: Connection,
   id: string,
   { after, skip, events, files, progress }: EventBatch,
@@ -42,22 +117,6 @@ export async function appendWithinLimits(
     after ?? null,
   );
   return rows.length > 0;
-}
-
-/** Adds any events to a running run; `token` undefined: whoever runs it. */
-export async function append(
-  tx: Transaction,
-  id: string,
-  batch: EventBatch,
-  limits: EventLimits,
-  token?: number,
-): Promise<boolean> {
-  const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs
-    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR NO KEY UPDATE`;
-  const [run] = await tx.query(sql, toStored(id), token ?? null);
-  if (run === undefined) return false;
-  await addEvents(tx, run, unstored(batch, Number(run.last_event_id)), limits);
-  return true;
 }
 
 /** The part of a batch that a run does not hold yet. */
@@ -124,102 +183,12 @@ async function addFiles(tx: Transaction, run: number, files: readonly RunFile[],
 }
 
 /** Deletes the oldest events beyond the limits. */
-async function trim(
-  tx: Transaction,
-  run: number,
-  { oldest, last, bytes }: { oldest: number; last: number; bytes: number },
-  limits: EventLimits,
-): Promise<void> {
-  let first = oldest;
-  let left = bytes;
-  const isOver = () => first < last && (last - first + 1 > limits.events || left > limits.bytes);
-  while (isOver()) {
-    const sql = "SELECT id, bytes FROM lk.events WHERE run = $1 AND id >= $2 ORDER BY id LIMIT 500";
-    for (const row of await tx.query(sql, run, first)) {
-      if (!isOver()) break;
-      first = Number(row.id) + 1;
-      left -= Number(row.bytes);
-    }
-  }
-  if (first > oldest) {
-    const sql = `WITH trimmed AS (DELETE FROM lk.events WHERE run = $1 AND id < $2)
-      UPDATE lk.runs SET oldest_event_id = $2, event_bytes = $3 WHERE seq = $1`;
-    await tx.query(sql, run, first, left);
-  }
+async function trim(tx: Transaction, run: number, range: EventRange, limits: EventLimits): Promise<void> {
+  let left = range;
+  const page = `SELECT id, bytes FROM lk.events WHERE run = $1 AND id >= $2 ORDER BY id LIMIT ${TRIM_PAGE}`;
+  while (exceeds(left, limits)) left = trimmed(left, limits, await tx.query(page, run, left.oldest));
+  if (left.oldest === range.oldest) return;
+  const sql = `WITH trimmed AS (DELETE FROM lk.events WHERE run = $1 AND id < $2)
+    UPDATE lk.runs SET oldest_event_id = $2, event_bytes = $3 WHERE seq = $1`;
+  await tx.query(sql, run, left.oldest, left.bytes);
 }
-
-/** One statement: run and events are of the same moment. Data that does not fit is not read. */
-export async function readEvents(
-  db: Connection,
-  id: string,
-  after: number,
-  maxEvents: number,
-  maxBytes: number,
-): Promise<EventSlice | null> {
-  const rows = await db.query(
-    `WITH run AS (
-       SELECT seq, oldest_event_id, last_event_id, ended_mark IS NOT NULL AS ended,
-         least(greatest($2::bigint, 0), last_event_id) AS cursor
-       FROM lk.runs WHERE id = $1
-     )
-     SELECT run.oldest_event_id, run.last_event_id, run.ended, run.cursor, page.id, page.event, page.data
-     FROM run LEFT JOIN LATERAL (
-       SELECT id, event, data, row_number() OVER front AS n, sum(bytes) OVER front AS total
-       FROM (
-         SELECT id, event, data, bytes FROM lk.events
-         WHERE events.run = run.seq AND events.id > run.cursor ORDER BY id LIMIT $3
-       ) AS next WINDOW front AS (ORDER BY id)
-     ) AS page ON page.n = 1 OR page.total <= $4
-     ORDER BY page.id`,
-    toStored(id),
-    Math.min(Math.max(after, 0), Number.MAX_SAFE_INTEGER),
-    maxEvents,
-    maxBytes,
-  );
-  const [run] = rows;
-  if (run === undefined) return null;
-  const ids = {
-    oldestEventId: Number(run.oldest_event_id),
-    lastEventId: Number(run.last_event_id),
-    hasEnded: run.ended === true,
-  };
-  const events = rows.filter((row) => row.id !== null).map(toEvent);
-  return sliceOf(events, Number(run.cursor), ids);
-}
-
-export async function terminalEvent(db: Connection, id: string): Promise<StoredEvent | null> {
-  const sql = `SELECT events.id, events.event, events.data FROM lk.runs JOIN lk.events ON events.run = runs.seq
-    AND events.id = runs.last_event_id WHERE runs.id = $1 AND runs.ended_mark IS NOT NULL`;
-  const [row] = await db.query(sql, toStored(id));
-  return row === undefined ? null : toEvent(row);
-}
-
-export async function getFile(db: Connection, id: string, name: string): Promise<RunFile | null> {
-  const sql = `SELECT files.name, files.path, files.content_type FROM lk.files JOIN lk.runs ON runs.seq = files.run
-    WHERE runs.id = $1 AND files.name = $2`;
-  const [row] = await db.query(sql, toStored(id), toStored(name));
-  return row === undefined ? null : toFile(row);
-}
-
-/** Removes a file of an ended run; false where there is none. */
-export async function removeFile(db: Connection, id: string, name: string): Promise<boolean> {
-  const sql = `WITH removed AS (
-      DELETE FROM lk.files USING lk.runs
-      WHERE runs.seq = files.run AND runs.id = $1 AND files.name = $2 AND runs.ended_mark IS NOT NULL
-      RETURNING files.run
-    )
-    UPDATE lk.runs SET file_count = file_count - 1 FROM removed WHERE runs.seq = removed.run RETURNING runs.seq`;
-  return (await db.query(sql, toStored(id), toStored(name))).length > 0;
-}
-
-export const toFile = (row: SqlRow): RunFile => ({
-  name: fromStored(row.name),
-  path: fromStored(row.path),
-  contentType: fromStoredOrNull(row.content_type),
-});
-
-const toEvent = (row: SqlRow): StoredEvent => ({
-  id: Number(row.id),
-  event: String(row.event),
-  data: String(row.data),
-});

@@ -1,26 +1,20 @@
-import type { GroupSlice } from "../../run.js";
 import { Admission } from "../admission.js";
-import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey, type NewRun } from "../store.js";
+import { type CreateGroupResult, groupReplyOf, type NewGroup, type NewKey, type NewRun, type Store } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
-import { findReply, grow, LOAD, LOCK_ATTEMPTS, lockGraph, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
+import { firstOf, toGroupEnd } from "./event-rows.js";
+import { createNothing, grow, LOAD, LOCK_ATTEMPTS, lockGraph, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
 
 // decision 297
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */
 export async function createGroup(tx: Transaction, group: NewGroup, key?: NewKey): Promise<CreateGroupResult> {
   const sessions = await lockSessions(tx, group.runs);
   const scope = fullScope(sessions, group.runs);
-  if (scope !== null) {
-    const stored = key && (await findReply(tx, key.scope, key.nowMark));
-    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full", scope });
-  }
+  if (scope !== null) return createNothing(tx, key, { kind: "full", scope });
   const runs = await composeRuns(tx, sessions, group.runs);
   const taken = [...sessions.values()];
-  const [wakes, bytes] = [
-    sum(taken.map((session) => session.takenWakes)),
-    sum(taken.map(({ takenBytes }) => takenBytes)),
-  ];
-  if (wakes > 0) await grow(tx, { wakes: -wakes, bytes: -bytes });
+  const wakes = sum(taken.map(({ takenWakes }) => takenWakes));
+  if (wakes > 0) await grow(tx, { wakes: -wakes, bytes: -sum(taken.map(({ takenBytes }) => takenBytes)) });
   const graphs = new Map<string, string>();
   for (const { graph } of group.runs) {
     if (graph && !graphs.has(graph.text)) graphs.set(graph.text, await lockGraph(tx, graph));
@@ -149,13 +143,7 @@ async function insertRuns(
     columnOf(({ run }) => run.terms.priority),
     columnOf(({ run }) => run.terms.dueMark),
     columnOf(({ run }) => run.terms.deadlineMark),
-    columnOf(
-      ({
-        run: {
-          terms: { tags },
-        },
-      }) => (tags.length === 0 ? null : JSON.stringify(tags)),
-    ),
+    columnOf(({ run }) => (run.terms.tags.length === 0 ? null : JSON.stringify(run.terms.tags))),
     columnOf(({ isActive }) => isActive),
   );
   // numbered in the order of the rows
@@ -163,7 +151,7 @@ async function insertRuns(
   const tags = composed.flatMap(({ run }, index) => run.terms.tags.map((tag) => ({ tag, seq: seqs[index]! })));
   await tx.query(
     `WITH message AS (
-       INSERT INTO lk.messages 
+       INSERT INTO lk.messages
          SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $14::text[])
      ), tagged AS (
        INSERT INTO lk.tags SELECT * FROM unnest($6::text[], $7::bigint[])
@@ -209,48 +197,38 @@ export async function countEnd(tx: Transaction, group: number, run: number): Pro
   return fromStored(row!.id);
 }
 
-/** One statement: the counts and the ends are of the same moment. */
-export async function readGroup(db: Connection, id: string, after: number, most: number): Promise<GroupSlice | null> {
-  const rows = await db.query(
-    `WITH own AS (SELECT seq, size, ended FROM lk.run_groups WHERE id = $1)
-     SELECT own.size, own.ended, page.*,
-       (SELECT min(position) FROM lk.group_runs WHERE group_runs.run_group = own.seq) AS oldest
-     FROM own LEFT JOIN LATERAL (
-       SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
-       FROM lk.group_runs JOIN lk.runs ON runs.seq = group_runs.run
-       WHERE group_runs.run_group = own.seq AND group_runs.position > $2 ORDER BY group_runs.position LIMIT $3
-     ) AS page ON true ORDER BY page.position`,
-    toStored(id),
-    Math.min(after, MOST_RUNS),
-    most,
-  );
-  const [group] = rows;
-  if (group === undefined) return null;
-  const ended = Number(group.ended);
-  return {
-    size: Number(group.size),
-    ended,
-    oldest: Number(group.oldest ?? ended + 1),
-    ends: rows
-      .filter((row) => row.position !== null)
-      .map((row) => ({
-        position: Number(row.position),
-        index: Number(row.run_index),
-        runId: fromStored(row.id),
-        endedMark: Number(row.ended_mark),
-      })),
-  };
-}
-
 /** Largest integer of a position. */
 const MOST_RUNS = 2 ** 31 - 1;
 
-export async function groupOf(db: Connection, runId: string): Promise<string | null> {
-  const sql = `SELECT run_groups.id FROM lk.runs JOIN lk.group_runs ON group_runs.run = runs.seq
-    JOIN lk.run_groups ON run_groups.seq = group_runs.run_group WHERE runs.id = $1`;
-  const [row] = await db.query(sql, toStored(runId));
-  return row === undefined ? null : fromStored(row.id);
-}
+/** The groups of runs. */
+export const groupRows = (db: Connection): Pick<Store, "readGroup" | "groupOf"> => ({
+  /** One statement: the counts and the ends are of the same moment. */
+  async readGroup(id, after, most) {
+    const rows = await db.query(
+      `WITH own AS (SELECT seq, size, ended FROM lk.run_groups WHERE id = $1)
+       SELECT own.size, own.ended, page.*,
+         (SELECT min(position) FROM lk.group_runs WHERE group_runs.run_group = own.seq) AS oldest
+       FROM own LEFT JOIN LATERAL (
+         SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
+         FROM lk.group_runs JOIN lk.runs ON runs.seq = group_runs.run
+         WHERE group_runs.run_group = own.seq AND group_runs.position > $2 ORDER BY group_runs.position LIMIT $3
+       ) AS page ON true ORDER BY page.position`,
+      toStored(id),
+      Math.min(after, MOST_RUNS),
+      most,
+    );
+    const [group] = rows;
+    if (group === undefined) return null;
+    const ended = Number(group.ended);
+    const ends = rows.filter((row) => row.position !== null).map(toGroupEnd);
+    return { size: Number(group.size), ended, oldest: Number(group.oldest ?? ended + 1), ends };
+  },
+  async groupOf(runId) {
+    const sql = `SELECT run_groups.id FROM lk.runs JOIN lk.group_runs ON group_runs.run = runs.seq
+      JOIN lk.run_groups ON run_groups.seq = group_runs.run_group WHERE runs.id = $1`;
+    return firstOf(await db.query(sql, toStored(runId)), ({ id }) => fromStored(id));
+  },
+});
 
 /** Takes runs out of their groups, and deletes the groups that have no other. */
 export async function leaveGroups(tx: Transaction, runs: readonly NonNullable<SqlRow[string]>[]): Promise<void> {

@@ -7,42 +7,41 @@ import {
   type NewKey,
   type NewRun,
   type NewWake,
+  type Replayed,
   type Reply,
   replyOf,
   type StoredReply,
 } from "../store.js";
-import type { Connection, Transaction } from "./connection.js";
-import { fromStored, fromStoredOrNull, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
+import type { Connection, Queryable, Transaction } from "./connection.js";
+import { fromStored, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
+import { firstOf } from "./event-rows.js";
 
 // Locks are taken in one order, so that no two transactions wait for each other: session, backlog, graph, reply, run, group.
 
-/** Tries to lock the rows of sessions, which another transaction may delete or create meanwhile. */
+/** Tries to lock a row that another transaction may delete or create meanwhile. */
 export const LOCK_ATTEMPTS = 10;
 
-export async function findReply(
-  db: Pick<Connection, "query">,
-  scope: string,
-  nowMark: number,
-): Promise<StoredReply | null> {
+export async function findReply(db: Queryable, scope: string, nowMark: number): Promise<StoredReply | null> {
   const sql = "SELECT payload_hash, reply FROM lk.replies WHERE scope = $1 AND expires_mark > $2";
-  const [row] = await db.query(sql, toStored(scope), nowMark);
-  if (row === undefined) return null;
-  return { payloadHash: fromStored(row.payload_hash), reply: JSON.parse(String(row.reply)) as Reply };
+  return firstOf(await db.query(sql, toStored(scope), nowMark), (row) => ({
+    payloadHash: fromStored(row.payload_hash),
+    reply: JSON.parse(String(row.reply)) as Reply,
+  }));
+}
+
+/** Undoes a transaction that creates nothing: the reply of its key stands before the result. */
+export async function createNothing<T>(tx: Transaction, key: NewKey | undefined, result: T): Promise<T | Replayed> {
+  const stored = key && (await findReply(tx, key.scope, key.nowMark));
+  return tx.undo(stored ? { kind: "replayed", stored } : result);
 }
 
 export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Promise<CreateRunResult> {
   const session = await lockSession(tx, run.sessionKey);
   const scope = run.room === undefined ? null : await fullScope(tx, session.id, run, run.room);
-  if (scope !== null) {
-    const stored = key && (await findReply(tx, key.scope, key.nowMark));
-    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full", scope });
-  }
+  if (scope !== null) return createNothing(tx, key, { kind: "full", scope });
   const wakes = session.wakes > 0 ? await takeWakes(tx, session.id, run.maxWakeBytes) : NO_WAKES;
   const message = run.compose(wakes.texts);
-  if (message === null) {
-    const stored = key && (await findReply(tx, key.scope, key.nowMark));
-    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
-  }
+  if (message === null) return createNothing(tx, key, { kind: "empty" });
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
   const { start, terms, graph = null } = run;
   const hash = graph && (await lockGraph(tx, graph));
@@ -185,27 +184,17 @@ export async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Pro
   return stored;
 }
 
-/** Columns of a run's graph, trace and facts, and the join that has them. */
-export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent, messages.prompt_facts";
-export const JOIN_GRAPHS = "LEFT JOIN lk.graphs ON graphs.hash = messages.graph";
-
-/** Tries to lock a graph's row, which a sweep may delete meanwhile. */
-const GRAPH_LOCK_ATTEMPTS = 10;
-
 // decision 277
 /** Stores a graph that no run has yet, and keeps it from sweeps until the transaction ends. Returns its hash. */
 export async function lockGraph(tx: Transaction, { text }: RunGraph): Promise<string> {
   const hash = graphHash(text);
-  for (let attempt = 0; attempt < GRAPH_LOCK_ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
     const [row] = await tx.query("SELECT 1 FROM lk.graphs WHERE hash = $1 FOR KEY SHARE", hash);
     if (row !== undefined) return hash;
     await tx.query("INSERT INTO lk.graphs VALUES ($1, $2) ON CONFLICT DO NOTHING", hash, toStored(text));
   }
   throw new Error("a graph's row could not be locked");
 }
-
-export const toGraph = ({ graph_name: name, graph_text: text }: SqlRow): RunGraph | null =>
-  text === null ? null : { name: fromStoredOrNull(name), text: fromStored(text) };
 
 /** Deletes the messages of runs, and the graphs that no other run has; those of runs that start now stay. */
 export async function removeMessages(tx: Transaction, seqs: readonly NonNullable<SqlRow[string]>[]): Promise<void> {

@@ -1,21 +1,17 @@
-import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, type OptionRules, type Rule } from "../../../../base/options.js";
 import { placeOf } from "../../../../render/config/secrets.js";
-import { PLAIN_TERMS } from "../../run.js";
-import type { SharedStore } from "../store.js";
+import { NO_EVENTS } from "../queue-store.js";
+import { type SharedStore, trialRun } from "../store.js";
 import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
-import * as deliveries from "./delivery-rows.js";
+import { deliveryRows } from "./delivery-rows.js";
 import { fromStored, toStored } from "./driver.js";
-import * as events from "./event-rows.js";
-import * as groups from "./group-rows.js";
-import * as inbox from "./inbox.js";
-import { createRun } from "./inbox.js";
-import * as leases from "./queue-rows.js";
-import * as queue from "./queue-rows.js";
-import * as runs from "./run-rows.js";
-import { endRun, startRuns } from "./run-rows.js";
+import { append, eventRows } from "./event-rows.js";
+import { createGroup, groupRows } from "./group-rows.js";
+import { addWake, createRun, findReply, pendingSessions } from "./inbox.js";
+import { queueRows } from "./queue-rows.js";
+import { endRun, retryRun, runRows, startRuns } from "./run-rows.js";
 import { removeEnded, sweep } from "./sweep.js";
 
 const SCHEMA = "latentkit";
@@ -73,87 +69,48 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const single = new InOrder();
   const changes = new Changes(db, options.listenUrl ?? url, schema);
   const tell = (id: string) => changes.tell(toStored(id));
-  const tellIf = <T>(result: T, id: string): T => {
-    if (result !== null && result !== false) tell(id);
-    return result;
+  const tellIf = (isChanged: boolean, id: string): boolean => {
+    if (isChanged) tell(id);
+    return isChanged;
   };
   return {
+    ...runRows(db, tell),
+    ...queueRows(db, tell),
+    ...eventRows(db),
+    ...groupRows(db),
+    ...deliveryRows(db),
     open: () => db.open().catch((cause: unknown) => Promise.reject(openError(cause, url))),
-    openQueue: (perSession) => db.transaction((tx) => queue.openQueue(tx, perSession)),
-    isPaused: () => queue.isPaused(db),
-    setPaused: (isPaused) => queue.setPaused(db, isPaused),
-    findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
+    findReply: (scope, nowMark) => findReply(db, scope, nowMark),
     createRun: (run, key) =>
-      sessions.run(run.sessionKey, async () => {
-        const result = await db.transaction((tx) => inbox.createRun(tx, run, key));
+      sessions.run([run.sessionKey], async () => {
+        const result = await db.transaction((tx) => createRun(tx, run, key));
         if (result.kind === "created") tell(run.id);
         return result;
       }),
     createGroup: (group, key) => {
       const keys = [...new Set(group.runs.map(({ sessionKey }) => sessionKey))];
-      return sessions.runAll(keys, async () => {
-        const result = await db.transaction((tx) => groups.createGroup(tx, group, key));
+      return sessions.run(keys, async () => {
+        const result = await db.transaction((tx) => createGroup(tx, group, key));
         if (result.kind === "created") for (const { id } of group.runs) tell(id);
         return result;
       });
     },
-    addWake: (wake, key) => sessions.run(wake.sessionKey, () => db.transaction((tx) => inbox.addWake(tx, wake, key))),
-    pendingSessions: () => inbox.pendingSessions(db),
-    getRun: (id) => runs.getRun(db, id),
-    getSummary: (id) => runs.getSummary(db, id),
-    getStatus: (id, maxFiles) => runs.getStatus(db, id, maxFiles),
-    listRuns: (before, limit, filter) => runs.listRuns(db, before, limit, filter),
+    addWake: (wake, key) => sessions.run([wake.sessionKey], () => db.transaction((tx) => addWake(tx, wake, key))),
+    pendingSessions: () => pendingSessions(db),
     retryRun: (id, retry, batch, limits, token) =>
-      single.run(id, async () =>
-        tellIf(await db.transaction((tx) => runs.retryRun(tx, id, retry, batch, limits, token)), id),
+      single.run([id], async () =>
+        tellIf(await db.transaction((tx) => retryRun(tx, id, retry, batch, limits, token)), id),
       ),
     append: (id, batch, limits, token) =>
-      single.run(id, async () => {
-        const isAdded =
-          (await events.appendWithinLimits(db, id, batch, limits, token)) ||
-          (await db.transaction((tx) => events.append(tx, id, batch, limits, token)));
-        return tellIf(isAdded, id);
-      }),
+      single.run([id], async () => tellIf(await append(db, id, batch, limits, token), id)),
     endRun: (id, ending, batch, limits, token) =>
-      single.run(id, async () => {
-        const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));
+      single.run([id], async () => {
+        const ended = await db.transaction((tx) => endRun(tx, id, ending, batch, limits, token));
         if (ended !== null && ended.groupId !== null) tell(ended.groupId);
         return tellIf(ended !== null, id);
       }),
-    async claim(claim) {
-      const held = await leases.claim(db, claim);
-      for (const { run } of held) tell(run.id);
-      return held;
-    },
-    renew: (holder, leaseMs) => leases.renew(db, holder, leaseMs),
-    release: async (id, token) => tellIf(await runs.releaseRun(db, id, token), id),
-    async recoverLost(policy) {
-      const lost = await leases.recoverLost(db, policy);
-      for (const id of [...lost.requeued, ...lost.ended]) tell(id);
-      return lost;
-    },
     listen: (listener) => changes.listen((stored) => listener(stored === null ? null : fromStored(stored))),
     removeRuns: (ids) => db.transaction((tx) => removeEnded(tx, ids)),
-    now: () => queue.now(db),
-    countRuns: (most) => queue.countRuns(db, most),
-    positionOf: (id, most) => queue.positionOf(db, id, most),
-    nextMarks: (afterMark) => queue.nextMarks(db, afterMark),
-    overdue: (readyBefore, count) => queue.overdue(db, readyBefore, count),
-    pastDeadline: (nowMark, count) => queue.pastDeadline(db, nowMark, count),
-    revisions: (ids) => queue.revisions(db, ids),
-    readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
-    readGroup: (id, after, most) => groups.readGroup(db, id, after, most),
-    groupOf: (runId) => groups.groupOf(db, runId),
-    terminalEvent: (id) => events.terminalEvent(db, id),
-    getFile: (id, name) => events.getFile(db, id, name),
-    removeFile: (id, name) => events.removeFile(db, id, name),
-    claimDeliveries: (claim) => deliveries.claimDeliveries(db, claim),
-    settleDelivery: (id, token, settlement) =>
-      db.transaction((tx) => deliveries.settleDelivery(tx, id, token, settlement)),
-    getDelivery: (id) => deliveries.getDelivery(db, id),
-    listDeliveries: (before, limit, filter) => deliveries.listDeliveries(db, before, limit, filter),
-    countPendingDeliveries: (most) => deliveries.countPendingDeliveries(db, most),
-    redeliver: (id) => deliveries.redeliver(db, id),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
     async close() {
@@ -188,38 +145,22 @@ function openError(cause: unknown, url: string): LatentkitError {
  */
 async function ping(db: Connection): Promise<void> {
   await db.transaction(async (tx) => {
-    const id = randomUUID();
-    const message = "trial";
-    const common = {
-      id,
-      sessionKey: id,
-      start: { origin: "agent" },
-      terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
-      createdAt: 0,
-    } as const;
-    const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
-    await createRun(tx, { ...common, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
-    const event = { event: "status", data: message };
+    const { run, key, started, ending, limits } = trialRun();
+    await createRun(tx, run, key);
     const which = "SELECT seq FROM lk.runs WHERE id = $1";
-    await startRuns(tx, { which, worker: id, leaseMs: null, startedAt: 0, event }, id);
-    const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
-    const terminal = { event: "done", data: message };
-    await endRun(tx, id, { ...ending, terminal }, { skip: 0, events: [], files: [] }, { events: 1, bytes: 1 });
+    await startRuns(tx, { which, worker: run.id, leaseMs: null, startedAt: 0, event: started }, run.id);
+    await endRun(tx, run.id, ending, NO_EVENTS, limits);
     return tx.undo(undefined);
   });
   await db.query("UPDATE lk.pings SET at = now() WHERE id = 1");
 }
 
-/** Does the work of one key in the order of the calls; that of different keys at the same time. @internal */
+/** Does the work of equal keys in the order of the calls; other work at the same time. @internal */
 export class InOrder {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    return this.runAll([key], work);
-  }
-
-  /** Does work that belongs to several keys, all different. */
-  async runAll<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
+  /** `keys`: all different. */
+  async run<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
     const before = keys.flatMap((key) => this.#last.get(key) ?? []);
     const own = before.length === 0 ? work() : Promise.allSettled(before).then(work);
     for (const key of keys) this.#last.set(key, own);

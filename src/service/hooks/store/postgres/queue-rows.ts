@@ -1,108 +1,9 @@
-import type { Claim, HeldRun, LostRunPolicy, LostRuns, NextMarks, RunCounts } from "../queue-store.js";
+import { type LostRunPolicy, NO_EVENTS, type QueueStore } from "../queue-store.js";
+import { numberOrNull } from "../rows.js";
+import type { SharedStore } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, toStored } from "./driver.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";
-
-// runs of a batch come after all others, and wait as long as it takes: they are left out of counts and of expiry
-
-/** Counts up to a bound: it takes as long with 100,000 runs queued as with the bound. */
-export async function countRuns(db: Connection, most: number): Promise<RunCounts> {
-  const [row] = await db.query(
-    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' AND origin <> 'batch' LIMIT $1) AS first) AS queued,
-       (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
-       (SELECT max(seq) FROM lk.runs) AS newest`,
-    most,
-  );
-  return { queued: Number(row!.queued), running: Number(row!.running), newest: Number(row!.newest) };
-}
-
-export async function nextMarks(db: Connection, afterMark: number): Promise<NextMarks> {
-  const [row] = await db.query(
-    `SELECT (SELECT min(due_mark) FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark > $1) AS due,
-       (SELECT min(deadline_mark) FROM lk.runs WHERE deadline_mark IS NOT NULL AND state = 'queued') AS deadline,
-       (SELECT greatest(created_at, due_mark) AS ready FROM lk.runs
-         WHERE state = 'queued' AND token = 0 AND origin <> 'batch' ORDER BY ready LIMIT 1) AS ready`,
-    afterMark,
-  );
-  const orNull = (value: unknown) => (value === null ? null : Number(value));
-  return { due: orNull(row!.due), deadline: orNull(row!.deadline), ready: orNull(row!.ready) };
-}
-
-/** Sets the number of runs of a session that may be claimed. Returns the newest mark of an ended run, else 0. */
-export async function openQueue(tx: Transaction, perSession: number): Promise<number> {
-  const changed = await tx.query(
-    "UPDATE lk.queue SET per_session = $1 WHERE per_session <> $1 RETURNING 1",
-    perSession,
-  );
-  if (changed.length > 0) {
-    await tx.query(
-      `UPDATE lk.runs SET active = (
-         SELECT count(*) FROM lk.runs AS earlier
-         WHERE earlier.session = runs.session AND earlier.ended_mark IS NULL AND earlier.seq < runs.seq
-       ) < $1 WHERE state = 'queued'`,
-      perSession,
-    );
-  }
-  const [row] = await tx.query("SELECT max(ended_mark) AS mark FROM lk.runs WHERE ended_mark IS NOT NULL");
-  return Number(row!.mark ?? 0);
-}
-
-export async function isPaused(db: Connection): Promise<boolean> {
-  const [row] = await db.query("SELECT paused FROM lk.queue");
-  return row!.paused === true;
-}
-
-export async function setPaused(db: Connection, isPaused: boolean): Promise<void> {
-  await db.query("UPDATE lk.queue SET paused = $1", isPaused);
-}
-
-export async function positionOf(db: Connection, id: string, most: number): Promise<number> {
-  const [row] = await db.query(
-    `SELECT count(*) AS n FROM (
-       SELECT 1 FROM lk.runs, (SELECT seq, priority FROM lk.runs WHERE id = $1) AS own
-       WHERE state = 'queued' AND (runs.priority > own.priority OR (runs.priority = own.priority AND runs.seq < own.seq))
-       LIMIT $2
-     ) AS ahead`,
-    toStored(id),
-    most,
-  );
-  return Number(row!.n) + 1;
-}
-
-/** One that was started before waits for as long as it takes. */
-export async function overdue(db: Connection, readyBefore: number, count: number): Promise<string[]> {
-  const sql = `SELECT id FROM lk.runs
-    WHERE state = 'queued' AND token = 0 AND origin <> 'batch' AND greatest(created_at, due_mark) <= $1
-    ORDER BY greatest(created_at, due_mark) LIMIT $2`;
-  return (await db.query(sql, readyBefore, count)).map(({ id }) => fromStored(id));
-}
-
-export async function pastDeadline(
-  db: Connection,
-  nowMark: number,
-  count: number,
-): Promise<{ readonly id: string; readonly deadlineMark: number }[]> {
-  const sql = `SELECT id, deadline_mark FROM lk.runs WHERE state = 'queued' AND deadline_mark <= $1
-    ORDER BY deadline_mark LIMIT $2`;
-  const rows = await db.query(sql, nowMark, count);
-  return rows.map((row) => ({ id: fromStored(row.id), deadlineMark: Number(row.deadline_mark) }));
-}
-
-export async function revisions(db: Connection, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  if (ids.length === 0) return new Map();
-  const sql = `SELECT id, last_event_id || state AS revision FROM lk.runs WHERE id = ANY($1)
-    UNION ALL SELECT id, ended::text FROM lk.run_groups WHERE id = ANY($1)`;
-  const rows = await db.query(sql, ids.map(toStored));
-  return new Map(rows.map(({ id, revision }) => [fromStored(id), String(revision)]));
-}
-
-/** Wall clock of the server in ms. */
-export async function now(db: Connection): Promise<number> {
-  const [row] = await db.query("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
-  return Number(row!.now);
-}
-
-const NOTHING = { skip: 0, events: [], files: [] };
 
 // decisions 234, 236
 /** Lets runs whose delay is over be claimed, from the next statement on. */
@@ -113,46 +14,131 @@ const PROMOTE = `promoted AS (
   ) RETURNING 1
 ),`;
 
-/** Runs that another worker claims at this moment are left to it. */
-export async function claim(db: Connection, { count, nowMark, takesBatches, ...start }: Claim): Promise<HeldRun[]> {
-  const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued' AND NOT delayed
-    AND NOT (SELECT paused FROM lk.queue) AND (deadline_mark IS NULL OR deadline_mark > $8::bigint)
-    AND ($9::boolean OR origin <> 'batch') AND NOT EXISTS (SELECT 1 FROM lk.runs AS earlier
-      WHERE earlier.session = runs.session AND earlier.state = 'queued' AND earlier.seq < runs.seq)
-    ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
-  const statement = { ...start, which, alongside: PROMOTE, values: [nowMark, takesBatches] };
-  const { held, promoted } = await startRuns(db, statement, count);
-  return held.length === 0 && promoted > 0 ? (await startRuns(db, statement, count)).held : held;
-}
-
-/** A lease that has ended is extended too where nobody has taken the run: the worker still holds it. */
-export async function renew(
+/**
+ * The queue of runs. Those of a batch come after all others, and wait as long as it takes: they are left out of counts and
+ * of expiry. `tell`: called with each run that has changed.
+ */
+export const queueRows = (
   db: Connection,
-  worker: string,
-  leaseMs: number,
-): Promise<{ readonly id: string; readonly token: number }[]> {
-  const sql = `UPDATE lk.runs SET lease_until = clock_timestamp() + $2 * interval '1 ms'
-    WHERE worker = $1 AND state = 'running' RETURNING id, token`;
-  return (await db.query(sql, worker, leaseMs)).map((row) => ({ id: fromStored(row.id), token: Number(row.token) }));
-}
+  tell: (id: string) => void,
+): Omit<QueueStore, "release"> & Pick<SharedStore, "renew" | "revisions" | "now"> => ({
+  openQueue: (perSession) =>
+    db.transaction(async (tx) => {
+      const set = "UPDATE lk.queue SET per_session = $1 WHERE per_session <> $1 RETURNING 1";
+      if ((await tx.query(set, perSession)).length > 0) {
+        await tx.query(
+          `UPDATE lk.runs SET active = (
+             SELECT count(*) FROM lk.runs AS earlier
+             WHERE earlier.session = runs.session AND earlier.ended_mark IS NULL AND earlier.seq < runs.seq
+           ) < $1 WHERE state = 'queued'`,
+          perSession,
+        );
+      }
+      const [row] = await tx.query("SELECT max(ended_mark) AS mark FROM lk.runs WHERE ended_mark IS NOT NULL");
+      return Number(row!.mark ?? 0);
+    }),
+  isPaused: async () => (await db.query("SELECT paused FROM lk.queue"))[0]!.paused === true,
+  async setPaused(isPaused) {
+    await db.query("UPDATE lk.queue SET paused = $1", isPaused);
+  },
+  /** Counts up to a bound: it takes as long with 100,000 runs queued as with the bound. */
+  async countRuns(most) {
+    const [row] = await db.query(
+      `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' AND origin <> 'batch' LIMIT $1) AS first) AS queued,
+         (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
+         (SELECT max(seq) FROM lk.runs) AS newest`,
+      most,
+    );
+    return { queued: Number(row!.queued), running: Number(row!.running), newest: Number(row!.newest) };
+  },
+  async positionOf(id, most) {
+    const [row] = await db.query(
+      `SELECT count(*) AS n FROM (
+         SELECT 1 FROM lk.runs, (SELECT seq, priority FROM lk.runs WHERE id = $1) AS own
+         WHERE state = 'queued' AND (runs.priority > own.priority OR (runs.priority = own.priority AND runs.seq < own.seq))
+         LIMIT $2
+       ) AS ahead`,
+      toStored(id),
+      most,
+    );
+    return Number(row!.n) + 1;
+  },
+  async nextMarks(afterMark) {
+    const [row] = await db.query(
+      `SELECT (SELECT min(due_mark) FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark > $1) AS due,
+         (SELECT min(deadline_mark) FROM lk.runs WHERE deadline_mark IS NOT NULL AND state = 'queued') AS deadline,
+         (SELECT greatest(created_at, due_mark) AS ready FROM lk.runs
+           WHERE state = 'queued' AND token = 0 AND origin <> 'batch' ORDER BY ready LIMIT 1) AS ready`,
+      afterMark,
+    );
+    return {
+      due: numberOrNull(row!.due),
+      deadline: numberOrNull(row!.deadline),
+      ready: numberOrNull(row!.ready),
+    };
+  },
+  /** One that was started before waits for as long as it takes. */
+  async overdue(readyBefore, count) {
+    const sql = `SELECT id FROM lk.runs
+      WHERE state = 'queued' AND token = 0 AND origin <> 'batch' AND greatest(created_at, due_mark) <= $1
+      ORDER BY greatest(created_at, due_mark) LIMIT $2`;
+    return (await db.query(sql, readyBefore, count)).map(({ id }) => fromStored(id));
+  },
+  async pastDeadline(nowMark, count) {
+    const sql = `SELECT id, deadline_mark FROM lk.runs WHERE state = 'queued' AND deadline_mark <= $1
+      ORDER BY deadline_mark LIMIT $2`;
+    const rows = await db.query(sql, nowMark, count);
+    return rows.map((row) => ({ id: fromStored(row.id), deadlineMark: Number(row.deadline_mark) }));
+  },
+  async revisions(ids) {
+    if (ids.length === 0) return new Map();
+    const sql = `SELECT id, last_event_id || state AS revision FROM lk.runs WHERE id = ANY($1)
+      UNION ALL SELECT id, ended::text FROM lk.run_groups WHERE id = ANY($1)`;
+    const rows = await db.query(sql, ids.map(toStored));
+    return new Map(rows.map(({ id, revision }) => [fromStored(id), String(revision)]));
+  },
+  async now() {
+    const [row] = await db.query("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
+    return Number(row!.now);
+  },
+  /** Runs that another worker claims at this moment are left to it. */
+  async claim({ count, nowMark, takesBatches, ...start }) {
+    const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued' AND NOT delayed
+      AND NOT (SELECT paused FROM lk.queue) AND (deadline_mark IS NULL OR deadline_mark > $8::bigint)
+      AND ($9::boolean OR origin <> 'batch') AND NOT EXISTS (SELECT 1 FROM lk.runs AS earlier
+        WHERE earlier.session = runs.session AND earlier.state = 'queued' AND earlier.seq < runs.seq)
+      ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
+    const statement = { ...start, which, alongside: PROMOTE, values: [nowMark, takesBatches] };
+    let { held, promoted } = await startRuns(db, statement, count);
+    if (held.length === 0 && promoted > 0) held = (await startRuns(db, statement, count)).held;
+    for (const { run } of held) tell(run.id);
+    return held;
+  },
+  /** Extends a lease that has ended too, unless another worker has taken the run. */
+  async renew(worker, leaseMs) {
+    const sql = `UPDATE lk.runs SET lease_until = clock_timestamp() + $2 * interval '1 ms'
+      WHERE worker = $1 AND state = 'running' RETURNING id, token`;
+    return (await db.query(sql, worker, leaseMs)).map((row) => ({ id: fromStored(row.id), token: Number(row.token) }));
+  },
+  /** Each run is a transaction: a lease that is renewed meanwhile stays. */
+  async recoverLost(policy) {
+    const lost = await db.query(
+      "SELECT id, token, losses FROM lk.runs WHERE state = 'running' AND lease_until < clock_timestamp() ORDER BY seq LIMIT $1",
+      policy.count,
+    );
+    const recovered = { requeued: [] as string[], ended: [] as string[] };
+    for (const { id, token, losses } of lost) {
+      const isLast = Number(losses) >= policy.requeues;
+      const fate = await db.transaction((tx) => recover(tx, String(id), Number(token), isLast, policy));
+      if (fate === null) continue;
+      recovered[fate].push(fromStored(id));
+      tell(fromStored(id));
+    }
+    return recovered;
+  },
+});
 
-/** Each run is a transaction: a lease that is renewed meanwhile stays. */
-export async function recoverLost(db: Connection, policy: LostRunPolicy): Promise<LostRuns> {
-  const lost = await db.query(
-    "SELECT id, token, losses FROM lk.runs WHERE state = 'running' AND lease_until < clock_timestamp() ORDER BY seq LIMIT $1",
-    policy.count,
-  );
-  const requeued: string[] = [];
-  const ended: string[] = [];
-  for (const { id, token, losses } of lost) {
-    const isLast = Number(losses) >= policy.requeues;
-    const result = await db.transaction((tx) => recover(tx, String(id), Number(token), isLast, policy));
-    if (result !== null) (result === "requeued" ? requeued : ended).push(fromStored(id));
-  }
-  return { requeued, ended };
-}
-
-/** Null where the run is not lost any more. */
+/** Null if the run is not lost any more. */
 async function recover(
   tx: Transaction,
   id: string,
@@ -169,5 +155,5 @@ async function recover(
   );
   if (isTaken.length === 0) return null;
   if (!isLast) return "requeued";
-  return (await endRun(tx, fromStored(id), { ...ending, from: ["running"] }, NOTHING, limits)) ? "ended" : null;
+  return (await endRun(tx, fromStored(id), { ...ending, from: ["running"] }, NO_EVENTS, limits)) ? "ended" : null;
 }

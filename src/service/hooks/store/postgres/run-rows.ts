@@ -1,80 +1,75 @@
-import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
-import type { Claim, HeldRun } from "../queue-store.js";
-import type { Ending, EventBatch, EventLimits, NextAttempt } from "../store.js";
-import type { Connection, Transaction } from "./connection.js";
+import type { Claim, Ending, EventBatch, EventLimits, HeldRun, NextAttempt } from "../queue-store.js";
+import { MESSAGE, SUMMARY, toEvent, whereOf } from "../rows.js";
+import type { Store } from "../store.js";
+import type { Connection, Queryable, Transaction } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
-import { fromStored, fromStoredOrNull, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
-import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
+import { markOf, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
+import { addEvents, EVENT_COLUMNS, firstOf, toFile, toRun, toStatus, toSummary, unstored } from "./event-rows.js";
 import { countEnd } from "./group-rows.js";
-import { GRAPH, JOIN_GRAPHS, toGraph } from "./inbox.js";
 
-const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempt, runs.timeout_seconds, runs.created_at,
-  runs.started_at, runs.finished_at, runs.oldest_event_id, runs.last_event_id, runs.error, runs.error_code`;
 const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
+const JOIN_MESSAGES = `JOIN lk.messages ON messages.run = runs.seq
+  LEFT JOIN lk.graphs ON graphs.hash = messages.graph`;
 
-export async function getRun(db: Connection, id: string): Promise<RunRow | null> {
-  const sql = `SELECT ${SUMMARY}, messages.message, ${GRAPH} FROM lk.runs ${JOIN_SESSIONS}
-    JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS} WHERE runs.id = $1`;
-  const [row] = await db.query(sql, toStored(id));
-  return row === undefined ? null : toRun(row);
-}
-
-export async function getSummary(db: Pick<Connection, "query">, id: string): Promise<RunSummary | null> {
-  const [row] = await db.query(`SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} WHERE runs.id = $1`, toStored(id));
-  return row === undefined ? null : toSummary(row);
-}
-
-/** One statement: run, files and terminal event are of the same moment. */
-export async function getStatus(db: Connection, id: string, maxFiles: number): Promise<StoredStatus | null> {
-  const [row] = await db.query(
-    `SELECT ${SUMMARY}, runs.progress, runs.file_count,
-       events.id AS event_id, events.event, events.data, (
-         SELECT json_agg(first) FROM (
-           SELECT name, path, content_type FROM lk.files WHERE run = runs.seq ORDER BY place, name LIMIT $2
-         ) AS first
-       )::text AS first_files
-     FROM lk.runs ${JOIN_SESSIONS}
-     LEFT JOIN lk.events ON events.run = runs.seq AND events.id = runs.last_event_id AND runs.ended_mark IS NOT NULL
-     WHERE runs.id = $1`,
-    toStored(id),
-    maxFiles,
-  );
-  if (row === undefined) return null;
-  const files = JSON.parse(String(row.first_files ?? "[]")) as SqlRow[];
-  return {
-    ...toSummary(row),
-    progress: row.progress === null ? null : (JSON.parse(String(row.progress)) as RunProgress),
-    files: files.map(toFile),
-    fileCount: Number(row.file_count),
-    terminal:
-      row.event_id === null ? null : { id: Number(row.event_id), event: String(row.event), data: String(row.data) },
-  };
-}
-
-export async function listRuns(
+/** The runs, and their states. `tell`: called with each run that has changed. */
+export const runRows = (
   db: Connection,
-  before: number | null,
-  limit: number,
-  { state, sessionKey, tag }: RunFilter = {},
-): Promise<RunSummary[]> {
-  const seq = tag === undefined ? "runs.seq" : "tags.run";
-  const values: SqlValue[] = [limit];
-  const conditions: string[] = [];
-  const add = (condition: string, value: SqlValue | undefined) => {
-    if (value !== undefined) conditions.push(condition.replace("?", `$${values.push(value)}`));
-  };
-  add("tags.tag = ?", tag);
-  // those of a batch are many, and nobody's requests
-  if (sessionKey === undefined) conditions.push("runs.origin <> 'batch'");
-  add("runs.session = (SELECT id FROM lk.sessions WHERE key = ?)", sessionKey && toStored(sessionKey));
-  add("runs.state = ?", state);
-  add(`${seq} < ?`, before === null ? undefined : Math.min(before, Number.MAX_SAFE_INTEGER));
-  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
-  const joinTags = tag === undefined ? "" : "JOIN lk.tags ON tags.run = runs.seq";
-  const sql = `SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} ${joinTags} ${where} ORDER BY ${seq} DESC LIMIT $1`;
-  return (await db.query(sql, ...values)).map(toSummary);
-}
+  tell: (id: string) => void,
+): Pick<Store, "getRun" | "getSummary" | "getStatus" | "listRuns" | "release"> => ({
+  async getRun(id) {
+    const sql = `SELECT ${SUMMARY}, ${MESSAGE} FROM lk.runs ${JOIN_SESSIONS} ${JOIN_MESSAGES} WHERE runs.id = $1`;
+    return firstOf(await db.query(sql, toStored(id)), toRun);
+  },
+  async getSummary(id) {
+    const sql = `SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} WHERE runs.id = $1`;
+    return firstOf(await db.query(sql, toStored(id)), toSummary);
+  },
+  /** One statement: run, files and terminal event are of the same moment. */
+  async getStatus(id, maxFiles) {
+    const rows = await db.query(
+      `SELECT ${SUMMARY}, runs.progress, runs.file_count,
+         events.id AS event_id, events.event, events.data, (
+           SELECT json_agg(first) FROM (
+             SELECT name, path, content_type FROM lk.files WHERE run = runs.seq ORDER BY place, name LIMIT $2
+           ) AS first
+         )::text AS first_files
+       FROM lk.runs ${JOIN_SESSIONS}
+       LEFT JOIN lk.events ON events.run = runs.seq AND events.id = runs.last_event_id AND runs.ended_mark IS NOT NULL
+       WHERE runs.id = $1`,
+      toStored(id),
+      maxFiles,
+    );
+    return firstOf(rows, (row) => {
+      const files = JSON.parse(String(row.first_files ?? "[]")) as SqlRow[];
+      const { event_id: eventId } = row;
+      return toStatus(row, files.map(toFile), eventId === null ? null : toEvent({ ...row, id: eventId }));
+    });
+  },
+  async listRuns(before, limit, { state, sessionKey, tag } = {}) {
+    const seq = tag === undefined ? "runs.seq" : "tags.run";
+    const { where, values } = whereOf<SqlValue>(
+      [
+        ["tags.tag = ?", tag],
+        // hides batch runs: no client asked for them
+        ["runs.origin <> ?", sessionKey === undefined ? "batch" : undefined],
+        ["runs.session = (SELECT id FROM lk.sessions WHERE key = ?)", sessionKey && toStored(sessionKey)],
+        ["runs.state = ?", state],
+        [`${seq} < ?`, before === null ? undefined : Math.min(before, Number.MAX_SAFE_INTEGER)],
+      ],
+      markOf,
+    );
+    const joinTags = tag === undefined ? "" : "JOIN lk.tags ON tags.run = runs.seq";
+    const sql = `SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} ${joinTags} ${where}
+      ORDER BY ${seq} DESC LIMIT ${markOf(values.length + 1)}`;
+    return (await db.query(sql, ...values, limit)).map(toSummary);
+  },
+  async release(id, token) {
+    const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' AND token = $2 RETURNING seq`;
+    const isReleased = (await db.query(sql, toStored(id), token)).length > 0;
+    if (isReleased) tell(id);
+    return isReleased;
+  },
+});
 
 /**
  * Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again.
@@ -82,7 +77,7 @@ export async function listRuns(
  * of the end that the run waited for.
  */
 export async function startRuns(
-  db: Pick<Connection, "query">,
+  db: Queryable,
   { which, alongside = NONE_PROMOTED, values = [], worker, leaseMs, startedAt, event }: Start,
   value: SqlValue,
 ): Promise<{ readonly held: HeldRun[]; readonly promoted: number }> {
@@ -99,9 +94,9 @@ export async function startRuns(
      ), added AS (
        INSERT INTO lk.events SELECT seq, last_event_id, $5, $6, $7::bigint FROM started
      )
-     SELECT (SELECT count(*) FROM promoted) AS promoted, ${SUMMARY}, runs.token, messages.message, ${GRAPH}
+     SELECT (SELECT count(*) FROM promoted) AS promoted, ${SUMMARY}, runs.token, ${MESSAGE}
      FROM (SELECT 1) AS one LEFT JOIN (
-       started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS}
+       started AS runs ${JOIN_SESSIONS} ${JOIN_MESSAGES}
      ) ON true ORDER BY runs.priority DESC, runs.seq`,
     value,
     startedAt,
@@ -133,11 +128,6 @@ interface Start extends Pick<Claim, "worker" | "startedAt" | "event"> {
   readonly leaseMs: number | null;
 }
 
-export async function releaseRun(db: Connection, id: string, token: number): Promise<boolean> {
-  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' AND token = $2 RETURNING seq`;
-  return (await db.query(sql, toStored(id), token)).length > 0;
-}
-
 export async function retryRun(
   tx: Transaction,
   id: string,
@@ -164,8 +154,8 @@ export async function retryRun(
 export const QUEUED = "state = 'queued', started_at = NULL, progress = NULL, worker = NULL, lease_until = NULL";
 
 /**
- * Ends a run and lets the next one of its session be claimed. Returns the id of its group, if it has one. The session is locked first, as by a start: otherwise a run
- * that is created meanwhile could wait for one that has ended.
+ * Ends a run and lets the next one of its session be claimed. Returns the id of its group, if it has one. Locks the
+ * session first, as a start does: otherwise a run that is created meanwhile could wait for one that has ended.
  */
 export async function endRun(
   tx: Transaction,
@@ -215,37 +205,3 @@ export async function lockSessionOf(tx: Transaction, id: string): Promise<void> 
   const session = "SELECT session FROM lk.runs WHERE runs.id = $1";
   await tx.query(`SELECT 1 FROM lk.sessions WHERE id = (${session}) FOR NO KEY UPDATE`, id);
 }
-
-const toRun = (row: SqlRow): RunRow => ({
-  ...toSummary(row),
-  message: fromStored(row.message),
-  graph: toGraph(row),
-  traceparent: row.traceparent as string | null,
-  promptFacts: row.prompt_facts as string | null,
-});
-
-function toSummary(row: SqlRow): RunSummary {
-  return {
-    id: fromStored(row.id),
-    seq: Number(row.seq),
-    sessionKey: fromStored(row.session_key),
-    chatId: Number(row.session),
-    origin: row.origin as RunOrigin,
-    name: fromStoredOrNull(row.name),
-    state: row.state as RunState,
-    priority: Number(row.priority),
-    dueMark: orNull(row.due_mark),
-    deadlineMark: orNull(row.deadline_mark),
-    tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
-    attempt: Number(row.attempt),
-    timeoutSeconds: Number(row.timeout_seconds),
-    createdAt: Number(row.created_at),
-    startedAt: orNull(row.started_at),
-    finishedAt: orNull(row.finished_at),
-    oldestEventId: Number(row.oldest_event_id),
-    lastEventId: Number(row.last_event_id),
-    error: row.error === null ? null : { error: fromStored(row.error), code: String(row.error_code) },
-  };
-}
-
-const orNull = (value: unknown) => (value === null ? null : Number(value));

@@ -1,41 +1,118 @@
-import type { RunGraph } from "../../../agent/agent.js";
-import type { GroupSlice } from "../../run.js";
-import { type Backlog, countFitting, exceededScope } from "../admission.js";
+import { type Backlog, countFitting, exceededScope, wakeBytes } from "../admission.js";
+import { type LocalQueue, queuedRun } from "../local-queue.js";
 import {
-  type AddWakeResult,
-  type CreateGroupResult,
-  type CreateRunResult,
-  type Full,
   graphHash,
   groupReplyOf,
-  type NewGroup,
+  type Inbox,
   type NewKey,
   type NewRun,
-  type NewWake,
+  type Replayed,
   type Reply,
   replyOf,
   type StoredReply,
 } from "../store.js";
 import type { Connection } from "./connection.js";
-import type { SqlRow } from "./driver.js";
+import { orNull, toGroupEnd } from "./event-rows.js";
 
-export function findReply(db: Connection, scope: string, nowMark: number): StoredReply | null {
-  const sql = "SELECT payload_hash, reply FROM replies WHERE scope = ? AND expires_mark > ?";
-  const row = db.get(sql, scope, nowMark);
-  if (row === undefined) return null;
-  return { payloadHash: String(row.payload_hash), reply: JSON.parse(String(row.reply)) as Reply };
+/** Creation of runs, wakes and groups, and the ends of groups. */
+export const inboxRows = (db: Connection, queue: LocalQueue): Inbox => ({
+  findReply: async (scope, nowMark) => db.read(() => findReply(db, scope, nowMark)),
+  async createRun(run, key) {
+    const create = () => queue.refusal([run]) ?? createRun(db, run, key);
+    const result = db.write("durable", () => once(db, key, create));
+    if (result.kind === "created") queue.add(queuedRun(run, result.seq));
+    return result;
+  },
+  async createGroup({ id, runs }, key) {
+    const create = () => {
+      const full = queue.refusal(runs);
+      if (full !== null) return full;
+      const { lastId } = db.run("INSERT INTO run_groups (id, size) VALUES (?, ?)", id, runs.length);
+      const seqs = runs.map((run, index) => {
+        const created = createRun(db, run);
+        if (created.kind === "empty") throw new Error("a run of a group has no message");
+        db.run("INSERT INTO group_runs (run_group, run_index, run) VALUES (?, ?, ?)", lastId, index, created.seq);
+        return created.seq;
+      });
+      if (key) saveReply(db, key, groupReplyOf({ id, runs }));
+      return { kind: "created", seqs } as const;
+    };
+    const result = db.write("durable", () => once(db, key, create));
+    if (result.kind === "created") {
+      for (const [index, run] of runs.entries()) queue.add(queuedRun(run, result.seqs[index]!));
+    }
+    return result;
+  },
+  async addWake({ sessionKey, text, limits }, key) {
+    const bytes = wakeBytes(text);
+    const add = () => {
+      const session = findSession(db, sessionKey);
+      const before = { session: session ?? { wakes: 0, bytes: 0 }, service: backlog(db) };
+      const scope = exceededScope(bytes, before, limits);
+      if (scope !== undefined) return { kind: "full", scope } as const;
+      const chatId = session?.id ?? addSession(db, sessionKey);
+      const sql = "INSERT INTO wakes (session, text, bytes) VALUES (?, ?, ?)";
+      const { lastId: eventId } = db.run(sql, chatId, JSON.stringify(text), bytes);
+      grow(db, chatId, { wakes: 1, bytes });
+      const queued = { chatId, eventId, pending: before.session.wakes + 1 };
+      if (key) saveReply(db, key, { wake: { sessionKey, ...queued } });
+      return { kind: "queued", ...queued } as const;
+    };
+    return db.write("durable", () => once(db, key, add));
+  },
+  async pendingSessions() {
+    const sql = `SELECT sessions.key FROM wakes JOIN sessions ON sessions.id = wakes.session
+      GROUP BY wakes.session ORDER BY min(wakes.id)`;
+    return db.read(() => db.all(sql)).map(({ key }) => String(key));
+  },
+  readGroup: async (id, after, most) =>
+    db.read(() => {
+      const group = db.get("SELECT seq, size, ended FROM run_groups WHERE id = ?", id);
+      if (group === undefined) return null;
+      const oldest = db.get("SELECT min(position) AS oldest FROM group_runs WHERE run_group = ?", group.seq!)!.oldest;
+      const sql = `SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
+        FROM group_runs CROSS JOIN runs ON runs.seq = group_runs.run
+        WHERE run_group = ? AND position > ? ORDER BY position LIMIT ?`;
+      const ends = db.all(sql, group.seq!, after, most).map(toGroupEnd);
+      const ended = Number(group.ended);
+      return { size: Number(group.size), ended, oldest: Number(oldest ?? ended + 1), ends };
+    }),
+  async groupOf(runId) {
+    const sql = `SELECT run_groups.id FROM runs JOIN group_runs ON group_runs.run = runs.seq
+      JOIN run_groups ON run_groups.seq = group_runs.run_group WHERE runs.id = ?`;
+    return orNull(
+      db.read(() => db.get(sql, runId)),
+      ({ id }) => String(id),
+    );
+  },
+});
+
+/** Returns what `create` does, unless the reply of the key is stored. */
+function once<T>(db: Connection, key: NewKey | undefined, create: () => T): T | Replayed {
+  const stored = key && findReply(db, key.scope, key.nowMark);
+  return stored ? { kind: "replayed", stored } : create();
 }
 
+function findReply(db: Connection, scope: string, nowMark: number): StoredReply | null {
+  const sql = "SELECT payload_hash, reply FROM replies WHERE scope = ? AND expires_mark > ?";
+  return orNull(db.get(sql, scope, nowMark), (row) => ({
+    payloadHash: String(row.payload_hash),
+    reply: JSON.parse(String(row.reply)) as Reply,
+  }));
+}
+
+function saveReply(db: Connection, { scope, payloadHash, expiresMark }: NewKey, reply: Reply): void {
+  // an expired row of the same scope may still be there
+  const sql = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)";
+  db.run(sql, scope, payloadHash, JSON.stringify(reply), expiresMark);
+}
+
+/** Inserts a run, which takes the pending wakes of its session, and the reply of its key. */
 export function createRun(
   db: Connection,
   run: NewRun,
-  refusal: () => Full | null = () => null,
   key?: NewKey,
-): CreateRunResult {
-  const stored = key && findReply(db, key.scope, key.nowMark);
-  if (stored) return { kind: "replayed", stored };
-  const full = refusal();
-  if (full !== null) return full;
+): { readonly kind: "created"; readonly seq: number; readonly wakes: number } | { readonly kind: "empty" } {
   const known = findSession(db, run.sessionKey);
   const wakes = known === undefined || known.wakes === 0 ? NO_WAKES : readWakes(db, known.id, run.maxWakeBytes);
   const message = run.compose(wakes.texts);
@@ -61,29 +138,6 @@ export function createRun(
   for (const tag of terms.tags) db.run("INSERT INTO tags VALUES (?, ?)", tag, seq);
   if (key) saveReply(db, key, replyOf(run));
   return { kind: "created", seq, wakes: wakes.texts.length };
-}
-
-export function addWake(db: Connection, wake: NewWake, key?: NewKey): AddWakeResult {
-  const stored = key && findReply(db, key.scope, key.nowMark);
-  if (stored) return { kind: "replayed", stored };
-  const text = JSON.stringify(wake.text);
-  const bytes = Buffer.byteLength(text);
-  const session = findSession(db, wake.sessionKey);
-  const before = { session: session ?? { wakes: 0, bytes: 0 }, service: backlog(db) };
-  const scope = exceededScope(bytes, before, wake.limits);
-  if (scope !== undefined) return { kind: "full", scope };
-  const chatId = session?.id ?? addSession(db, wake.sessionKey);
-  const { lastId: eventId } = db.run("INSERT INTO wakes (session, text, bytes) VALUES (?, ?, ?)", chatId, text, bytes);
-  grow(db, chatId, { wakes: 1, bytes });
-  const pending = before.session.wakes + 1;
-  if (key) saveReply(db, key, { wake: { sessionKey: wake.sessionKey, chatId, eventId, pending } });
-  return { kind: "queued", chatId, eventId, pending };
-}
-
-export function pendingSessions(db: Connection): string[] {
-  const sql = `SELECT sessions.key FROM wakes JOIN sessions ON sessions.id = wakes.session
-    GROUP BY wakes.session ORDER BY min(wakes.id)`;
-  return db.all(sql).map(({ key }) => String(key));
 }
 
 /** Wakes at the front of a session's queue. */
@@ -140,38 +194,6 @@ function findSession(db: Connection, key: string): StoredSession | undefined {
 
 const addSession = (db: Connection, key: string): number => db.run("INSERT INTO sessions (key) VALUES (?)", key).lastId;
 
-export function saveReply(db: Connection, key: NewKey, reply: Reply): void {
-  // an expired row of the same scope may still be there
-  db.run(
-    "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)",
-    key.scope,
-    key.payloadHash,
-    JSON.stringify(reply),
-    key.expiresMark,
-  );
-}
-
-export function createGroup(
-  db: Connection,
-  group: NewGroup,
-  refusal: () => Full | null,
-  key?: NewKey,
-): CreateGroupResult {
-  const stored = key && findReply(db, key.scope, key.nowMark);
-  if (stored) return { kind: "replayed", stored };
-  const full = refusal();
-  if (full !== null) return full;
-  const { lastId } = db.run("INSERT INTO run_groups (id, size) VALUES (?, ?)", group.id, group.runs.length);
-  const seqs = group.runs.map((run, index) => {
-    const created = createRun(db, run);
-    if (created.kind !== "created") throw new Error("a run of a group has no message");
-    db.run("INSERT INTO group_runs (run_group, run_index, run) VALUES (?, ?, ?)", lastId, index, created.seq);
-    return created.seq;
-  });
-  if (key) saveReply(db, key, groupReplyOf(group));
-  return { kind: "created", seqs };
-}
-
 // decision 293
 /** Counts the end of a run, of a group or not. */
 export function countEnd(db: Connection, runId: string): void {
@@ -185,38 +207,6 @@ export function countEnd(db: Connection, runId: string): void {
   );
 }
 
-export function readGroup(db: Connection, id: string, after: number, most: number): GroupSlice | null {
-  const group = db.get("SELECT seq, size, ended FROM run_groups WHERE id = ?", id);
-  if (group === undefined) return null;
-  const oldest = db.get("SELECT min(position) AS oldest FROM group_runs WHERE run_group = ?", group.seq!)!.oldest;
-  const ends = db.all(
-    `SELECT group_runs.position, group_runs.run_index, runs.id, runs.ended_mark
-     FROM group_runs CROSS JOIN runs ON runs.seq = group_runs.run
-     WHERE run_group = ? AND position > ? ORDER BY position LIMIT ?`,
-    group.seq!,
-    after,
-    most,
-  );
-  return {
-    size: Number(group.size),
-    ended: Number(group.ended),
-    oldest: Number(oldest ?? Number(group.ended) + 1),
-    ends: ends.map((row) => ({
-      position: Number(row.position),
-      index: Number(row.run_index),
-      runId: String(row.id),
-      endedMark: Number(row.ended_mark),
-    })),
-  };
-}
-
-export function groupOf(db: Connection, runId: string): string | null {
-  const sql = `SELECT run_groups.id FROM runs JOIN group_runs ON group_runs.run = runs.seq
-    JOIN run_groups ON run_groups.seq = group_runs.run_group WHERE runs.id = ?`;
-  const row = db.get(sql, runId);
-  return row === undefined ? null : String(row.id);
-}
-
 /** Takes a run out of its group, and deletes the group with its last run. Returns the number of deleted rows. */
 export function leaveGroup(db: Connection, run: number): number {
   const group = db.get("SELECT run_group FROM group_runs WHERE run = ?", run)?.run_group;
@@ -225,10 +215,6 @@ export function leaveGroup(db: Connection, run: number): number {
   const sql = "DELETE FROM run_groups WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM group_runs WHERE run_group = ?)";
   return changes + db.run(sql, group, group).changes;
 }
-
-/** Columns of a run's graph, trace and facts, and the join that has them. */
-export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent, messages.prompt_facts";
-export const JOIN_GRAPHS = "LEFT JOIN graphs ON graphs.hash = messages.graph";
 
 /** Stores the message, trace and facts of a run, and its graph where no other run has it. */
 function saveMessage(
@@ -242,12 +228,6 @@ function saveMessage(
   const name = graph === null || graph.name === null ? null : JSON.stringify(graph.name);
   const values = [run, JSON.stringify(message), hash, name, traceparent, promptFacts];
   db.run("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?)", ...values);
-}
-
-export function toGraph({ graph_name: name, graph_text: text }: SqlRow): RunGraph | null {
-  if (text === null) return null;
-  const parse = (json: unknown) => JSON.parse(String(json)) as string;
-  return { name: name === null ? null : parse(name), text: parse(text) };
 }
 
 /** Deletes the message of a run, and its graph where no other run has it. Returns the number of deleted rows. */

@@ -1,19 +1,14 @@
-import { randomUUID } from "node:crypto";
 import { describe, LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../base/options.js";
-import { PLAIN_TERMS } from "../../run.js";
-import { LocalQueue, queuedRun } from "../local-queue.js";
-import type { Store, SweepRequest, SweepResult } from "../store.js";
+import { LocalQueue } from "../local-queue.js";
+import { NO_EVENTS } from "../queue-store.js";
+import { type Store, type SweepRequest, type SweepResult, trialRun } from "../store.js";
 import { Connection } from "./connection.js";
-import * as deliveries from "./delivery-rows.js";
-import { sweepDeliveries } from "./delivery-rows.js";
+import { deliveryRows, sweepDeliveries } from "./delivery-rows.js";
 import { loadSqliteDriver, type SqliteDriver } from "./driver.js";
-import * as events from "./event-rows.js";
-import * as groups from "./inbox.js";
-import * as inbox from "./inbox.js";
-import { createRun, leaveGroup, removeMessage } from "./inbox.js";
-import * as runs from "./run-rows.js";
-import { endRun, openQueue, recoverLost, startRun, startTaken } from "./run-rows.js";
+import { eventRows } from "./event-rows.js";
+import { createRun, inboxRows, leaveGroup, removeMessage } from "./inbox.js";
+import { endRun, runRows, startRun } from "./run-rows.js";
 
 /** Options of `createSqliteStore`. */
 export interface SqliteStoreOptions {
@@ -39,73 +34,11 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
   const queue = new LocalQueue();
   // async turns a throw into a rejection; the work itself is done before the call returns
   return {
-    openQueue: async (perSession) => db.read(() => openQueue(db, queue, perSession)),
-    claim: async (claim) => startTaken(db, queue, claim),
-    async release(id, token) {
-      const isReleased = queue.isHeld(id, token) && db.write("durable", () => runs.requeueRun(db, id));
-      if (isReleased) queue.putBack(id);
-      return isReleased;
-    },
-    recoverLost: async (policy) => recoverLost(db, queue, policy),
-    countRuns: async (most) => queue.counts(most),
-    positionOf: async (id, most) => queue.positionOf(id, most),
-    nextMarks: async (afterMark) => queue.nextMarks(afterMark),
-    overdue: async (readyBefore, count) => queue.overdue(readyBefore, count),
-    pastDeadline: async (nowMark, count) => queue.pastDeadline(nowMark, count),
-    isPaused: async () => db.read(() => db.get("SELECT paused FROM queue")?.paused === 1),
-    setPaused: async (isPaused) => {
-      db.write("durable", () => db.run("UPDATE queue SET paused = ?", isPaused ? 1 : 0));
-      queue.isPaused = isPaused;
-    },
-    findReply: async (scope, nowMark) => db.read(() => inbox.findReply(db, scope, nowMark)),
-    async createRun(run, key) {
-      const result = db.write("durable", () => inbox.createRun(db, run, () => queue.refusal([run]), key));
-      if (result.kind === "created") queue.add(queuedRun(run, result.seq));
-      return result;
-    },
-    async createGroup(group, key) {
-      const refusal = () => queue.refusal(group.runs);
-      const result = db.write("durable", () => groups.createGroup(db, group, refusal, key));
-      if (result.kind !== "created") return result;
-      for (const [index, run] of group.runs.entries()) queue.add(queuedRun(run, result.seqs[index]!));
-      return result;
-    },
-    addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),
-    pendingSessions: async () => db.read(() => inbox.pendingSessions(db)),
-    getRun: async (id) => db.read(() => runs.getRun(db, id)),
-    getSummary: async (id) => db.read(() => runs.getSummary(db, id)),
-    getStatus: async (id, maxFiles) => db.read(() => runs.getStatus(db, id, maxFiles)),
-    listRuns: async (before, limit, filter) => db.read(() => runs.listRuns(db, before, limit, filter)),
-    async retryRun(id, retry, batch, limits, token) {
-      if (token !== undefined && !queue.isHeld(id, token)) return false;
-      const isQueued = db.write("durable", () => runs.retryRun(db, id, retry, batch, limits));
-      if (isQueued) queue.putBack(id, retry.dueMark);
-      return isQueued;
-    },
-    append: async (id, batch, limits, token) =>
-      (token === undefined || queue.isHeld(id, token)) &&
-      db.write("trailing", () => events.append(db, id, batch, limits)),
-    async endRun(id, ending, batch, limits, token) {
-      if (token !== undefined && !queue.isHeld(id, token)) return false;
-      const isEnded = db.write("durable", () => runs.endRun(db, id, ending, batch, limits));
-      if (isEnded) queue.end(id);
-      return isEnded;
-    },
-    readEvents: async (id, after, maxEvents, maxBytes) =>
-      db.read(() => events.readEvents(db, id, after, maxEvents, maxBytes)),
-    readGroup: async (id, after, most) => db.read(() => groups.readGroup(db, id, after, most)),
-    groupOf: async (runId) => db.read(() => groups.groupOf(db, runId)),
-    terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
-    getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
-    removeFile: async (id, name) => db.write("durable", () => events.removeFile(db, id, name)),
-    claimDeliveries: async (claim) => deliveries.claimDeliveries(db, claim),
-    settleDelivery: async (id, token, settlement) =>
-      db.write("trailing", () => deliveries.settleDelivery(db, id, token, settlement)),
-    getDelivery: async (id) => db.read(() => deliveries.getDelivery(db, id)),
-    listDeliveries: async (before, limit, filter) =>
-      db.read(() => deliveries.listDeliveries(db, before, limit, filter)),
-    countPendingDeliveries: async (most) => db.read(() => deliveries.countPendingDeliveries(db, most)),
-    redeliver: async (id, nowMark) => db.write("durable", () => deliveries.redeliver(db, id, nowMark)),
+    ...queue.reads(),
+    ...runRows(db, queue),
+    ...inboxRows(db, queue),
+    ...eventRows(db),
+    ...deliveryRows(db),
     sweep: async (request) => db.write("trailing", () => sweep(db, request)),
     ping: async () => ping(db),
     close: async () => db.close(),
@@ -126,30 +59,14 @@ function ping(db: Connection): void {
   const { failure } = db;
   db.rehearse(() => {
     failure?.repeat();
-    createAndEndRun(db);
+    const { run, key, started, ending, limits } = trialRun();
+    createRun(db, run, key);
+    startRun(db, run.id, 0, started);
+    endRun(db, run.id, ending, NO_EVENTS, limits);
   });
   const bytes = failure === undefined ? PAGE_BYTES : START_BYTES;
   db.write("trailing", () => db.run("UPDATE pings SET filler = randomblob(?) WHERE id = 1", bytes));
   db.forgetFailure();
-}
-
-function createAndEndRun(db: Connection): void {
-  const id = randomUUID();
-  const message = "trial";
-  const common = {
-    id,
-    sessionKey: id,
-    start: { origin: "agent" },
-    terms: { ...PLAIN_TERMS, timeoutSeconds: 1 },
-    createdAt: 0,
-  } as const;
-  const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
-  const graph = { name: null, text: id };
-  createRun(db, { ...common, graph, createdMark: 0, maxWakeBytes: 0, compose: () => message }, undefined, key);
-  startRun(db, id, 0, { event: "status", data: message });
-  const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
-  const terminal = { event: "done", data: message };
-  endRun(db, id, { ...ending, terminal }, { skip: 0, events: [], files: [] }, { events: 1, bytes: 1 });
 }
 
 /** Deletes runs and replies that have outlived their retention, at most about `budget` rows. */
@@ -161,10 +78,9 @@ function sweep(db: Connection, request: SweepRequest): SweepResult {
     "SELECT seq, session, ended_mark FROM runs WHERE ended_mark IS NOT NULL ORDER BY ended_mark, seq LIMIT 1";
   while (budget > 0) {
     const row = db.get(oldest);
-    const isDue =
-      row !== undefined &&
-      (Number(row.ended_mark) <= request.endedBefore || ended - removedRuns > request.maxEndedRuns);
-    if (!isDue) break;
+    if (row === undefined) break;
+    const isOld = Number(row.ended_mark) <= request.endedBefore;
+    if (!isOld && ended - removedRuns <= request.maxEndedRuns) break;
     budget -= removeRun(db, Number(row.seq), Number(row.session));
     removedRuns += 1;
   }
@@ -179,8 +95,7 @@ function sweep(db: Connection, request: SweepRequest): SweepResult {
 
 /** Returns the number of deleted rows. */
 function removeRun(db: Connection, seq: number, session: number): number {
-  let rows = 1;
-  rows += removeMessage(db, seq) + leaveGroup(db, seq);
+  let rows = 1 + removeMessage(db, seq) + leaveGroup(db, seq);
   for (const table of ["events", "files", "tags"]) rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);
   const hasRun = "EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)";

@@ -214,7 +214,7 @@ describe("a folder of uploads", () => {
         assert.deepEqual((await upload(service, path, small, "b.png"))[0], 503, path);
       }
       const prompt = await service.post("/prompt", { prompt: copyOf("a.png") });
-      assert.deepEqual([prompt.status, /may not write/.test(await prompt.text())], [503, true]);
+      assert.deepEqual([prompt.status, /no write permission/.test(await prompt.text())], [503, true]);
       assert.match(service.log(), /EROFS|EACCES/);
       assert.equal((await service.get("/view?type=input&filename=a.png")).status, 200);
       lock(false);

@@ -187,7 +187,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     const rounded = client.workflows.fromJson(picture(Number(seed)));
     await assert.rejects(client.submit(rounded), (error: unknown) => {
       assert.ok(error instanceof InvalidWorkflow);
-      assert.match(error.message, /workflow\.3\.inputs\.seed: JavaScript may have rounded 18446744073709552000/);
+      assert.match(error.message, /workflow\.3\.inputs\.seed: 18446744073709552000 may have been rounded/);
       return true;
     });
   });
@@ -295,7 +295,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       ['{"3.steps":"many"}', /^inputs: .*steps/],
       ['{"3.nothing":1}', /^inputs: "3\.nothing" is not a parameter of the graph/],
       ['{"3.model":["4",0]}', /^inputs: "3\.model" is not a parameter of the graph/],
-      ['{"3.seed":18446744073709552000}', /^inputs\.3\.seed: JavaScript may have rounded/],
+      ['{"3.seed":18446744073709552000}', /^inputs\.3\.seed: 18446744073709552000 may have been rounded/],
       ["[]", /^inputs: expected an object/],
     ] as const) {
       const refused = await submit(`{"workflow":${workflow},"inputs":${inputs}}`);
@@ -323,7 +323,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
         const refused = await post("/api/v2/jobs", { workflow, webhook_url: address });
         const { error } = (await refused.json()) as { error: { code: string; message: string } };
         assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
-        assert.match(error.message, /^webhook_url: expected/);
+        assert.match(error.message, /^webhook_url: (expected a text|no configured webhook)/);
       }
     } finally {
       receiver.close();

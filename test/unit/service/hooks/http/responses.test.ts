@@ -65,11 +65,11 @@ describe("refusals of ComfyUI's APIs", () => {
         await submit(undefined, { "idempotency-key": "k" });
         return submit(undefined, { "idempotency-key": "k" });
       },
-      "422 idempotency_key_reuse: this idempotency key has started a job",
+      "422 idempotency_key_reuse: this idempotency key was already used to start a job",
     ],
     hash_mismatch: [
       async () => (await open()).upload({ expected_hash: HASH }),
-      "409 hash_mismatch: expected_hash: the bytes have blake3:",
+      "409 hash_mismatch: expected_hash: the uploaded file has hash blake3:",
     ],
     asset_in_use: [
       async () => {
@@ -77,13 +77,13 @@ describe("refusals of ComfyUI's APIs", () => {
         const [output] = (await job()).outputs;
         return fetch(`${url}/api/v2/assets/${output!.id}`, { method: "DELETE", headers: bearer });
       },
-      "409 asset_in_use: the output of a job is kept as long as its job",
+      "409 asset_in_use: the output of a job cannot be deleted before the job",
     ],
     job_not_found: [async () => (await open()).get("/api/v2/jobs/none"), "404 job_not_found: no such run"],
     asset_not_found: [async () => (await open()).get("/api/v2/assets/none"), "404 asset_not_found: no such asset"],
     blob_not_found: [
       async () => (await open()).get(`/api/v2/assets/by-hash/${HASH}`),
-      "404 blob_not_found: no such bytes: upload them",
+      "404 blob_not_found: no upload has this hash: upload the file first",
     ],
     range_not_satisfiable: [
       async () => {

@@ -159,7 +159,7 @@ describe("signatures of senders", () => {
         headers: SIGN[scheme]({ secret, body: "{}", time: NOW }),
       };
       for (const nowSeconds of [NOW - 300, NOW + 300]) assert.equal(holds(vector, { nowSeconds }), true);
-      assert.throws(() => holds(vector, { nowSeconds: NOW + 301 }), /too long ago/);
+      assert.throws(() => holds(vector, { nowSeconds: NOW + 301 }), /too old/);
       assert.throws(() => holds(vector, { nowSeconds: NOW - 301 }), /in the future/);
       for (const time of ["", "soon", "1e9", "-1", "1".repeat(13), "1700000000 "]) {
         const headers = Object.fromEntries(

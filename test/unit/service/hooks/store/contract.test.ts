@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunFilter } from "#src/service/hooks/run.js";
 import type { Room } from "#src/service/hooks/store/admission.js";
-import type { Ending, EventBatch, EventLimits, NewKey, Store } from "#src/service/hooks/store/store.js";
+import { type Ending, type EventBatch, type EventLimits, NO_EVENTS } from "#src/service/hooks/store/queue-store.js";
+import type { NewKey, Store } from "#src/service/hooks/store/store.js";
 import { wakeLimits } from "../../../../helpers/hooks/backlog.js";
 import { claimOf, idsOf, lostRuns, startNext } from "../../../../helpers/hooks/claims.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 import { newRun } from "../../../../helpers/hooks/new-run.js";
 
 const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
-const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 
 const key = (scope: string, extra: Partial<NewKey> = {}): NewKey => ({
   scope,
@@ -19,7 +19,7 @@ const key = (scope: string, extra: Partial<NewKey> = {}): NewKey => ({
   ...extra,
 });
 const deltas = (...texts: string[]): EventBatch => ({
-  ...NOTHING,
+  ...NO_EVENTS,
   events: texts.map((delta) => ({ event: "delta", data: JSON.stringify({ delta }) })),
 });
 const ending = (extra: Partial<Ending> = {}): Ending => ({
@@ -170,7 +170,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.deepEqual(await ids(null, 9, { tag: "A" }), []);
     await startNext(store, "r1", 1);
     assert.deepEqual(await ids(null, 9, { tag: "b", state: "running" }), ["r1"]);
-    await store.endRun("r1", ending({ endedMark: 50 }), NOTHING, KEEP);
+    await store.endRun("r1", ending({ endedMark: 50 }), NO_EVENTS, KEEP);
     await store.sweep({ endedBefore: 50, maxEndedRuns: 99, maxEndedDeliveries: 1000, nowMark: 50, budget: 100 });
     assert.deepEqual(await ids(null, 9, { tag: "b" }), ["r6", "r5", "r4", "r3", "r2"]);
   });
@@ -184,10 +184,10 @@ describeStores({ title: "store contract" }, (kind) => {
       assert.equal(await store.readEvents(id, 0, 10, 10), null);
       assert.equal(await store.terminalEvent(id), null);
       assert.equal(await store.getFile(id, "a.png"), null);
-      assert.equal(await store.endRun(id, ending(), NOTHING, KEEP), false);
+      assert.equal(await store.endRun(id, ending(), NO_EVENTS, KEEP), false);
       assert.equal(await store.append(id, deltas("a"), KEEP), false);
       assert.equal(await store.release(id, 1), false);
-      assert.equal(await store.retryRun(id, next, NOTHING, KEEP), false);
+      assert.equal(await store.retryRun(id, next, NO_EVENTS, KEEP), false);
     }
   });
 
@@ -198,7 +198,7 @@ describeStores({ title: "store contract" }, (kind) => {
     const progress = { value: 1, max: 2, node: "3" };
     await store.append("r1", { ...deltas("a"), files: [file], progress }, KEEP);
     assert.equal(await store.retryRun("r1", next, { ...deltas("b"), files: [file], progress }, KEEP), true);
-    assert.equal(await store.retryRun("r1", next, NOTHING, KEEP), false);
+    assert.equal(await store.retryRun("r1", next, NO_EVENTS, KEEP), false);
     assert.equal(await store.append("r1", deltas("late"), KEEP), false);
     const after = await kind.reopen(store);
     const status = (await after.getStatus("r1", 9))!;
@@ -209,9 +209,9 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal(await after.getFile("r1", "a.png"), null);
     assert.deepEqual(await after.claim(claimOf({ nowMark: 6999 })), []);
     assert.equal((await startNext(after, "r1", 8000))?.attempt, 2);
-    await after.append("r1", { ...NOTHING, files: [{ ...file, path: "/out/2/a.png" }] }, KEEP);
+    await after.append("r1", { ...NO_EVENTS, files: [{ ...file, path: "/out/2/a.png" }] }, KEEP);
     assert.equal((await after.getStatus("r1", 9))?.fileCount, 1);
-    await after.endRun("r1", ending(), NOTHING, KEEP);
+    await after.endRun("r1", ending(), NO_EVENTS, KEEP);
     assert.deepEqual(
       (await after.readEvents("r1", 0, 99, 1e6))!.events.map(({ id, event }) => `${id} ${event}`),
       ["1 status", "2 delta", "3 delta", "4 retry", "5 status", "6 done"],
@@ -222,8 +222,8 @@ describeStores({ title: "store contract" }, (kind) => {
     const store = kind.create();
     await running(store, "r1");
     assert.equal(await startNext(store, "r1"), null);
-    assert.equal(await store.endRun("r1", ending({ from: ["queued"], to: "expired" }), NOTHING, KEEP), false);
-    assert.ok(await store.endRun("r1", ending(), NOTHING, KEEP));
+    assert.equal(await store.endRun("r1", ending({ from: ["queued"], to: "expired" }), NO_EVENTS, KEEP), false);
+    assert.ok(await store.endRun("r1", ending(), NO_EVENTS, KEEP));
     const before = await store.getRun("r1");
     assert.equal(await store.endRun("r1", ending({ to: "cancelled" }), deltas("late"), KEEP), false);
     assert.equal(await store.append("r1", deltas("late"), KEEP), false);
@@ -237,7 +237,7 @@ describeStores({ title: "store contract" }, (kind) => {
     const store = kind.create();
     await running(store, "r1");
     const error = { error: "out of paint", code: "agent_failed" };
-    await store.endRun("r1", ending({ to: "failed", error }), NOTHING, KEEP);
+    await store.endRun("r1", ending({ to: "failed", error }), NO_EVENTS, KEEP);
     assert.deepEqual((await store.getRun("r1"))?.error, error);
   });
 
@@ -399,7 +399,7 @@ describeStores({ title: "store contract" }, (kind) => {
     await store.openQueue(12);
     for (let i = 1; i <= 12; i++) await store.createRun(newRun(`r${i}`, { sessionKey: i % 3 === 0 ? "s3" : "s" }));
     for (const i of [1, 2, 3, 4, 5]) await startNext(store, `r${i}`);
-    for (const i of [2, 4]) await store.endRun(`r${i}`, ending(), NOTHING, KEEP);
+    for (const i of [2, 4]) await store.endRun(`r${i}`, ending(), NO_EVENTS, KEEP);
     const ids = async (before: number | null, limit: number, filter: RunFilter) =>
       (await store.listRuns(before, limit, filter)).map((run) => run.id).join(" ");
     assert.equal(await ids(null, 9, { state: "running" }), "r5 r3 r1");
@@ -419,10 +419,10 @@ describeStores({ title: "store contract" }, (kind) => {
     let store = kind.create();
     await running(store, "r1");
     const files = ["b", "a", "c"].map((name) => ({ name, path: `/out/${name}`, contentType: null }));
-    await store.append("r1", { ...NOTHING, files: files.slice(0, 2) }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, files: files.slice(0, 2) }, KEEP);
     await store.append("r1", { ...deltas("x"), progress: { value: 1, max: 20, node: "3" } }, KEEP);
     await store.append("r1", { ...deltas("y"), files: files.slice(2) }, KEEP);
-    await store.append("r1", { ...NOTHING, files: [{ ...files[0]!, path: "/out/new" }] }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, files: [{ ...files[0]!, path: "/out/new" }] }, KEEP);
     store = await kind.reopen(store);
     const all = [{ ...files[0]!, path: "/out/new" }, files[1]!, files[2]!];
     const { progress, fileCount, ...rest } = (await store.getStatus("r1", 2))!;
@@ -437,7 +437,7 @@ describeStores({ title: "store contract" }, (kind) => {
   it("clears the progress of a requeued run", async () => {
     const store = kind.create();
     await running(store, "r1");
-    await store.append("r1", { ...NOTHING, progress: { value: 1, max: 2, node: null } }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, progress: { value: 1, max: 2, node: null } }, KEEP);
     assert.equal(await store.release("r1", 1), true);
     assert.equal((await store.getStatus("r1", 9))?.progress, null);
   });
@@ -511,7 +511,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.deepEqual(await eventIds(store, "r1"), [12]);
     const slice = (await store.readEvents("r1", 1, 10, 1e6))!;
     assert.deepEqual([slice.truncated, slice.oldestEventId], [true, 12]);
-    await store.append("r1", { ...NOTHING, skip: 1 }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, skip: 1 }, KEEP);
     const row = await store.getRun("r1");
     assert.deepEqual([row?.oldestEventId, row?.lastEventId], [14, 13]);
   });
@@ -521,11 +521,11 @@ describeStores({ title: "store contract" }, (kind) => {
     await running(store, "r1");
     const file = { name: "fox.png", path: "/out/fox.png", contentType: "image/png" };
     const other = { name: "__proto__", path: "/out/p", contentType: null };
-    await store.append("r1", { ...NOTHING, files: [file, other] }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, files: [file, other] }, KEEP);
     assert.deepEqual(await store.getFile("r1", "fox.png"), file);
     assert.deepEqual(await store.getFile("r1", "__proto__"), other);
     assert.equal(await store.getFile("r1", "toString"), null);
-    await store.append("r1", { ...NOTHING, files: [{ ...file, path: "/out/2.png" }] }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, files: [{ ...file, path: "/out/2.png" }] }, KEEP);
     assert.equal((await store.getFile("r1", "fox.png"))?.path, "/out/2.png");
   });
 
@@ -533,9 +533,9 @@ describeStores({ title: "store contract" }, (kind) => {
     const store = kind.create();
     await running(store, "r1");
     const files = ["a.png", "b.png"].map((name) => ({ name, path: `/out/${name}`, contentType: null }));
-    await store.append("r1", { ...NOTHING, files }, KEEP);
+    await store.append("r1", { ...NO_EVENTS, files }, KEEP);
     assert.equal(await store.removeFile("r1", "a.png"), false, "it runs");
-    await store.endRun("r1", ending(), NOTHING, KEEP);
+    await store.endRun("r1", ending(), NO_EVENTS, KEEP);
     assert.equal(await store.removeFile("r1", "a.png"), true);
     assert.deepEqual(
       [
@@ -554,7 +554,7 @@ describeStores({ title: "store contract" }, (kind) => {
     let store = kind.create();
     for (const id of ["r1", "r2", "r3"]) await store.createRun(newRun(id));
     await startNext(store, "r1");
-    await store.endRun("r1", ending(), NOTHING, KEEP);
+    await store.endRun("r1", ending(), NO_EVENTS, KEEP);
     await store.claim(claimOf({ leaseMs: 1 }));
     store = await kind.reopen(store);
     assert.equal(await store.openQueue(1), 50);
@@ -584,9 +584,9 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal(await store.release("r1", 1), false);
     await startNext(store, "r1");
     assert.equal(await store.append("r1", deltas("late"), KEEP, 1), false);
-    assert.equal(await store.retryRun("r1", next, NOTHING, KEEP, 1), false);
-    assert.equal(await store.endRun("r1", ending(), NOTHING, KEEP, 1), false);
-    assert.equal(await store.endRun("r1", ending(), NOTHING, KEEP, 2), true);
+    assert.equal(await store.retryRun("r1", next, NO_EVENTS, KEEP, 1), false);
+    assert.equal(await store.endRun("r1", ending(), NO_EVENTS, KEEP, 1), false);
+    assert.equal(await store.endRun("r1", ending(), NO_EVENTS, KEEP, 2), true);
   });
 
   it("starts as many runs of a session at once as it is told, in order, also once that has changed", async () => {
@@ -603,7 +603,7 @@ describeStores({ title: "store contract" }, (kind) => {
       }
     };
     assert.deepEqual(await claimAll(), ["a1", "a2"]);
-    await store.endRun("a2", ending(), NOTHING, KEEP);
+    await store.endRun("a2", ending(), NO_EVENTS, KEEP);
     assert.deepEqual(await claimAll(), ["a3"]);
     store = await kind.reopen(store);
     await store.openQueue(3);
@@ -656,7 +656,7 @@ describeStores({ title: "store contract" }, (kind) => {
     const endedRun = async (store: Store, id: string, endedMark: number, sessionKey = "hook:a") => {
       await store.createRun(newRun(id, { sessionKey }));
       await startNext(store, id, 1);
-      await store.endRun(id, ending({ endedMark }), NOTHING, KEEP);
+      await store.endRun(id, ending({ endedMark }), NO_EVENTS, KEEP);
     };
 
     it("removes runs that ended long ago, with all their rows", async () => {

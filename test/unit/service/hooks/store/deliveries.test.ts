@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import type { Attempt, DeliveryClaim, Receiver } from "#src/service/hooks/store/deliveries.js";
+import { NO_EVENTS } from "#src/service/hooks/store/queue-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { startNext } from "../../../../helpers/hooks/claims.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 import { newRun } from "../../../../helpers/hooks/new-run.js";
 
 const KEEP = { events: 1000, bytes: 1_000_000 };
-const NOTHING = { skip: 0, events: [], files: [] };
 const HOUR = 3600_000;
 
 const receiver = (endpoint: string, extra: Partial<Receiver> = {}): Receiver => ({
@@ -33,7 +33,7 @@ async function endedRun(store: Store, id: string, receivers: Receiver[], session
   await store.createRun(newRun(id, { sessionKey }));
   await startNext(store, id);
   const ending = { from: ["running"], to: "succeeded", finishedAt: 3000, endedMark: 1000, error: null } as const;
-  await store.endRun(id, { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NOTHING, KEEP);
+  await store.endRun(id, { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NO_EVENTS, KEEP);
 }
 
 describeStores({ title: "deliveries of a store" }, (kind) => {
@@ -62,7 +62,7 @@ describeStores({ title: "deliveries of a store" }, (kind) => {
     await endedRun(store, "r1", []);
     const terminal = { event: "done", data: "{}" };
     const ending = { from: ["running"], to: "failed", finishedAt: 3000, endedMark: 1000, error: null } as const;
-    await store.endRun("r1", { ...ending, terminal, receivers: [receiver("shop")] }, NOTHING, KEEP);
+    await store.endRun("r1", { ...ending, terminal, receivers: [receiver("shop")] }, NO_EVENTS, KEEP);
     assert.deepEqual(await store.listDeliveries(null, 10), []);
   });
 

@@ -21,7 +21,7 @@ export const createPictures = (clock: Clock): Pictures =>
     mostThreads: 1,
     mostWaiting: 256,
     mostMs: 60_000,
-    refusal: "the picture takes too long to convert",
+    refusal: "converting the picture took too long or needed too much memory",
     clock,
   });
 
@@ -72,7 +72,7 @@ function pick(
   return { data: picked, width, height, channels: wanted };
 }
 
-/** The high bytes of samples, written over them: nobody else has these, and a large picture fills memory once. */
+/** The high bytes of samples, written over them: they are not used elsewhere, and a large picture fills memory once. */
 function highBytes(samples: Uint16Array): Uint8Array {
   const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.length);
   // an iterator, or a callback for each sample, takes many times as long
@@ -97,7 +97,7 @@ export async function maskedPicture({ original, mask }: MaskWork): Promise<Buffe
   if (alpha.width !== width || alpha.height !== height) {
     return `image: expected a mask of ${width} x ${height} pixels, received ${alpha.width} x ${alpha.height}`;
   }
-  if (alpha.channels !== 2 && alpha.channels !== 4) return "image: expected a picture with alpha, received one without";
+  if (alpha.channels !== 2 && alpha.channels !== 4) return "image: the mask needs an alpha channel";
   return encodePng(withAlphaOf(colours, alpha));
 }
 

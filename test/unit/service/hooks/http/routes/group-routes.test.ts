@@ -169,13 +169,17 @@ describe("POST /hooks/group", () => {
     ["1,001 items", { items: Array.from({ length: 1001 }, () => ({ message })) }, "items: expected at most 1000"],
     ["an item that is no object", { items: [{ message }, 5] }, "items.1: expected a JSON object"],
     ["an item without a message", { items: [{ message }, {}] }, "items.1: message: is required"],
-    ["a key of an item", { items: [{ message, idempotencyKey: "k" }] }, /^items\.0: idempotencyKey: expected none/],
+    [
+      "a key of an item",
+      { items: [{ message, idempotencyKey: "k" }] },
+      /^items\.0: idempotencyKey: not supported in an item/,
+    ],
     [
       "a session",
       { items: [{ message, sessionKey: "hook:y" }] },
       /^items\.0: sessionKey override is disabled: "sessionKey" needs /,
     ],
-    ["a graph", { items: [{ message }, { message, graph: "g" }] }, /^items\.1: graph: expected none/],
+    ["a graph", { items: [{ message }, { message, graph: "g" }] }, /^items\.1: graph: this agent has no graphs/],
     [
       "a deadline before the delay",
       { items: [{ message }], defaults: { delaySeconds: 5, deadlineSeconds: 5 } },

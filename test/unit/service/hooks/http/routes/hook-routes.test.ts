@@ -494,7 +494,7 @@ describe("POST /api/runs/{id}/again", () => {
     await store.createRun(newRun(id, { sessionKey: "batch-a-0", origin: "batch", createdAt: 1, createdMark: 1 }));
     const response = await post(`/api/runs/${id}/again`, {});
     assert.equal(response.status, 400);
-    assert.match(await response.text(), /a run of a batch is started by `latentkit render --store` alone/);
+    assert.match(await response.text(), /a batch run cannot be started again here: use `latentkit render --store`/);
   });
 
   it("needs the token", async () => {
@@ -560,7 +560,7 @@ describe("graphs by their names", () => {
     }
     const custom = await open();
     const none = await custom.post("/hooks/agent", { message: "x", graph: "lake" });
-    assert.match(((await none.json()) as { error: string }).error, /^graph: expected none: the agent has no graphs/);
+    assert.match(((await none.json()) as { error: string }).error, /^graph: this agent has no graphs/);
   });
 
   it("GET /api/graphs lists them with their schemas, to callers with the token", async () => {
@@ -694,7 +694,7 @@ describe("graphs by their names", () => {
       const again = (body: object) => service.post(`/api/runs/${id}/again`, body);
       for (const [body, sentence] of [
         [{ message: "x" }, "Message: not allowed when the request brings its own graph."],
-        [{ graph: "prompt" }, "message: is required with another graph: the earlier run has none"],
+        [{ graph: "prompt" }, "message: required, the earlier run had none"],
       ] as const) {
         assert.deepEqual(await refusal(await again(body)), [400, sentence]);
       }
@@ -718,11 +718,11 @@ describe("graphs by their names", () => {
       assert.deepEqual(
         warnings.map((line) => (JSON.parse(line) as { msg: string }).msg),
         [
-          'the graph "fixed" takes no message: requests with one are refused, "{}" renders it as it is',
-          'incoming.it: the default graph has no key "text": its deliveries are refused',
+          'graph "fixed" has nothing to fill: send "{}" as the message, others are refused',
+          'incoming.it: the default graph has no key "text", so every delivery is refused',
         ],
       );
-      assert.doesNotMatch((await open()).log(), /takes no message/);
+      assert.doesNotMatch((await open()).log(), /has nothing to fill/);
     });
   });
 });

@@ -127,7 +127,7 @@ describe("POST /hooks/in/NAME", () => {
     assert.equal((await service.send({ event_id: "b" }, { time })).status, 200);
     await clock.advance(1000);
     const late = await service.send({ event_id: "c" }, { time });
-    assert.deepEqual([late.status, (await json(late)).error], [401, "the signed time is too long ago"]);
+    assert.deepEqual([late.status, (await json(late)).error], [401, "the timestamp is too old"]);
   });
 
   it("maps payload and headers to message, session, key, name and placeholders", async () => {
@@ -176,7 +176,7 @@ describe("POST /hooks/in/NAME", () => {
       "a long message",
       { message: "{{}}{{}}" },
       { t: "x".repeat(70_000) },
-      "message: the payload's texts are too long for a message",
+      "message: the filled-in texts are longer than limits.message_chars",
     ],
     [
       "a line break in the session",

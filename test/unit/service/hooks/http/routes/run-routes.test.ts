@@ -178,11 +178,11 @@ describe("run list", () => {
     const errorOf = async (path: string) => (await json(await get(path))).error;
     assert.equal(
       await errorOf("/api/runs?limit=1&sesion_key=a"),
-      'expected parameters of the names cursor, limit, state, session_key, tag, received "sesion_key". Did you mean session_key?',
+      'unknown parameter "sesion_key": expected cursor, limit, state, session_key, tag. Did you mean session_key?',
     );
     assert.equal(
       await errorOf("/api/webhooks/deliveries?status=dead"),
-      'expected parameters of the names cursor, limit, webhook, state, run_id, received "status". Did you mean state?',
+      'unknown parameter "status": expected cursor, limit, webhook, state, run_id. Did you mean state?',
     );
   });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import { NO_EVENTS } from "#src/service/hooks/store/queue-store.js";
 import { claimOf } from "../../../../../helpers/hooks/claims.js";
 import { until } from "../../../../../helpers/hooks/hook-runs.js";
 import { newRun } from "../../../../../helpers/hooks/new-run.js";
@@ -8,7 +9,6 @@ import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js"
 import { startProxy } from "../../../../../helpers/postgres/proxy.js";
 
 const event = { event: "status", data: "{}" };
-const NOTHING = { skip: 0, events: [], files: [] };
 const KEEP = { events: 100, bytes: 1000 };
 
 describe("listen of the PostgreSQL store", () => {
@@ -43,10 +43,10 @@ describe("listen of the PostgreSQL store", () => {
     const steps: (() => Promise<unknown>)[] = [
       () => add(writer, id),
       () => writer.claim(claimOf()),
-      () => writer.append(id, { ...NOTHING, events: [event] }, KEEP),
+      () => writer.append(id, { ...NO_EVENTS, events: [event] }, KEEP),
       () => writer.release(id, 1),
       () => writer.claim(claimOf()),
-      () => reader.endRun(id, { ...ending, terminal: { event: "done", data: "{}" } }, NOTHING, KEEP),
+      () => reader.endRun(id, { ...ending, terminal: { event: "done", data: "{}" } }, NO_EVENTS, KEEP),
     ];
     for (const [i, step] of steps.entries()) {
       await add(foreign, `f${i}`);

@@ -5,6 +5,7 @@ import { parseConfig } from "#src/render/config/config.js";
 import { systemClock } from "#src/service/hooks/clock.js";
 import { createHookService } from "#src/service/hooks/service.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import { NO_EVENTS } from "#src/service/hooks/store/queue-store.js";
 import { Deliverer } from "#src/service/hooks/webhooks/deliverer.js";
 import { createEndpoints, receiversOfEnd } from "#src/service/hooks/webhooks/endpoints.js";
 import { startWorker } from "#src/service/worker/worker.js";
@@ -12,7 +13,6 @@ import { until } from "../../../../../helpers/hooks/hook-runs.js";
 import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 
-const NOTHING = { skip: 0, events: [], files: [] };
 const KEEP = { events: 10, bytes: 1000 };
 const RUNS = 60;
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
@@ -73,7 +73,7 @@ describe("deliveries of the PostgreSQL store", () => {
       const terminal = { event: "done", data: "{}" };
       const receivers = receiversOfEnd(endpoints, "cancelled");
       const ending = { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark: 1, error: null } as const;
-      await store.endRun(id, { ...ending, terminal, receivers }, NOTHING, KEEP);
+      await store.endRun(id, { ...ending, terminal, receivers }, NO_EVENTS, KEEP);
       for (const deliverer of deliverers) deliverer.wake();
     }
     try {
@@ -131,7 +131,7 @@ describe("deliveries of the PostgreSQL store", () => {
     await store.createRun(newRun("r1", { sessionKey: "s", ...common }));
     const ending = { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark: 1, error: null } as const;
     const receivers = [{ endpoint: "shop", target: "t", sessionPrefix: "" }];
-    await store.endRun("r1", { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NOTHING, KEEP);
+    await store.endRun("r1", { ...ending, terminal: { event: "done", data: "{}" }, receivers }, NO_EVENTS, KEEP);
     const claim = { endpoints: [{ endpoint: "shop", count: 1 }], leaseMs: 200, nowMark: 0 };
     assert.equal((await store.claimDeliveries(claim)).length, 1);
     assert.equal((await store.claimDeliveries(claim)).length, 0);

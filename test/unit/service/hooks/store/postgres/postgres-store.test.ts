@@ -3,7 +3,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { createPostgresStore, InOrder, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import type { EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
+import { type EventLimits, NO_EVENTS } from "#src/service/hooks/store/queue-store.js";
+import type { NewRun } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
 import { claimOf, startNext } from "../../../../../helpers/hooks/claims.js";
@@ -13,7 +14,6 @@ import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js"
 import { startProxy } from "../../../../../helpers/postgres/proxy.js";
 
 const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
-const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 const started = { event: "status", data: "{}" };
 const newRun = (id: string, extra: Parameters<typeof runOf>[1] = {}): NewRun =>
   runOf(id, { createdAt: 1, createdMark: 1, compose: (pending) => [...pending, id].join("|"), ...extra });
@@ -88,7 +88,7 @@ describe("createPostgresStore", () => {
       assert.equal((await store.findReply(text, 0))?.payloadHash, "h");
       await startNext(store, text, 1);
       const file = { name: text, path: text, contentType: text };
-      await store.append(text, { ...NOTHING, files: [file, file] }, KEEP);
+      await store.append(text, { ...NO_EVENTS, files: [file, file] }, KEEP);
       assert.deepEqual(await store.getFile(text, text), file);
       assert.deepEqual((await store.getStatus(text, 9))?.files, [file]);
     }
@@ -154,7 +154,7 @@ describe("createPostgresStore", () => {
       const sessionKey = `hook:${round}`;
       await stores[0]!.createRun(newRun(id, { sessionKey }));
       await stores[0]!.claim(claimOf());
-      await stores[0]!.endRun(id, { ...ending, terminal }, NOTHING, KEEP);
+      await stores[0]!.endRun(id, { ...ending, terminal }, NO_EVENTS, KEEP);
       const request = { endedBefore: 1, maxEndedRuns: 0, maxEndedDeliveries: 0, nowMark: 0, budget: 1000 };
       const [swept] = await Promise.all([
         stores[1]!.sweep(request),
@@ -193,7 +193,7 @@ describe("createPostgresStore", () => {
     proxy.freeze(true);
     await Promise.all([
       refusesHook(store.createRun(newRun("r2")), "store_unavailable"),
-      refusesHook(store.append("r1", { ...NOTHING, events: [started] }, KEEP), "store_unavailable"),
+      refusesHook(store.append("r1", { ...NO_EVENTS, events: [started] }, KEEP), "store_unavailable"),
       refusesHook(store.getRun("r1"), "store_unavailable"),
       refusesHook(store.ping(), "store_unavailable"),
     ]);
@@ -254,8 +254,8 @@ describe("work in order", () => {
 
   it("of one key follows in the order of the calls, after a failure too; that of others runs beside it", async () => {
     const { order, begun, work, end } = inOrder();
-    const failed = assert.rejects(order.run("a", () => Promise.reject(new Error("x"))));
-    const all = [order.run("a", work("a2")), order.run("a", work("a3")), order.run("b", work("b1"))];
+    const failed = assert.rejects(order.run(["a"], () => Promise.reject(new Error("x"))));
+    const all = [order.run(["a"], work("a2")), order.run(["a"], work("a3")), order.run(["b"], work("b1"))];
     await failed;
     await turn();
     assert.deepEqual(begun.sort(), ["a2", "b1"]);
@@ -267,8 +267,8 @@ describe("work in order", () => {
 
   it("of several keys waits for what came before it in any, and holds back what comes after it in any", async () => {
     const { order, begun, work, end } = inOrder();
-    const all = [order.run("a", work("a")), order.run("b", work("b"))];
-    all.push(order.runAll(["a", "b", "c"], work("abc")), order.run("c", work("c")));
+    const all = [order.run(["a"], work("a")), order.run(["b"], work("b"))];
+    all.push(order.run(["a", "b", "c"], work("abc")), order.run(["c"], work("c")));
     await turn();
     assert.deepEqual(begun, ["a", "b"]);
     await end("b");

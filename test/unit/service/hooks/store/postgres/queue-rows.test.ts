@@ -4,14 +4,20 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
-import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/queue-store.js";
-import type { Ending, EventBatch, EventLimits } from "#src/service/hooks/store/store.js";
+import {
+  type Claim,
+  type Ending,
+  type EventBatch,
+  type EventLimits,
+  type HeldRun,
+  type LostRunPolicy,
+  NO_EVENTS,
+} from "#src/service/hooks/store/queue-store.js";
 import { newRun } from "../../../../../helpers/hooks/new-run.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 
 const WORKER = fileURLToPath(new URL("../../../../../helpers/postgres/worker.js", import.meta.url));
 const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
-const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 const LONG_MS = 60_000;
 const SHORT_MS = 30;
 
@@ -39,7 +45,10 @@ const claim = (worker: string, extra: Partial<Claim> = {}): Claim => ({
   event: { event: "status", data: "{}" },
   ...extra,
 });
-const delta = (text: string): EventBatch => ({ ...NOTHING, events: [{ event: "delta", data: JSON.stringify(text) }] });
+const delta = (text: string): EventBatch => ({
+  ...NO_EVENTS,
+  events: [{ event: "delta", data: JSON.stringify(text) }],
+});
 const idsOf = (held: readonly HeldRun[]) => held.map(({ run }) => run.id);
 
 describe("leases of the PostgreSQL store", () => {
@@ -74,8 +83,8 @@ describe("leases of the PostgreSQL store", () => {
       [b1!.token, b1!.run.state, b1!.run.message, b1!.run.lastEventId],
       [1, "running", "message of b1", 1],
     );
-    await store.endRun("b1", ending(), NOTHING, KEEP, b1!.token);
-    await store.endRun("a1", ending(), NOTHING, KEEP);
+    await store.endRun("b1", ending(), NO_EVENTS, KEEP, b1!.token);
+    await store.endRun("a1", ending(), NO_EVENTS, KEEP);
     assert.deepEqual(idsOf(await store.claim(claim("w"))), ["a2", "b2"]);
     assert.deepEqual(await store.claim(claim("w")), []);
   });
@@ -89,9 +98,9 @@ describe("leases of the PostgreSQL store", () => {
       return [startedAt, finishedAt];
     };
     await store.claim(claim("w", { startedAt: 1000 }));
-    await store.endRun("a1", ending({ finishedAt: 2000 }), NOTHING, KEEP);
+    await store.endRun("a1", ending({ finishedAt: 2000 }), NO_EVENTS, KEEP);
     await store.claim(claim("v", { startedAt: 1500 }));
-    await store.endRun("a2", ending({ finishedAt: 1800 }), NOTHING, KEEP);
+    await store.endRun("a2", ending({ finishedAt: 1800 }), NO_EVENTS, KEEP);
     await add(store, "a3", "a", { createdAt: 3000 });
     await store.claim(claim("w", { startedAt: 2500 }));
     assert.deepEqual(
@@ -115,7 +124,7 @@ describe("leases of the PostgreSQL store", () => {
     await add(store, "other", "d");
     assert.deepEqual(idsOf(await store.claim(claim("w"))), ["due", "other"]);
     assert.deepEqual(await store.claim(claim("w")), []);
-    assert.ok(await store.endRun("late", ending({ from: ["queued"], to: "cancelled" }), NOTHING, KEEP));
+    assert.ok(await store.endRun("late", ending({ from: ["queued"], to: "cancelled" }), NO_EVENTS, KEEP));
     assert.deepEqual(idsOf(await store.claim(claim("w"))), ["behind"]);
   });
 
@@ -150,7 +159,7 @@ describe("leases of the PostgreSQL store", () => {
     const store = create();
     for (const id of ["r1", "r2", "r3", "r4"]) await add(store, id, "a");
     const cancel = (id: string) =>
-      store.endRun(id, ending({ from: ["queued", "running"], to: "cancelled" }), NOTHING, KEEP);
+      store.endRun(id, ending({ from: ["queued", "running"], to: "cancelled" }), NO_EVENTS, KEEP);
     assert.ok(await cancel("r1"));
     assert.ok(await cancel("r3"));
     const [r2] = await store.claim(claim("w"));
@@ -188,7 +197,7 @@ describe("leases of the PostgreSQL store", () => {
               assert.equal(await store.append(run.id, delta("x"), KEEP, token), true);
               done.push(run.id);
               running.delete(run.sessionKey);
-              assert.ok(await store.endRun(run.id, ending(), NOTHING, KEEP, token));
+              assert.ok(await store.endRun(run.id, ending(), NO_EVENTS, KEEP, token));
             }),
           );
           if (held.length === 0) await sleep(2);
@@ -236,7 +245,7 @@ describe("leases of the PostgreSQL store", () => {
     assert.deepEqual([again?.run.id, again?.token, more], ["r1", 2, []]);
     await refused();
     assert.equal(await other.append("r1", delta("after"), KEEP, again!.token), true);
-    assert.ok(await other.endRun("r1", ending(), NOTHING, KEEP, again!.token));
+    assert.ok(await other.endRun("r1", ending(), NO_EVENTS, KEEP, again!.token));
     await refused();
     assert.equal(await other.getFile("r1", "f.png"), null);
     assert.equal((await other.getStatus("r1", 9))?.progress, null);
@@ -280,7 +289,7 @@ describe("leases of the PostgreSQL store", () => {
       child.kill("SIGCONT");
       if (outcome !== undefined) child.stdin.end("go\n");
       assert.equal((await lines.next()).value, outcome);
-      assert.ok(await store.endRun("r1", ending(), NOTHING, KEEP, 2));
+      assert.ok(await store.endRun("r1", ending(), NO_EVENTS, KEEP, 2));
       assert.equal(await store.getFile("r1", "late.png"), null);
       assert.deepEqual(await events(store, "r1"), ["1 status", "2 status", "3 done"]);
     });
