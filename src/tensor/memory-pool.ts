@@ -50,8 +50,8 @@ const pool = new Pool();
 export const takeMemory = (bytes: number): ArrayBuffer => pool.take(bytes);
 
 /**
- * Returns a buffer of `takeMemory` to the pool; any other buffer is left alone. The caller guarantees that nobody reads
- * it any more: the next taker writes over it.
+ * Returns a buffer of `takeMemory` to the pool; any other buffer stays as it is. The caller must not
+ * read it again: the next taker writes over it.
  */
 export const returnMemory = (buffer: ArrayBufferLike): void => pool.return(buffer);
 

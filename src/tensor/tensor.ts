@@ -1,19 +1,18 @@
 import { types } from "node:util";
-import { describe, LatentkitError } from "../base/errors.js";
+import { describe, LatentkitError, valueError } from "../base/errors.js";
 import type { DeferredImage, DeviceValues } from "./deferred-values.js";
 import { takeMemory } from "./memory-pool.js";
 
 /** Number of elements of one tensor at most: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
 
-/** Number of values from which on memory is taken uncleared: zeroing it first would cost more than pooling saves. */
+/** Tensors of at least this size take memory that is not cleared: zeroing it would cost more than pooling saves. */
 const UNFILLED_FROM = 2 ** 12;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 // decisions 90, 124
 /**
- * Dense float32 values, row-major and contiguous, in memory. Until `data` is read they may be on a device, or not be
- * computed yet.
+ * Dense float32 values, row-major and contiguous. Until `data` is read they may be on a device, or not computed yet.
  */
 export class Tensor {
   /** @internal Reads and writes pictures; installed by the package's entry. */
@@ -45,14 +44,10 @@ export class Tensor {
   /** Makes a tensor of values; a Float32Array is taken over, not copied. Fails unless their number fits the shape. */
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
-    if (typeof data !== "object" || typeof data?.length !== "number") {
-      const message = `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`;
-      throw new LatentkitError("value.invalid", message);
-    }
-    if (data.length !== size) {
-      const message = `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`;
-      throw new LatentkitError("tensor.bad-shape", message);
-    }
+    if (typeof data !== "object" || typeof data?.length !== "number")
+      throw valueError("value.invalid", "Tensor data", "a list of numbers or a typed array", data);
+    if (data.length !== size)
+      throw badShape("Tensor data", `${size} values for shape [${shape.join(", ")}]`, `${data.length}`);
     return new Tensor(types.isFloat32Array(data) ? data : Float32Array.from(data), shape);
   }
 
@@ -86,9 +81,7 @@ export class Tensor {
   }
 
   static full(shape: readonly number[], value: number): Tensor {
-    if (typeof value !== "number") {
-      throw new LatentkitError("value.invalid", `Tensor value: expected a number, received ${describe(value)}.`);
-    }
+    if (typeof value !== "number") throw valueError("value.invalid", "Tensor value", "a number", value);
     const tensor = Tensor.unfilled(shape);
     tensor.data.fill(value);
     return tensor;
@@ -99,12 +92,12 @@ export class Tensor {
     return this.#values ?? this.#fetch();
   }
 
-  /** @internal The values from element `from` on in the shape of another tensor, in the same memory, the CPU's. */
+  /** @internal The values from element `from` on in the shape of another tensor, as a view of the CPU's memory. */
   part(from: number, like: Tensor): Tensor {
     return new Tensor(this.data.subarray(from, from + like.size), like);
   }
 
-  /** @internal The computation of the values, as long as nobody has read them. */
+  /** @internal The computation of the values, until they are read. */
   get deferred(): DeferredImage | undefined {
     return this.#image;
   }
@@ -178,22 +171,26 @@ export class Tensor {
 
 function codec(): PictureCodec<Tensor> {
   if (Tensor.pictures !== undefined) return Tensor.pictures;
-  throw new LatentkitError("usage.invalid", 'Tensor: expected import "latentkit" before pictures are read or written.');
+  throw new LatentkitError("usage.invalid", 'Tensor: import "latentkit" before reading or writing pictures.');
+}
+
+/** Error of a shape: "scale: expected a batch, received shape [].". */
+export function badShape(
+  subject: string,
+  expected: string,
+  received: { readonly shape: readonly number[] } | string,
+): LatentkitError {
+  const text = typeof received === "string" ? received : `shape [${received.shape.join(", ")}]`;
+  return new LatentkitError("tensor.bad-shape", `${subject}: expected ${expected}, received ${text}.`);
 }
 
 /** Product of a shape. Fails for anything but a list of sizes, and for sizes that could not be allocated. */
 export function elementCount(shape: readonly number[]): number {
-  if (!Array.isArray(shape)) {
-    throw new LatentkitError("tensor.bad-shape", `Shape: expected a list of sizes, received ${describe(shape)}.`);
-  }
+  if (!Array.isArray(shape)) throw badShape("Shape", "a list of sizes", describe(shape));
   let size = 1;
   for (const side of shape) {
-    if (!Number.isInteger(side) || side < 0) {
-      throw new LatentkitError(
-        "tensor.bad-shape",
-        `Shape [${shape.map(describe).join(", ")}]: expected whole numbers from 0, received ${describe(side)}.`,
-      );
-    }
+    if (!Number.isInteger(side) || side < 0)
+      throw badShape(`Shape [${shape.map(describe).join(", ")}]`, "whole numbers from 0", describe(side));
     size *= side;
   }
   // infinity times 0
@@ -208,7 +205,7 @@ export function elementCount(shape: readonly number[]): number {
 /** Options of `encodePng`. */
 export interface EncodePngOptions {
   /**
-   * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
+   * Compression: 0 stores, 1 is the fastest, 9 the smallest. Default: 4. Levels 1 to 4 take 2 to 13 ms for a picture of
    * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
    */
   level?: number;
@@ -217,17 +214,17 @@ export interface EncodePngOptions {
    * Latin-1 are tEXt chunks, others iTXt chunks, which come first.
    */
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
-  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. 8 where absent; samples that are numbers have their own. */
+  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. Default: 8; samples that are numbers have their own. */
   bitDepth?: 8 | 16;
 }
 
 /** Options of `Tensor.toPng`. */
 export interface TensorPngOptions extends EncodePngOptions {
-  /** Picture of a batch, from 0; required where it has several. */
+  /** Picture of a batch, from 0; required if it has several. */
   index?: number;
 }
 
-/** Files from tensors and back, for which formats are needed, a layer above: src/io installs it. */
+/** Files from tensors and back. Formats belong to src/io, a layer above, which installs it. */
 interface PictureCodec<Tensor> {
   encode(pictures: Tensor, options: TensorPngOptions | undefined): Promise<Buffer>;
   decode(bytes: Uint8Array): Promise<Tensor>;

@@ -444,9 +444,9 @@ describe("checkOptions", () => {
       const { details } = await refuses(
         check(options),
         "usage.invalid",
-        /^name: expected a text, received undefined\.$/,
+        /^name: expected a string, received undefined\.$/,
       );
-      assert.deepEqual({ ...details }, { expected: "a text", received: "undefined" });
+      assert.deepEqual({ ...details }, { expected: "a string", received: "undefined" });
     }
   });
 

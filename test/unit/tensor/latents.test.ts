@@ -58,7 +58,7 @@ describe("tensor/areas", () => {
     ] as const) {
       refuses(
         () => addMasked(destination, source, mask, y, x),
-        /addMasked: expected an area within 7 rows and 9 columns/,
+        /addMasked area: expected one within 7 rows and 9 columns/,
       );
     }
     refuses(() => addMasked(destination, Tensor.zeros([2, 3, 1, 1]), mask, 0, 0), /expected a mask \[1 or 2, 1, 1\]/);

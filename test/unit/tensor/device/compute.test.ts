@@ -318,7 +318,10 @@ describe("the choice of a device @long", () => {
         render({ 1: { class_type: "EmptyLatentImage", inputs: {} } }, { device }).catch(({ code }) => code))))]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [
-      ["device.unavailable", "Device cuda:2 cannot be used: The CUDA driver sees 2 devices, numbered from 0."],
+      [
+        "device.unavailable",
+        "Device cuda:2 cannot be used: There is no cuda:2: the driver reports 2 devices, cuda:0 to cuda:1.",
+      ],
       ["usage.invalid"],
     ]);
   });
@@ -345,7 +348,7 @@ describe("a device that fails @long", () => {
       send([JSON.stringify(found) === JSON.stringify(expected), warnings]);
     `;
     // room for the trial is in another process: each driver counts its own
-    const warning = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
+    const warning = "cuda:0 is out of memory for an operation: it runs on the CPU instead, with the same result.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=100000")), [[true, [warning]]]);
   });
 
@@ -379,7 +382,7 @@ describe("a device that fails @long", () => {
       await settled();
       send(warnings);
     `;
-    const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
+    const warning = "cuda:0 failed: its operations run on the CPU instead, with the same result.";
     assert.deepEqual(await onFakeGpu(program, auto("fail=lk_scale:719:1")), [
       [true, "device.lost", "device.lost"],
       [[false, false], true],
@@ -394,7 +397,7 @@ describe("a device that fails @long", () => {
       const failure = refused(() => ops.scale(x, 2).data);
       send([failure, refused(() => ops.scale(x, 2))[0]]);
     `;
-    const message = "cuda:0 reported a fault, and its tensors are lost: start a new process, or use --device cpu.";
+    const message = "cuda:0 failed and its tensors are lost: restart the process, or use --device cpu.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1")), [
       [["device.lost", message], "device.unavailable"],
     ]);
