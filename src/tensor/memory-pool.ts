@@ -55,7 +55,7 @@ export const takeMemory = (bytes: number): ArrayBuffer => pool.take(bytes);
  */
 export const returnMemory = (buffer: ArrayBufferLike): void => pool.return(buffer);
 
-/** Excludes a buffer of `takeMemory` from the pool for good, whoever returns it. */
+/** Excludes a buffer of `takeMemory` from the pool for good, even if it is returned. */
 export const retainMemory = (buffer: ArrayBufferLike): void => pool.retain(buffer);
 
 /** Number of bytes in the pool. @internal */

@@ -184,7 +184,7 @@ export interface InjectNoiseOptions {
   random?: Tensor;
 }
 
-/** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails where the deviation is 0. */
+/** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails if the deviation is 0. */
 export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOptions, out?: Tensor): Tensor {
   requireSameShape("injectNoise", base, noise);
   const { mask, random, mix = 0 } = options;

@@ -36,7 +36,7 @@ const NOISE_RULES: OptionRules<NoiseOptions> = {
 
 /** A stream of normals: each call continues where the last one stopped. */
 export interface Generator {
-  /** Draws float32 N(0, 1) values of a shape, into `out` where it is set. */
+  /** Draws float32 N(0, 1) values of a shape, into `out` if it is set. */
   randn(shape: readonly number[], out?: Tensor): Tensor;
 }
 

@@ -152,7 +152,7 @@ function exists(root: string, folder: string): boolean {
   }
 }
 
-/** Creates a folder and its parents: Node's recursive mkdir never ends where the system fails with ENOENT, as in /proc. */
+/** Creates a folder and its parents: Node's recursive mkdir never ends if the system fails with ENOENT, as in /proc. */
 export async function makeEach(folder: string): Promise<void> {
   const make = () =>
     promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {

@@ -1,6 +1,6 @@
 import { type Cuda, openCuda } from "../../native/cuda/cuda.js";
 import { loadNative } from "../../native/load.js";
-import type { CudaMemory, PhiloxDraw, TensorOperations } from "../../native/tensor-operations.js";
+import type { CudaMemory, PhiloxDraw, ResizedBlend, TensorOperations } from "../../native/tensor-operations.js";
 import { type DeferredNoise, DeviceValues, isNoMemory, lossOf } from "../deferred-values.js";
 import { outputOf } from "../shape.js";
 import { elementCount, Tensor } from "../tensor.js";
@@ -136,14 +136,7 @@ export type Memory = Float32Array | CudaMemory;
 export interface Side {
   readonly ops: TensorOperations<Memory, Memory>;
   /** maskedBlend with a mask of another size; the CPU takes two steps. */
-  readonly resizedBlend?: (
-    out: Memory,
-    a: Memory,
-    b: Memory,
-    mask: Memory,
-    shape: readonly [number, number, number, number],
-    maskShape: readonly [number, number, number],
-  ) => void;
+  readonly resizedBlend?: ResizedBlend<Memory>;
   in(tensor: Tensor): Memory;
   /** The draw of a tensor's values, if they are not read yet and this side can draw them as it reads; else use `in`. */
   drawOf(tensor: Tensor): PhiloxDraw | undefined;

@@ -57,7 +57,7 @@ export interface Layer {
   readonly transparency: Tensor;
 }
 
-/** Composes two layers of one size; colours are not multiplied with alpha, and 0 where nothing is left of them. */
+/** Composes two layers of one size; colours are not multiplied with alpha, and 0 if nothing is left of them. */
 export function composed(source: Layer, destination: Layer, mode: PorterDuffMode): Layer {
   const [alphaOf, colourOf]: readonly [AlphaOf, ColourOf] = OPERATORS[mode];
   const image = Tensor.unfilled(source.image.shape);
