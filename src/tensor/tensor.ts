@@ -21,7 +21,8 @@ export class Tensor {
   readonly shape: readonly number[];
   readonly size: number;
   #values: Float32Array | undefined;
-  #remote: DeviceValues | undefined;
+  /** @internal Values on a device. Not #private: postMessage refuses a tensor for it, instead of losing its values. */
+  remote: DeviceValues | undefined;
   #image: DeferredImage | undefined;
   /** Unfrozen copy of the shape: an element of a frozen array takes ten times as long to read. */
   readonly #sides: readonly number[];
@@ -33,7 +34,7 @@ export class Tensor {
     image?: DeferredImage,
   ) {
     this.#values = values;
-    this.#remote = remote;
+    this.remote = remote;
     this.#image = image;
     this.size = values === undefined ? (remote ?? image)!.size : values.length;
     const isTensor = shape instanceof Tensor;
@@ -109,10 +110,10 @@ export class Tensor {
 
   /** @internal The values on a device, if they are there. */
   get onDevice(): DeviceValues | undefined {
-    const remote = this.#remote;
+    const remote = this.remote;
     // a tensor that shares the memory may have fetched it
     if (remote?.fetched !== undefined) this.#fetch();
-    return this.#remote;
+    return this.remote;
   }
 
   /** @internal The memory of the values, one object for all tensors that share it. */
@@ -122,15 +123,15 @@ export class Tensor {
 
   /** Shape and range of the values, as console.log prints them. Nothing is fetched or computed for it. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    const values = this.#values ?? this.#remote?.fetched;
-    const state = this.#remote === undefined ? "not computed yet" : `on ${this.#remote.cuda.name}`;
+    const values = this.#values ?? this.remote?.fetched;
+    const state = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
     return `Tensor [${this.shape.join(", ")}] ${values === undefined ? state : rangeOf(values)}`;
   }
 
   #fetch(): Float32Array {
-    const values = this.#image?.values() ?? this.#remote!.fetch();
+    const values = this.#image?.values() ?? this.remote!.fetch();
     this.#values = values;
-    this.#remote = undefined;
+    this.remote = undefined;
     this.#image = undefined;
     return values;
   }

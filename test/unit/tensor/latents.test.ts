@@ -9,7 +9,7 @@ const f = Math.fround;
 const at = (x: Tensor, ...position: number[]): number =>
   x.data[position.reduce((index, side, axis) => index * x.shape[axis]! + side, 0)]!;
 
-describe("tensor/areas", () => {
+describe("addMasked", () => {
   const destination = randn([2, 3, 7, 9], { seed: 1n });
   const source = randn([2, 3, 4, 5], { seed: 2n });
 
