@@ -38,14 +38,8 @@ export type {
   Vae,
 } from "./host/types.js";
 export type { PictureFormat } from "./io/pictures/format.js";
-export {
-  type DecodedImage,
-  decodePng,
-  type EncodePngOptions,
-  encodePng,
-  type PixelImage,
-  type RawImage,
-} from "./io/png/png.js";
+export { type DecodedImage, decodePng, encodePng, type PixelImage } from "./io/png/png.js";
+export type { RawImage } from "./io/png/raw-image.js";
 export { block, defineNode, type NodeContext, type NodeDefinition, type TypedNode } from "./nodes/define.js";
 export { registry } from "./nodes/index.js";
 export {
@@ -88,8 +82,7 @@ export {
   type ValidateGraphOptions,
   validateGraph,
 } from "./render/surroundings.js";
-export type { DeviceChoice } from "./tensor/device/device.js";
-export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
+export { type Device, type DeviceChoice, type DeviceReport, device } from "./tensor/device/device.js";
 export {
   type Card,
   createGenerator,
@@ -113,5 +106,4 @@ export {
   type Scheduler,
   sigmas,
 } from "./tensor/sampling/sigmas.js";
-export type { TensorPngOptions } from "./tensor/tensor.js";
-export { Tensor } from "./tensor/tensor.js";
+export { type EncodePngOptions, Tensor, type TensorPngOptions } from "./tensor/tensor.js";

@@ -1,11 +1,11 @@
 // Comparison of rendered graphs with committed snapshots, for vitest, jest and mocha.
 import "./base/package.js"; // first: in a bundle it throws the sentence that says what to do
 import { AssertionError } from "node:assert";
-import { createHash } from "node:crypto";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sha256 } from "./base/bytes.js";
 import { describe, LatentkitError } from "./base/errors.js";
-import { checkOptions, FLAG, type OptionRules, pickOptions, rulesWithout, TEXT } from "./base/options.js";
+import { checkOptions, FLAG, type OptionRules, pickOptions, type Rule, TEXT } from "./base/options.js";
 import { JOB_RULES } from "./graph/job.js";
 import { SURROUNDINGS_RULES } from "./graph/surroundings.js";
 import { renderOutputs, type SnapshotRenderOptions } from "./render/snapshot/outputs.js";
@@ -14,9 +14,9 @@ import { GRAPH } from "./render/source.js";
 
 /** Options of a comparison: those of the render that change its pixels, and how much they may differ. */
 export interface MatchRenderOptions extends SnapshotRenderOptions {
-  /** Largest difference of a sample that counts as equal, 0 to 255; 0 where absent. Models of another machine need 4. */
+  /** Largest difference of a sample that counts as equal, 0 to 255. Default: 0; models of another machine need 4. */
   readonly tolerance?: number;
-  /** Name of the snapshot in place of the test's: where one test compares two graphs. */
+  /** Name of the snapshot instead of the test's, for a test that compares two graphs. */
   readonly name?: string;
 }
 
@@ -24,7 +24,7 @@ export interface MatchRenderOptions extends SnapshotRenderOptions {
 export interface ExpectRenderOptions extends Omit<MatchRenderOptions, "name"> {
   /** Path of the snapshot without ".json", or its URL: `new URL("__snapshots__/portrait", import.meta.url)`. */
   readonly snapshot: string | URL;
-  /** true: writes the snapshot where it differs. Where absent: whether LATENTKIT_UPDATE_SNAPSHOTS is 1. */
+  /** true: writes a snapshot that differs. Default: whether LATENTKIT_UPDATE_SNAPSHOTS is 1. */
   readonly update?: boolean;
 }
 
@@ -48,34 +48,35 @@ export interface RenderMatchers<Result = unknown> {
   toMatchRender(options?: MatchRenderOptions): Result;
 }
 
-const RULES: OptionRules<MatchRenderOptions> = {
-  set: JOB_RULES.set,
-  targets: JOB_RULES.targets,
-  inputDir: JOB_RULES.inputDir,
-  classAliases: JOB_RULES.classAliases,
-  config: JOB_RULES.config,
-  partial: JOB_RULES.partial,
-  device: JOB_RULES.device,
-  setup: JOB_RULES.setup,
-  registry: SURROUNDINGS_RULES.registry,
-  host: SURROUNDINGS_RULES.host,
-  signal: SURROUNDINGS_RULES.signal,
-  tolerance: ["a number from 0 to 255", (value) => typeof value === "number" && value >= 0 && value <= 255],
-  name: TEXT,
+const { set, targets, inputDir, classAliases, config, partial, device, setup } = JOB_RULES;
+const { registry, host, signal } = SURROUNDINGS_RULES;
+const RENDER_RULES: OptionRules<SnapshotRenderOptions> = {
+  set,
+  targets,
+  inputDir,
+  classAliases,
+  config,
+  partial,
+  device,
+  setup,
+  registry,
+  host,
+  signal,
 };
-const RENDER_RULES: OptionRules<SnapshotRenderOptions> = rulesWithout(RULES, "name", "tolerance");
+const tolerance: Rule = ["a number from 0 to 255", (value) => typeof value === "number" && value >= 0 && value <= 255];
+const RULES: OptionRules<MatchRenderOptions> = { ...RENDER_RULES, tolerance, name: TEXT };
 
 const EXPECT_RULES: OptionRules<ExpectRenderOptions> = {
   ...RENDER_RULES,
-  tolerance: RULES.tolerance,
+  tolerance,
   snapshot: ["a path or a URL", (value) => (typeof value === "string" && value !== "") || value instanceof URL],
   update: FLAG,
 };
 
 /**
  * Renders a graph, whatever `render` takes, and compares its pixels, texts and files with a snapshot. A missing one
- * is written, but for CI in the environment. Rejects with an AssertionError that names each difference and the picture
- * that shows it, and as `render` where the graph cannot be rendered.
+ * is written, unless CI is set in the environment. Rejects with an AssertionError that names each difference and the
+ * picture that shows it, and as `render` does.
  */
 export async function expectRender(graph: string | object, options: ExpectRenderOptions): Promise<void> {
   checkOptions("expectRender", options, EXPECT_RULES, ["snapshot"]);
@@ -123,13 +124,13 @@ const isMatch = ({ status }: SnapshotVerdict): boolean => status !== "different"
 
 function sentenceOf(stem: string, { status, differences, pictures }: SnapshotVerdict): string {
   if (status === "missing") {
-    return `The snapshot ${stem}.json is missing, and CI writes none: run the test elsewhere, and commit what it writes.`;
+    return `The snapshot ${stem}.json is missing, and CI does not create it: run the test locally and commit the new file.`;
   }
   const lines = [...differences, ...pictures.map((path) => `see ${path}`)].map((line) => `\n  ${line}`);
   return `The graph differs from the snapshot ${stem}.json:${lines.join("")}`;
 }
 
-/** Writes as the runner's own snapshots have them, which both vitest and jest keep in a private field. */
+/** Writes that the runner's own snapshots are set to, which both vitest and jest keep in a private field. */
 function writesOf(snapshotState: object = {}): SnapshotWrites {
   const { _updateSnapshot: update } = snapshotState as { _updateSnapshot?: unknown };
   if (update === "all" || process.env.LATENTKIT_UPDATE_SNAPSHOTS === "1") return "all";
@@ -150,12 +151,9 @@ function stemOf({ testPath, currentTestName = "" }: MatcherContext, name = curre
 
 /** Name of a file for a test's name; a hash tells those apart whose letters cannot all be kept. */
 function fileName(name: string): string {
-  const words = name
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-    .filter((word) => word !== "");
-  const short = words.join("-").slice(0, MAX_NAME_CHARACTERS);
-  const isWhole = words.join("-").length <= MAX_NAME_CHARACTERS && /^[\x20-\x7e]*$/.test(name);
-  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
-  return isWhole && short !== "" ? short : [short, hash].filter((part) => part !== "").join("-");
+  const words = (name.toLowerCase().match(/[a-z0-9]+/g) ?? []).join("-");
+  const short = words.slice(0, MAX_NAME_CHARACTERS);
+  if (short !== "" && short === words && /^[\x20-\x7e]*$/.test(name)) return short;
+  const hash = sha256(name).slice(0, 8);
+  return short === "" ? hash : `${short}-${hash}`;
 }

@@ -32,8 +32,8 @@ const listeners = new WeakMap<AbortSignal, SharedListener>();
 
 // decision 27
 /**
- * Calls back once when the signal aborts, immediately where it has aborted. Returns a function that removes the callback;
- * with the last one the listener is removed from the signal. Callbacks must not throw.
+ * Calls back once when the signal aborts, at once if it has aborted. Returns a function that removes the callback; the
+ * last one removes the listener from the signal. Callbacks must not throw.
  */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (signal === undefined) return () => {};
@@ -44,16 +44,16 @@ export function onAbort(signal: AbortSignal | undefined, callback: () => void): 
   return (listeners.get(signal) ?? new SharedListener(signal)).add(callback);
 }
 
-/** Error of work that was cut: the reason of the signal, or run.interrupted with the sentence where none has aborted. */
+/** Error of interrupted work: the signal's reason if it has aborted, else run.interrupted with the sentence. */
 export const interruption = (signal: AbortSignal | undefined, sentence: string): unknown =>
   signal?.aborted ? signal.reason : new LatentkitError("run.interrupted", sentence);
 
-/** Time of a node after an abort before it is left alone. */
+/** How long to wait for a node after an abort. */
 export const GRACE_MS = 2000;
 
 /**
- * Waits for work that listens to the signal. Rejects with the signal's reason where the work has not ended when the grace
- * after the abort is over: a node that does not listen is left alone with what it does.
+ * Waits for work that listens to the signal. Rejects with the signal's reason if the work goes on for longer than the
+ * grace after the abort: a node that does not listen is abandoned.
  */
 export function orGivenUp<T>(work: Promise<T>, signal: AbortSignal | undefined, graceMs: number): Promise<T> {
   if (signal === undefined) return work;
@@ -66,7 +66,7 @@ export function orGivenUp<T>(work: Promise<T>, signal: AbortSignal | undefined, 
       leave();
       clearTimeout(timer);
     };
-    // what it throws once it was left alone is nobody's
+    // an abandoned node's error is ignored
     work.finally(settle).then(resolve, reject);
   });
 }
@@ -74,7 +74,7 @@ export function orGivenUp<T>(work: Promise<T>, signal: AbortSignal | undefined, 
 /** One reason for all spans: making one takes longer than running many nodes. */
 const OVER = new DOMException("The run is over.", "AbortError");
 
-/** A span of work whose signal aborts at its end, so that work which a node has left behind stops. */
+/** A span of work whose signal aborts at its end, so that work that a node has left behind stops. */
 export class Span {
   #abort: AbortController | undefined;
   #unsubscribe = () => {};
@@ -112,7 +112,7 @@ export class Span {
 /** Milliseconds after which timers, sockets and signals would starve. */
 const MAX_BUSY_MS = 10;
 
-/** Tells long work when to let the event loop turn, and does so. */
+/** Lets the event loop turn while long work goes on. */
 export class YieldTimer {
   #last = performance.now();
 

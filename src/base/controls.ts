@@ -1,20 +1,15 @@
-const escaped = (characters: string): string => {
-  let text = "";
-  // one escape for each UTF-16 unit, as JSON has them
-  for (let at = 0; at < characters.length; at++) {
-    text += `\\u${characters.charCodeAt(at).toString(16).padStart(4, "0")}`;
-  }
-  return text;
-};
+/** Characters as JSON escapes them, one escape for each UTF-16 unit. */
+export const escaped = (characters: string): string =>
+  characters.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 // decision 332
 /**
- * Foreign text for one line of a terminal: what controls the terminal, has no width, turns the direction of text or breaks
- * the line becomes an escape of JSON, and so do halves of surrogate pairs.
+ * Foreign text for one line of a terminal: characters that control the terminal, have no width, turn the direction of text
+ * or break the line become escapes of JSON, and so do lone surrogates.
  */
 export const escapeControls = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, escaped);
 
-/** Foreign text for lines of a terminal: as escapeControls, but for line breaks and tabs. */
+/** As escapeControls, but keeps line breaks and tabs. */
 export const escapeWithinLines = (text: string): string =>
   text.replace(/[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, escaped);
 

@@ -25,25 +25,25 @@ export const ERROR_CODES = {
   "input.below-minimum": badGraph("value_smaller_than_min"),
   /** A number is above the input's maximum. */
   "input.above-maximum": badGraph("value_bigger_than_max"),
-  /** A value is none of the input's choices. */
+  /** The value is not one of the input's choices. */
   "input.not-in-list": badGraph("value_not_in_list"),
-  /** A value breaks a rule of the node itself, such as a file name that no file has. */
+  /** A value breaks a rule of the node itself, such as the name of a file that does not exist. */
   "input.invalid": badGraph("custom_validation_failed"),
-  /** A node reaches the network or uses a key, and the run may do neither. */
+  /** A node needs the network or a key, which the run does not allow. */
   "network.forbidden": badGraph("custom_validation_failed"),
-  /** A link names no node, or an output that the node does not have. */
+  /** A link names a node or an output that does not exist. */
   "link.bad": badGraph("bad_linked_input"),
   /** A link leads from an output of one type to an input of another. */
   "link.type-mismatch": badGraph("return_type_mismatch"),
   /** The validation of a node threw. */
   "validation.exception": badGraph("exception_during_validation"),
-  /** The text or object is no graph, or a node in it has no class. */
+  /** The text or object is not a graph, or a node in it has no class. */
   "graph.invalid": badGraph("invalid_prompt"),
   /** The text is not valid JSON. */
   "graph.invalid-json": badGraph("invalid_prompt"),
-  /** A class of the graph's nodes is not known; `details.unknownClasses` lists all of them. */
+  /** The graph uses a node class that is not registered; `details.unknownClasses` lists all of them. */
   "graph.unknown-class": badGraph("invalid_prompt"),
-  /** A target names no node of the graph. */
+  /** A target is not a node of the graph. */
   "graph.unknown-target": badGraph("invalid_prompt"),
   /** There is no graph: the value is null or undefined. */
   "graph.empty": badGraph("no_prompt"),
@@ -53,7 +53,7 @@ export const ERROR_CODES = {
   "graph.outputs-failed": badGraph("prompt_outputs_failed_validation"),
   /** Links of the graph form a cycle. */
   "graph.cycle": badGraph("invalid_prompt"),
-  /** An argument or value is none of those expected. */
+  /** An argument or value is not one of those expected. */
   "value.invalid": badGraph("custom_validation_failed"),
   /** A number is outside the range that a function or an option accepts. */
   "value.out-of-range": badGraph("custom_validation_failed"),
@@ -61,23 +61,23 @@ export const ERROR_CODES = {
   "tensor.bad-shape": badGraph("custom_validation_failed"),
   /** A tensor would hold more than 2^30 numbers. */
   "tensor.too-large": badGraph("custom_validation_failed"),
-  /** The bytes are no PNG, or a damaged one. */
+  /** The bytes are not a PNG file, or the file is damaged. */
   "png.invalid": badGraph("custom_validation_failed"),
   /** A picture has more than 2^27 pixels, or a part of the file is larger than allowed. */
   "png.too-large": badGraph("custom_validation_failed"),
-  /** The bytes are no picture of a format that is read, or a damaged one. */
+  /** The bytes are not a picture of a supported format, or the file is damaged. */
   "picture.invalid": badGraph("custom_validation_failed"),
   /** A picture other than PNG has more than 2^27 pixels. */
   "picture.too-large": badGraph("custom_validation_failed"),
   /** sharp, which reads and writes pictures other than PNG, is not installed. */
   "picture.needs-sharp": RUN_FAILED,
-  /** The bytes are no safetensors file, or a damaged one, or hold other types than expected. */
+  /** The bytes are not a safetensors file, the file is damaged, or it holds other types than expected. */
   "safetensors.invalid": badGraph("custom_validation_failed"),
   /** A model's file is damaged, or its weights do not fit together. */
   "model.invalid": badGraph("custom_validation_failed"),
-  /** A model file's name is none of those in the model folders; the message lists the nearest. */
+  /** The model folders have no file of this name; the message lists the nearest names. */
   "model.missing": badGraph("value_not_in_list"),
-  /** A model's file holds another kind of model, or lies where no session can use it. */
+  /** A model's file holds a different kind of model, or is in a place no session can load it from. */
   "model.unsupported": badGraph("custom_validation_failed"),
   /** A path leads out of the folder it belongs to. */
   "path.outside": badGraph("custom_validation_failed"),
@@ -87,7 +87,7 @@ export const ERROR_CODES = {
   "file.read-failed": RUN_FAILED,
   /** A file or folder cannot be written. */
   "file.write-failed": RUN_FAILED,
-  /** A node threw while it ran, where `cause` is what it threw; or it returned something else than its outputs. */
+  /** A node threw, which `cause` holds, or returned something other than its outputs. */
   "node.failed": RUN_FAILED,
   /** The remote image service needs a key, and none is configured. */
   "remote.no-key": { comfyType: "execution_error", exit: 3 },
@@ -95,7 +95,7 @@ export const ERROR_CODES = {
   "remote.failed": RUN_FAILED,
   /** The remote image service did not reply in time. */
   "remote.timeout": RUN_FAILED,
-  /** The address of an input file may not be downloaded: not https:, not public, or too large. */
+  /** The address of an input file was refused: it is not https:, not public, or the file is too large. */
   "download.refused": badGraph("custom_validation_failed"),
   /** An input file could not be downloaded. */
   "download.failed": RUN_FAILED,
@@ -111,7 +111,7 @@ export const ERROR_CODES = {
   "runtime.failed": RUN_FAILED,
   /** A network needs more memory than is free. */
   "memory.missing": RUN_FAILED,
-  /** A GPU failed during an operation. Its tensors are lost, and this process has none again; networks get a new process. */
+  /** A GPU failed during an operation. Its tensors are lost, and this process cannot use a GPU again; networks run in a new process. */
   "device.lost": RUN_FAILED,
   /** A node needs a host, or something that the host or model of the run does not offer. */
   "host.missing": badGraph("custom_validation_failed"),
@@ -145,7 +145,7 @@ export interface ErrorDetails {
   received?: string;
   expected?: string;
   suggestion?: string;
-  /** The operating system's code, such as ENOSPC, where a file could not be written. */
+  /** The operating system's code, such as ENOSPC, of a file that could not be written. */
   systemCode?: string;
   /** Classes of a graph that are not registered, up to 100. */
   unknownClasses?: readonly UnknownClass[];
@@ -167,7 +167,7 @@ export class LatentkitError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
-  /** Where `cause` is a denial of node's permission model, the flag that allows it is appended to the message. */
+  /** If node's permission model denied what `cause` says, the message ends with the flag that allows it. */
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: { cause?: unknown }) {
     const hint = permissionHint(options?.cause);
     super(hint === undefined ? message : `${message} ${hint}`, options);
@@ -207,6 +207,21 @@ export function notOneOf(subject: string, names: readonly string[], received: un
   return new LatentkitError("value.invalid", message, { expected, received: text, suggestion });
 }
 
+/** Error of one value: "level: expected 0 to 9, received 10.". */
+export function valueError(code: ErrorCode, subject: string, expected: string, value: unknown): LatentkitError {
+  const received = describe(value);
+  return new LatentkitError(code, `${subject}: expected ${expected}, received ${received}.`, { expected, received });
+}
+
+/** Message of anything that was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The first line of such a message without its full stop, as a part of a sentence. */
+export const reasonOf = (error: unknown): string =>
+  messageOf(error)
+    .replace(/\n.*/s, "")
+    .replace(/(?<![.\s])[.\s]+$/, "");
+
 /** Name of a node for a message, "Node 12 (ext imageToMask)", with as much as `at` has. */
 export function nodeName(at: { nodeId?: string; node?: string }): string {
   if (at.nodeId === undefined) return at.node ?? "";
@@ -221,7 +236,7 @@ export function atNode(at: { nodeId?: string; node?: string }, message: string):
   return `${name}${hasSubject ? "," : ":"} ${message}`;
 }
 
-/** Foreign text as a JSON string, with escapes for all that controls a terminal or the direction of its text. */
+/** Foreign text as a JSON string, safe for a terminal. */
 export const quoted = (text: string): string => escapeControls(JSON.stringify(text));
 
 /** Describes any value for a message: never throws, is never long, and never has a tensor's content. */
@@ -282,7 +297,7 @@ function beginningsOf(name: string): string[] {
   return (name.replaceAll("++", "pp").match(/[\p{L}\p{N}]+/gu) ?? []).map((part) => (joined += part));
 }
 
-/** Closest candidate, and the sentence that suggests it with a space before it; "" where none is close. */
+/** Closest candidate, and the sentence that suggests it, with a space before it; "" if none is close. */
 export function suggest(
   word: unknown,
   candidates: Iterable<string>,
@@ -292,7 +307,7 @@ export function suggest(
   return { suggestion, hint: hintOf(suggestion, show) };
 }
 
-/** Sentence that suggests a candidate, with a space before it; "" where there is none. */
+/** Sentence that suggests a candidate, with a space before it. */
 export function hintOf(suggestion: string | undefined, show = (candidate: string) => candidate): string {
   return suggestion === undefined ? "" : ` Did you mean ${show(suggestion)}?`;
 }
@@ -314,7 +329,7 @@ function editDistance(a: string, b: string, limit: number): number {
   return previous[b.length]!;
 }
 
-/** Flags of node by the permission that an error of node says it lacks. */
+/** Flags of node by the permission that its error names. */
 const FLAGS: Readonly<Record<string, string>> = {
   FileSystemRead: "--allow-fs-read",
   FileSystemWrite: "--allow-fs-write",
@@ -322,7 +337,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   WorkerThreads: "--allow-worker",
 };
 
-/** Sentence on the flag that allows what node's permission model has denied; undefined for any other error. */
+/** Sentence on the flag that allows what node's permission model denied; undefined for any other error. */
 export function permissionHint(error: unknown): string | undefined {
   const { code, permission = "", resource = "" } = (error ?? {}) as Partial<Record<string, string>>;
   if (code === "ERR_DLOPEN_DISABLED" && process.permission !== undefined) return permissionSentence("--allow-addons");
@@ -333,12 +348,12 @@ export function permissionHint(error: unknown): string | undefined {
   return permissionSentence(`${flag}=${permission === "FileSystemWrite" ? allIn(resource) : resource}`);
 }
 
-/** Names of files differ from run to run: all in the folder that could not be made or written to. */
+/** All files of the folder that could not be made or written to: their names differ from run to run. */
 const allIn = (path: string): string => join(extname(path) === "" ? path : dirname(path), "*");
 
-const permissionSentence = (flag: string): string => `Node's permission model denies it: start node with ${flag}.`;
+const permissionSentence = (flag: string): string => `Node's permission model denied this: start node with ${flag}.`;
 
-/** An error on its way between threads. Without code: one that is not the library's own. */
+/** An error on its way between threads, without code unless it is the library's own. */
 export interface SentError {
   readonly code?: ErrorCode;
   readonly message: string;
@@ -346,7 +361,6 @@ export interface SentError {
   readonly stack?: string;
 }
 
-/** An error as data that can be sent. */
 export function serializeError(error: unknown): SentError {
   if (error instanceof LatentkitError) {
     const { code, message, details, stack } = error;

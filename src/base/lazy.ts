@@ -1,7 +1,6 @@
 import { createRequire } from "node:module";
 
-// Packages that only some programs need. Each is loaded by the first call, so that importing latentkit or latentkit/hooks
-// loads none of them.
+// Packages that only some programs need: each is loaded by the first call, not by importing latentkit or latentkit/hooks.
 
 const require = createRequire(import.meta.url);
 

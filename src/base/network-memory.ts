@@ -2,11 +2,11 @@
 export interface NetworkMemory {
   /** For its weights. */
   readonly bytes: number;
-  /** For a run beside them. */
+  /** For a run, besides the weights. */
   readonly work: number;
-  /** Part of its file that each run reads: fast as long as it fits into what is free. */
+  /** Part of its file that each run reads: fast as long as it fits into the free memory. */
   readonly pages: number;
-  /** Left beside `bytes` and `work`; absent on a GPU, where nothing tells it. */
+  /** Left beside `bytes` and `work`; absent on a GPU, which does not report it. */
   readonly free?: number;
 }
 

@@ -1,4 +1,4 @@
-import { describe, type ErrorCode, LatentkitError, suggest } from "./errors.js";
+import { describe, type ErrorCode, LatentkitError, suggest, valueError } from "./errors.js";
 
 /** Expected value of an option in words, and the check of a value. */
 export type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
@@ -12,42 +12,40 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const hasMethods = (value: unknown, ...methods: readonly string[]): boolean =>
   isObject(value) && methods.every((method) => typeof value[method] === "function");
 
-/** Whether a value has keys to read: a Map, a Date or a promise has none, and its content would be ignored. */
+/** Whether a value has keys to read: the content of a Map, a Date or a promise would be ignored. */
 export function isKeyed(value: unknown): value is Record<string, unknown> {
   if (!isObject(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null || Object.keys(value).length > 0;
 }
 
+const isString = (value: unknown): boolean => typeof value === "string";
 const isPath = (value: unknown): boolean => typeof value === "string" && value !== "" && !value.includes("\0");
 
 /** Rule of an option whose value its function checks itself. */
 export const CHECKED_LATER: Rule = ["a value", () => true];
-/** Rule of such an option where null must not count as absent. */
+/** Rule of such an option, for which null must not count as absent. */
 export const checkedLater = (expected: string): Rule => [expected, (value) => value !== null];
 export const FLAG: Rule = ["true or false", (value) => typeof value === "boolean"];
-export const TEXT: Rule = ["a text", (value) => typeof value === "string"];
-export const TEXTS: Rule = ["a list of texts", (value) => isListOf(value, "string")];
+export const TEXT: Rule = ["a string", isString];
+export const TEXTS: Rule = ["an array of strings", (value) => Array.isArray(value) && value.every(isString)];
 export const COUNT: Rule = ["a whole number", (value) => Number.isSafeInteger(value) && (value as number) >= 0];
 export const FILE: Rule = ["the path of a file", isPath];
 export const FOLDER: Rule = ["the path of a folder", isPath];
 export const FUNCTION: Rule = ["a function", (value) => typeof value === "function"];
 export const OBJECT: Rule = ["an object", isObject];
-export const VALUES: Rule = ["an object of values by key", isKeyed];
+export const VALUES: Rule = ["an object of key-value pairs", isKeyed];
 export const FILES: Rule = [
-  "an object of Uint8Arrays by name",
+  "an object that maps names to Uint8Arrays",
   (value) => isKeyed(value) && Object.values(value).every((bytes) => bytes instanceof Uint8Array),
 ];
 export const NAMES: Rule = [
-  "an object of names by name",
-  (value) => isKeyed(value) && Object.values(value).every((name) => typeof name === "string"),
+  "an object that maps names to names",
+  (value) => isKeyed(value) && Object.values(value).every(isString),
 ];
-export const REGISTRY: Rule = [
-  "a registry, as createRegistry makes one",
-  (value) => hasMethods(value, "has", "get", "keys"),
-];
+export const REGISTRY: Rule = ["a registry made by createRegistry", (value) => hasMethods(value, "has", "get", "keys")];
 export const HOST: Rule = [
-  "a host, as createPreviewHost makes one",
+  "a host, such as createPreviewHost returns",
   (value) => hasMethods(value, "checkpoints", "loadCheckpoint"),
 ];
 export const SIGNAL: Rule = [
@@ -55,13 +53,9 @@ export const SIGNAL: Rule = [
   (value) => hasMethods(value, "addEventListener", "removeEventListener") && "aborted" in (value as object),
 ];
 
-const isListOf = (value: unknown, type: "string"): boolean =>
-  Array.isArray(value) && value.every((item) => typeof item === type);
-
 /**
  * Checks options by their rules. Throws for anything but an object, for the first key without a rule (with a suggestion)
- * and for the first value that breaks its rule. An undefined option counts as absent, and throws only where it is
- * required. The code of the error is usage.invalid where `code` is absent.
+ * and for the first value that breaks its rule. An undefined option counts as absent, and throws only if it is required.
  */
 export function checkOptions<Options extends object>(
   functionName: string,
@@ -70,7 +64,7 @@ export function checkOptions<Options extends object>(
   required: readonly (keyof Options & string)[] = [],
   code: ErrorCode = "usage.invalid",
 ): asserts options is Options {
-  if (!isObject(options)) throw wrong(code, functionName, "an object of options", options);
+  if (!isObject(options)) throw valueError(code, functionName, "an object of options", options);
   let isEmpty = true;
   for (const key in options) {
     isEmpty = false;
@@ -79,15 +73,10 @@ export function checkOptions<Options extends object>(
     // faster than hasOwn and destructuring; an inherited property is no list
     const rule: unknown = rules[key as unknown as keyof Options];
     if (!Array.isArray(rule)) throw unknownOption(code, functionName, key, rules);
-    if (!rule[1](value)) throw wrong(code, key, rule[0], value);
+    if (!rule[1](value)) throw valueError(code, key, rule[0], value);
   }
-  if (isEmpty && !isKeyed(options)) throw wrong(code, functionName, "an object of options", options);
-  for (const key of required) if (options[key] === undefined) throw wrong(code, key, rules[key][0], undefined);
-}
-
-function wrong(code: ErrorCode, subject: string, expected: string, value: unknown): LatentkitError {
-  const received = describe(value);
-  return new LatentkitError(code, `${subject}: expected ${expected}, received ${received}.`, { expected, received });
+  if (isEmpty && !isKeyed(options)) throw valueError(code, functionName, "an object of options", options);
+  for (const key of required) if (options[key] === undefined) throw valueError(code, key, rules[key][0], undefined);
 }
 
 function unknownOption(code: ErrorCode, functionName: string, key: string, rules: object): LatentkitError {
@@ -105,7 +94,7 @@ export function rulesWithout<Rules extends object, Key extends keyof Rules & str
   return Object.fromEntries(entries) as Omit<Rules, Key>;
 }
 
-/** Those of checked options that have a rule here, in an object of their own. An undefined option counts as absent. */
+/** The checked options that have a rule here and are not undefined. */
 export function pickOptions<Options extends object>(options: Options, rules: OptionRules<Options>): Options {
   const picked: Partial<Options> = {};
   for (const key of Object.keys(rules) as (keyof Options)[]) {

@@ -5,18 +5,19 @@ import { LatentkitError } from "./errors.js";
 
 const NAME = "latentkit";
 
-/** Folder of the package and its version. Throws native.unavailable in a bundle, which has neither. */
-export const { packageRoot, version } = locate();
+const { folder, version } = locate();
 
-/** Version of the package. */
+/** Folder of the package. */
+export const packageRoot = folder;
 export const packageVersion = (): string => version;
 
-function locate(): { packageRoot: string; version: string } {
+/** Throws native.unavailable in a bundle, which has no folder and no version. */
+function locate(): { folder: string; version: string } {
   try {
     // from dist/base
-    const packageRoot = fileURLToPath(new URL("../..", import.meta.url));
-    const { name, version } = JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8"));
-    if (name === NAME) return { packageRoot, version };
+    const folder = fileURLToPath(new URL("../..", import.meta.url));
+    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    if (name === NAME) return { folder, version };
   } catch {
     // a bundle lies elsewhere, and one of CommonJS has no import.meta.url
   }

@@ -1,9 +1,10 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { promises } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { sha256 } from "./bytes.js";
 
-/** Folder of what every run of this user may use again: LATENTKIT_CACHE_DIR, else `latentkit` in the user's caches. */
+/** Folder of results that later runs of this user may use: LATENTKIT_CACHE_DIR, else `latentkit` in the user's caches. */
 export function cacheFolder(): string {
   const { LATENTKIT_CACHE_DIR, XDG_CACHE_HOME } = process.env;
   if (LATENTKIT_CACHE_DIR) return LATENTKIT_CACHE_DIR;
@@ -13,8 +14,8 @@ export function cacheFolder(): string {
 }
 
 /**
- * Texts by key in a folder of caches, one small file each, for later processes. A folder that cannot be read or written
- * keeps nothing, and nothing else is the worse for it.
+ * Texts by key in a folder of caches, one small file each, for later processes. If the folder cannot be read or written,
+ * the texts are made anew each time.
  */
 export class StoredTexts {
   readonly #folder: string;
@@ -54,6 +55,6 @@ export class StoredTexts {
   }
 
   #path(key: string): string {
-    return join(this.#folder, createHash("sha256").update(key).digest("hex").slice(0, 32));
+    return join(this.#folder, sha256(key).slice(0, 32));
   }
 }

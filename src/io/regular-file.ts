@@ -3,15 +3,15 @@ import { type FileHandle, open } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
 
 /** O_NONBLOCK, which Windows lacks: opening a pipe does not wait for its writer, nor a device for its other end. */
-const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+export const READ_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 // decision 334
 /**
- * Opens a file that somebody names, for reading. Rejects with the system's errors, EISDIR for a folder, and for a pipe or a
+ * Opens a file named by a user, for reading. Rejects with the system's errors, EISDIR for a folder, and for a pipe or a
  * device, which may never end, with an error whose `code` says so.
  */
 export async function openRegular(path: string): Promise<FileHandle> {
-  const handle = await open(path, FLAGS);
+  const handle = await open(path, READ_FLAGS);
   try {
     requireFile(await handle.stat());
     return handle;
@@ -21,9 +21,9 @@ export async function openRegular(path: string): Promise<FileHandle> {
   }
 }
 
-/** Opens a file as openRegular does, and returns its descriptor. */
+/** As openRegular, for a descriptor. */
 export function openRegularSync(path: string): number {
-  const descriptor = openSync(path, FLAGS);
+  const descriptor = openSync(path, READ_FLAGS);
   try {
     requireFile(fstatSync(descriptor));
     return descriptor;
@@ -33,7 +33,7 @@ export function openRegularSync(path: string): number {
   }
 }
 
-/** Bytes of a file, which is opened as by openRegular; undefined for more than `most`. */
+/** Bytes of a file that openRegular opens; undefined for more than `most`. */
 export async function readRegular(path: string, most: number): Promise<Buffer | undefined> {
   const handle = await openRegular(path);
   try {
@@ -43,7 +43,6 @@ export async function readRegular(path: string, most: number): Promise<Buffer | 
   }
 }
 
-/** Reads a file as readRegular does. */
 export function readRegularSync(path: string, most: number): Buffer | undefined {
   const descriptor = openRegularSync(path);
   try {
@@ -55,13 +54,13 @@ export function readRegularSync(path: string, most: number): Buffer | undefined 
 
 function requireFile(stats: Stats): void {
   if (stats.isFile()) return;
-  const code = stats.isDirectory() ? "EISDIR" : stats.isFIFO() ? "a pipe, no file" : "a device, no file";
+  const code = stats.isDirectory() ? "EISDIR" : stats.isFIFO() ? "a pipe" : "a device";
   throw Object.assign(new Error(`expected a file, received ${code}`), { code });
 }
 
 /**
- * Text of a file's bytes, without its byte-order mark: UTF-16 where a mark, or a NUL beside the first character, says so,
- * else UTF-8. Undefined for bytes that are no text of that encoding.
+ * Text of a file's bytes, without its byte-order mark: UTF-16 if a mark, or a NUL beside the first character, says so,
+ * else UTF-8. Undefined for bytes that are not valid in that encoding.
  */
 export function decodeText(bytes: Uint8Array): string | undefined {
   try {

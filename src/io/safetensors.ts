@@ -1,16 +1,15 @@
-import { describe, LatentkitError } from "../base/errors.js";
+import { bufferOf } from "../base/bytes.js";
+import { describe, LatentkitError, reasonOf } from "../base/errors.js";
 import { Tensor } from "../tensor/tensor.js";
 import { isPlainObject, keysInOrder, parseJson } from "./json/lossless.js";
+import { isEscaped } from "./json/parse.js";
 
 /** A tensor as a file holds it; `bytes` is a view of the file. */
-export interface StoredTensor {
-  readonly dtype: StoredType;
-  readonly shape: readonly number[];
+export interface StoredTensor extends Pick<StoredEntry, "dtype" | "shape"> {
   readonly bytes: Uint8Array;
 }
 
-export interface SafetensorsFile {
-  readonly metadata: Readonly<Record<string, string>>;
+export interface SafetensorsFile extends Pick<SafetensorsHeader, "metadata"> {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
 }
 
@@ -36,9 +35,7 @@ export function toTensor({ dtype, shape, bytes }: StoredTensor): Tensor {
     for (let i = 0; i < words.length; i++) words[i] = view.getUint16(2 * i, true) << 16;
   } else if (dtype === "F16") {
     for (let i = 0; i < data.length; i++) data[i] = halfValue(view.getUint16(2 * i, true));
-  } else {
-    throw new LatentkitError("safetensors.invalid", `Safetensors: expected F32, F16 or BF16, received ${dtype}.`);
-  }
+  } else throw invalid("F32, F16 or BF16", dtype);
   return out;
 }
 
@@ -115,7 +112,7 @@ const MAX_DEPTH = 3;
 const MAX_KEY = 65_535;
 const METADATA = "__metadata__";
 
-/** A tensor of a file: its type, its sides and the bytes of its values in the file. */
+/** A tensor of a file: its type, its shape and the place of its values in the file. */
 export interface StoredEntry {
   readonly dtype: StoredType;
   readonly shape: readonly number[];
@@ -131,7 +128,7 @@ export interface SafetensorsHeader {
 }
 
 /**
- * Length of the header in bytes, from the first 8 bytes of a file of `fileBytes`. Throws safetensors.invalid where the
+ * Length of the header in bytes, from the first 8 bytes of a file of `fileBytes`. Throws safetensors.invalid if the
  * file has no room for it, and for more than 32 MiB.
  */
 export function headerLength(start: Uint8Array, fileBytes: number): number {
@@ -149,7 +146,7 @@ export function parseHeader(header: Uint8Array, fileBytes: number): SafetensorsH
 
 /**
  * Reads the tensors of a header of `headerBytes` in a file of `fileBytes`. Every value belongs to exactly one tensor:
- * throws safetensors.invalid for offsets out of the file, gaps and overlaps, for sides that do not fit the bytes, and for
+ * throws safetensors.invalid for offsets out of the file, gaps and overlaps, for shapes that do not fit the bytes, and for
  * types that the format does not have.
  */
 export function headerOf(root: Record<string, unknown>, headerBytes: number, fileBytes: number): SafetensorsHeader {
@@ -163,8 +160,8 @@ export function headerOf(root: Record<string, unknown>, headerBytes: number, fil
     end = to;
   }
   if (end !== fileBytes) {
-    const cut = fileBytes < end ? ", the beginning of it: download or copy it again" : "";
-    throw invalid(`a file of ${end} bytes, as its tensors need`, `${fileBytes}${cut}`);
+    if (fileBytes > end) throw invalid(`a file of ${end} bytes, which its tensors need`, `${fileBytes}`);
+    throw fault(`the file is cut off: its tensors need ${end} bytes, it has ${fileBytes}; download or copy it again`);
   }
   return { metadata: readMetadata(root[METADATA]), entries };
 }
@@ -188,8 +185,7 @@ export function headerJson(header: Uint8Array): Record<string, unknown> {
   try {
     root = parseJson(text, { maxDepth: MAX_DEPTH, what: "header" });
   } catch (error) {
-    const reason = error instanceof LatentkitError ? ` (${error.message.replace(/\.$/, "")})` : "";
-    throw invalid("a header in JSON", `none${reason}`, error);
+    throw fault(`the header is not valid JSON (${reasonOf(error)})`, error);
   }
   if (!isPlainObject(root)) throw invalid("an object as header", describe(root));
   return root;
@@ -206,13 +202,14 @@ const SPACE = 0x20;
  * the longest key of those that are longer than MAX_KEY.
  */
 function countOf(header: Uint8Array): { members: number; values: number; longestKey: number } {
-  const bytes = Buffer.from(header.buffer, header.byteOffset, header.length);
+  const bytes = bufferOf(header);
   let [members, values, depth, longestKey] = [1, 1, 0, 0];
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at];
     if (byte === QUOTE) {
       const from = at + 1;
-      for (at = bytes.indexOf(QUOTE!, at + 1); at > 0 && isEscaped(bytes, at); ) at = bytes.indexOf(QUOTE!, at + 1);
+      for (at = bytes.indexOf(QUOTE!, at + 1); at > 0 && isEscaped(bytes, at, BACKSLASH!); )
+        at = bytes.indexOf(QUOTE!, at + 1);
       // a text without an end, which the parser refuses
       if (at <= 0) break;
       if (at - from > MAX_KEY && isBeforeColon(bytes, at)) longestKey = Math.max(longestKey, at - from);
@@ -234,26 +231,19 @@ function isBeforeColon(bytes: Buffer, at: number): boolean {
   return bytes[next] === COLON;
 }
 
-/** Whether an odd number of backslashes is before a byte. */
-function isEscaped(bytes: Buffer, at: number): boolean {
-  let first = at;
-  while (bytes[first - 1] === BACKSLASH) first--;
-  return (at - first) % 2 === 1;
-}
-
 function readEntry(name: string, value: unknown, start: number): StoredEntry {
   const subject = `tensor ${describe(name)}`;
   const { dtype, shape, data_offsets: offsets } = isPlainObject(value) ? value : {};
   if (typeof dtype !== "string" || !Object.hasOwn(VALUE_BYTES, dtype))
     throw invalid(`${subject} of a type such as F32, F16 or BF16`, describe(dtype));
   const type = dtype as StoredType;
-  if (!isSizes(shape)) throw invalid(`${subject} with a list of sides`, describe(shape));
+  if (!isSizes(shape)) throw invalid(`${subject} with a shape (list of sizes)`, describe(shape));
   if (!isSizes(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!)
     throw invalid(`${subject} with a first and a last byte`, describe(offsets));
   const [first, last] = offsets as [number, number];
   const bytes = shape.reduce((product, side) => product * side, VALUE_BYTES[type]);
   // beyond 2^53 products are inexact, and no file has as many bytes
-  if (bytes !== last - first) throw invalid(`${subject} with ${bytes} bytes, as its sides tell`, `${last - first}`);
+  if (bytes !== last - first) throw invalid(`${subject} with ${bytes} bytes for its shape`, `${last - first}`);
   return { dtype: type, shape, from: start + first, to: start + last };
 }
 
@@ -268,4 +258,7 @@ function readMetadata(value: unknown): Readonly<Record<string, string>> {
 }
 
 const invalid = (expected: string, received: string, cause?: unknown): LatentkitError =>
-  new LatentkitError("safetensors.invalid", `Safetensors: expected ${expected}, received ${received}.`, {}, { cause });
+  fault(`expected ${expected}, received ${received}`, cause);
+
+const fault = (reason: string, cause?: unknown): LatentkitError =>
+  new LatentkitError("safetensors.invalid", `Safetensors: ${reason}.`, {}, { cause });

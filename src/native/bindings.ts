@@ -41,8 +41,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /**
    * An increment of a Brownian path: out [n] = (sum of the nodes in `terms`) / divisor. root [n] is the whole path, `ends`
    * the ends of the ranges of elements that threads work on, lefts [ranges, rows, pitch] the left halves of cuts. `cuts`:
-   * 7 words each, node, seed, row, drawn and the float32 length, reciprocal,
-   * spread; engine_cut of native/include/engine.h has their meaning.
+   * 7 words each, node, seed, row, drawn and the float32 length, reciprocal, spread; see engine_cut of engine.h.
    */
   brownian(
     out: Float32Array,
@@ -89,26 +88,10 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   ): void;
 
   /** resizeBilinear of x [batch, 3, inH, inW] and planesToImage of that in one pass: out [batch, outH, outW, 3]. */
-  resizeToImage(
-    out: Float32Array,
-    x: Float32Array,
-    batch: number,
-    inHeight: number,
-    inWidth: number,
-    outHeight: number,
-    outWidth: number,
-  ): void;
+  resizeToImage(out: Float32Array, x: Float32Array, ...sides: ResizedSides): void;
 
   /** resizeToImage and floatToByte of that in one pass. */
-  resizeToBytes(
-    out: Uint8Array,
-    x: Float32Array,
-    batch: number,
-    inHeight: number,
-    inWidth: number,
-    outHeight: number,
-    outWidth: number,
-  ): void;
+  resizeToBytes(out: Uint8Array, x: Float32Array, ...sides: ResizedSides): void;
 
   /** x [batch, height, width, channels] weighted along both axes, borders mirrored; an odd number of weights up to 4095. */
   convolveImage(
@@ -174,41 +157,16 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /**
    * Encodes on the pool. Floats are converted as by floatToByte, or floatToUint16. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA.
-   * Text goes into tEXt chunks before IDAT. Samples of 16 bits are two bytes each, big-endian; 8 bits where `bitDepth` is
-   * absent.
+   * Text goes into tEXt chunks before IDAT. Samples of 16 bits are two bytes each, big-endian. Default
+   * of `bitDepth`: 8.
    */
-  encodePng(
-    pixels: Uint8Array | Float32Array,
-    width: number,
-    height: number,
-    channels: number,
-    level: number,
-    text: readonly (readonly [string, string])[],
-    bitDepth?: number,
-  ): Promise<Uint8Array>;
-  /** Size of such a file without text, at most; 0 where the format cannot hold the picture. */
+  encodePng(pixels: Uint8Array | Float32Array, ...settings: PngSettings): Promise<Uint8Array>;
+  /** Size of such a file without text, at most; 0 if the format cannot hold the picture. */
   pngBound(width: number, height: number, channels: number, level: number, bitDepth?: number): number;
   /** As encodePng, in the calling thread, into `out`: pngBound bytes, 13 and its characters for each text. Returns how many were written. */
-  encodePngHere(
-    out: Uint8Array,
-    pixels: Uint8Array,
-    width: number,
-    height: number,
-    channels: number,
-    level: number,
-    text: readonly (readonly [string, string])[],
-    bitDepth?: number,
-  ): number;
+  encodePngHere(out: Uint8Array, pixels: Uint8Array, ...settings: PngSettings): number;
   /** As encodePng, of rows that are filtered already: a filter byte and width * channels bytes each. */
-  deflatePng(
-    rows: Uint8Array,
-    width: number,
-    height: number,
-    channels: number,
-    level: number,
-    text: readonly (readonly [string, string])[],
-    bitDepth?: number,
-  ): Promise<Uint8Array>;
+  deflatePng(rows: Uint8Array, ...settings: PngSettings): Promise<Uint8Array>;
   /** Decodes on the pool; refuses more than maxPixels before it allocates. Palettes are expanded, interlacing undone. */
   decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
   /**
@@ -263,13 +221,25 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   readonly cuda: CudaBindings;
 }
 
+/** Sides of pictures before and after a resize. */
+type ResizedSides = [batch: number, inHeight: number, inWidth: number, outHeight: number, outWidth: number];
+
+type PngSettings = [
+  width: number,
+  height: number,
+  channels: number,
+  level: number,
+  text: readonly (readonly [string, string])[],
+  bitDepth?: number,
+];
+
 export interface GraphicsAdapter {
   name: string;
   /** Vendor and device on the PCI bus; 0x10de is NVIDIA, 0x1002 AMD, 0x8086 Intel. */
   vendorId: number;
   deviceId: number;
   type: "discrete" | "integrated" | "virtual" | "cpu" | "other";
-  /** Name and version, or the version as a plain number where the driver does not tell its name. */
+  /** Name and version, or the version as a plain number if the driver does not tell its name. */
   driver: string;
   /** Shaders compute with float16 and read and write it in buffers: WebGPU's shader-f16. */
   hasFloat16: boolean;

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { describe, LatentkitError, permissionHint } from "../base/errors.js";
-import { packageRoot, version } from "../base/package.js";
+import { LatentkitError, messageOf, permissionHint, valueError } from "../base/errors.js";
+import { packageRoot, packageVersion } from "../base/package.js";
 import type { NativeBindings } from "./bindings.js";
 
 /** The native core and the path of its file. */
@@ -68,9 +68,9 @@ function explain(files: readonly string[], failures: readonly { file: string; ca
   const reason =
     failures.length === 0
       ? `none of these files exists: ${files.join(", ")}; package ${platformPackage()} is not installed`
-      : failures.map(({ file, cause }) => `${file}: ${cause instanceof Error ? cause.message : cause}`).join("; ");
+      : failures.map(({ file, cause }) => `${file}: ${messageOf(cause)}`).join("; ");
   const sentence = `The native core could not be loaded on ${machine} (${reason}).`;
-  // what the permission model denies, no installation mends
+  // an installation cannot mend what the permission model denies
   return permissionHint(failures[0]?.cause) === undefined ? `${sentence} ${remedy()}` : sentence;
 }
 
@@ -82,7 +82,7 @@ function remedy(): string {
     'run "npm install --save-dev cmake-js node-addon-api", then "node node_modules/latentkit/scripts/native-build.mjs"';
   const compiler = "which needs a C++20 compiler and CMake 3.20";
   if (Object.hasOwn(optionalDependencies, name))
-    return `Run "npm install ${name}@${version}"; or build it from source: ${build}, ${compiler}.`;
+    return `Run "npm install ${name}@${packageVersion()}"; or build it from source: ${build}, ${compiler}.`;
   return `In a checkout run "node scripts/native-build.mjs"; in a project ${build}, ${compiler}.`;
 }
 
@@ -101,7 +101,7 @@ export function platformPackage(
   return `@latentkit/${platform}${MUSL.test(loadedFiles) ? "musl" : ""}-${arch}`;
 }
 
-/** Path of a file of an installed package, as Node finds it from the folder `root`; undefined where there is none. */
+/** Path of a file of an installed package, as Node finds it from the folder `root`; undefined if there is none. */
 export function packageFile(root: string, name: string, file: string): string | undefined {
   try {
     return createRequire(join(root, "package.json")).resolve(`${name}/${file}`);
@@ -110,7 +110,7 @@ export function packageFile(root: string, name: string, file: string): string | 
   }
 }
 
-/** Files that are mapped into this process; empty where the system does not tell. */
+/** Files that are mapped into this process; empty on a system that does not tell. */
 function mapsOfProcess(): string {
   try {
     return readFileSync("/proc/self/maps", "latin1");
@@ -121,7 +121,7 @@ function mapsOfProcess(): string {
 
 const MAX_THREADS = 256;
 
-/** Variables that the native core reads when it is loaded. It would take a wrong value for none. */
+/** Variables that the native core reads when it is loaded; it would ignore a wrong value. */
 const VARIABLES: Readonly<Record<string, readonly [expected: string, holds: (text: string) => boolean]>> = {
   LATENTKIT_ISA: ["avx512, avx2 or baseline", (text) => ["avx512", "avx2", "baseline"].includes(text)],
   LATENTKIT_THREADS: [
@@ -134,11 +134,6 @@ const VARIABLES: Readonly<Record<string, readonly [expected: string, holds: (tex
 export function checkEnvironment(env: Readonly<Record<string, string | undefined>>): void {
   for (const [name, [expected, holds]] of Object.entries(VARIABLES)) {
     const text = env[name];
-    if (text === undefined || text === "" || holds(text)) continue;
-    const received = describe(text);
-    throw new LatentkitError("usage.invalid", `${name}: expected ${expected}, received ${received}.`, {
-      expected,
-      received,
-    });
+    if (text && !holds(text)) throw valueError("usage.invalid", name, expected, text);
   }
 }

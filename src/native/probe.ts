@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { reasonOf } from "../base/errors.js";
 import { loadKoffi } from "../base/lazy.js";
 import { packageRoot } from "../base/package.js";
 import { packageFile, platformPackage } from "./load.js";
@@ -44,7 +45,7 @@ export function probeCuda(libraries: readonly string[] = driverNames()): CudaPro
     const driver = typeof koffi === "string" ? koffi : openDriver(koffi, libraries);
     return typeof driver === "string" ? unavailable(driver) : queryDriver(driver);
   } catch (error) {
-    return unavailable(`The CUDA driver could not be queried: ${messageOf(error)}.`);
+    return unavailable(`The CUDA driver could not be queried: ${reasonOf(error)}.`);
   }
 }
 
@@ -56,12 +57,11 @@ function tryKoffi(): Koffi | string {
   try {
     return packagedKoffi() ?? loadKoffi();
   } catch (error) {
-    const [cause] = messageOf(error).split("\n");
-    return `koffi, which asks the CUDA driver for its devices, does not load (${cause}): run "npm install koffi".`;
+    return `koffi, which queries the CUDA driver, could not be loaded (${reasonOf(error)}): run "npm install koffi".`;
   }
 }
 
-/** koffi's compiled part, which the CUDA package depends on: koffi itself has an install script, which pnpm and bun report. */
+/** koffi's compiled part, on which the CUDA package depends: koffi itself has an install script, which pnpm and bun report. */
 function packagedKoffi(): Koffi | undefined {
   const manifest = packageFile(packageRoot, `${platformPackage()}-cuda`, "package.json");
   return manifest && createRequire(manifest)(`@koromix/koffi-${process.platform}-${process.arch}`);
@@ -74,7 +74,7 @@ function openDriver(koffi: Koffi, libraries: readonly string[]): Driver | string
     try {
       return { library, ...bind(koffi.load(library)) };
     } catch (error) {
-      failure ??= `${library}: ${messageOf(error)}`;
+      failure ??= `${library}: ${reasonOf(error)}`;
     }
   }
   return `No CUDA driver was found (${failure ?? "no library was named"}).`;
@@ -116,7 +116,7 @@ function describeDevice(driver: Driver, ordinal: number): CudaDevice {
   };
 }
 
-/** Calls a driver function that writes one number. */
+/** The number that a driver function writes. */
 function read(name: string, call: (out: [number | bigint | null]) => number): number {
   const out: [number | bigint | null] = [null];
   check(name, call(out));
@@ -129,8 +129,4 @@ function check(name: string, status: number): void {
 
 function unavailable(reason: string): CudaProbe {
   return { available: false, reason, devices: [] };
-}
-
-function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/(?<![.\s])[.\s]+$/, "");
 }

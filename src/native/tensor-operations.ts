@@ -1,3 +1,6 @@
+export type Three = readonly [number, number, number];
+export type Four = readonly [number, number, number, number];
+
 /** Operations on tensors: F holds float32 and B bytes, typed arrays or memory of a device. Outputs come first. */
 export interface TensorOperations<F, B> {
   /** Fills `out` with PyTorch's CUDA normals, each times k; `threads` is the grid, 0 for no cap. Returns the next offset. */
@@ -37,9 +40,9 @@ export interface TensorOperations<F, B> {
    */
   composite(
     destination: F,
-    shape: readonly [number, number, number, number],
+    shape: Four,
     source: F,
-    sourceShape: readonly [number, number, number, number],
+    sourceShape: Four,
     x: number,
     y: number,
     mask?: F,
@@ -49,14 +52,7 @@ export interface TensorOperations<F, B> {
    * Adds source * mask to an area [y, x, h, w] inside destination, in place, the product rounded first; source
    * [batch, C, h, w], mask [maskBatch, h, w], shared by the channels; maskBatch is 1 or the batch.
    */
-  addMasked(
-    destination: F,
-    shape: readonly [number, number, number, number],
-    source: F,
-    area: readonly [number, number, number, number],
-    mask: F,
-    maskBatch: number,
-  ): void;
+  addMasked(destination: F, shape: Four, source: F, area: Four, mask: F, maskBatch: number): void;
   /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
   injectNoise(out: F, base: F, noise: F, options: InjectOptions<F>): void;
 
@@ -78,8 +74,8 @@ export interface InjectOptions<F = Float32Array> {
   shape?: readonly number[];
   /** [maskBatch, maskHeight, maskWidth], resized to H x W. */
   mask?: F;
-  maskShape?: readonly [number, number, number];
-  /** Mixes `random` in where above 0. */
+  maskShape?: Three;
+  /** Mixes `random` in if above 0. */
   mix: number;
   random?: F;
   /** On a device only, instead of `random`: drawn as it is mixed in. */
@@ -93,6 +89,9 @@ export interface PhiloxDraw {
   readonly threads: number;
   readonly k: number;
 }
+
+/** out = m * a + (1 - m) * b with a mask of [maskBatch, maskHeight, maskWidth], resized to [B, C, H, W] on the way. */
+export type ResizedBlend<F> = (out: F, a: F, b: F, mask: F, shape: Four, maskShape: Three) => void;
 
 declare const device: unique symbol;
 declare const memory: unique symbol;
@@ -116,10 +115,9 @@ export interface CudaMemoryState {
 }
 
 /**
- * Operations of the CUDA library, queued in the order of the calls; download, std, stdOfItems, scaledError and injectNoise with
- * normalize wait.
- * They throw as the core's do, with `status` "no-memory" where the device has none left (it stays usable, and nothing is
- * written) and "device-lost" where it cannot be used any more.
+ * Operations of the CUDA library, queued in the order of the calls; download, std, stdOfItems, scaledError and injectNoise
+ * with normalize wait. They throw as the core's do, with `status` "no-memory" if the device has none left (it stays usable,
+ * and nothing is written) and "device-lost" if it cannot be used any more.
  */
 export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
   /** Opens the library and, with it, a device of the driver, both named by path. Throws an Error with the reason. */
@@ -138,19 +136,11 @@ export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
   /** `values` has as many bytes as the memory, and may be changed right after the call. */
   upload(memory: CudaMemory, values: Float32Array | Uint8Array): void;
   download(out: Float32Array | Uint8Array, memory: CudaMemory): void;
-  /** `bytes` of `memory`, from byte `start` on, to `out`, from byte `at` on; all of it where they are absent. */
+  /** `bytes` of `memory`, from byte `start` on, to `out`, from byte `at` on. Default: all of it. */
   copy(out: CudaMemory, memory: CudaMemory, at: number, start?: number, bytes?: number): void;
   fill(out: CudaMemory, value: number): void;
   philoxWords(out: CudaMemory, seed: bigint, offset: bigint, threads: number): void;
-  /** maskedBlend with a mask of [maskBatch, maskHeight, maskWidth] that is resized on the way. */
-  resizedBlend(
-    out: CudaMemory,
-    a: CudaMemory,
-    b: CudaMemory,
-    mask: CudaMemory,
-    shape: readonly [number, number, number, number],
-    maskShape: readonly [number, number, number],
-  ): void;
+  resizedBlend: ResizedBlend<CudaMemory>;
   /** Picture `index` of [B, height, width, channels] as bytes, and as rows for deflatePng. Off the calling thread. */
   filterPng(
     images: CudaMemory,

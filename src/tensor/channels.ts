@@ -1,15 +1,11 @@
-import { LatentkitError } from "../base/errors.js";
 import { fourSides } from "./shape.js";
-import { Tensor } from "./tensor.js";
+import { badShape, Tensor } from "./tensor.js";
 
-/** First `count` channels of an image [B, H, W, C]; the image itself where it has no others. */
+/** First `count` channels of an image [B, H, W, C]; the image itself if it has no others. */
 export function firstChannels(image: Tensor, count: number): Tensor {
   const [batch, height, width, channels] = fourSides("firstChannels", image, "[B, H, W, C]");
   if (channels === count) return image;
-  if (channels < count) {
-    const message = `Image: expected at least ${count} channels, received shape [${image.shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (channels < count) throw badShape("Image", `at least ${count} channels`, image);
   const out = Tensor.unfilled([batch, height, width, count]);
   const [from, into] = [image.data, out.data];
   for (let pixel = 0, to = 0; to < into.length; pixel++) {
@@ -21,10 +17,7 @@ export function firstChannels(image: Tensor, count: number): Tensor {
 /** One channel of an image [B, H, W, C] as [B, H, W]. */
 export function channelOf(image: Tensor, channel: number): Tensor {
   const [batch, height, width, channels] = fourSides("channelOf", image, "[B, H, W, C]");
-  if (!(channel < channels)) {
-    const message = `Image: expected more than ${channel} channels, received ${channels}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (!(channel < channels)) throw badShape("Image", `more than ${channel} channels`, `${channels}`);
   const out = Tensor.unfilled([batch, height, width]);
   const [from, into] = [image.data, out.data];
   for (let pixel = 0; pixel < into.length; pixel++) into[pixel] = from[pixel * channels + channel]!;
@@ -82,31 +75,29 @@ function transposed(x: Tensor, batch: number, rows: number, columns: number): Te
   return out;
 }
 
+/** Luma of the red, green and blue value from `at` on, ITU-R BT.601. */
+export const lumaAt = (data: Float32Array, at: number): number =>
+  0.299 * data[at]! + 0.587 * data[at + 1]! + 0.114 * data[at + 2]!;
+
 /**
  * Luma and colour differences of pictures [B, H, W, 3], each as grey pictures of that shape, the differences around 0.5:
  * ITU-R BT.601 with the rounded factors 0.564 and 0.713.
  */
 export function yuvOf(image: Tensor): [Tensor, Tensor, Tensor] {
-  const planes: [Tensor, Tensor, Tensor] = [
-    Tensor.unfilled(image.shape),
-    Tensor.unfilled(image.shape),
-    Tensor.unfilled(image.shape),
-  ];
-  const [from, y, u, v] = [image.data, planes[0].data, planes[1].data, planes[2].data];
+  const [luma, blue, red] = [Tensor.unfilled(image), Tensor.unfilled(image), Tensor.unfilled(image)];
+  const [from, y, u, v] = [image.data, luma.data, blue.data, red.data];
   for (let at = 0; at < from.length; at += 3) {
-    const red = from[at]!;
-    const blue = from[at + 2]!;
-    const luma = 0.299 * red + 0.587 * from[at + 1]! + 0.114 * blue;
-    const blueDifference = (blue - luma) * 0.564 + 0.5;
-    const redDifference = (red - luma) * 0.713 + 0.5;
+    const light = lumaAt(from, at);
+    const blueDifference = (from[at + 2]! - light) * 0.564 + 0.5;
+    const redDifference = (from[at]! - light) * 0.713 + 0.5;
     // fill would take ten times as long for three values
     for (let k = at; k < at + 3; k++) {
-      y[k] = luma;
+      y[k] = light;
       u[k] = blueDifference;
       v[k] = redDifference;
     }
   }
-  return planes;
+  return [luma, blue, red];
 }
 
 /** Pictures [B, H, W, 3] from luma and colour differences: the means of all channels of three pictures of one size. */

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../base/errors.js";
+import { LatentkitError, reasonOf } from "../base/errors.js";
 import type { Cuda } from "../native/cuda/cuda.js";
 import { loadNative } from "../native/load.js";
 import type { CudaMemory, PhiloxDraw } from "../native/tensor-operations.js";
@@ -40,7 +40,7 @@ export class DeviceValues {
     return this.#array;
   }
 
-  /** The draw that makes the values, as long as nobody has read them. */
+  /** The draw that makes the values, until they are read. */
   get draw(): PhiloxDraw | undefined {
     return this.#noise?.draw;
   }
@@ -66,7 +66,7 @@ export class DeviceValues {
     return memory;
   }
 
-  /** Copies the values into memory of their own; undefined where the device has no room for them. */
+  /** Copies the values into memory of their own; undefined if the device has no room for them. */
   copy(): DeviceValues | undefined {
     const { cuda, size } = this;
     const noise = this.#noise;
@@ -81,7 +81,7 @@ export class DeviceValues {
     }
   }
 
-  /** Returns the values as an array. Fails with device.lost where they went with their device. */
+  /** Returns the values as an array. Fails with device.lost if their device is lost. */
   fetch(): Float32Array {
     this.#array ??= this.#cpuValues ?? this.#noise?.values() ?? this.#download();
     // a tensor that shares the values may still own them as device memory, and must not return the array to the pool
@@ -90,7 +90,7 @@ export class DeviceValues {
     return this.#array;
   }
 
-  /** Frees the memory of values that nobody reads any more; a fetched array is left alone. */
+  /** Frees the memory of values that are not needed any more; a fetched array stays. */
   release(): void {
     if (this.#cpuValues !== undefined) returnMemory(this.#cpuValues.buffer);
     if (this.#memory !== undefined) this.cuda.ops.release(this.#memory);
@@ -118,7 +118,7 @@ export class DeviceValues {
   }
 }
 
-/** Returns the memory of a tensor to the pool of the thread or of the device; nobody may read it after this. */
+/** Returns the memory of a tensor to the pool of the thread or of the device; it must not be read again. */
 export function releaseMemory(memory: ArrayBufferLike | DeviceValues): void {
   if (memory instanceof DeviceValues) memory.release();
   else returnMemory(memory);
@@ -126,19 +126,19 @@ export function releaseMemory(memory: ArrayBufferLike | DeviceValues): void {
 
 /** Error of a reader that got no values from a device that still holds them. */
 function downloadError(cuda: Cuda, error: unknown): LatentkitError {
-  const reason = error instanceof Error ? error.message : String(error);
-  const message = `The values of a tensor on ${cuda.name} could not be fetched (${reason.replace(/\.$/, "")}).`;
+  const message = `The values of a tensor on ${cuda.name} could not be fetched (${reasonOf(error)}).`;
   return new LatentkitError("native.failed", message, {}, { cause: error });
 }
 
-/** Whether the device has no memory left; it stays usable. */
-export const isNoMemory = (error: unknown): boolean =>
-  (error as { status?: unknown } | undefined)?.status === "no-memory";
+const statusOf = (error: unknown): unknown => (error as { status?: unknown } | undefined)?.status;
 
-/** Returns device.lost where the error means that the device is gone for good, and marks the device as lost. */
+/** Whether the device has no memory left; it stays usable. */
+export const isNoMemory = (error: unknown): boolean => statusOf(error) === "no-memory";
+
+/** Returns device.lost if the error means that the device is gone for good, and marks the device as lost. */
 export function lossOf(cuda: Cuda, error: unknown): LatentkitError | undefined {
-  if ((error as { status?: unknown } | undefined)?.status !== "device-lost") return undefined;
-  const message = `${cuda.name} reported a fault, and its tensors are lost: start a new process, or use --device cpu.`;
+  if (statusOf(error) !== "device-lost") return undefined;
+  const message = `${cuda.name} failed and its tensors are lost: restart the process, or use --device cpu.`;
   cuda.lose(message);
   return new LatentkitError("device.lost", message, {}, { cause: error });
 }

@@ -1,7 +1,7 @@
-import { LatentkitError } from "../base/errors.js";
 import { compute } from "./device/compute.js";
 import { type Term, weightedSum } from "./ops.js";
-import { Tensor } from "./tensor.js";
+import { itemValues } from "./parts.js";
+import { badShape, Tensor } from "./tensor.js";
 
 /** A batch and one coefficient for each of its items. */
 export type ItemTerm = readonly [coefficients: readonly number[], x: Tensor];
@@ -27,7 +27,7 @@ export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
 /** Scalar product of the items of two batches, in double. */
 export function productOfItems(a: Tensor, b: Tensor): number[] {
   return Array.from({ length: a.shape[0]! }, (_, item) => {
-    const [left, right] = [itemOf(a, item).data, itemOf(b, item).data];
+    const [left, right] = [itemValues(a, item), itemValues(b, item)];
     let sum = 0;
     // a loop: reduce calls a function for every number
     for (let i = 0; i < left.length; i++) sum += left[i]! * right[i]!;
@@ -38,17 +38,11 @@ export function productOfItems(a: Tensor, b: Tensor): number[] {
 /** Unbiased standard deviation (n - 1) of each item of a batch, as float32; NaN for items of one value. */
 export function stdOfItems(x: Tensor): number[] {
   const [items] = x.shape;
-  if (items === undefined || x.size === 0) {
-    const message = `stdOfItems: expected a batch of values, received shape [${x.shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (items === undefined || x.size === 0) throw badShape("stdOfItems", "a batch of values", x);
   const deviations = new Float32Array(items);
   compute(x.size, (at) => at.ops.stdOfItems(deviations, at.in(x)), x);
   return [...deviations];
 }
 
 /** One item of a batch, in its memory. */
-function itemOf(x: Tensor, item: number): Tensor {
-  const size = x.size / x.shape[0]!;
-  return Tensor.from(x.data.subarray(item * size, (item + 1) * size), [1, ...x.shape.slice(1)]);
-}
+const itemOf = (x: Tensor, item: number): Tensor => Tensor.from(itemValues(x, item), x.shape.with(0, 1));

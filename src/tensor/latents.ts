@@ -1,9 +1,9 @@
-import { LatentkitError } from "../base/errors.js";
 import { loadNative } from "../native/load.js";
 import { produce } from "./device/compute.js";
+import { requireInside } from "./parts.js";
 import type { LatentFormat } from "./sampling/latent-format.js";
 import { fourSides, maskSides, requireSameShape } from "./shape.js";
-import { Tensor } from "./tensor.js";
+import { badShape, Tensor } from "./tensor.js";
 
 /**
  * A copy of destination [B, C, H, W] with source * mask added to the area of source, [B, C, h, w], from row y and column
@@ -20,16 +20,12 @@ export function addMasked(
 ): Tensor {
   const shape = fourSides("addMasked destination", destination);
   const [batch, channels, height, width] = fourSides("addMasked source", source);
-  if (batch !== shape[0] || channels !== shape[1]) {
-    const message = `addMasked: expected a source [${shape[0]}, ${shape[1]}, h, w], received [${source.shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  requireInside("addMasked", shape, y, x, height, width);
+  if (batch !== shape[0] || channels !== shape[1])
+    throw badShape("addMasked", `a source [${shape[0]}, ${shape[1]}, h, w]`, source);
+  requireInside("addMasked area", { top: y, left: x, height, width }, shape[2], shape[3]);
   const [maskBatch, maskHeight, maskWidth] = maskSides("addMasked", mask);
-  if ((maskBatch !== 1 && maskBatch !== batch) || maskHeight !== height || maskWidth !== width) {
-    const message = `addMasked: expected a mask [1 or ${batch}, ${height}, ${width}], received [${mask.shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if ((maskBatch !== 1 && maskBatch !== batch) || maskHeight !== height || maskWidth !== width)
+    throw badShape("addMasked", `a mask [1 or ${batch}, ${height}, ${width}]`, mask);
   return produce(
     "addMasked",
     destination,
@@ -43,19 +39,6 @@ export function addMasked(
     source,
     mask,
   );
-}
-
-function requireInside(
-  operation: string,
-  [, , height, width]: readonly [number, number, number, number],
-  y: number,
-  x: number,
-  h: number,
-  w: number,
-): void {
-  if (Number.isInteger(y) && Number.isInteger(x) && y >= 0 && x >= 0 && y + h <= height && x + w <= width) return;
-  const message = `${operation}: expected an area within ${height} rows and ${width} columns, received ${h} x ${w} at row ${y}, column ${x}.`;
-  throw new LatentkitError("tensor.bad-shape", message);
 }
 
 /**

@@ -50,12 +50,12 @@ const pool = new Pool();
 export const takeMemory = (bytes: number): ArrayBuffer => pool.take(bytes);
 
 /**
- * Returns a buffer of `takeMemory` to the pool; any other buffer is left alone. The caller guarantees that nobody reads
- * it any more: the next taker writes over it.
+ * Returns a buffer of `takeMemory` to the pool; any other buffer stays as it is. The caller must not
+ * read it again: the next taker writes over it.
  */
 export const returnMemory = (buffer: ArrayBufferLike): void => pool.return(buffer);
 
-/** Excludes a buffer of `takeMemory` from the pool for good, whoever returns it. */
+/** Excludes a buffer of `takeMemory` from the pool for good, even if it is returned. */
 export const retainMemory = (buffer: ArrayBufferLike): void => pool.retain(buffer);
 
 /** Number of bytes in the pool. @internal */

@@ -3,8 +3,9 @@ import { loadNative } from "../native/load.js";
 import { DeferredImage, releaseMemory } from "./deferred-values.js";
 import { CPU_SIDE, compute, type Memory, produce, type Side } from "./device/compute.js";
 import { takeMemory } from "./memory-pool.js";
+import { itemValues } from "./parts.js";
 import { fourSides, maskSides, requireSameShape } from "./shape.js";
-import { elementCount, Tensor } from "./tensor.js";
+import { badShape, elementCount, Tensor } from "./tensor.js";
 
 // `compute` chooses the side that computes an operation and holds its result; the bits are the same on every side.
 // `out` must have the result's shape; the operation writes into it and returns it. It may be an operand of that shape, but
@@ -72,7 +73,7 @@ export function repeatedSum(terms: readonly Term[], times: number, out?: Tensor)
 
 function unfilledBatch({ shape: [items, ...sides] }: Tensor, times: number): Tensor {
   if (items !== undefined) return Tensor.unfilled([times * items, ...sides]);
-  throw new LatentkitError("tensor.bad-shape", "repeatedSum: expected a batch, received shape [].");
+  throw badShape("repeatedSum", "a batch", "shape []");
 }
 
 function firstOf(operation: string, terms: readonly Term[]): Tensor {
@@ -112,7 +113,7 @@ export function resizeBilinear(x: Tensor, height: number, width: number, out?: T
   );
 }
 
-/** m * a + (1 - m) * b over [B, C, H, W]; a mask of fewer items repeats, and is resized to H x W where it differs. */
+/** m * a + (1 - m) * b over [B, C, H, W]; a mask of fewer items repeats, and is resized to H x W. */
 export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): Tensor {
   requireSameShape("maskedBlend", a, b);
   const shape = fourSides("maskedBlend", a);
@@ -148,19 +149,13 @@ export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): T
 export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mask?: Tensor, out?: Tensor): Tensor {
   const shape = fourSides("composite destination", destination);
   const sourceShape = fourSides("composite source", source);
-  if (sourceShape[1] !== shape[1] && sourceShape[1] !== 1) {
-    const message = `composite: expected a source with ${shape[1]} channels or 1, received ${sourceShape[1]}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  if (sourceShape[0] === 0 && shape[0] > 0) {
-    throw new LatentkitError("tensor.bad-shape", "composite: expected a source with at least one item, received none.");
-  }
+  if (sourceShape[1] !== shape[1] && sourceShape[1] !== 1)
+    throw badShape("composite", `a source with ${shape[1]} channels or 1`, `${sourceShape[1]}`);
+  if (sourceShape[0] === 0 && shape[0] > 0) throw badShape("composite", "a source with at least one item", "none");
   const maskShape = mask === undefined ? undefined : maskSides("composite", mask);
   if (maskShape !== undefined && (maskShape[1] !== sourceShape[2] || maskShape[2] !== sourceShape[3])) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskShape[1]} x ${maskShape[2]}.`,
-    );
+    const expected = `a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}`;
+    throw badShape("composite", expected, `${maskShape[1]} x ${maskShape[2]}`);
   }
   return produce(
     "composite",
@@ -189,7 +184,7 @@ export interface InjectNoiseOptions {
   random?: Tensor;
 }
 
-/** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails where the deviation is 0. */
+/** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails if the deviation is 0. */
 export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOptions, out?: Tensor): Tensor {
   requireSameShape("injectNoise", base, noise);
   const { mask, random, mix = 0 } = options;
@@ -215,19 +210,16 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
     return produce("injectNoise", base, base.size, out, inject, base, noise, random, mask);
   } catch (error) {
     if ((error as { status?: string }).status !== "zero-deviation") throw error;
-    throw new LatentkitError(
-      "value.invalid",
-      "injectNoise, normalize: expected values that differ, standard deviation is 0.",
-    );
+    const message = "injectNoise: cannot normalize, all values are equal (standard deviation 0).";
+    throw new LatentkitError("value.invalid", message);
   }
 }
 
 /** IMAGE [B, H, W, C] to MASK [B, H, W]: the channel's truncated byte over 255, as the mean of three equal copies. */
 export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): Tensor {
   const [batch, height, width, channels] = fourSides("channelToMask", image, "[B, H, W, C]");
-  if (channels !== 1 && channels !== 3 && channels !== 4) {
-    throw new LatentkitError("tensor.bad-shape", `channelToMask: expected 1, 3 or 4 channels, received ${channels}.`);
-  }
+  if (channels !== 1 && channels !== 3 && channels !== 4)
+    throw badShape("channelToMask", "1, 3 or 4 channels", `${channels}`);
   return produce(
     "channelToMask",
     [batch, height, width],
@@ -241,9 +233,7 @@ export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): 
 /** Planes [B, 3, H, W] to IMAGE [B, H, W, 3], clamped to 0 … 1; NaN is 0. @internal */
 export function planesToImage(x: Tensor, out?: Tensor): Tensor {
   const [batch, channels, height, width] = fourSides("planesToImage", x, "[B, 3, H, W]");
-  if (channels !== 3) {
-    throw new LatentkitError("tensor.bad-shape", `planesToImage: expected 3 channels, received ${channels}.`);
-  }
+  if (channels !== 3) throw badShape("planesToImage", "3 channels", `${channels}`);
   return produce(
     "planesToImage",
     [batch, height, width, 3],
@@ -256,13 +246,11 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
 
 /**
  * resizeBilinear and planesToImage of planes [B, 3, h, w] in one: IMAGE [B, H, W, 3]. The CPU computes it when it is
- * read, so nobody may write into x after this.
+ * read, so x must not change afterwards.
  */
 export function resizeToImage(x: Tensor, height: number, width: number): Tensor {
   const [batch, channels, inHeight, inWidth] = fourSides("resizeToImage", x, "[B, 3, H, W]");
-  if (channels !== 3) {
-    throw new LatentkitError("tensor.bad-shape", `resizeToImage: expected 3 channels, received ${channels}.`);
-  }
+  if (channels !== 3) throw badShape("resizeToImage", "3 channels", `${channels}`);
   const shape = [batch, height, width, 3];
   const size = elementCount(shape);
   return compute(
@@ -293,15 +281,15 @@ export function itemToBytes(x: Tensor, index: number): Uint8Array {
   const size = x.size / x.shape[0]!;
   const out = new Uint8Array(takeMemory(size));
   if (x.deferred !== undefined) x.deferred.toBytes(out, index, 1);
-  else toBytes(Tensor.from(x.data.subarray(index * size, (index + 1) * size), [size]), out);
+  else toBytes(Tensor.from(itemValues(x, index), [size]), out);
   return out;
 }
 
 /** x * 65535 of item `index` of a batch, rounded and clipped, NaN 0: two bytes each, big-endian, in a buffer of the pool. */
 export function itemToUint16(x: Tensor, index: number): Uint8Array {
-  const size = x.size / x.shape[0]!;
-  const out = new Uint8Array(takeMemory(2 * size));
-  loadNative().floatToUint16(out, x.data.subarray(index * size, (index + 1) * size));
+  const values = itemValues(x, index);
+  const out = new Uint8Array(takeMemory(2 * values.length));
+  loadNative().floatToUint16(out, values);
   return out;
 }
 

@@ -1,7 +1,6 @@
-import { LatentkitError } from "../base/errors.js";
 import { CPU_SIDE, operandOnDevice, produce, type Side } from "./device/compute.js";
 import { outputOf } from "./shape.js";
-import { elementCount, Tensor } from "./tensor.js";
+import { badShape, elementCount, Tensor } from "./tensor.js";
 
 /** A rectangle of the two sides of pictures or latents. */
 export interface Region {
@@ -11,15 +10,19 @@ export interface Region {
   readonly width: number;
 }
 
-/** Elements `from` to `from + count` of an axis, which counts from the end where it is negative; x itself for all. */
+/** Values of one item of a batch, in its memory. */
+export function itemValues({ data, shape, size }: Tensor, index: number): Float32Array {
+  const length = size / shape[0]!;
+  return data.subarray(index * length, (index + 1) * length);
+}
+
+/** Elements `from` to `from + count` of an axis, a negative one counted from the end; x itself for all. */
 export function narrowed(x: Tensor, axis: number, from: number, count: number): Tensor {
   const at = axisOf(x, axis);
   const length = x.shape[at]!;
   if (count === length && from === 0) return x;
-  if (!Number.isInteger(from) || !Number.isInteger(count) || from < 0 || count < 0 || from + count > length) {
-    const message = `Part of axis ${axis}: expected elements in 0 to ${length}, received ${from} to ${from + count}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (!areSizes(from, count) || from + count > length)
+    throw badShape(`Part of axis ${axis}`, `elements in 0 to ${length}`, `${from} to ${from + count}`);
   const inner = elementCount(x.shape.slice(at + 1));
   const rows = [elementCount(x.shape.slice(0, at)), length, inner] as const;
   return cut(x, rows, { top: from, left: 0, height: count, width: inner }, x.shape.with(at, count));
@@ -30,12 +33,7 @@ export function cropped(x: Tensor, axis: number, region: Region): Tensor {
   const at = axisOf(x, axis);
   const [rows, columns] = [x.shape[at]!, x.shape[axisOf(x, at + 1)]!];
   const { top, left, height, width } = region;
-  const sides = [top, left, height, width];
-  if (!sides.every((side) => Number.isInteger(side) && side >= 0) || top + height > rows || left + width > columns) {
-    const received = `${height} x ${width} at row ${top}, column ${left}`;
-    const message = `Region: expected one within ${rows} rows and ${columns} columns, received ${received}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  requireInside("Region", region, rows, columns);
   if (height === rows && width === columns) return x;
   const cell = elementCount(x.shape.slice(at + 2));
   const values = { top, left: left * cell, height, width: width * cell };
@@ -43,7 +41,17 @@ export function cropped(x: Tensor, axis: number, region: Region): Tensor {
   return cut(x, plane, values, x.shape.with(at, height).with(at + 1, width));
 }
 
-/** At least one tensor after the other along an axis; their other sides must be equal. One alone is returned itself, several in `out` where it is set. */
+const areSizes = (...values: readonly number[]): boolean => values.every((n) => Number.isInteger(n) && n >= 0);
+
+/** Throws tensor.bad-shape for a region that reaches outside. */
+export function requireInside(subject: string, region: Region, rows: number, columns: number): void {
+  const { top, left, height, width } = region;
+  if (areSizes(top, left, height, width) && top + height <= rows && left + width <= columns) return;
+  const received = `${height} x ${width} at row ${top}, column ${left}`;
+  throw badShape(subject, `one within ${rows} rows and ${columns} columns`, received);
+}
+
+/** Tensors, one after the other along an axis; their other sides must be equal. One alone is returned itself, several in `out` if it is set. */
 export function joined(parts: readonly Tensor[], axis: number, out?: Tensor): Tensor {
   const first = parts[0]!;
   if (parts.length === 1) return first;
@@ -52,9 +60,8 @@ export function joined(parts: readonly Tensor[], axis: number, out?: Tensor): Te
   for (const { shape } of parts) {
     const side = shape[at];
     if (side === undefined || !first.hasShape(shape.with(at, first.shape[at]!))) {
-      const shapes = `[${first.shape.join(", ")}] and [${shape.join(", ")}]`;
-      const message = `Joining along axis ${at}: expected shapes that are equal on all other axes, received ${shapes}.`;
-      throw new LatentkitError("tensor.bad-shape", message);
+      const received = `[${first.shape.join(", ")}] and [${shape.join(", ")}]`;
+      throw badShape(`Joining along axis ${at}`, "shapes that are equal on all other axes", received);
     }
     length += side;
   }
@@ -71,11 +78,11 @@ export function joined(parts: readonly Tensor[], axis: number, out?: Tensor): Te
   return copied("joined", first.shape.with(at, length), parts, write, out);
 }
 
-/** Items of a batch over and over, in `out` where it is set; or the first of them: `count` items. */
+/** Items of a batch over and over, in `out` if it is set, or the first of them: `count` items. */
 export function cycled(x: Tensor, count: number, out?: Tensor): Tensor {
   const length = x.shape[axisOf(x, 0)]!;
   if (count <= length) return narrowed(x, 0, 0, count);
-  if (length === 0) throw new LatentkitError("tensor.bad-shape", "Batch: expected at least one item, received none.");
+  if (length === 0) throw badShape("Batch", "at least one item", "none");
   const write = (side: Side, result: Tensor): void => {
     for (let to = 0; to < result.size; to += x.size) {
       side.copy(result, x, to, 0, Math.min(x.size, result.size - to));
@@ -84,7 +91,7 @@ export function cycled(x: Tensor, count: number, out?: Tensor): Tensor {
   return copied("cycled", x.shape.with(0, count), [x], write, out);
 }
 
-/** The whole batch several times, in `out` where that is set and `times` is above 1. */
+/** The whole batch several times, in `out` if it is set and `times` is above 1. */
 export const repeated = (x: Tensor, times: number, out?: Tensor): Tensor =>
   cycled(x, x.shape[axisOf(x, 0)]! * times, out);
 
@@ -103,7 +110,7 @@ function cut(
   });
 }
 
-/** A copy on the side where an operand is: a copy alone is not worth the way to a device. */
+/** A copy on the side of its operand: a copy alone is not worth the way to a device. */
 function copied(
   operation: string,
   shape: readonly number[],
@@ -119,12 +126,11 @@ function copied(
   return result;
 }
 
-/** Index of an axis, which counts from the end where it is negative. Fails for one that the tensor does not have. */
+/** Index of an axis, a negative one counted from the end. Fails for one that the tensor does not have. */
 function axisOf({ shape }: Tensor, axis: number): number {
   const at = axis < 0 ? axis + shape.length : axis;
   if (shape[at] !== undefined) return at;
-  const message = `Tensor: expected an axis ${axis}, received shape [${shape.join(", ")}].`;
-  throw new LatentkitError("tensor.bad-shape", message);
+  throw badShape("Tensor", `an axis ${axis}`, { shape });
 }
 
 /** First cell of a result in its source, and the distances to its neighbours below and to the right. */

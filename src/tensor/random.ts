@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../base/errors.js";
+import { valueError } from "../base/errors.js";
 import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../base/options.js";
 import { loadNative } from "../native/load.js";
 import type { PhiloxDraw } from "../native/tensor-operations.js";
@@ -22,9 +22,9 @@ const MAX_SEED = 2n ** 64n - 1n;
 export interface NoiseOptions {
   /** 0 … 2^64-1; a number must be a safe integer, a string decimal. */
   seed: bigint | number | string;
-  /** "CPU" or "GPU": the generator that is followed; "CPU" where absent. */
+  /** "CPU" or "GPU": the generator that is followed; default: "CPU". */
   source?: NoiseSource;
-  /** GPU only; the H100's on every machine where absent. */
+  /** GPU only. Default: the H100 on every machine. */
   card?: Card;
 }
 
@@ -36,7 +36,7 @@ const NOISE_RULES: OptionRules<NoiseOptions> = {
 
 /** A stream of normals: each call continues where the last one stopped. */
 export interface Generator {
-  /** Draws float32 N(0, 1) values of a shape, into `out` where it is set. */
+  /** Draws float32 N(0, 1) values of a shape, into `out` if it is set. */
   randn(shape: readonly number[], out?: Tensor): Tensor;
 }
 
@@ -64,9 +64,7 @@ function generatorOf(options: NoiseOptions): Generator {
       },
     };
   }
-  if (source !== "GPU") {
-    throw new LatentkitError("value.invalid", `source: expected CPU or GPU, received ${describe(source)}.`);
-  }
+  if (source !== "GPU") throw valueError("value.invalid", "source", "CPU or GPU", source);
   return cudaStream(seed, 1, options.card);
 }
 
@@ -114,9 +112,9 @@ function drawValues(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): {
 
 /** Options of `randn`. `batchIndex` draws the noise of these entries of a batch, as ComfyUI's batch_index does. */
 export interface RandnOptions extends NoiseOptions {
-  /** Draws, in their order, that the entries of the batch take; as many new draws where absent. */
+  /** Draws that the entries of the batch take, in their order. Default: as many new draws. */
   batchIndex?: readonly number[];
-  /** Tensor of the same shape that receives the values; a new one where absent. */
+  /** Tensor of the same shape that receives the values. Default: a new one. */
   out?: Tensor;
 }
 
@@ -145,7 +143,7 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
     if (same === undefined) positions.set(index, [position]);
     else same.push(position);
   }
-  const last = lastOf(batchIndex);
+  const last = largestOf(batchIndex);
   return compute(
     elementCount(shape),
     (at) => {
@@ -161,9 +159,7 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   );
 }
 
-/**
- * randn and scale by k, bit for bit, in one pass where the stream is the GPU's. Writes only `out` and new memory.
- */
+/** randn and scale by k, bit for bit, for the GPU's stream in one pass. Writes only `out` and new memory. */
 export function scaledRandn(shape: readonly number[], k: number, options: Omit<RandnOptions, "batchIndex">): Tensor {
   const { seed, source, card, out } = options;
   if (source === "GPU") return cudaStream(parseSeed(seed), k, card).randn(shape, out);
@@ -179,14 +175,10 @@ function parseSeed(seed: unknown): bigint {
   else if (typeof seed === "string" && /^\s*[+-]?\d{1,40}\s*$/.test(seed))
     value = BigInt(seed.trim().replace(/^\+/, ""));
   if (value === undefined) {
-    throw new LatentkitError(
-      "value.invalid",
-      `seed: expected a whole number from 0 to ${MAX_SEED} as bigint, safe number or decimal string, received ${describe(seed)}.`,
-    );
+    const expected = `a whole number from 0 to ${MAX_SEED} as a bigint, a safe integer or a decimal string`;
+    throw valueError("value.invalid", "seed", expected, seed);
   }
-  if (value < 0n || value > MAX_SEED) {
-    throw new LatentkitError("value.out-of-range", `seed: expected 0 to ${MAX_SEED}, received ${value}.`);
-  }
+  if (value < 0n || value > MAX_SEED) throw valueError("value.out-of-range", "seed", `0 to ${MAX_SEED}`, value);
   return value;
 }
 
@@ -195,29 +187,23 @@ const MAX_BATCH_INDEX = 65_535;
 
 function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]): void {
   if (!Array.isArray(batchIndex) || batchIndex.length !== shape[0]) {
-    throw new LatentkitError(
-      "value.invalid",
-      `batchIndex: expected one index for each of the ${shape[0]} items of the batch, received ${describe(batchIndex)}.`,
-    );
+    const expected = `one index for each of the ${shape[0]} items of the batch`;
+    throw valueError("value.invalid", "batchIndex", expected, batchIndex);
   }
   for (const index of batchIndex) {
-    if (!Number.isInteger(index) || index < 0 || index > MAX_BATCH_INDEX) {
-      const message = `batchIndex: expected whole numbers from 0 to ${MAX_BATCH_INDEX}, received ${describe(index)}.`;
-      throw new LatentkitError("value.out-of-range", message);
-    }
+    if (!Number.isInteger(index) || index < 0 || index > MAX_BATCH_INDEX)
+      throw valueError("value.out-of-range", "batchIndex", `whole numbers from 0 to ${MAX_BATCH_INDEX}`, index);
   }
   // all draws up to the last: as many values as one tensor may have
-  elementCount([lastOf(batchIndex) + 1, ...shape.slice(1)]);
+  elementCount([largestOf(batchIndex) + 1, ...shape.slice(1)]);
 }
 
-const lastOf = (batchIndex: readonly number[]): number => batchIndex.reduce((a, b) => Math.max(a, b), -1);
+const largestOf = (batchIndex: readonly number[]): number => batchIndex.reduce((a, b) => Math.max(a, b), -1);
 
 function cardThreads(card: Card): number {
   if (typeof card === "string" && Object.hasOwn(CARD_THREADS, card)) return CARD_THREADS[card];
   const threads = typeof card === "object" && card !== null ? card.threads : undefined;
   if (typeof threads === "number" && threads > 0 && threads % 256 === 0 && threads <= 2 ** 31) return threads;
-  throw new LatentkitError(
-    "value.invalid",
-    `card: expected ${Object.keys(CARD_THREADS).join(", ")} or { threads } with a multiple of 256, received ${describe(threads ?? card)}.`,
-  );
+  const expected = `${Object.keys(CARD_THREADS).join(", ")} or { threads } with a multiple of 256`;
+  throw valueError("value.invalid", "card", expected, threads ?? card);
 }

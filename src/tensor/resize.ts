@@ -6,7 +6,7 @@ import { resizeBilinear } from "./ops.js";
 import { cropped } from "./parts.js";
 import { roundHalfEven } from "./rounding.js";
 import { fourSides, outputOf } from "./shape.js";
-import { elementCount, type Tensor } from "./tensor.js";
+import { badShape, elementCount, type Tensor } from "./tensor.js";
 
 /** Methods for latents and masks: ComfyUI's, in its order. */
 export const LATENT_METHODS = ["nearest-exact", "bilinear", "area", "bicubic", "bislerp"] as const;
@@ -30,14 +30,11 @@ type Sides = readonly [number, number, number, number, number];
 /**
  * Resizes the last two axes of a latent [B, C, H, W] or [B, C, …, H, W] to height x width cells: PyTorch's interpolate
  * with align_corners false and no antialias, or "bislerp", which turns the vectors of the channels into each other. Fails
- * with tensor.bad-shape where a side is 0, and with tensor.too-large.
+ * with tensor.bad-shape for a side of 0, and with tensor.too-large.
  */
 export function resizeLatent(x: Tensor, options: ResizeOptions<LatentMethod>, out?: Tensor): Tensor {
   const { shape } = x;
-  if (shape.length < 4) {
-    const message = `resizeLatent: expected a tensor [B, C, H, W], received shape [${shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (shape.length < 4) throw badShape("resizeLatent", "a tensor [B, C, H, W]", x);
   const axis = shape.length - 2;
   return throughCrop("resizeLatent", x, axis, options, (middle) => {
     const { method, height, width } = options;
@@ -52,15 +49,13 @@ export function resizeLatent(x: Tensor, options: ResizeOptions<LatentMethod>, ou
 /**
  * Resizes an image [B, H, W, C] to height x width pixels: PyTorch's interpolate with align_corners false and no antialias,
  * or "lanczos", which is Pillow's resize of 8-bit images of 2 to 4 channels, the last of 2 and 4 being alpha. Fails with
- * tensor.bad-shape where a side is 0 or lanczos has other channels, and with tensor.too-large.
+ * tensor.bad-shape for a side of 0 or other channels for lanczos, and with tensor.too-large.
  */
 export function resizeImage(x: Tensor, options: ResizeOptions<ImageMethod>, out?: Tensor): Tensor {
   const [batch, , , channels] = fourSides("resizeImage", x, "[B, H, W, C]");
   const { method, height, width } = options;
-  if (method === "lanczos" && (channels < 2 || channels > 4)) {
-    const message = `resizeImage, lanczos: expected an image of 2 to 4 channels, received ${channels}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (method === "lanczos" && (channels < 2 || channels > 4))
+    throw badShape("resizeImage, lanczos", "an image of 2 to 4 channels", `${channels}`);
   return throughCrop("resizeImage", x, 1, options, (middle) => {
     const sides = [batch, channels, 1, middle.shape[1]!, middle.shape[2]!] as const;
     return resized(middle, sides, options, [batch, height, width, channels], out, true);
@@ -108,7 +103,7 @@ export function middleOf(operation: string, x: Tensor, axis: number, height: num
   const middle = cropped(x, axis, { top, left, ...sides });
   // decision 212
   if (sides.height > 0 && sides.width > 0) return middle;
-  const message = `${operation}, crop: expected proportions that leave something of ${inWidth} x ${inHeight}, received ${width} x ${height}.`;
+  const message = `${operation}, crop to ${width} x ${height}: nothing of the ${inWidth} x ${inHeight} input would be left.`;
   throw new LatentkitError("tensor.bad-shape", message);
 }
 
@@ -121,11 +116,8 @@ function marginsOf(inHeight: number, inWidth: number, height: number, width: num
 }
 
 function requireSides(operation: string, inHeight: number, inWidth: number, height: number, width: number): void {
-  if (inHeight === 0 || inWidth === 0) {
-    const message = `${operation}: expected an input of at least 1 x 1, received ${inWidth} x ${inHeight}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  if (inHeight === 0 || inWidth === 0)
+    throw badShape(operation, "an input of at least 1 x 1", `${inWidth} x ${inHeight}`);
   if ([height, width].every((side) => Number.isInteger(side) && side > 0)) return;
-  const message = `${operation}: expected sides of at least 1, received ${inWidth} x ${inHeight} to ${width} x ${height}.`;
-  throw new LatentkitError("tensor.bad-shape", message);
+  throw badShape(operation, "sides of at least 1", `${inWidth} x ${inHeight} to ${width} x ${height}`);
 }

@@ -23,7 +23,7 @@ export function roundedTime(time: number): number {
   const high = shifted - (shifted - magnitude);
   const error = high * MICRO - micros + (magnitude - high) * MICRO;
   const whole = Math.floor(micros);
-  // exact; where it is not 0 it is larger than the error, which therefore counts only at the middle
+  // exact; if it is not 0 it exceeds the error, which therefore counts only at the middle
   const aboveHalf = micros - whole - 0.5 || error;
   const isUp = aboveHalf === 0 ? whole % 2 === 1 : aboveHalf > 0;
   // below 2^53 the quotient of whole numbers is the double nearest to the decimal

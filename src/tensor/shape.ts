@@ -1,31 +1,28 @@
-import { describe, LatentkitError } from "../base/errors.js";
-import { elementCount, Tensor } from "./tensor.js";
+import { describe } from "../base/errors.js";
+import { badShape, elementCount, Tensor } from "./tensor.js";
 
 /** Throws tensor.bad-shape unless the shapes are equal. */
 export function requireSameShape(operation: string, a: Tensor, b: Tensor): void {
   if (a.hasShape(b)) return;
-  const message = `${operation}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`;
-  throw new LatentkitError("tensor.bad-shape", message);
+  throw badShape(operation, "equal shapes", `[${a.shape.join(", ")}] and [${b.shape.join(", ")}]`);
 }
 
-/** Returns `out`, which must have this shape, or where it is absent a new tensor that the operation has to fill. */
+/** Returns `out`, which must have this shape. Default: a new tensor that the operation has to fill. */
 export function outputOf(operation: string, like: Tensor | readonly number[], out: Tensor | undefined): Tensor {
   const isTensor = out instanceof Tensor;
   if (isTensor && out.hasShape(like)) return out;
   if (out === undefined) return Tensor.unfilled(like);
   const shape = like instanceof Tensor ? like.shape : like;
   elementCount(shape);
-  const received = isTensor ? `shape [${out.shape.join(", ")}]` : describe(out);
-  const expected = `a tensor of shape [${shape.join(", ")}]`;
-  throw new LatentkitError("tensor.bad-shape", `${operation} out: expected ${expected}, received ${received}.`);
+  const received = isTensor ? out : describe(out);
+  throw badShape(`${operation} out`, `a tensor of shape [${shape.join(", ")}]`, received);
 }
 
 /** Sizes of the four axes of a tensor; `layout` names them in the message. */
 export function fourSides(subject: string, tensor: Tensor, layout = "[B, C, H, W]"): [number, number, number, number] {
   const [a, b, c, d] = tensor.shape;
   if (tensor.shape.length !== 4 || a === undefined || b === undefined || c === undefined || d === undefined) {
-    const message = `${subject}: expected a tensor ${layout}, received shape [${tensor.shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
+    throw badShape(subject, `a tensor ${layout}`, tensor);
   }
   return [a, b, c, d];
 }
@@ -36,8 +33,7 @@ export function maskSides(subject: string, mask: Tensor): [number, number, numbe
   const height = shape[shape.length - 2];
   const width = shape[shape.length - 1];
   if (height === undefined || width === undefined || height === 0 || width === 0) {
-    const message = `${subject}: expected a mask [B, H, W] or [H, W], received shape [${shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
+    throw badShape(subject, "a mask [B, H, W] or [H, W]", mask);
   }
   return [mask.size / (height * width), height, width];
 }

@@ -1,19 +1,18 @@
 import { types } from "node:util";
-import { describe, LatentkitError } from "../base/errors.js";
+import { describe, LatentkitError, valueError } from "../base/errors.js";
 import type { DeferredImage, DeviceValues } from "./deferred-values.js";
 import { takeMemory } from "./memory-pool.js";
 
 /** Number of elements of one tensor at most: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
 
-/** Number of values from which on memory is taken uncleared: zeroing it first would cost more than pooling saves. */
+/** Tensors of at least this size take memory that is not cleared: zeroing it would cost more than pooling saves. */
 const UNFILLED_FROM = 2 ** 12;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 // decisions 90, 124
 /**
- * Dense float32 values, row-major and contiguous, in memory. Until `data` is read they may be on a device, or not be
- * computed yet.
+ * Dense float32 values, row-major and contiguous. Until `data` is read they may be on a device, or not computed yet.
  */
 export class Tensor {
   /** @internal Reads and writes pictures; installed by the package's entry. */
@@ -21,10 +20,13 @@ export class Tensor {
 
   readonly shape: readonly number[];
   readonly size: number;
-  /** @internal A property, and not private: deepEqual would compare tensors by their shapes alone. */
+  // Not #private: deepEqual would compare tensors by their shapes alone, and postMessage would lose their values.
+  /** @internal Values in memory. */
   values: Float32Array | undefined;
-  #remote: DeviceValues | undefined;
-  #image: DeferredImage | undefined;
+  /** @internal Values on a device. */
+  remote: DeviceValues | undefined;
+  /** @internal Values that are computed when they are read. */
+  image: DeferredImage | undefined;
   /** Unfrozen copy of the shape: an element of a frozen array takes ten times as long to read. */
   readonly #sides: readonly number[];
 
@@ -35,8 +37,8 @@ export class Tensor {
     image?: DeferredImage,
   ) {
     this.values = values;
-    this.#remote = remote;
-    this.#image = image;
+    this.remote = remote;
+    this.image = image;
     this.size = values === undefined ? (remote ?? image)!.size : values.length;
     const isTensor = shape instanceof Tensor;
     this.#sides = isTensor ? shape.#sides : [...shape];
@@ -46,14 +48,10 @@ export class Tensor {
   /** Makes a tensor of values; a Float32Array is taken over, not copied. Fails unless their number fits the shape. */
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
-    if (typeof data !== "object" || typeof data?.length !== "number") {
-      const message = `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`;
-      throw new LatentkitError("value.invalid", message);
-    }
-    if (data.length !== size) {
-      const message = `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`;
-      throw new LatentkitError("tensor.bad-shape", message);
-    }
+    if (typeof data !== "object" || typeof data?.length !== "number")
+      throw valueError("value.invalid", "Tensor data", "a list of numbers or a typed array", data);
+    if (data.length !== size)
+      throw badShape("Tensor data", `${size} values for shape [${shape.join(", ")}]`, `${data.length}`);
     return new Tensor(types.isFloat32Array(data) ? data : Float32Array.from(data), shape);
   }
 
@@ -87,9 +85,7 @@ export class Tensor {
   }
 
   static full(shape: readonly number[], value: number): Tensor {
-    if (typeof value !== "number") {
-      throw new LatentkitError("value.invalid", `Tensor value: expected a number, received ${describe(value)}.`);
-    }
+    if (typeof value !== "number") throw valueError("value.invalid", "Tensor value", "a number", value);
     const tensor = Tensor.unfilled(shape);
     tensor.data.fill(value);
     return tensor;
@@ -100,14 +96,14 @@ export class Tensor {
     return this.values ?? this.#fetch();
   }
 
-  /** @internal The values from element `from` on in the shape of another tensor, in the same memory, the CPU's. */
+  /** @internal The values from element `from` on in the shape of another tensor, as a view of the CPU's memory. */
   part(from: number, like: Tensor): Tensor {
     return new Tensor(this.data.subarray(from, from + like.size), like);
   }
 
-  /** @internal The computation of the values, as long as nobody has read them. */
+  /** @internal The computation of the values, until they are read. */
   get deferred(): DeferredImage | undefined {
-    return this.#image;
+    return this.image;
   }
 
   /** @internal Whether the values have to be fetched or computed before they can be read. */
@@ -117,29 +113,29 @@ export class Tensor {
 
   /** @internal The values on a device, if they are there. */
   get onDevice(): DeviceValues | undefined {
-    const remote = this.#remote;
+    const remote = this.remote;
     // a tensor that shares the memory may have fetched it
     if (remote?.fetched !== undefined) this.#fetch();
-    return this.#remote;
+    return this.remote;
   }
 
   /** @internal The memory of the values, one object for all tensors that share it. */
   get memory(): ArrayBufferLike | DeviceValues {
-    return this.onDevice ?? this.#image?.buffer ?? this.data.buffer;
+    return this.onDevice ?? this.image?.buffer ?? this.data.buffer;
   }
 
   /** Shape and range of the values, as console.log prints them. Nothing is fetched or computed for it. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    const values = this.values ?? this.#remote?.fetched;
-    const state = this.#remote === undefined ? "not computed yet" : `on ${this.#remote.cuda.name}`;
+    const values = this.values ?? this.remote?.fetched;
+    const state = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
     return `Tensor [${this.shape.join(", ")}] ${values === undefined ? state : rangeOf(values)}`;
   }
 
   #fetch(): Float32Array {
-    const values = this.#image?.values() ?? this.#remote!.fetch();
+    const values = this.image?.values() ?? this.remote!.fetch();
     this.values = values;
-    this.#remote = undefined;
-    this.#image = undefined;
+    this.remote = undefined;
+    this.image = undefined;
     return values;
   }
 
@@ -179,22 +175,26 @@ export class Tensor {
 
 function codec(): PictureCodec<Tensor> {
   if (Tensor.pictures !== undefined) return Tensor.pictures;
-  throw new LatentkitError("usage.invalid", 'Tensor: expected import "latentkit" before pictures are read or written.');
+  throw new LatentkitError("usage.invalid", 'Tensor: import "latentkit" before reading or writing pictures.');
+}
+
+/** Error of a shape: "scale: expected a batch, received shape [].". */
+export function badShape(
+  subject: string,
+  expected: string,
+  received: { readonly shape: readonly number[] } | string,
+): LatentkitError {
+  const text = typeof received === "string" ? received : `shape [${received.shape.join(", ")}]`;
+  return new LatentkitError("tensor.bad-shape", `${subject}: expected ${expected}, received ${text}.`);
 }
 
 /** Product of a shape. Fails for anything but a list of sizes, and for sizes that could not be allocated. */
 export function elementCount(shape: readonly number[]): number {
-  if (!Array.isArray(shape)) {
-    throw new LatentkitError("tensor.bad-shape", `Shape: expected a list of sizes, received ${describe(shape)}.`);
-  }
+  if (!Array.isArray(shape)) throw badShape("Shape", "a list of sizes", describe(shape));
   let size = 1;
   for (const side of shape) {
-    if (!Number.isInteger(side) || side < 0) {
-      throw new LatentkitError(
-        "tensor.bad-shape",
-        `Shape [${shape.map(describe).join(", ")}]: expected whole numbers from 0, received ${describe(side)}.`,
-      );
-    }
+    if (!Number.isInteger(side) || side < 0)
+      throw badShape(`Shape [${shape.map(describe).join(", ")}]`, "whole numbers from 0", describe(side));
     size *= side;
   }
   // infinity times 0
@@ -209,7 +209,7 @@ export function elementCount(shape: readonly number[]): number {
 /** Options of `encodePng`. */
 export interface EncodePngOptions {
   /**
-   * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
+   * Compression: 0 stores, 1 is the fastest, 9 the smallest. Default: 4. Levels 1 to 4 take 2 to 13 ms for a picture of
    * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
    */
   level?: number;
@@ -218,17 +218,17 @@ export interface EncodePngOptions {
    * Latin-1 are tEXt chunks, others iTXt chunks, which come first.
    */
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
-  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. 8 where absent; samples that are numbers have their own. */
+  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. Default: 8; samples that are numbers have their own. */
   bitDepth?: 8 | 16;
 }
 
 /** Options of `Tensor.toPng`. */
 export interface TensorPngOptions extends EncodePngOptions {
-  /** Picture of a batch, from 0; required where it has several. */
+  /** Picture of a batch, from 0; required if it has several. */
   index?: number;
 }
 
-/** Files from tensors and back, for which formats are needed, a layer above: src/io installs it. */
+/** Files from tensors and back. Formats belong to src/io, a layer above, which installs it. */
 interface PictureCodec<Tensor> {
   encode(pictures: Tensor, options: TensorPngOptions | undefined): Promise<Buffer>;
   decode(bytes: Uint8Array): Promise<Tensor>;

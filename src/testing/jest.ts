@@ -1,5 +1,5 @@
 // For the set-up or the tests of jest: `import "latentkit/testing/jest"` adds the matchers to its `expect`, and their types.
-import { describe, LatentkitError } from "../base/errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { matchers, type RenderMatchers } from "../testing.js";
 
 declare global {
@@ -17,11 +17,9 @@ declare module "expect" {
 
 const { expect } = globalThis as { expect?: { extend?: (added: typeof matchers) => void } };
 if (typeof expect?.extend !== "function") {
-  const sentence =
-    "latentkit/testing/jest: expected the global expect of jest; without globals, call expect.extend(matchers)";
-  throw new LatentkitError(
-    "usage.invalid",
-    `${sentence} with the matchers of latentkit/testing, received ${describe(expect)}.`,
-  );
+  const message =
+    "latentkit/testing/jest: Jest's global expect was not found; with injectGlobals off, call expect.extend(matchers) " +
+    "with the matchers of latentkit/testing.";
+  throw new LatentkitError("usage.invalid", message);
 }
 expect.extend(matchers);

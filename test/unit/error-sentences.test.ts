@@ -204,7 +204,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
         loader._load = load;
       }
     },
-    'Reading a WebP file needs the package sharp, which does not load here: run "npm install sharp".',
+    'Reading a WebP file needs the optional package sharp, which could not be loaded: run "npm install sharp".',
   ],
   "safetensors.invalid": [
     () => readSafetensors(new Uint8Array(4)),
@@ -279,7 +279,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   ],
   "remote.timeout": [
     () => posted({ fetch: () => new Promise(() => {}), timeoutMs: 20 }),
-    "Remote image service: expected a response within 0.02 s, received none.",
+    "Remote image service: no response within 0.02 s.",
   ],
   "download.refused": [
     (folder) => new InputFiles({ folder }).read("https://127.0.0.1/fox.png"),
@@ -287,7 +287,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   ],
   "download.failed": [
     () => download("https://localhost:1/fox.png?key=hidden", { isAllowed: () => true }),
-    'Download: expected a file that can be downloaded, received an error (ECONNREFUSED) from "https://localhost:1/fox.png".',
+    'Download: could not download "https://localhost:1/fox.png": ECONNREFUSED.',
   ],
   "native.unavailable": [
     (folder) => loadFirst(candidates(folder, join(folder, "none.node"))),
@@ -304,7 +304,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   ],
   "device.unavailable": [
     async () => (await onFakeGpu("send(refused(() => withDevice('cuda:7', () => randn([4], { seed: 1n })))[1]);"))[0],
-    "Device cuda:7 cannot be used: The CUDA driver sees one device, numbered from 0.",
+    "Device cuda:7 cannot be used: There is no cuda:7: the driver reports one device, cuda:0.",
   ],
   "runtime.missing": "onnxruntime-node is there, and its process takes no preload that could hide it",
   "runtime.failed": [
@@ -327,7 +327,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
         send(refused(() => ops.scale(x, 2).data)[1]);`;
       return (await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1")))[0];
     },
-    "cuda:0 reported a fault, and its tensors are lost: start a new process, or use --device cpu.",
+    "cuda:0 failed and its tensors are lost: restart the process, or use --device cpu.",
   ],
   "host.missing": [
     () =>

@@ -56,7 +56,7 @@ describe("latentkit/testing", () => {
       set("CI", "true");
       await assert.rejects(
         expectRender(graph(0.5), { snapshot: join(folder(), "one") }),
-        /missing, and CI writes none/,
+        /missing, and CI does not create it/,
       );
       assert.deepEqual(filesIn(folder()), []);
     });
@@ -141,7 +141,7 @@ test("not another one", () => expect(graph).not.toMatchRender({ name: "paints a 
     write(0.5);
     const missing = vitest([], "true");
     assert.equal(missing.status, 1, missing.text);
-    assert.match(missing.text, /mask-paints-a-mask\.json is missing, and CI writes none/);
+    assert.match(missing.text, /mask-paints-a-mask\.json is missing, and CI does not create it/);
     const written = vitest([]);
     assert.equal(written.status, 0, written.text);
     assert.ok(existsSync(join(folder(), "__snapshots__/mask-paints-a-mask-1.png")));

@@ -1,7 +1,5 @@
-import { createHash } from "node:crypto";
 import {
   closeSync,
-  constants,
   fstatSync,
   opendirSync,
   openSync,
@@ -14,13 +12,13 @@ import {
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
 import { promisify } from "node:util";
+import { sha256 } from "../../base/bytes.js";
 import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
 import { returnMemory, takeMemory } from "../../tensor/memory-pool.js";
 import { parseAddress } from "../http/download.js";
-import { isRead, READ_NAMES } from "../pictures/decode.js";
-import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/format.js";
+import { HEAD_BYTES, isRead, KIND_NAMES, pictureKind, READ_NAMES } from "../pictures/format.js";
 import { requireSharp } from "../pictures/sharp.js";
-import { isInside, MAX_PATH_CHARACTERS, readRegular } from "../regular-file.js";
+import { isInside, MAX_PATH_CHARACTERS, READ_FLAGS, readRegular } from "../regular-file.js";
 import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
 
 /** Larger files are refused before they are read. */
@@ -31,23 +29,21 @@ const MIN_POOL_STEP = 2 ** 14;
 /** Number of names that a wrong name is compared with. */
 const MAX_NEIGHBOURS = 4096;
 
-/** A file of the input folder; `subject` names it in messages: `input "image"`, else "Input file". */
+/** A file of the input folder; `subject` names it in messages, such as `input "image"`. */
 interface InputFile {
   readonly folder: string;
   readonly name: string;
   readonly subject?: string;
-  /** Files at hand, which precede those of the folder. */
+  /** Files at hand, which come before those of the folder. */
   readonly files?: FilesByName;
 }
 
 const SUBJECT = "Input file";
 
 /**
- * Reads a file at hand, of a data: text, or of the input folder, into memory of `takeMemory`. `name` is relative to the
+ * Reads a file at hand, of a data: URL, or of the input folder, into memory of `takeMemory`. `name` is relative to the
  * folder, with folders, and may end in " [input]" as ComfyUI writes it. Fails with input.invalid for an empty name, with
- * path.outside where it would leave the folder, by a symbolic link too, with file.not-found and file.read-failed.
- *
- * @internal
+ * path.outside if it would leave the folder, by a symbolic link too, with file.not-found and file.read-failed.
  */
 export async function readInputFile(file: InputFile, disk = freeInputDisk): Promise<Buffer> {
   const inline = inlineBytes(file);
@@ -65,11 +61,11 @@ export async function readInputFile(file: InputFile, disk = freeInputDisk): Prom
   }
 }
 
-/** Reads into a buffer of the pool: one of its own for each photograph of a batch would have V8 collect its heap often. */
+/** Reads into a buffer of the pool: a new one for each photograph of a batch would make V8 collect its heap often. */
 async function readPooled(path: string, size: number, disk: InputDisk): Promise<Buffer> {
   const capacity = pooledLength(size + 1);
   const bytes = Buffer.from(takeMemory(capacity), 0, capacity);
-  const handle = await disk.open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const handle = await disk.open(path, READ_FLAGS);
   try {
     let length = 0;
     while (length < capacity) {
@@ -80,7 +76,7 @@ async function readPooled(path: string, size: number, disk: InputDisk): Promise<
   } finally {
     await handle.close();
   }
-  // it has grown meanwhile
+  // the file has grown meanwhile
   returnMemory(bytes.buffer);
   return (await readRegular(path, Number.POSITIVE_INFINITY))!;
 }
@@ -93,7 +89,7 @@ function pooledLength(size: number): number {
 
 /**
  * Throws what reading a picture would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
- * Fails with picture.needs-sharp where sharp would have to read it. `hints` is the number of suggestions that may still be
+ * Fails with picture.needs-sharp if only sharp could read it. `hints` is the number of suggestions that may still be
  * searched for.
  */
 export function checkInputPicture(file: InputFile, hints?: { left: number }): void {
@@ -117,8 +113,7 @@ export function checkInputFile(file: InputFile, hints?: { left: number }, check?
     const real = realpathSync.native(path);
     if (!isInside(realpathSync.native(file.folder), real)) throw outside(file);
     checkStat(file, statSync(real));
-    // O_NONBLOCK: where a pipe has replaced the file since, opening does not wait for its writer
-    descriptor = openSync(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    descriptor = openSync(real, READ_FLAGS);
     checkStat(file, fstatSync(descriptor));
     if (check === undefined) return;
     const head = new Uint8Array(HEAD_BYTES);
@@ -133,12 +128,12 @@ export function checkInputFile(file: InputFile, hints?: { left: number }, check?
 /** SHA-256 of an input file's bytes, in hex. */
 export async function inputFileHash(folder: string, name: string, files?: FilesByName): Promise<string> {
   const bytes = await readInputFile({ folder, name, files });
-  const hash = createHash("sha256").update(bytes).digest("hex");
+  const hash = sha256(bytes);
   returnMemory(bytes.buffer);
   return hash;
 }
 
-/** Makes an inputFileHash for one run, which reads a file once as long as it does not change. */
+/** Makes an inputFileHash for one run, which reads a file again only after it has changed. */
 export function createInputHashes(folder: string, files?: FilesByName): (name: string) => Promise<string> {
   const hashes = new Map<string, { state: string; hash: string }>();
   return async (name) => {
@@ -154,7 +149,7 @@ export function createInputHashes(folder: string, files?: FilesByName): (name: s
   };
 }
 
-/** Bytes that are no file of the folder; undefined where there are none. */
+/** Bytes of a file at hand or a data: URL; undefined for a file of the folder. */
 function inlineBytes({ name, files, subject = SUBJECT }: InputFile): Buffer | undefined {
   const given = givenBytes(files, name);
   if (given !== undefined) return given;
@@ -163,8 +158,11 @@ function inlineBytes({ name, files, subject = SUBJECT }: InputFile): Buffer | un
 
 function resolveInput(file: InputFile): string {
   const plain = withoutType(file.name);
-  if (plain.trim() === "")
-    throw fault("input.invalid", file, "the name of a file in the input folder", ", which is empty");
+  if (plain.trim() === "") {
+    const [expected, received] = ["a file name", "an empty text"];
+    const message = `${file.subject ?? SUBJECT}: expected ${expected}, received ${received}.`;
+    throw new LatentkitError("input.invalid", message, { expected, received });
+  }
   const isForeign =
     isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
   // refused on every system alike: a graph is equally safe everywhere
@@ -187,16 +185,16 @@ function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isD
 export function checkPictureHead(file: Pick<InputFile, "name" | "subject">, head: Uint8Array): void {
   const kind = pictureKind(head);
   if (!isRead(kind)) {
-    const reason = head.length === 0 ? "empty" : kind === undefined ? "no picture" : KIND_NAMES[kind];
+    const reason = head.length === 0 ? "empty" : kind === undefined ? "not a picture" : KIND_NAMES[kind];
     throw fault("picture.invalid", file, `a ${READ_NAMES} file`, `, which is ${reason}`);
   }
-  if (kind !== "png") requireSharp(`${file.subject ?? "Input file"}: reading ${KIND_NAMES[kind]} file`);
+  if (kind !== "png") requireSharp(`${file.subject ?? SUBJECT}: reading ${KIND_NAMES[kind]} file`);
 }
 
 const outside = (file: InputFile): LatentkitError =>
   fault("path.outside", file, "the name of a file inside the input folder", "");
 
-/** Makes an error; a `suggestion` is appended to the sentence. */
+/** Error of a file's name; `reason` follows the name, a suggestion the sentence. */
 function fault(
   code: ErrorCode,
   { name, subject = SUBJECT }: Pick<InputFile, "name" | "subject">,
@@ -212,11 +210,11 @@ function readFailed(error: unknown, file: InputFile, path: string, hints = { lef
   if (error instanceof LatentkitError) return error;
   const { code } = error as NodeJS.ErrnoException;
   if (code !== "ENOENT" && code !== "ENOTDIR")
-    return fault("file.read-failed", file, "a file that can be read", ` (${code})`, { cause: error });
+    return fault("file.read-failed", file, "a readable file", ` (${code})`, { cause: error });
   const others = hints.left-- > 0 ? neighbours(path) : [];
   const { suggestion } = suggest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
   const details = { suggestion, cause: error };
-  return fault("file.not-found", file, "a file of the input folder", ", which is not there", details);
+  return fault("file.not-found", file, "a file in the input folder", ", which does not exist", details);
 }
 
 function neighbours(path: string): string[] {
@@ -247,7 +245,7 @@ interface InputDisk {
   open(path: string, flags: number): Promise<InputHandle>;
 }
 
-/** Leaves the thread free. */
+/** Does not block the thread. */
 const freeInputDisk: InputDisk = promises;
 
 const readAt = promisify(read);

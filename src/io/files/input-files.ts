@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { sha256 } from "../../base/bytes.js";
 import { LatentkitError } from "../../base/errors.js";
 import { download } from "../http/download.js";
 import { blockingInputDisk, createInputHashes, readInputFile } from "./input-file.js";
@@ -7,11 +7,11 @@ import { type FilesByName, isAddress } from "./input-text.js";
 /** Places where the input files of a run are found. */
 export interface InputPlaces {
   readonly folder: string | undefined;
-  /** Files at hand, which precede those of the folder. */
+  /** Files at hand, which come before those of the folder. */
   readonly files?: FilesByName;
-  /** No address may be downloaded. */
+  /** Nothing may be downloaded. */
   readonly isOffline?: boolean;
-  /** Downloads an address; `download` where absent. */
+  /** Downloads an address. Default: `download`. */
   readonly download?: typeof download;
   /** The calling thread only renders: it may wait for files. */
   readonly isBlocking?: boolean;
@@ -19,10 +19,10 @@ export interface InputPlaces {
   readonly hashesReads?: boolean;
 }
 
-/** Bytes that one run may download in all. */
+/** Limit of all downloads of one run. */
 const MAX_BYTES = 512 * 2 ** 20;
 
-/** The input files of one run. A receipt hashes the bytes that a node has read. */
+/** The input files of one run, and the hashes of those that were read, for its receipt. */
 export class InputFiles {
   readonly #downloads = new Map<string, Promise<Buffer>>();
   #bytes = 0;
@@ -38,7 +38,7 @@ export class InputFiles {
   }
 
   /**
-   * Reads a file at hand, of a data: text, an https: address or the input folder. `subject` names it in messages. Fails as
+   * Reads a file at hand, of a data: URL, an https: address or the input folder. `subject` names it in messages. Fails as
    * `readInputFile` and `download`, and with network.forbidden.
    */
   async read(name: string, subject?: string, signal?: AbortSignal): Promise<Buffer> {
@@ -51,7 +51,7 @@ export class InputFiles {
     return bytes;
   }
 
-  /** SHA-256 of a file's bytes, in hex; undefined for an address that nobody has read. */
+  /** SHA-256 of a file's bytes, in hex; undefined for an address not read yet. */
   async hash(name: string): Promise<string | undefined> {
     const isFile = !isAddress(name) || Object.hasOwn(this.#places.files ?? {}, name);
     if (isFile) return this.#readHashes.get(name) ?? this.#hashOf(name);
@@ -62,7 +62,8 @@ export class InputFiles {
   #load(address: string, subject: string | undefined, signal: AbortSignal | undefined): Promise<Buffer> {
     const { isOffline, download: get = download } = this.#places;
     if (isOffline) {
-      const message = "The network may not be reached (allowNetwork, allow_network, --offline).";
+      const message =
+        "This run may not download files: set allowNetwork (allow_network in the configuration), or leave out --offline.";
       throw new LatentkitError("network.forbidden", message);
     }
     const started = this.#downloads.get(address);
@@ -77,5 +78,3 @@ export class InputFiles {
     return loading;
   }
 }
-
-const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

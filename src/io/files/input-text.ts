@@ -1,4 +1,5 @@
-import { describe, LatentkitError } from "../../base/errors.js";
+import { bufferOf } from "../../base/bytes.js";
+import { valueError } from "../../base/errors.js";
 
 /** Bytes of input files by the names that a graph has for them. */
 export type FilesByName = Readonly<Record<string, Uint8Array>>;
@@ -6,7 +7,7 @@ export type FilesByName = Readonly<Record<string, Uint8Array>>;
 /** Whether the name of an input file is an address. */
 export const isAddress = (name: unknown): name is string => typeof name === "string" && /^https?:\/\//i.test(name);
 
-/** Whether the name of an input file is a data: text, which holds the file. */
+/** Whether the name of an input file is a data: URL, which holds the file. */
 export const isDataText = (name: string): boolean => /^data:/i.test(name);
 
 /** The name without " [input]", as ComfyUI may write it. */
@@ -14,33 +15,30 @@ export const withoutType = (name: string): string => name.replace(/ \[input\]$/,
 
 const MAX_HEADER_CHARACTERS = 256;
 
-/** Bytes of a data: text in base64; its type is not read, since a file's bytes say what it is. Fails with value.invalid. */
+/** Bytes of a data: URL in base64, whose type is ignored: a file's bytes say what it is. Fails with value.invalid. */
 export function dataBytes(text: string, subject: string): Buffer {
   const header = text.slice(0, MAX_HEADER_CHARACTERS);
   const comma = header.indexOf(",");
   const isBase64 = comma > 0 && header.slice(0, comma).toLowerCase().endsWith(";base64");
   const bytes = isBase64 ? Buffer.from(text.slice(comma + 1), "base64") : undefined;
-  // the decoder skips what is none of its letters
+  // the decoder skips characters outside base64
   if (bytes !== undefined && bytes.length === lengthOf(text, comma + 1)) return bytes;
-  const [expected, received] = ['a data: text with ";base64," and base64', describe(text)];
-  const message = `${subject}: expected ${expected}, received ${received}.`;
-  throw new LatentkitError("value.invalid", message, { expected, received });
+  throw valueError("value.invalid", subject, 'a base64 data: URL ("data:image/png;base64,...")', text);
 }
 
-/** Number of bytes that base64 from `start` on stands for, where it has no other letters; undefined for no such length. */
+/** Number of bytes that valid base64 from `start` on stands for; undefined for a length that base64 cannot have. */
 function lengthOf(text: string, start: number): number | undefined {
   let end = text.length;
   while (end > start && end > text.length - 2 && text[end - 1] === "=") end--;
   return (end - start) % 4 === 1 ? undefined : Math.floor(((end - start) * 3) / 4);
 }
 
-/** Bytes under a name among those at hand; undefined where it is none of them. */
+/** Bytes of a file at hand, by its name; undefined if there is none. */
 export function givenBytes(files: FilesByName | undefined, name: string): Buffer | undefined {
   if (files === undefined) return undefined;
   const key = [name, withoutType(name)].find((key) => Object.hasOwn(files, key));
   if (key === undefined) return undefined;
-  const { buffer, byteOffset, byteLength } = files[key]!;
+  const bytes = files[key]!;
   // the core reads no memory that another thread may write
-  if (buffer instanceof SharedArrayBuffer) return Buffer.from(files[key]!);
-  return Buffer.from(buffer, byteOffset, byteLength);
+  return bytes.buffer instanceof SharedArrayBuffer ? Buffer.from(bytes) : bufferOf(bytes);
 }

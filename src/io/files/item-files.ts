@@ -3,10 +3,10 @@ import { promises, unlink } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { type OutputFiles, owned } from "./output-files.js";
-import { type Ending, escapeFault, makeFolder, nameFault } from "./output-path.js";
+import { type Ending, escapeFault, makeFolder, nameFault, refuse } from "./output-path.js";
 import { type Disk, freeDisk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 
-/** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
+/** Parts of the names of one item's files, as data that can be sent to a thread. */
 export interface ItemNames {
   /** Id of the batch: 12 hexadecimal digits. */
   readonly batch: string;
@@ -14,15 +14,15 @@ export interface ItemNames {
   readonly position: number;
   /** Number in its names, from 1. */
   readonly number: number;
-  /** The file part of the names, with {prefix} for the node's own; `{prefix}_00007` where absent. */
+  /** The file part of the names, with {prefix} for the node's own; default: `{prefix}_00007`. */
   readonly name?: string;
-  /** The temporary files stay until the item is settled: there is a journal to go on from after a kill. */
+  /** The temporary files stay until the item is settled: a journal will need them after a kill. */
   readonly isKept: boolean;
-  /** Paths of files that an earlier run wrote for the item: what is in them already is not written twice. */
+  /** Paths of files that an earlier run wrote for the item, whose content is not written twice. */
   readonly own?: readonly string[];
 }
 
-/** A published file and the second link to it, which proves whose it is until the journal has the item as finished. */
+/** A published file and the second link to it, which proves whose it is until the journal records the item as finished. */
 export interface WrittenFile {
   readonly path: string;
   readonly temporary: string;
@@ -54,13 +54,16 @@ export function readTemporary(name: string): { batch: string; position: number; 
 export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, prefix: string): string =>
   name === undefined ? `${prefix}_${String(number).padStart(5, "0")}` : name.replaceAll("{prefix}", () => prefix);
 
+/** Name of the n-th image of an item. */
+const numbered = (stem: string, n: number, ending: Ending): string => `${stem}${n === 1 ? "" : `-${n}`}${ending}`;
+
 /**
  * Writes files under names that follow from an item of a batch, not from the content of a folder: `fox_00007.png`,
- * further images of the item `fox_00007-2.png` and so on, and past names that others have taken. Where they are kept, the
- * temporary files stay as second links: after a kill they prove which of the published files are this batch's.
+ * further images of the item `fox_00007-2.png` and so on, past names that are taken. With `isKept` the temporary files
+ * stay as second links: after a kill they prove which of the published files are this batch's.
  *
- * Texts have names of their own, and others may append to them: they wait until `commit`, so that an item that fails, or
- * is tried again, adds nothing.
+ * Texts have names of their own, and several items may append to one: they wait until `commit`, so that an item that
+ * fails, or is tried again, adds nothing.
  */
 export class ItemFiles implements OutputFiles {
   readonly written: WrittenFile[] = [];
@@ -85,7 +88,7 @@ export class ItemFiles implements OutputFiles {
     let taken = first;
     const filename = await this.writeNew(folder, bytes, (attempt) => {
       taken = first + attempt;
-      return `${stem}${taken === 1 ? "" : `-${taken}`}${ending}`;
+      return numbered(stem, taken, ending);
     });
     this.#next.set(key, taken + 1);
     return filename;
@@ -101,13 +104,16 @@ export class ItemFiles implements OutputFiles {
     const written = { path: join(folder, filename), temporary };
     if (this.#isClosed) {
       await discardFiles([written]);
-      throw new LatentkitError("run.interrupted", `The item was given up: ${JSON.stringify(filename)} comes too late.`);
+      throw new LatentkitError(
+        "run.interrupted",
+        `${JSON.stringify(filename)} was written after its item had ended, and was discarded.`,
+      );
     }
     this.written.push(written);
     return filename;
   }
 
-  /** Ends the item: a node that does not listen to the abort leaves no file any more. */
+  /** Ends the item: a node that does not listen to the abort cannot leave files any more. */
   close(): void {
     this.#isClosed = true;
   }
@@ -127,8 +133,8 @@ export class ItemFiles implements OutputFiles {
   }
 
   /**
-   * The first of these names that an earlier run gave a file of this item, where it holds these bytes; one that a power
-   * failure has cut gets them again.
+   * The first of these names under which an earlier run wrote these bytes for this item; a file cut by a power failure is
+   * written again.
    */
   async #findOwn(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string | undefined> {
     for (let attempt = 0; attempt <= this.#own.size && this.#own.size > 0; attempt++) {
@@ -149,14 +155,14 @@ export class ItemFiles implements OutputFiles {
   }
 }
 
-/** Whether a file holds a beginning of the bytes, and zeros where a file system had no time for the rest. */
+/** Whether a file holds a beginning of the bytes, then nothing or the zeros of a file system that could not finish. */
 function isCutShort(content: Uint8Array, bytes: Uint8Array): boolean {
   let length = content.length;
   while (length > 0 && content[length - 1] === 0) length--;
   return content.length <= bytes.length && Buffer.compare(content.subarray(0, length), bytes.subarray(0, length)) === 0;
 }
 
-/** Removes the second links of an item that the journal has as finished: its files need no proof any more. */
+/** Removes the second links of an item that the journal records as finished: its files need no proof any more. */
 export async function settleFiles(written: readonly WrittenFile[]): Promise<void> {
   for (const { temporary } of written) await remove(temporary);
 }
@@ -168,7 +174,7 @@ function remove(path: string): Promise<void> {
   });
 }
 
-/** Removes all files of an item that did not come to its end. */
+/** Removes all files of an item that did not finish. */
 export async function discardFiles(written: readonly WrittenFile[]): Promise<void> {
   for (const { path, temporary } of written) {
     await remove(path);
@@ -176,7 +182,7 @@ export async function discardFiles(written: readonly WrittenFile[]): Promise<voi
   }
 }
 
-/** Free names that are tried where a node counts its own files. */
+/** Names that are tried for a node that counts its own files. */
 const MOST_NAMES = 100;
 
 /** Place of a write: paths relative to the output folder of the job, with "/". */
@@ -186,7 +192,7 @@ interface WriteFolder {
   readonly folder: string;
 }
 
-/** One write of an item as data that can be sent, but for its bytes. */
+/** One write of an item as data that can be sent, apart from its bytes. */
 export type CollectedWrite = WriteFolder & { readonly bytes: Uint8Array } & (
     | {
         readonly kind: "numbered";
@@ -195,7 +201,7 @@ export type CollectedWrite = WriteFolder & { readonly bytes: Uint8Array } & (
         /** Name in an empty folder, which the node was told. */
         readonly filename: string;
       }
-    /** `names`: those to try, in order. */
+    /** `names` to try, in order. */
     | { readonly kind: "new"; readonly names: readonly string[]; readonly filename: string }
     | { readonly kind: "replacing" | "appending"; readonly filename: string }
   );
@@ -222,7 +228,7 @@ export class CollectedFiles implements OutputFiles {
 
   async writeNumbered(folder: string, prefix: string, ending: Ending, bytes: Uint8Array): Promise<string> {
     const stem = itemStem(this.#names, prefix);
-    const filename = this.#take(folder, (attempt) => `${stem}${attempt === 0 ? "" : `-${attempt + 1}`}${ending}`);
+    const filename = this.#take(folder, (attempt) => numbered(stem, attempt + 1, ending));
     this.writes.push({ ...this.#at(folder, bytes), kind: "numbered", prefix, ending, filename });
     return filename;
   }
@@ -259,8 +265,8 @@ export class CollectedFiles implements OutputFiles {
 }
 
 /**
- * Writes what was collected elsewhere, under an item's names; texts wait until `commit`. Returns the path that each file
- * has now, by the one that its node was told. Fails with path.outside and file.write-failed.
+ * Writes what was collected elsewhere, checked once more, under an item's names; texts wait until `commit`. Returns the path of each file by
+ * the path that its node was told. Fails with path.outside and file.write-failed.
  */
 export async function publish(
   writes: Iterable<CollectedWrite> | AsyncIterable<CollectedWrite>,
@@ -269,7 +275,7 @@ export async function publish(
 ): Promise<ReadonlyMap<string, string>> {
   const paths = new Map<string, string>();
   for await (const write of writes) {
-    for (const path of [write.root, write.folder]) refuse(path, escapeFault);
+    for (const path of [write.root, write.folder]) refuse(escapeFault(path), path);
     const folder = join(outputDir, write.folder);
     const root = join(outputDir, write.root);
     await files.makeFolder(root, { folder, subfolder: relative(root, folder).split(sep).join("/"), name: "" });
@@ -281,14 +287,14 @@ export async function publish(
 async function publishOne(write: CollectedWrite, folder: string, files: ItemFiles): Promise<string> {
   const { bytes, filename } = write;
   if (write.kind === "numbered") {
-    refuse(write.prefix, nameFault);
+    refuse(nameFault(write.prefix), write.prefix);
     return files.writeNumbered(folder, write.prefix, write.ending, bytes);
   }
   if (write.kind === "new") {
-    for (const name of write.names) refuse(name, nameFault);
+    for (const name of write.names) refuse(nameFault(name), name);
     return files.writeNew(folder, bytes, (attempt) => nameOf(write.names, attempt));
   }
-  refuse(filename, nameFault);
+  refuse(nameFault(filename), filename);
   await (write.kind === "replacing"
     ? files.writeReplacing(folder, filename, bytes)
     : files.writeAppending(folder, filename, bytes));
@@ -298,13 +304,6 @@ async function publishOne(write: CollectedWrite, folder: string, files: ItemFile
 function nameOf(names: readonly string[], attempt: number): string {
   const name = names[attempt];
   if (name !== undefined) return name;
-  const message = `Cannot write ${JSON.stringify(names[0])}: the folder has ${names.length} files of this name and the next numbers.`;
+  const message = `Cannot write ${JSON.stringify(names[0])}: this name and the next ${names.length - 1} numbered names are taken.`;
   throw new LatentkitError("file.write-failed", message);
-}
-
-/** Checks once more what another process has sent. */
-function refuse(path: string, faultOf: (path: string) => string | undefined): void {
-  const expected = faultOf(path);
-  if (expected === undefined) return;
-  throw new LatentkitError("path.outside", `Output path: expected ${expected}, received ${JSON.stringify(path)}.`);
 }

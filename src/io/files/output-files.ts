@@ -7,7 +7,7 @@ import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
 
 /** Writes the files of a run. */
 export interface OutputFiles {
-  /** Bytes are kept as they are, not written: nobody uses their memory again. */
+  /** Bytes are kept as they are, not written: the caller may not reuse their memory. */
   readonly keepsBytes?: boolean;
   /** Prepares the folder of the files that follow. Fails as `makeFolder`. */
   makeFolder(outputFolder: string, target: OutputTarget): Promise<void>;
@@ -26,13 +26,13 @@ export interface OutputFiles {
 
 /** Settings of a run for nodes that save images. */
 export interface OutputHandling {
-  /** Writes the files; names with the next free counter where absent. */
+  /** Writes the files. Default: under names with the next free counter. */
   readonly files?: OutputFiles;
   /** Makes the text "latentkit" of a file for its pixels. */
   readonly receipt?: (nodeId: string, picture: RawImage) => Promise<string | undefined>;
-  /** Makes the text "parameters" of a file, the line of settings that A1111 writes; none where absent. */
+  /** Makes the text "parameters" of a file, the line of settings that A1111 writes. */
   readonly parameters?: (nodeId: string, size: { width: number; height: number }) => Promise<string | undefined>;
-  /** PNG files of 8 bits where absent. */
+  /** Default: PNG files of 8 bits. */
   readonly format?: PictureFormat;
 }
 
@@ -44,12 +44,12 @@ export const counterFiles: OutputFiles = {
     const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${ending}`;
     return writeNew(folder, bytes, nameAt);
   },
-  writeNew: (folder, bytes, nameAt) => writeNew(folder, bytes, nameAt),
-  writeReplacing: (folder, name, bytes) => writeReplacing(folder, name, bytes),
-  writeAppending: (folder, name, bytes) => writeAppending(folder, name, bytes),
+  writeNew,
+  writeReplacing,
+  writeAppending,
 };
 
-/** Bytes that the files of one render may have in all. */
+/** Limit of all files of one render. */
 const MAX_BYTES = 2 ** 31;
 
 // decision 230
@@ -65,7 +65,7 @@ export class MemoryFiles implements OutputFiles {
     this.#limit = limit;
   }
 
-  /** Content of a file by its path; undefined for a file that was written by other means. */
+  /** Content of a file by its path; undefined for a file that was written in another way. */
   bytesOf(path: string): Uint8Array | undefined {
     return this.#files.get(path);
   }
@@ -104,7 +104,7 @@ export class MemoryFiles implements OutputFiles {
     const path = join(folder, name);
     const total = this.#bytes - (this.#files.get(path)?.length ?? 0) + bytes.length;
     if (total > this.#limit) {
-      const message = `Cannot keep ${describe(name)} in memory: expected files of at most ${this.#limit} bytes in all, received ${total}.`;
+      const message = `Cannot keep ${describe(name)} in memory: the files of one render may have ${this.#limit} bytes together; with this one they would have ${total}.`;
       throw new LatentkitError("file.write-failed", message);
     }
     this.#bytes = total;

@@ -37,7 +37,7 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
 
 /**
  * Resolves a prefix such as "folder/name" inside the output folder; `input` names its input in messages. Nothing is
- * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
+ * touched. Fails with path.outside if it would leave the folder on any system, or has characters that file names cannot have.
  */
 export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
   refuse(pathFault(prefix), prefix, input);
@@ -57,13 +57,8 @@ export function resolveFile(
 ): OutputTarget {
   refuse(pathFault(folder), folder, inputs.folder);
   refuse(nameFault(name), name, inputs.name);
-  return targetOf(
-    outputFolder,
-    folder,
-    normalize(withSlashes(withoutFormat(folder))),
-    withoutFormat(name),
-    inputs.folder,
-  );
+  const subfolder = normalize(withSlashes(withoutFormat(folder)));
+  return targetOf(outputFolder, folder, subfolder, withoutFormat(name), inputs.folder);
 }
 
 /** A path with the separator of every system. */
@@ -82,8 +77,8 @@ const INSIDE = "a path inside the output folder";
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /**
- * Expectation that a path for writing does not meet: no control characters, and those of `escapeFault`, also without its
- * format characters, which names of files lack; undefined where it meets all.
+ * Expectation that a path for writing does not meet, because it has control characters or an `escapeFault`, also without its format
+ * characters, which file names do not keep; undefined for a good path.
  */
 export const pathFault = (path: string): string | undefined =>
   escapeFault(path) ??
@@ -91,13 +86,13 @@ export const pathFault = (path: string): string | undefined =>
   (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
 
 /**
- * Expectation that a path does not meet because it leaves its folder on this or any other system, so that a graph is
- * equally safe everywhere; undefined where it meets all.
+ * Expectation that a path does not meet because it leaves its folder on this or any other system, so that a graph is equally safe
+ * everywhere; undefined for a good path.
  */
 export function escapeFault(path: string): string | undefined {
   if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
   if (path.includes("\0")) return "a path without NUL characters";
-  if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
+  if (/\p{Surrogate}/u.test(path)) return "a path without lone surrogates";
   if (isAbsolute(path) || win32.isAbsolute(path) || (sep === "\\" && path.includes(":"))) {
     return "a path relative to the output folder";
   }
@@ -105,25 +100,29 @@ export function escapeFault(path: string): string | undefined {
   return leaves ? INSIDE : undefined;
 }
 
-/** Expectation that a plain file name does not meet; undefined where it meets all. */
+/** Expectation that a plain file name does not meet; undefined for a good name. */
 export const nameFault = (name: string): string | undefined =>
   pathFault(name) ??
   (basename(name) === name && !/^\.{1,2}$/.test(withoutFormat(name)) ? undefined : "a file name without folders");
 
-function refuse(fault: string | undefined, path: string, input: string | undefined): void {
+/** Throws path.outside for a path with a fault, what was expected of it. */
+export function refuse(fault: string | undefined, path: string, input?: string): void {
   if (fault !== undefined) throw outside(path, fault, input);
 }
 
 function outside(path: string, expected: string, input?: string): LatentkitError {
   const received = describe(path);
   const subject = input === undefined ? "Output path" : `input "${input}"`;
-  const message = `${subject}: expected ${expected}, received ${received}.`;
-  return new LatentkitError("path.outside", message, { input, expected, received });
+  return new LatentkitError("path.outside", `${subject}: expected ${expected}, received ${received}.`, {
+    input,
+    expected,
+    received,
+  });
 }
 
 /**
- * Creates the folder of a target, and the output folder, where they are missing. Fails with path.outside, before anything
- * is created, where a symbolic link on the path leads out of the output folder, and with file.write-failed.
+ * Creates the folder of a target, and the output folder, if they are missing. Fails with path.outside, before anything is
+ * created, if a symbolic link on the path leads out of the output folder, and with file.write-failed.
  */
 export async function makeFolder(outputFolder: string, target: OutputTarget): Promise<void> {
   const root = resolve(outputFolder);
@@ -153,7 +152,7 @@ function exists(root: string, folder: string): boolean {
   }
 }
 
-/** Creates a folder and its parents: Node's recursive mkdir never ends where the system fails with ENOENT, as in /proc. */
+/** Creates a folder and its parents: Node's recursive mkdir never ends if the system fails with ENOENT, as in /proc. */
 export async function makeEach(folder: string): Promise<void> {
   const make = () =>
     promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
@@ -174,9 +173,8 @@ async function refuseLeavingLink(realRoot: string, root: string, target: OutputT
   for (let path = target.folder; path !== root; path = dirname(path)) {
     const real = await realPathOf(path);
     if (real === undefined) continue;
-    if (!isInside(realRoot, real))
-      throw outside(target.subfolder, "a path that no symbolic link leads out of the output folder");
-    return;
+    if (isInside(realRoot, real)) return;
+    throw outside(target.subfolder, "a path without symbolic links that leave the output folder");
   }
 }
 
@@ -186,7 +184,7 @@ async function realPathOf(path: string): Promise<string | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  // a dangling link: mkdir would follow it
+  // mkdir would follow a dangling link
   const entry = await promises.lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
@@ -204,8 +202,8 @@ const WITH_LINE = /^([0-9]+)_(?:.{4}|\.webp|\.avif)$/su;
 const WITHOUT_LINE = /^([0-9]+)(?:.{4}|\.webp|\.avif)$/su;
 
 /**
- * Returns one more than the highest counter of `<name>_<digits>` among the folder's entries, with "_" where the ending has
- * it, and an extension: any of four characters or a picture's; gaps are not filled. 1 where the folder holds none.
+ * One more than the highest counter among the folder's entries, or 1: of `<name>_<digits>`, with "_" if the ending has it,
+ * and an extension: any of four characters or a picture's. Gaps are not filled.
  */
 export async function nextCounter(folder: string, name: string, ending: Ending): Promise<bigint> {
   const start = `${name}_`;
@@ -232,12 +230,8 @@ async function entriesOf(folder: string): Promise<string[]> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return [];
     if (code === "ENOTDIR") throw writeFailed(basename(folder), error);
-    throw new LatentkitError(
-      "file.read-failed",
-      `Cannot list the output folder ${describe(basename(folder))} (${code}).`,
-      {},
-      { cause: error },
-    );
+    const message = `Cannot list the output folder ${describe(basename(folder))} (${code}).`;
+    throw new LatentkitError("file.read-failed", message, {}, { cause: error });
   }
 }
 
@@ -256,8 +250,8 @@ const DATE_PARTS: Readonly<Record<string, (date: Date) => number>> = {
 };
 
 /**
- * Replaces what stands between percent signs, as ComfyUI's editor does. What `replace` returns nothing for stays, and its
- * second sign may begin a name.
+ * Replaces names between percent signs, as ComfyUI's editor does. A name for which `replace` returns nothing stays, and
+ * its second sign may begin another.
  */
 export function fillTexts(text: string, replace: (name: string) => string | undefined): string {
   let filled = "";
@@ -274,7 +268,7 @@ export function fillTexts(text: string, replace: (name: string) => string | unde
   return filled;
 }
 
-/** Local time for date:yyyy-MM-dd: d, M, h, m, s (with a zero in front where doubled), yy and yyyy; else undefined. */
+/** Local time for date:yyyy-MM-dd: d, M, h, m, s (doubled: with a leading zero), yy and yyyy; else undefined. */
 export function dateOf(name: string, now: Date): string | undefined {
   if (!name.startsWith(DATE_START)) return undefined;
   const format = name.slice(DATE_START.length);
@@ -293,10 +287,10 @@ export function dateOf(name: string, now: Date): string | undefined {
   return text;
 }
 
-/** Forms that are meant as a date, or as a node and its widget. */
+/** Names that are meant as a date, or as a node and its widget. */
 const MEANT_AS_TEXT = /^(?:date(?:\s*:.*)?|[^./\\]+(?:\.[^./\\]+)*\.[a-z_]\w*)$/i;
 
-/** Texts of a prefix that look like a date or %Node.widget% but are no date, so that they would stay in the files' names. */
+/** Texts of a prefix that look like a date or %Node.widget% but are neither, and would stay in the files' names. */
 export function openTexts(prefix: string): Set<string> {
   const found = new Set<string>();
   fillTexts(prefix, (name) => {

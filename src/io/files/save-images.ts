@@ -1,9 +1,9 @@
 import { describe, inputError, LatentkitError } from "../../base/errors.js";
 import { returnMemory } from "../../tensor/memory-pool.js";
 import { itemToBytes, itemToUint16 } from "../../tensor/ops.js";
+import { itemValues } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { keysInOrder } from "../json/lossless.js";
-import { printJson } from "../json/print.js";
+import { keysInOrder, printJson } from "../json/lossless.js";
 import { EXTENSIONS, type PictureFormat } from "../pictures/format.js";
 import { encodeBySharp } from "../pictures/sharp.js";
 import { encodeFiltered, encodeHere, encodePng } from "../png/png.js";
@@ -20,6 +20,8 @@ export interface SavedFile {
   readonly subfolder: string;
 }
 
+type Texts = readonly (readonly [key: string, text: string])[];
+
 export interface SaveImagesOptions {
   /** Absolute path. */
   readonly outputFolder: string;
@@ -29,10 +31,10 @@ export interface SaveImagesOptions {
   readonly prefixInput?: string;
   /** Text between counter and extension: "" or, as ComfyUI's SaveImage writes it, "_". */
   readonly tail?: "" | "_";
-  /** PNG files of 8 bits where absent. */
+  /** Default: PNG files of 8 bits. */
   readonly format?: PictureFormat;
-  readonly text?: readonly (readonly [string, string])[];
-  /** Chooses file names; the next free counter where absent. */
+  readonly text?: Texts;
+  /** Chooses file names. Default: the next free counter. */
   readonly files?: OutputFiles;
   /** Makes the text "latentkit" of each image. */
   readonly receipt?: (picture: RawImage) => Promise<string | undefined>;
@@ -51,7 +53,7 @@ const GRAPH_KEY = "prompt";
 const PARAMETERS_KEY = "parameters";
 
 const reservedWords = (where: string, key: string) =>
-  `${where}: expected keys other than ${GRAPH_KEY} and ${RECEIPT_KEY}, which hold the graph and its receipt, received ${describe(key)}.`;
+  `${where}: ${GRAPH_KEY} and ${RECEIPT_KEY} are reserved for the graph and its receipt, received ${describe(key)}.`;
 
 /** Throws usage.invalid for a text that would replace the graph or its receipt in files. */
 export function refuseReservedKeys(extraPnginfo: unknown): void {
@@ -60,8 +62,8 @@ export function refuseReservedKeys(extraPnginfo: unknown): void {
     if (Object.hasOwn(extraPnginfo, key)) throw new LatentkitError("usage.invalid", reservedWords("extraPnginfo", key));
 }
 
-/** Throws value.invalid where a node has added such a text while the graph ran, for an image with a receipt. */
-function refuseShadows(text: readonly (readonly [string, string])[]): void {
+/** Throws value.invalid if a node added such a text while the graph ran, for an image with a receipt. */
+function refuseShadows(text: Texts): void {
   const keys = text.map(([key]) => key);
   const isTwice = keys.indexOf(GRAPH_KEY) !== keys.lastIndexOf(GRAPH_KEY);
   if (!isTwice && !keys.includes(RECEIPT_KEY)) return;
@@ -69,21 +71,20 @@ function refuseShadows(text: readonly (readonly [string, string])[]): void {
 }
 
 /**
- * Saves each image of [B, H, W, C] as a file under the next free `<prefix>_<counter>`; nothing is overwritten, also
- * while other processes save into the same folder. Everything is checked before the first file is written.
+ * Saves each image of [B, H, W, C] as a file under the next free `<prefix>_<counter>`; nothing is overwritten, even while
+ * other processes save into the same folder. Everything is checked before the first file is written.
  * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed, picture.needs-sharp, and the signal's reason.
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
-  const { outputFolder, tail = "", text = [], files = counterFiles, format = {} } = options;
+  const { outputFolder, tail = "", text = [], files = counterFiles, format = {}, receipt } = options;
   // the calling thread encodes into memory that is used again
   const isBlocking = options.isBlocking === true && !files.keepsBytes;
   const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
-  if (options.receipt !== undefined) refuseShadows(text);
+  if (receipt !== undefined) refuseShadows(text);
   const prefix = expandPrefix(options.prefix, sides, options.now);
   const target = resolvePrefix(outputFolder, prefix, options.prefixInput);
   const ending = `${tail}${EXTENSIONS[format.type ?? "png"]}` as const;
-  const { receipt } = options;
   const parameters = text.some(([key]) => key === PARAMETERS_KEY) ? undefined : await options.parameters?.(sides);
   const common = parameters === undefined ? text : [...text, [PARAMETERS_KEY, parameters] as const];
   const textOf =
@@ -98,10 +99,8 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
     const bytes = await encodeItem(images, index, { format, text: common, textOf, isBlocking });
     options.signal.throwIfAborted();
     const name = target.name.replaceAll("%batch_num%", String(index));
-    saved.push({
-      filename: await files.writeNumbered(target.folder, name, ending, bytes),
-      subfolder: target.subfolder,
-    });
+    const filename = await files.writeNumbered(target.folder, name, ending, bytes);
+    saved.push({ filename, subfolder: target.subfolder });
     // what sharp makes may be Node's own memory
     if (!files.keepsBytes && ending.endsWith(EXTENSIONS.png)) returnMemory(bytes.buffer);
   }
@@ -137,14 +136,12 @@ export function metadataText(prompt: unknown, extraPnginfo: unknown): [string, s
   return text;
 }
 
-type Texts = readonly (readonly [key: string, text: string])[];
-
 /** How an image becomes a file. */
 export interface ItemEncoding {
-  /** A PNG file of 8 bits where absent. */
+  /** Default: a PNG file of 8 bits. */
   readonly format?: PictureFormat;
   readonly text?: Texts;
-  /** Makes a further text of the very samples that are encoded. */
+  /** Makes a further text from the samples that are encoded. */
   readonly textOf?: (pixels: RawImage) => Promise<readonly [key: string, text: string] | undefined>;
   /** Encodes PNG files in the calling thread; see `OutputHandling`. */
   readonly isBlocking?: boolean;
@@ -174,7 +171,7 @@ export async function encodeItem(images: Tensor, index: number, encoding: ItemEn
   }
 }
 
-/** One of the images, as bytes where these are needed. */
+/** One of the images, as bytes if these are needed. */
 function pictureOf(images: Tensor, index: number, bitDepth: 8 | 16, asBytes: boolean): Tensor | RawImage {
   // a deferred image is cheaper to compute as bytes
   if (!asBytes && images.deferred === undefined) return viewOf(images, index);
@@ -184,8 +181,4 @@ function pictureOf(images: Tensor, index: number, bitDepth: 8 | 16, asBytes: boo
 }
 
 /** Image `index` of a batch as a view [H, W, C]. */
-function viewOf({ data, shape }: Tensor, index: number): Tensor {
-  const [, height, width, channels] = shape as [number, number, number, number];
-  const size = height * width * channels;
-  return Tensor.from(data.subarray(index * size, (index + 1) * size), [height, width, channels]);
-}
+const viewOf = (images: Tensor, index: number): Tensor => Tensor.from(itemValues(images, index), images.shape.slice(1));

@@ -1,6 +1,7 @@
-// Gives Tensor its files, which it cannot import from the layer below.
+// Installs the reader and writer of Tensor's picture files: tensor/ may not import io/.
 import { LatentkitError } from "../../base/errors.js";
 import { checkOptions } from "../../base/options.js";
+import { itemValues } from "../../tensor/parts.js";
 import { Tensor, type TensorPngOptions } from "../../tensor/tensor.js";
 import { decodePicture } from "../pictures/decode.js";
 import { ENCODE_RULES, encodePng, imageTensor } from "../png/png.js";
@@ -14,14 +15,17 @@ async function writePicture(pictures: Tensor, options: TensorPngOptions = {}): P
   return encodePng(pictureOf(pictures, index), encoding);
 }
 
-/** Most channels of a picture: a last axis above is a width. */
+/** Most channels of a picture: a longer last axis is a width. */
 const MAX_CHANNELS = 4;
 
-/** One picture [H, W] or [H, W, C], or a batch of it alone. */
+/** One picture, [H, W], [H, W, C] or the one of its batch. */
 function pictureOf(pictures: Tensor, index: number | undefined): Tensor {
   const { shape } = pictures;
   const isMasks = shape.length === 3 && shape[2]! > MAX_CHANNELS;
-  if (shape.length !== 4 && !isMasks) return single(pictures, index);
+  if (shape.length !== 4 && !isMasks) {
+    checkIndex(index, 1);
+    return pictures;
+  }
   const [batch, ...sides] = shape as [number, ...number[]];
   if (index === undefined && batch > 1) {
     const message = `toPng: expected the index of one picture, 0 to ${batch - 1}, received none.`;
@@ -29,14 +33,7 @@ function pictureOf(pictures: Tensor, index: number | undefined): Tensor {
   }
   checkIndex(index, batch);
   if (batch <= 1) return isMasks ? pictures.reshape(sides) : pictures;
-  const size = pictures.size / batch;
-  const start = index! * size;
-  return Tensor.from(pictures.data.subarray(start, start + size), sides);
-}
-
-function single(picture: Tensor, index: number | undefined): Tensor {
-  checkIndex(index, 1);
-  return picture;
+  return Tensor.from(itemValues(pictures, index!), sides);
 }
 
 function checkIndex(index = 0, batch: number): void {

@@ -34,12 +34,15 @@ export interface Disk {
   rm(path: string, options: { force: boolean }): Promise<void>;
 }
 
-/** The files that Yarn's Plug'n'Play puts in the place of Node's cannot sync; Node's permission model allows nothing else. */
+/** The files of Yarn's Plug'n'Play cannot sync; under Node's permission model only files can. */
 const syncsByDescriptor = process.versions.pnp !== undefined;
+
+const waitForDisk = promisify(fsync);
 
 /** Resolves once a file is on the disk. */
 export const syncFile = (file: promises.FileHandle): Promise<void> =>
-  syncsByDescriptor ? promisify(fsync)(file.fd) : file.sync();
+  syncsByDescriptor ? waitForDisk(file.fd) : file.sync();
+
 /** As `syncFile`, without times that reading does not need. */
 export const syncData = (file: promises.FileHandle): Promise<void> =>
   syncsByDescriptor ? promisify(fdatasync)(file.fd) : file.datasync();
@@ -68,8 +71,8 @@ const NO_HARD_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTS
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
   EDQUOT: "the disk quota is used up",
-  EACCES: "the folder may not be written",
-  EPERM: "the folder may not be written",
+  EACCES: "no permission to write to the folder",
+  EPERM: "no permission to write to the folder",
   EROFS: "the file system is read-only",
   ENOENT: "the folder does not exist",
   ENOTDIR: "a part of the path is not a folder",
@@ -77,7 +80,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: "a folder has that name",
   ENOTEMPTY: "a folder has that name",
   ELOOP: "a symbolic link has that name",
-  EEXIST: "the file comes and goes",
+  EEXIST: "another process keeps creating and deleting the file",
   EFBIG: "the file is too large for the file system",
   EMFILE: "too many files are open",
 };
@@ -106,16 +109,14 @@ async function takeFirst(
     const name = nameAt(attempt);
     if (await takeName(temporary, join(folder, name), disk)) return name;
   }
-  throw new LatentkitError(
-    "file.write-failed",
-    `Cannot write ${JSON.stringify(nameAt(0))}: expected a free name, received ${MAX_ATTEMPTS} taken ones.`,
-  );
+  const message = `Cannot write ${JSON.stringify(nameAt(0))}: the first ${MAX_ATTEMPTS} names are taken.`;
+  throw new LatentkitError("file.write-failed", message);
 }
 
 /**
  * Writes like writeNew, but leaves the temporary file, whose path the caller chooses, as a second link to the file, which
- * proves whose file it is. Where a file system has no links none is left. Without fsync: a power failure soon after may
- * leave less of the file.
+ * proves whose file it is; a file system without links leaves none. Without fsync: a power failure soon after may leave
+ * less of the file.
  */
 export async function writeLinked(
   folder: string,
@@ -202,7 +203,7 @@ async function writeWhole(path: string, bytes: Uint8Array, disk: Disk, isSynced:
   }
 }
 
-/** Links the finished file to its name; false where the name is taken. */
+/** Links the finished file to its name; false if the name is taken. */
 async function takeName(temporary: string, path: string, disk: Disk): Promise<boolean> {
   try {
     await disk.link(temporary, path);
@@ -214,7 +215,7 @@ async function takeName(temporary: string, path: string, disk: Disk): Promise<bo
   return claimName(temporary, path, disk);
 }
 
-/** Claims a name without hard links by an empty file, which the finished one then replaces. */
+/** Claims a name by an empty file, which the finished one replaces, on a file system without hard links. */
 async function claimName(temporary: string, path: string, disk: Disk): Promise<boolean> {
   try {
     await (await disk.open(path, "wx")).close();
@@ -226,7 +227,7 @@ async function claimName(temporary: string, path: string, disk: Disk): Promise<b
   return true;
 }
 
-/** Appends to a file; false where there is none. A symbolic link is not followed: it may lead anywhere. */
+/** Appends to a file; false if there is none. A symbolic link is not followed: it may lead anywhere. */
 async function appendExisting(path: string, name: string, bytes: Uint8Array, disk: Disk): Promise<boolean> {
   const flags = constants.O_WRONLY | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
   try {
@@ -250,11 +251,11 @@ async function appendExisting(path: string, name: string, bytes: Uint8Array, dis
   }
 }
 
-/** Makes the error of a file that could not be written, for any reason. */
+/** Error of a file that could not be written, for any reason. */
 export function writeFailed(name: string, error: unknown): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const code = codeOf(error);
-  const reason = REASONS[code] ?? "the system refused";
+  const reason = REASONS[code] ?? "the system reported an error";
   // threads and workers send no cause
   const details = /^E[A-Z_]+$/.test(code) ? { systemCode: code } : {};
   const message = `Cannot write ${JSON.stringify(name)}: ${reason} (${code}).`;
@@ -264,7 +265,7 @@ export function writeFailed(name: string, error: unknown): LatentkitError {
 /** Codes of a disk, quota or folder that takes no other file either. */
 const LASTING: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "ERR_ACCESS_DENIED"]);
 
-/** Whether a file could not be written for a reason that the next file meets as well: someone has to make room, or allow it. */
+/** Whether a file could not be written for a reason that stops the next file as well. */
 export const isOutputLost = (error: unknown): error is LatentkitError =>
   error instanceof LatentkitError && error.code === "file.write-failed" && LASTING.has(error.details.systemCode ?? "");
 
@@ -275,38 +276,17 @@ const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoExceptio
  * costs more than each of them, and each picture takes six.
  */
 export const blockingDisk: Disk = {
-  open: async (path, flags) => new BlockingFile(openSync(path, flags)),
+  open: async (path, flags) => {
+    const descriptor = openSync(path, flags);
+    return {
+      writeFile: async (bytes) => writeFileSync(descriptor, bytes),
+      sync: () => waitForDisk(descriptor),
+      stat: async () => fstatSync(descriptor),
+      truncate: async (size) => ftruncateSync(descriptor, size),
+      close: async () => closeSync(descriptor),
+    };
+  },
   link: async (from, to) => linkSync(from, to),
   rename: async (from, to) => renameSync(from, to),
   rm: async (path, options) => rmSync(path, options),
 };
-
-const waitForMedium = promisify(fsync);
-
-class BlockingFile implements OpenFile {
-  readonly #descriptor: number;
-
-  constructor(descriptor: number) {
-    this.#descriptor = descriptor;
-  }
-
-  sync(): Promise<void> {
-    return waitForMedium(this.#descriptor);
-  }
-
-  async writeFile(bytes: Uint8Array): Promise<void> {
-    writeFileSync(this.#descriptor, bytes);
-  }
-
-  async stat(): Promise<{ size: number }> {
-    return fstatSync(this.#descriptor);
-  }
-
-  async truncate(size: number): Promise<void> {
-    ftruncateSync(this.#descriptor, size);
-  }
-
-  async close(): Promise<void> {
-    closeSync(this.#descriptor);
-  }
-}

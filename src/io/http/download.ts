@@ -1,21 +1,20 @@
 import type { IncomingMessage } from "node:http";
 import { type RequestOptions, request } from "node:https";
-import { isIP } from "node:net";
 import { onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { createLookup, isPublicAddress } from "./public-address.js";
+import { connectionFault, connectOptions, isPublicAddress } from "./public-address.js";
 
 export interface DownloadOptions {
   /** Names the download in messages: `input "image"`. */
   readonly subject?: string;
   readonly signal?: AbortSignal;
-  /** Limit of the content; 64 MiB where absent. */
+  /** Limit of the content. Default: 64 MiB. */
   readonly maxBytes?: number;
-  /** Limit of the whole download, redirects included; 60 s where absent. */
+  /** Limit of the whole download, redirects included. Default: 60 s. */
   readonly timeoutMs?: number;
-  /** IP addresses that may be connected to; those of the public internet where absent. */
+  /** IP addresses that may be connected to. Default: those of the public internet. */
   readonly isAllowed?: (ip: string) => boolean;
-  /** Further options of each request, as a certificate authority. */
+  /** Further options of each request, such as a certificate authority. */
   readonly request?: Pick<RequestOptions, "ca">;
 }
 
@@ -34,7 +33,7 @@ export async function download(address: string, options: DownloadOptions = {}): 
   const { subject = "Download", signal, timeoutMs = TIMEOUT_MS } = options;
   const ended = new AbortController();
   const unsubscribe = onAbort(signal, () => ended.abort(signal?.reason));
-  const late = failed(subject, address, `no complete response within ${timeoutMs / 1000} s`);
+  const late = failed(subject, address, `timed out after ${timeoutMs / 1000} s`);
   const timer = setTimeout(() => ended.abort(late), timeoutMs);
   try {
     let url = parseAddress(address, subject);
@@ -55,25 +54,27 @@ export async function download(address: string, options: DownloadOptions = {}): 
 export function parseAddress(address: string, subject: string): URL {
   const url = address.length <= MAX_ADDRESS_CHARACTERS && URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol === "https:" && url.username === "" && url.password === "") return url;
-  throw refused(subject, "an https: address without a password", address);
+  throw refused(subject, "an https: URL without user name or password", address);
 }
 
 type Reply = { readonly location: string } | { readonly location?: undefined; readonly body: Buffer };
 
 function get(url: URL, options: DownloadOptions & { subject: string }, signal: AbortSignal): Promise<Reply> {
   const { subject, isAllowed = isPublicAddress, maxBytes = MAX_BYTES } = options;
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  // a literal address is not looked up
-  if (isIP(host) !== 0 && !isAllowed(host)) throw refused(subject, "a public address", url.href);
+  const connection = connectOptions(url, isAllowed, () => refused(subject, "a public address", url.href));
   return new Promise((resolve, reject) => {
     const fail = (error: unknown) => {
       sent.destroy();
-      reject(signal.aborted ? signal.reason : error instanceof LatentkitError ? error : broken(subject, url, error));
+      reject(
+        signal.aborted
+          ? signal.reason
+          : error instanceof LatentkitError
+            ? error
+            : failed(subject, url.href, connectionFault(error)),
+      );
     };
     const headers = { accept: "image/*, */*;q=0.1", "accept-encoding": "identity", "user-agent": "latentkit" };
-    const lookup = createLookup(isAllowed, () => refused(subject, "a public address", url.href));
-    // an agent could have a connection left that another check has let through
-    const sent = request(url, { ...options.request, agent: false, headers, lookup, signal });
+    const sent = request(url, { ...options.request, ...connection, headers, signal });
     sent.on("error", fail);
     sent.on("response", (response) => {
       response.on("error", fail);
@@ -83,8 +84,9 @@ function get(url: URL, options: DownloadOptions & { subject: string }, signal: A
         return resolve({ location: headers.location });
       }
       if (statusCode !== 200) return fail(failed(subject, url.href, `status ${statusCode}`));
-      if ((headers["content-encoding"] ?? "identity") !== "identity")
-        return fail(failed(subject, url.href, `content that is compressed (${describe(headers["content-encoding"])})`));
+      const encoding = headers["content-encoding"] ?? "identity";
+      if (encoding !== "identity")
+        return fail(failed(subject, url.href, `compressed content (${describe(encoding)}), which was not requested`));
       readBody(response, maxBytes, () => fail(refused(subject, `a file of at most ${maxBytes} bytes`, url.href)))
         .then((body) => resolve({ body }))
         .catch(fail);
@@ -106,7 +108,7 @@ async function readBody(response: IncomingMessage, maxBytes: number, tooLarge: (
 }
 
 function redirected(from: URL, location: string, subject: string): URL {
-  if (!URL.canParse(location, from.href)) throw failed(subject, from.href, "a redirect without an address");
+  if (!URL.canParse(location, from.href)) throw failed(subject, from.href, "the redirect has no address");
   return parseAddress(new URL(location, from.href).href, subject);
 }
 
@@ -119,14 +121,7 @@ function refused(subject: string, expected: string, address: string): LatentkitE
   return new LatentkitError("download.refused", message, { expected, received });
 }
 
-function failed(subject: string, address: string, what: string): LatentkitError {
+function failed(subject: string, address: string, reason: string): LatentkitError {
   const received = shown(address);
-  const message = `${subject}: expected a file that can be downloaded, received ${what} from ${received}.`;
-  return new LatentkitError("download.failed", message, { received });
-}
-
-/** A connection that broke, by its code: a message could have more of the server than is safe to show. */
-function broken(subject: string, url: URL, error: unknown): LatentkitError {
-  const { code } = error as NodeJS.ErrnoException;
-  return failed(subject, url.href, `an error (${typeof code === "string" ? code : "unknown reason"})`);
+  return new LatentkitError("download.failed", `${subject}: could not download ${received}: ${reason}.`, { received });
 }

@@ -1,8 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
-import { isIP } from "node:net";
 import { onAbort } from "../../base/abort.js";
-import { createLookup } from "./public-address.js";
+import { connectionFault, connectOptions } from "./public-address.js";
 
 export interface Notification {
   readonly url: URL;
@@ -13,7 +12,7 @@ export interface Notification {
   /** Limit of the whole exchange. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Further options of the request, as a certificate authority. */
+  /** Further options of the request, such as a certificate authority. */
   readonly request?: Pick<RequestOptions, "ca">;
 }
 
@@ -23,7 +22,7 @@ export interface Acknowledgement {
   readonly retryAfter: string | undefined;
 }
 
-/** Why there was no response: a part of a sentence, without anything that the other side has sent. */
+/** Why there was no response, as a part of a sentence without anything that the other side sent. */
 export class NotifyFault extends Error {
   override readonly name = "NotifyFault";
 }
@@ -35,22 +34,17 @@ const MOST_BYTES = 65_536;
  * Posts a body and returns the response's status. The addresses of the name are checked when the connection is made; a
  * redirect is a response like any other. Rejects with NotifyFault.
  */
-export function notify(notification: Notification): Promise<Acknowledgement> {
+export async function notify(notification: Notification): Promise<Acknowledgement> {
   const { url, headers, body, isAllowed, timeoutMs, signal } = notification;
-  const refusal = new NotifyFault("the address is not allowed");
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  // a literal address is not looked up
-  if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(refusal);
+  const connection = connectOptions(url, isAllowed, () => new NotifyFault("the address is not allowed"));
   return new Promise((resolve, reject) => {
     const request = url.protocol === "https:" ? httpsRequest : httpRequest;
     const length = String(Buffer.byteLength(body));
     const sent = request(url, {
       ...notification.request,
+      ...connection,
       method: "POST",
-      // an agent could have a connection left that another check has let through
-      agent: false,
       headers: { ...headers, "content-length": length, "user-agent": "latentkit" },
-      lookup: createLookup(isAllowed, () => refusal),
     });
     let acknowledgement: Acknowledgement | undefined;
     const end = (fault?: NotifyFault) => {
@@ -62,7 +56,7 @@ export function notify(notification: Notification): Promise<Acknowledgement> {
       else reject(fault ?? new NotifyFault("the connection ended early"));
     };
     const timer = setTimeout(() => end(new NotifyFault(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
-    const unsubscribe = onAbort(signal, () => end(new NotifyFault("the service stops")));
+    const unsubscribe = onAbort(signal, () => end(new NotifyFault("the service is shutting down")));
     sent.on("error", (error) => end(faultOf(error)));
     sent.on("close", () => end());
     sent.on("response", (response) => {
@@ -79,9 +73,5 @@ export function notify(notification: Notification): Promise<Acknowledgement> {
   });
 }
 
-/** A code such as ECONNREFUSED; a message could have more of the other side than is safe to show. */
-function faultOf(error: unknown): NotifyFault {
-  if (error instanceof NotifyFault) return error;
-  const { code } = error as NodeJS.ErrnoException;
-  return new NotifyFault(`the connection failed (${typeof code === "string" ? code : "unknown reason"})`);
-}
+const faultOf = (error: unknown): NotifyFault =>
+  error instanceof NotifyFault ? error : new NotifyFault(`the connection failed (${connectionFault(error)})`);

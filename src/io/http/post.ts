@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { onAbort } from "../../base/abort.js";
-import { LatentkitError } from "../../base/errors.js";
+import { type ErrorCode, LatentkitError } from "../../base/errors.js";
 
 export interface PostRequest {
   readonly url: string;
@@ -9,15 +9,15 @@ export interface PostRequest {
   readonly fetch: typeof fetch;
   readonly signal: AbortSignal;
   readonly clock: () => Date;
-  /** Limit of each attempt, up to the last byte of the response; 120 s where absent. */
+  /** Limit of each attempt, up to the last byte of the response. Default: 120 s. */
   readonly timeoutMs?: number;
-  /** Limit of the response body; 64 MiB where absent. */
+  /** Limit of the response body. Default: 64 MiB. */
   readonly maxBytes?: number;
 }
 
 export interface PostResponse {
   readonly status: number;
-  /** Media type without parameters, lower case; "" where the server names none. */
+  /** Media type without parameters, lower case; "" if the server names none. */
   readonly type: string;
   readonly body: Buffer;
 }
@@ -48,17 +48,15 @@ async function attempt(request: PostRequest): Promise<PostResponse & { retryAfte
   const limit = new AbortController();
   signal.throwIfAborted();
   const unsubscribe = onAbort(signal, () => limit.abort(signal.reason));
-  const timer = setTimeout(() => limit.abort(timedOut(timeoutMs)), timeoutMs);
+  const late = failed(`no response within ${timeoutMs / 1000} s`, "remote.timeout");
+  const timer = setTimeout(() => limit.abort(late), timeoutMs);
   const guard = <T>(work: Promise<T>) => untilAborted(work, limit.signal);
   try {
     const response = await guard(
       request.fetch(url, { method: "POST", headers, body, redirect: "manual", signal: limit.signal }),
     );
     if (response.status === 0 || (response.status >= 300 && response.status < 400)) {
-      throw new LatentkitError(
-        "remote.failed",
-        `Remote image service: expected a response, received a redirect (${response.status}).`,
-      );
+      throw failed(`the server answered with a redirect (${response.status}), which is not followed`);
     }
     return {
       status: response.status,
@@ -70,7 +68,7 @@ async function attempt(request: PostRequest): Promise<PostResponse & { retryAfte
     // fetch has its own error for an abort
     if (limit.signal.aborted) throw limit.signal.reason;
     if (error instanceof LatentkitError) throw error;
-    throw new LatentkitError("remote.failed", `Remote image service: the connection failed (${reasonOf(error)}).`);
+    throw failed(`the connection failed (${reasonOf(error)})`);
   } finally {
     clearTimeout(timer);
     unsubscribe();
@@ -84,11 +82,7 @@ async function readBody(
   maxBytes: number,
   guard: <T>(work: Promise<T>) => Promise<T>,
 ): Promise<Buffer> {
-  const tooLarge = () =>
-    new LatentkitError(
-      "remote.failed",
-      `Remote image service: expected a response of at most ${maxBytes} bytes, received more.`,
-    );
+  const tooLarge = () => failed(`expected a response of at most ${maxBytes} bytes, received more`);
   if (Number(response.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
@@ -135,11 +129,8 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
   }
 }
 
-const timedOut = (ms: number) =>
-  new LatentkitError(
-    "remote.timeout",
-    `Remote image service: expected a response within ${ms / 1000} s, received none.`,
-  );
+const failed = (reason: string, code: ErrorCode = "remote.failed"): LatentkitError =>
+  new LatentkitError(code, `Remote image service: ${reason}.`);
 
 /** A code such as ECONNREFUSED; never the message, which may contain what was sent. */
 function reasonOf(error: unknown): string {

@@ -1,8 +1,8 @@
 import { type LookupAddress, lookup as resolveName } from "node:dns";
 import { BlockList, isIP, isIPv4, isIPv6, type LookupFunction } from "node:net";
 
-/** Networks of IPv4 that are no part of the public internet: private, shared, loopback, link-local, tests, multicast. */
-const CLOSED_V4 = [
+/** Networks that are not the public internet: private, shared, loopback, link-local, tests, multicast, tunnels to IPv4. */
+const CLOSED = [
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10",
@@ -18,20 +18,18 @@ const CLOSED_V4 = [
   "203.0.113.0/24",
   "224.0.0.0/4",
   "240.0.0.0/4",
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "3fff::/20",
 ];
-/** Public addresses of IPv6, and networks among them that lead elsewhere: tunnels to IPv4, tests. */
-const OPEN_V6 = "2000::/3";
-const CLOSED_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
-
-const closed = listOf("ipv4", CLOSED_V4);
-const openV6 = listOf("ipv6", [OPEN_V6]);
-const closedV6 = listOf("ipv6", CLOSED_V6);
+const isClosed = isInNetworks(CLOSED);
+const isGlobalV6 = isInNetworks(["2000::/3"]);
 
 /** Whether an IP address is one of the public internet. */
 export function isPublicAddress(ip: string): boolean {
-  if (isIPv4(ip)) return !closed.check(ip, "ipv4");
   // a zone ("%eth0") names a link
-  return isIPv6(ip) && !ip.includes("%") && openV6.check(ip, "ipv6") && !closedV6.check(ip, "ipv6");
+  return (isIPv4(ip) || (isIPv6(ip) && !ip.includes("%") && isGlobalV6(ip))) && !isClosed(ip);
 }
 
 const NETWORK = /^([0-9a-f.:]{2,45})(?:\/(\d{1,3}))?$/i;
@@ -52,18 +50,26 @@ export function isInNetworks(networks: readonly string[]): (ip: string) => boole
   return (ip) => list.check(ip, isIPv4(ip) ? "ipv4" : "ipv6");
 }
 
-function listOf(family: "ipv4" | "ipv6", networks: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address, bits] = network.split("/") as [string, string];
-    list.addSubnet(address, Number(bits), family);
-  }
-  return list;
+/**
+ * Options of a request that connects to allowed addresses alone, as they are when the connection is made. Throws the refusal
+ * for a literal address, which is not looked up.
+ */
+export function connectOptions(url: URL, isAllowed: (ip: string) => boolean, refusal: () => Error) {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host) !== 0 && !isAllowed(host)) throw refusal();
+  // a pooled connection may belong to a host that was checked by other rules
+  return { agent: false, lookup: createLookup(isAllowed, refusal) } as const;
+}
+
+/** Code of a failed connection, such as ECONNREFUSED: the message could have more of the other side than is safe to show. */
+export function connectionFault(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  return typeof code === "string" ? code : "unknown reason";
 }
 
 // decision 228
-/** A lookup whose result is what is connected to: a name that resolves to one closed address is refused altogether. */
-export function createLookup(isAllowed: (ip: string) => boolean, refusal: () => Error): LookupFunction {
+/** A lookup whose result is what is connected to: a name with one address that is not allowed is refused altogether. */
+function createLookup(isAllowed: (ip: string) => boolean, refusal: () => Error): LookupFunction {
   return (name, { all, family, hints }, callback) => {
     resolveName(name, { family, hints, all: true }, (error, found: LookupAddress[] = []) => {
       const isOpen = found.length > 0 && found.every(({ address }) => isAllowed(address));

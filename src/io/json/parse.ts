@@ -9,9 +9,9 @@ export interface ParseOptions {
   maxDepth?: number;
   /** Reads NaN, Infinity and -Infinity, as Python writes them. */
   nonFinite?: boolean;
-  /** Name of the text in messages; "JSON" where absent. */
+  /** Name of the text in messages; default: "JSON". */
   what?: string;
-  /** Number of the first line in messages; 1 where absent. */
+  /** Number of the first line in messages; default: 1. */
   line?: number;
 }
 
@@ -106,9 +106,8 @@ class Parser {
       const key = this.#string();
       if (HOSTILE_KEYS.has(key) || Object.hasOwn(object, key)) {
         this.#at = start;
-        throw this.#failure(
-          `the key ${JSON.stringify(key)} ${HOSTILE_KEYS.has(key) ? "is refused" : "is there twice"}`,
-        );
+        const quoted = JSON.stringify(key);
+        throw this.#failure(HOSTILE_KEYS.has(key) ? `the key ${quoted} is not allowed` : `duplicate key ${quoted}`);
       }
       this.#space();
       if (!this.#takes(":")) throw this.#unexpected('":"');
@@ -153,19 +152,19 @@ class Parser {
     for (;;) {
       value += this.#skip(PLAIN_TEXT);
       if (this.#takes('"')) return value;
-      if (!this.#takes("\\")) throw this.#unexpected("the closing quote of a text, control characters escaped");
+      if (!this.#takes("\\")) throw this.#unexpected("a closing quote (control characters must be escaped)");
       const letter = this.#text[this.#at] ?? "";
       const hex = /^u([0-9a-fA-F]{4})/.exec(this.#text.slice(this.#at, this.#at + 5));
-      if (hex === null && ESCAPES[letter] === undefined) throw this.#unexpected("an escape that JSON knows");
+      if (hex === null && ESCAPES[letter] === undefined) throw this.#unexpected("a valid JSON escape");
       value += hex === null ? ESCAPES[letter] : String.fromCharCode(Number.parseInt(hex[1]!, 16));
       this.#at += hex === null ? 1 : 5;
     }
   }
 
-  /** A text with escapes, read by V8, which takes a hundredth of the time; undefined for a wrong one, whose fault is looked for. */
+  /** A text with escapes, read by V8 in a hundredth of the time; undefined for a wrong one, whose fault is searched for. */
   #escapedString(start: number): string | undefined {
     let end = this.#text.indexOf('"', start + 1);
-    while (end > 0 && isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
+    while (end > 0 && isEscaped(this.#text, end, "\\")) end = this.#text.indexOf('"', end + 1);
     if (end < 0) return undefined;
     try {
       const value = JSON.parse(this.#text.slice(start, end + 1)) as string;
@@ -245,8 +244,8 @@ class Parser {
 }
 
 /** Whether an odd number of backslashes is before a character. */
-function isEscaped(text: string, at: number): boolean {
+export function isEscaped<Unit>(text: ArrayLike<Unit>, at: number, backslash: Unit): boolean {
   let first = at;
-  while (text[first - 1] === "\\") first--;
+  while (text[first - 1] === backslash) first--;
   return (at - first) % 2 === 1;
 }

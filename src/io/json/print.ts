@@ -1,3 +1,4 @@
+import { escaped } from "../../base/controls.js";
 import { LatentkitError } from "../../base/errors.js";
 import { keysInOrder, MAX_DEPTH, NumberLiteral, recall } from "./values.js";
 
@@ -48,7 +49,7 @@ const UNICODE: Layout = { indent: "", quote: JSON.stringify };
 
 const PRINTED = Symbol("printed");
 
-/** Prints a value; undefined where JSON has none for it. `newline` is the line break and indent of the current level. */
+/** Prints a value; undefined for one that JSON does not have. `newline` is the line break and indent of the current level. */
 function print(value: unknown, layout: Layout, newline: string, depth: number): string | undefined {
   if (typeof value === "string") return layout.quote(value);
   if (typeof value === "number")
@@ -103,11 +104,7 @@ function quote(text: string): string {
   // searching is faster than replacing, and most texts need no escapes
   if (text.search(SPECIAL) === -1) return `"${text}"`;
   if (text.length > LONGEST_REPLACED) return quoteLong(text);
-  const escaped = text.replace(
-    SPECIAL,
-    (char) => SHORT[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-  return `"${escaped}"`;
+  return `"${text.replace(SPECIAL, (unit) => SHORT[unit] ?? escaped(unit))}"`;
 }
 
 /** Longer texts are escaped unit by unit: a call for each character of a long prompt in emoji takes a second. */

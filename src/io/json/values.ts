@@ -20,14 +20,12 @@ export class NumberLiteral {
   toJSON(): number {
     const value = this.valueOf();
     if (Number.isFinite(value)) return value;
-    const message = `JSON.stringify: expected a number that JavaScript can hold, received ${this.text.slice(0, 80)}; printGraphText writes it.`;
+    const message = `JSON.stringify: ${this.text.slice(0, 80)} is too large for a JavaScript number; print it with printGraphText.`;
     throw new LatentkitError("value.invalid", message);
   }
 }
 
-/**
- * Whether a number is an integer of up to 64 bits, a seed for example, whose last digits JavaScript may have rounded.
- */
+/** Whether a number is an integer of up to 64 bits, such as a seed, whose last digits JavaScript may have rounded. */
 export const mayLackDigits = (x: number): boolean =>
   Number.isInteger(x) && !Number.isSafeInteger(x) && Math.abs(x) <= 2 ** 64;
 
@@ -37,7 +35,7 @@ export const HOSTILE_KEYS: ReadonlySet<string> = new Set(["__proto__", "construc
 /** Limit of nesting: enough for any workflow, and safe for the stack. */
 export const MAX_DEPTH = 256;
 
-/** Property with the order of keys in the file, where a JavaScript object orders them otherwise ("10" before "2"). */
+/** Property with the order of keys in the file, if JavaScript orders them otherwise ("10" before "2"). */
 const KEY_ORDER = Symbol("key order");
 
 /** Keys of an object of `parseJson` in the order of the file; those of any other object in its own order. */
@@ -49,7 +47,7 @@ export function keysInOrder(object: object): string[] {
   return order.filter((key) => Object.hasOwn(object, key)).concat(added);
 }
 
-/** Makes `keysInOrder` return this order where the object's own differs. */
+/** Makes `keysInOrder` return this order, if the object's own differs. */
 export function rememberOrder(object: object, keys: readonly string[]): void {
   const own = Object.keys(object);
   if (own.length !== keys.length || own.some((key, i) => key !== keys[i])) {

@@ -1,5 +1,4 @@
 import type { Metadata } from "sharp";
-import { describe, LatentkitError } from "../../base/errors.js";
 import {
   type DecodedFrames,
   type DecodedImage,
@@ -8,17 +7,10 @@ import {
   decodePngFramesHere,
   MAX_PIXELS,
 } from "../png/png.js";
-import { type PictureKind, pictureKind } from "./format.js";
+import { riffChunks } from "./exif-block.js";
+import { isRead, notPicture, type PictureKind, pictureKind } from "./format.js";
 import { openWithSharp, type Reading } from "./sharp.js";
 import { pictureTexts } from "./texts.js";
-
-/** Formats that are read. */
-const READ: ReadonlySet<PictureKind> = new Set(["png", "jpeg", "webp", "avif", "gif", "tiff"]);
-
-/** Formats that are read, in words. */
-export const READ_NAMES = "PNG, JPEG, WebP, AVIF, GIF or TIFF";
-
-export const isRead = (kind: PictureKind | undefined): kind is PictureKind => kind !== undefined && READ.has(kind);
 
 export interface DecodeOptions {
   /** PNG files are decoded in the calling thread. */
@@ -38,11 +30,7 @@ export async function decodePicture(
   { isBlocking = false, maxPixels = MAX_PIXELS }: DecodeOptions = {},
 ): Promise<DecodedFrames> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
-  if (!isRead(kind)) {
-    const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);
-    const message = `Picture: expected the bytes of a ${READ_NAMES} file, received ${received}.`;
-    throw new LatentkitError("picture.invalid", message, { received });
-  }
+  if (!isRead(kind)) throw notPicture(bytes);
   // decision 242
   if (kind === "png") {
     return isBlocking ? decodePngFramesHere(bytes, limit, maxPixels) : decodePngFrames(bytes, limit, maxPixels);
@@ -85,7 +73,7 @@ async function decoded(
   return { ...size, bitDepth: 16, data: samples };
 }
 
-/** Time in which sharp reads any picture of that many pixels. */
+/** Time in which sharp can read the largest picture. */
 const MOST_SECONDS = 120;
 
 const aligned = ({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer =>
@@ -94,7 +82,7 @@ const aligned = ({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer =>
 /** A still picture, its texts and its format. */
 export interface StillImage extends DecodedImage {
   readonly kind: PictureKind;
-  /** Reason why the file's pixels are not those that were saved, as part of a sentence; undefined where they are. */
+  /** Why the file's pixels are not those that were saved, as a part of a sentence; undefined if they are. */
   readonly loss?: string;
 }
 
@@ -111,22 +99,15 @@ const SAVE_OTHERWISE = "save PNG files, or WebP or AVIF files with `lossless`";
 
 function lossReason(file: Uint8Array, kind: PictureKind): string | undefined {
   if (kind === "jpeg") return `a JPEG file is lossy; ${SAVE_OTHERWISE}`;
-  if (kind === "webp" && !isLossless(file)) {
-    return `a WebP file saved without \`lossless\` is lossy; ${SAVE_OTHERWISE}`;
-  }
-  if (kind !== "avif") return undefined;
-  return `this AVIF file is lossy; ${SAVE_OTHERWISE}`;
+  if (kind === "webp" && !isLossless(file)) return `a WebP file saved without \`lossless\` is lossy; ${SAVE_OTHERWISE}`;
+  return kind === "avif" ? `this AVIF file is lossy; ${SAVE_OTHERWISE}` : undefined;
 }
 
 /** Whether a WebP file has a lossless picture: the first chunk after those that describe the file says so. */
 function isLossless(file: Uint8Array): boolean {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  for (let at = 12; at + 8 <= bytes.length; ) {
-    const type = bytes.toString("latin1", at, at + 4);
+  for (const { type } of riffChunks(file)) {
     if (type === "VP8L") return true;
     if (type === "VP8 " || type === "ALPH") return false;
-    const length = bytes.readUInt32LE(at + 4);
-    at += 8 + length + (length % 2);
   }
   return false;
 }

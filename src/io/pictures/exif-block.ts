@@ -1,3 +1,4 @@
+import { bufferOf } from "../../base/bytes.js";
 import { pictureKind } from "./format.js";
 
 /** Begins the EXIF segments of JPEG files. */
@@ -7,7 +8,7 @@ const START_OF_SCAN = 0xda;
 const END_OF_IMAGE = 0xd9;
 const RIFF_HEADER_BYTES = 12;
 
-/** EXIF block of a JPEG file; undefined where it has none. One of more than 64 KiB stands in several segments. */
+/** EXIF block of a JPEG file; undefined if it has none. A block of more than 64 KiB stands in several segments. */
 export function jpegExif(file: Uint8Array): Uint8Array | undefined {
   const parts: Buffer[] = [];
   for (const { marker, data } of jpegSegments(file)) {
@@ -21,7 +22,7 @@ export function jpegExif(file: Uint8Array): Uint8Array | undefined {
 
 /** Segments before the pixels of a JPEG file. */
 function* jpegSegments(file: Uint8Array): Generator<{ readonly marker: number; readonly data: Buffer }> {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const bytes = bufferOf(file);
   for (let at = 2; at + 4 <= bytes.length; ) {
     if (bytes[at] !== 0xff) return;
     const marker = bytes[at + 1]!;
@@ -37,14 +38,19 @@ function* jpegSegments(file: Uint8Array): Generator<{ readonly marker: number; r
   }
 }
 
-/** EXIF block of a WebP file; undefined where it has none. */
-export function webpExif(file: Uint8Array): Uint8Array | undefined {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+/** Chunks of a WebP file. */
+export function* riffChunks(file: Uint8Array): Generator<{ readonly type: string; readonly data: Buffer }> {
+  const bytes = bufferOf(file);
   for (let at = RIFF_HEADER_BYTES; at + 8 <= bytes.length; ) {
     const length = bytes.readUInt32LE(at + 4);
-    if (bytes.toString("latin1", at, at + 4) === "EXIF") return withoutHeader(bytes.subarray(at + 8, at + 8 + length));
+    yield { type: bytes.toString("latin1", at, at + 4), data: bytes.subarray(at + 8, at + 8 + length) };
     at += 8 + length + (length % 2);
   }
+}
+
+/** EXIF block of a WebP file; undefined if it has none. */
+export function webpExif(file: Uint8Array): Uint8Array | undefined {
+  for (const { type, data } of riffChunks(file)) if (type === "EXIF") return withoutHeader(data);
   return undefined;
 }
 
@@ -71,7 +77,7 @@ export function withJpegExif(file: Uint8Array, block: Buffer): Buffer {
 
 /** A still WebP file, as libwebp wrote it, with an EXIF chunk at its end. */
 export function withWebpExif(file: Uint8Array, block: Buffer, { width, height }: { width: number; height: number }) {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const bytes = bufferOf(file);
   const first = bytes.toString("latin1", 12, 16);
   const chunks = [bytes.subarray(12), riffChunk("EXIF", block)];
   if (first === "VP8X") {
@@ -91,13 +97,6 @@ export function withWebpExif(file: Uint8Array, block: Buffer, { width, height }:
   return Buffer.concat([riffHead("RIFF", body.length), body]);
 }
 
-/** An AVIF file that has a block already, with this one in its place. */
-export function replaceAvifExif(file: Uint8Array, block: Buffer): Buffer {
-  const out = withAvifExif(file, block);
-  if (out === undefined) throw new Error("an AVIF file without an EXIF item");
-  return out;
-}
-
 function riffHead(type: string, length: number): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.write(type, "latin1");
@@ -108,7 +107,7 @@ function riffHead(type: string, length: number): Buffer {
 const riffChunk = (type: string, data: Buffer): Buffer =>
   Buffer.concat([riffHead(type, data.length), data, Buffer.alloc(data.length % 2)]);
 
-/** Part of a file, or what an item consists of. */
+/** Part of a file. */
 interface ByteRange {
   readonly start: number;
   readonly end: number;
@@ -134,9 +133,9 @@ const MAX_BOXES = 1000;
 const MAX_ITEMS = 1000;
 const NUMBER_BYTES = 4;
 
-/** EXIF block of an AVIF file (ISO/IEC 23008-12, annex A); undefined where it has none. */
+/** EXIF block of an AVIF file (ISO/IEC 23008-12, annex A); undefined if it has none. */
 export function avifExif(file: Uint8Array): Uint8Array | undefined {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const bytes = bufferOf(file);
   const parts = exifItem(bytes)?.parts ?? [];
   const total = parts.reduce((sum, { start, end }) => sum + end - start, 0);
   if (total > bytes.length) return undefined;
@@ -145,10 +144,10 @@ export function avifExif(file: Uint8Array): Uint8Array | undefined {
   return item.length < 4 ? undefined : withoutHeader(item.subarray(4 + item.readUInt32BE(0)));
 }
 
-/** The file with another block in place of its EXIF item's; undefined where it has no such item. */
-function withAvifExif(file: Uint8Array, block: Uint8Array): Buffer | undefined {
-  const item = exifItem(Buffer.from(file.buffer, file.byteOffset, file.byteLength));
-  if (item === undefined || !item.isReplaceable) return undefined;
+/** An AVIF file as sharp wrote it, with this block in place of its EXIF item's. */
+export function withAvifExif(file: Uint8Array, block: Buffer): Buffer {
+  const item = exifItem(bufferOf(file));
+  if (!item?.isReplaceable) throw new Error("an AVIF file without an EXIF item");
   const HEAD = 8;
   const box = Buffer.alloc(HEAD + 4);
   box.writeUInt32BE(box.length + block.length);
@@ -246,7 +245,7 @@ class Places {
     return undefined;
   }
 
-  /** A whole number of up to 8 bytes; 0 where they are none or lie beyond the box. */
+  /** A whole number of up to 8 bytes; 0 if there are none or they lie beyond the box. */
   #take(count: number): number {
     const at = this.#at;
     this.#at += count;

@@ -1,4 +1,6 @@
-/** A value of a directory: its tag, its type and its bytes. */
+import { bufferOf } from "../../base/bytes.js";
+
+/** A value of a directory. */
 interface ReadEntry {
   readonly tag: number;
   readonly type: number;
@@ -20,6 +22,7 @@ const TYPE_BYTES: ReadonlyMap<number, number> = new Map([
   [7, 1],
 ]);
 const BYTE = 1;
+const ASCII = 2;
 const LONG = 4;
 const UNDEFINED = 7;
 
@@ -36,7 +39,7 @@ const MAX_TEXT_BYTES = 2 ** 26;
  * What is damaged is passed over.
  */
 export function exifTexts(block: Uint8Array): ExifText[] {
-  const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength);
+  const bytes = bufferOf(block);
   const order = bytes.toString("latin1", 0, 4);
   if (order !== "II*\0" && order !== "MM\0*") return [];
   const reader = new Reader(bytes, order.startsWith("II"));
@@ -94,11 +97,11 @@ class Reader {
 function textOf({ tag, type, bytes }: ReadEntry): string | undefined {
   if (bytes.length === 0) return undefined;
   if (tag === USER_COMMENT) return userComment(bytes);
-  if (type !== 2 && type !== BYTE && type !== UNDEFINED) return undefined;
+  if (type !== ASCII && type !== BYTE && type !== UNDEFINED) return undefined;
   return utf8Text(bytes);
 }
 
-/** UTF-8 up to the first NUL, as programs write it against the standard's ASCII; Latin-1 where it is no UTF-8. */
+/** UTF-8 up to the first NUL, as programs write it against the standard's ASCII; Latin-1 if it is not valid UTF-8. */
 function utf8Text(bytes: Buffer): string {
   const end = bytes.indexOf(0);
   const part = end < 0 ? bytes : bytes.subarray(0, end);
@@ -117,7 +120,7 @@ function userComment(bytes: Buffer): string | undefined {
   return code === "JIS" ? undefined : utf8Text(bytes);
 }
 
-/** UTF-16 in the order of its mark, else in that which gives it more letters: programs write either in either block. */
+/** UTF-16 in the byte order of its mark, else in the one that gives more letters: programs write either in any block. */
 function utf16Text(bytes: Buffer): string {
   const even = bytes.subarray(0, bytes.length - (bytes.length % 2));
   let zeros = 0;
@@ -131,11 +134,7 @@ function utf16Text(bytes: Buffer): string {
 // decision 240
 const MODEL = 0x0110;
 const MAKE = 0x010f;
-const EXIF_DIRECTORY_TAG = 0x8769;
-const ASCII = 2;
-const LONG_TYPE = 4;
-const UNDEFINED_TYPE = 7;
-const HEADER_BYTES = 8;
+const HEADER = Buffer.from("MM\0*\0\0\0\x08", "latin1");
 const ENTRY_BYTES = 12;
 
 /** Key of the text that A1111 writes as the user comment. */
@@ -144,8 +143,6 @@ const PARAMETERS_KEY = "parameters";
 interface WrittenEntry {
   readonly tag: number;
   readonly type: number;
-  readonly count: number;
-  /** Its value, or the offset of it, once that is known. */
   readonly value: Buffer;
 }
 
@@ -156,30 +153,22 @@ interface WrittenEntry {
  */
 export function writeExif(texts: readonly (readonly [key: string, text: string])[]): Buffer {
   const entries: WrittenEntry[] = [];
-  let comment: Buffer | undefined;
+  const comments: WrittenEntry[] = [];
   let tag = MAKE;
   for (const [key, text] of texts) {
-    if (key === PARAMETERS_KEY) comment = userCommentBytes(text);
-    else {
-      const value = Buffer.from(`${key}:${text}\0`, "utf8");
-      entries.push({ tag: key === "prompt" ? MODEL : tag--, type: ASCII, count: value.length, value });
-    }
+    if (key === PARAMETERS_KEY) comments[0] = { tag: USER_COMMENT, type: UNDEFINED, value: userCommentBytes(text) };
+    else entries.push({ tag: key === "prompt" ? MODEL : tag--, type: ASCII, value: Buffer.from(`${key}:${text}\0`) });
   }
-  const main = directoryBytes(entries.length + (comment === undefined ? 0 : 1));
-  const inner = comment === undefined ? 0 : directoryBytes(1);
-  const innerAt = HEADER_BYTES + main;
-  if (comment !== undefined) {
-    entries.push({ tag: EXIF_DIRECTORY_TAG, type: LONG_TYPE, count: 1, value: u32(innerAt) });
-  }
-  const end = innerAt + inner;
-  const first = directoryOf(entries, end);
-  const comments =
-    comment === undefined
-      ? directoryOf([], end)
-      : directoryOf([{ tag: USER_COMMENT, type: UNDEFINED_TYPE, count: comment.length, value: comment }], first.end);
-  const parts = [Buffer.from("MM\0*\0\0\0\x08", "latin1"), first.bytes];
-  if (comment !== undefined) parts.push(comments.bytes);
-  return Buffer.concat([...parts, ...first.values, ...(comment === undefined ? [] : comments.values)]);
+  const innerAt = HEADER.length + directoryBytes(entries.length + comments.length);
+  if (comments.length > 0) entries.push({ tag: EXIF_DIRECTORY, type: LONG, value: u32(innerAt) });
+  const main = directoryOf(entries, comments.length > 0 ? innerAt + directoryBytes(1) : innerAt);
+  const inner = comments.length > 0 ? [directoryOf(comments, main.end)] : [];
+  const directories = [main, ...inner];
+  return Buffer.concat([
+    HEADER,
+    ...directories.map(({ bytes }) => bytes),
+    ...directories.flatMap(({ values }) => values),
+  ]);
 }
 
 const directoryBytes = (count: number): number => 2 + ENTRY_BYTES * count + 4;
@@ -188,7 +177,8 @@ const directoryBytes = (count: number): number => 2 + ENTRY_BYTES * count + 4;
 function directoryOf(entries: readonly WrittenEntry[], at: number) {
   const values: Buffer[] = [];
   let end = at;
-  const rows = entries.map(({ tag, type, count, value }) => {
+  const rows = entries.map(({ tag, type, value }) => {
+    const count = type === LONG ? 1 : value.length;
     const isInPlace = value.length <= 4;
     const place = isInPlace ? Buffer.concat([value, Buffer.alloc(4 - value.length)]) : u32(end);
     if (!isInPlace) {

@@ -1,4 +1,6 @@
 import { extname } from "node:path";
+import { bufferOf } from "../../base/bytes.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { isObject, type Rule } from "../../base/options.js";
 
 export const PICTURE_TYPES = ["png", "webp", "jpeg", "avif"] as const;
@@ -6,13 +8,13 @@ export type PictureType = (typeof PICTURE_TYPES)[number];
 
 /** Format of saved pictures. */
 export interface PictureFormat {
-  /** "png" where absent; the others are written by sharp. */
+  /** Default: "png"; the others are written by sharp. */
   readonly type?: PictureType;
-  /** Quality of webp, jpeg and avif files, 1 to 100; 90 where absent. */
+  /** Quality of webp, jpeg and avif files, 1 to 100. Default: 90. */
   readonly quality?: number;
   /** Keeps every pixel of webp and avif files as it is, as png files do. */
   readonly lossless?: boolean;
-  /** Bits of a sample of png files, 8 or 16; 8 where absent. */
+  /** Bits of a sample of png files, 8 or 16. Default: 8. */
   readonly bitDepth?: 8 | 16;
 }
 
@@ -22,7 +24,7 @@ const FORMAT_KEYS: ReadonlySet<string> = new Set<keyof PictureFormat>(["type", "
 
 /** Rule of an option that is a format. */
 export const FORMAT: Rule = [
-  "a format of pictures: { type } of png with bitDepth 8 or 16, of webp or avif with quality 1 to 100 or lossless, or of jpeg with quality 1 to 100",
+  'a picture format: { type: "png", bitDepth: 8 or 16 }, { type: "webp" or "avif", quality: 1 to 100, or lossless }, or { type: "jpeg", quality: 1 to 100 }',
   isFormat,
 ];
 
@@ -82,36 +84,54 @@ const HEIC_BRANDS = ["heic", "heix", "hevc", "mif1", "msf1"];
 
 /** Format of a file by its first bytes, never by its name; undefined for any other. */
 export function pictureKind(bytes: Uint8Array): PictureKind | undefined {
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, HEAD_BYTES)).toString("latin1");
+  const head = bufferOf(bytes).toString("latin1", 0, HEAD_BYTES);
   const signature = SIGNATURES.find(([, start]) => head.startsWith(start));
   if (signature !== undefined) return signature[0];
   if (head.startsWith("RIFF") && head.startsWith("WEBP", 8)) return "webp";
   if (!head.startsWith("ftyp", 4)) return undefined;
   const end = Math.min(head.length, Buffer.from(head, "latin1").readUInt32BE(0));
-  // the brand itself, then, after a version, those that it is compatible with
+  // the brand itself, a version, and the compatible brands
   const brands: readonly string[] = head.slice(8, end).match(/.{4}/gs) ?? [];
   if (brands.includes("avif") || brands.includes("avis")) return "avif";
   return brands.some((brand) => HEIC_BRANDS.includes(brand)) ? "heic" : undefined;
 }
 
-/** Reads `length` bytes of a file from `at` on, fewer where it ends. */
+/** Formats that are read. */
+const READ: ReadonlySet<PictureKind> = new Set(["png", "jpeg", "webp", "avif", "gif", "tiff"]);
+
+/** Formats that are read, in words. */
+export const READ_NAMES = "PNG, JPEG, WebP, AVIF, GIF or TIFF";
+
+export const isRead = (kind: PictureKind | undefined): kind is PictureKind => kind !== undefined && READ.has(kind);
+
+/** Error of bytes, or another value, that are not a picture of a format that is read. */
+export function notPicture(bytes: unknown): LatentkitError {
+  const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);
+  const message = `Picture: expected the bytes of a ${READ_NAMES} file, received ${received}.`;
+  return new LatentkitError("picture.invalid", message, { received });
+}
+
+/** Reads `length` bytes of a file from `at` on, fewer if it ends before. */
 export type ReadPart = (at: number, length: number) => Promise<Buffer>;
 
 /** Number of boxes of an AVIF file that are looked at; there are three or four. */
 const MAX_BOXES = 16;
 const TAIL_BYTES = 12;
+/** Last chunk of every PNG file, IEND: no data, and its checksum. */
+const PNG_END = Buffer.from([0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82]);
+const JPEG_END = Buffer.from([0xff, 0xd9]);
 
 /**
- * Whether a picture that was saved has its end: a power failure may leave less of a file, or zeros in its place. Told by
- * the name's extension; a file of any other is whole.
+ * Whether a saved picture has its end: a power failure may leave less of a file, or zeros in its place. The name's
+ * extension tells the format; a file of any other format counts as whole.
  */
 export async function isWholePicture(name: string, size: number, read: ReadPart): Promise<boolean> {
   return (await WHOLE_CHECKS[extname(name).toLowerCase()]?.(size, read)) ?? true;
 }
 
 const WHOLE_CHECKS: Readonly<Record<string, (size: number, read: ReadPart) => Promise<boolean>>> = {
-  ".png": async (size, read) => isPngEnd(await read(Math.max(0, size - PNG_END_BYTES), PNG_END_BYTES)),
-  ".jpg": async (size, read) => (await read(Math.max(0, size - 2), 2)).equals(Buffer.from([0xff, 0xd9])),
+  ".png": (size, read) => endsIn(PNG_END, size, read),
+  ".jpg": (size, read) => endsIn(JPEG_END, size, read),
   ".webp": async (size, read) => {
     const head = await read(0, 8);
     return head.length === 8 && head.readUInt32LE(4) + 8 === size && hasEnd(size, read);
@@ -127,16 +147,10 @@ const WHOLE_CHECKS: Readonly<Record<string, (size: number, read: ReadPart) => Pr
   },
 };
 
+const endsIn = async (end: Buffer, size: number, read: ReadPart): Promise<boolean> =>
+  (await read(Math.max(0, size - end.length), end.length)).equals(end);
+
 async function hasEnd(size: number, read: ReadPart): Promise<boolean> {
   const end = await read(Math.max(0, size - TAIL_BYTES), TAIL_BYTES);
   return end.some((byte) => byte !== 0);
 }
-
-/** Last chunk of every PNG file, IEND: no data, and its checksum. */
-const PNG_END = Buffer.from([0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82]);
-
-/** @internal */
-export const PNG_END_BYTES = PNG_END.length;
-
-/** Whether a PNG file that ends with these bytes was written to its end. @internal */
-export const isPngEnd = (bytes: Uint8Array): boolean => PNG_END.equals(bytes.subarray(-PNG_END_BYTES));

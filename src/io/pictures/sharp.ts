@@ -1,17 +1,17 @@
 import type { Sharp } from "sharp";
-import { LatentkitError } from "../../base/errors.js";
+import { LatentkitError, reasonOf } from "../../base/errors.js";
 import { loadSharp } from "../../base/lazy.js";
 import type { RawImage } from "../png/raw-image.js";
 import { writeExif } from "./exif.js";
-import { replaceAvifExif, withJpegExif, withWebpExif } from "./exif-block.js";
+import { withAvifExif, withJpegExif, withWebpExif } from "./exif-block.js";
 import { DEFAULT_QUALITY, KIND_NAMES, type PictureFormat, type PictureKind, type PictureType } from "./format.js";
 
-/** The package sharp. Fails with picture.needs-sharp where it is missing; `purpose` begins the sentence. */
+/** The package sharp. Fails with picture.needs-sharp if it is missing; `purpose` begins the sentence. */
 export function requireSharp(purpose: string): ReturnType<typeof loadSharp> {
   try {
     return loadSharp();
   } catch (error) {
-    const message = `${purpose} needs the package sharp, which does not load here: run "npm install sharp".`;
+    const message = `${purpose} needs the optional package sharp, which could not be loaded: run "npm install sharp".`;
     throw new LatentkitError("picture.needs-sharp", message, {}, { cause: error });
   }
 }
@@ -39,26 +39,15 @@ export async function openWithSharp<T>(
     return await read(image);
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
-    const { message } = error as Error;
-    if (/pixel limit/i.test(message)) {
-      const expected = `at most ${maxPixels} pixels in all frames`;
-      throw new LatentkitError(
-        "picture.too-large",
-        `Picture: expected ${expected}, received more.`,
-        {},
-        { cause: error },
-      );
-    }
-    const reason = message
-      .split("\n", 1)[0]!
-      .slice(0, 200)
-      .replace(/(?<!\.)\.+$/, "");
-    const text = `Picture: expected ${name} file that can be read, received a damaged one (${reason}).`;
-    throw new LatentkitError("picture.invalid", text, {}, { cause: error });
+    const isLarge = /pixel limit/i.test((error as Error).message);
+    const message = isLarge
+      ? `Picture: expected at most ${maxPixels} pixels in all frames, received more.`
+      : `Picture: the ${name.replace(/^an? /, "")} file is damaged (${reasonOf(error).slice(0, 200)}).`;
+    throw new LatentkitError(isLarge ? "picture.too-large" : "picture.invalid", message, {}, { cause: error });
   }
 }
 
-/** Version of what reads files other than PNG, which its pixels follow from; undefined where sharp is missing. */
+/** Version of the decoder of files other than PNG, on which their pixels depend; undefined if sharp is missing. */
 export function decoderVersion(): string | undefined {
   try {
     const { versions } = loadSharp();
@@ -74,7 +63,7 @@ type SharpType = Exclude<PictureType, "png">;
 /** Longest side of each type. */
 const MAX_SIDES: Readonly<Record<SharpType, number>> = { webp: 16383, jpeg: 65535, avif: 16384 };
 
-/** Quality from which on JPEG files keep the colour of each pixel. */
+/** JPEG files of at least this quality keep the colour of each pixel. */
 const FULL_COLOUR = 90;
 
 /**
@@ -103,8 +92,8 @@ export async function encodeBySharp(
   try {
     file = await ENCODERS[type](marked, format).toBuffer();
   } catch (error) {
-    const [reason = ""] = (error as Error).message.split("\n", 1);
-    throw new LatentkitError("file.write-failed", `Cannot encode a ${type} file: ${reason}.`, {}, { cause: error });
+    const message = `Cannot encode a ${type} file: ${reasonOf(error)}.`;
+    throw new LatentkitError("file.write-failed", message, {}, { cause: error });
   }
   // a copy: memory of sharp cannot move to another thread
   return block === undefined ? Buffer.from(file) : EMBEDDERS[type](file, block, image);
@@ -123,5 +112,5 @@ const ENCODERS: Readonly<Record<SharpType, (image: Sharp, format: PictureFormat)
 const EMBEDDERS: Readonly<Record<SharpType, (file: Buffer, block: Buffer, image: RawImage) => Buffer>> = {
   webp: withWebpExif,
   jpeg: withJpegExif,
-  avif: replaceAvifExif,
+  avif: withAvifExif,
 };

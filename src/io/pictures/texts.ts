@@ -1,8 +1,7 @@
-import { describe, LatentkitError } from "../../base/errors.js";
 import { readPngTexts } from "../png/text-chunks.js";
 import { type ExifText, exifTexts, USER_COMMENT } from "./exif.js";
 import { avifExif, jpegExif, webpExif } from "./exif-block.js";
-import { type PictureKind, pictureKind } from "./format.js";
+import { notPicture, type PictureKind, pictureKind } from "./format.js";
 
 /**
  * Texts that a picture's file carries, by their keys in ComfyUI's PNG files: `prompt`, `workflow`, `parameters` and any
@@ -11,19 +10,13 @@ import { type PictureKind, pictureKind } from "./format.js";
  */
 export function pictureTexts(bytes: Uint8Array): Record<string, string> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
-  if (kind === undefined) {
-    const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);
-    const message = `Picture: expected the bytes of a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received ${received}.`;
-    throw new LatentkitError("picture.invalid", message, { received });
-  }
+  if (kind === undefined) throw notPicture(bytes);
   if (kind === "png") return readPngTexts(bytes);
   const block = EXIF_BLOCKS[kind]?.(bytes);
   return block === undefined ? {} : textsOf(exifTexts(block));
 }
 
-const EXIF_BLOCKS: {
-  readonly [Kind in PictureKind]?: (bytes: Uint8Array) => Uint8Array | undefined;
-} = {
+const EXIF_BLOCKS: { readonly [Kind in PictureKind]?: (bytes: Uint8Array) => Uint8Array | undefined } = {
   jpeg: jpegExif,
   webp: webpExif,
   tiff: (bytes) => bytes,
@@ -33,7 +26,7 @@ const EXIF_BLOCKS: {
 /** Keys that programs spell with capitals too. */
 const KNOWN_KEYS: ReadonlySet<string> = new Set(["prompt", "workflow", "parameters", "latentkit"]);
 
-/** Tags whose texts are what they say, by the names that PNG gives these. */
+/** Tags of plain texts, by the names that PNG gives these. */
 const NAMED_TAGS: ReadonlyMap<number, string> = new Map([
   [0x010e, "Description"],
   [0x0131, "Software"],
@@ -59,7 +52,7 @@ function keyed(text: string): [key: string, value: string] | undefined {
   return [KNOWN_KEYS.has(lower) ? lower : key, text.slice(parts[0].length)];
 }
 
-/** Key of a user comment: the line of settings that A1111 writes, or a graph that others write in its stead. */
+/** Key of a user comment: the line of settings that A1111 writes, or a graph that other programs write instead. */
 function commentKey(text: string): string {
   if (!/^\s{0,9}\{/.test(text)) return "parameters";
   if (text.includes('"class_type"')) return "prompt";

@@ -1,17 +1,15 @@
 import { endianness } from "node:os";
 import { types } from "node:util";
-import { describe, LatentkitError } from "../../base/errors.js";
+import { bufferOf } from "../../base/bytes.js";
+import { LatentkitError, reasonOf, valueError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { NativeBindings } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
 import { returnMemory, takeMemory } from "../../tensor/memory-pool.js";
 import { fromBytes } from "../../tensor/ops.js";
-import { type EncodePngOptions, Tensor } from "../../tensor/tensor.js";
+import { badShape, type EncodePngOptions, Tensor } from "../../tensor/tensor.js";
 import { type FilteredImage, filterOnDevice, type RawImage } from "./raw-image.js";
 import { checkTexts, isInternational, readPngTexts, withInternationalTexts } from "./text-chunks.js";
-
-export type { EncodePngOptions } from "../../tensor/tensor.js";
-export type { RawImage } from "./raw-image.js";
 
 /** A decoded PNG: rows from the top, the samples of a pixel next to each other. */
 export interface DecodedImage {
@@ -29,11 +27,11 @@ export interface DecodedImage {
 /** Frames of one file, one after the other in `data`. */
 export interface DecodedFrames extends Omit<DecodedImage, "text"> {
   frames: number;
-  /** Alpha is one transparent colour of a grey or RGB file. */
+  /** The alpha comes from one transparent colour of a grey or RGB file. */
   isKeyed: boolean;
 }
 
-/** Pixels as `decodePng` returns them: samples of 16 bits are numbers. */
+/** Pixels as `decodePng` returns them, with numbers as samples of 16 bits. */
 export interface PixelImage extends Omit<RawImage, "data"> {
   readonly data: Uint8Array | Uint16Array;
 }
@@ -78,7 +76,7 @@ export async function encodePng(image: Tensor | PixelImage, options: EncodePngOp
   if (filtered !== undefined) return encodeFiltered(filtered, options);
   const { width, height, channels } = sides;
   const file = await loadNative().encodePng(source.data, width, height, channels, level, latin, bitDepth);
-  return withInternationalTexts(whole(file), international);
+  return withInternationalTexts(bufferOf(file), international);
 }
 
 /** An image of 16-bit numbers as bytes; any other one itself. */
@@ -102,7 +100,7 @@ export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buf
   // rounded up: texts differ a little from picture to picture, and the pool needs equal lengths
   const out = new Uint8Array(takeMemory(Math.ceil(bytes / MEMORY_STEP) * MEMORY_STEP));
   const written = native.encodePngHere(out, image.data, width, height, channels, level, latin, image.bitDepth);
-  return withInternationalTexts(whole(out.subarray(0, written)), international);
+  return withInternationalTexts(bufferOf(out.subarray(0, written)), international);
 }
 
 /** Encodes an image that a device has filtered, to the same bytes as `encodePng`. */
@@ -110,7 +108,7 @@ export async function encodeFiltered({ pixels, rows }: FilteredImage, options: E
   const { width, height, channels } = checkSides(pixels);
   const { level, latin, international } = settingsOf(options);
   const file = await loadNative().deflatePng(rows, width, height, channels, level, latin);
-  return withInternationalTexts(whole(file), international);
+  return withInternationalTexts(bufferOf(file), international);
 }
 
 function settingsOf({ level, text = {} }: EncodePngOptions) {
@@ -122,16 +120,14 @@ function settingsOf({ level, text = {} }: EncodePngOptions) {
   };
 }
 
-const whole = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength);
-
 function checkLevel(level = 4): number {
   if (Number.isInteger(level) && level >= 0 && level <= 9) return level;
-  throw new LatentkitError("value.out-of-range", `PNG level: expected 0 to 9, received ${describe(level)}.`);
+  throw valueError("value.out-of-range", "PNG level", "0 to 9", level);
 }
 
 /**
  * Reads a PNG file of any colour type and depth; decoded off the event loop. Of an animation it reads the picture that
- * readers of still pictures show; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
+ * viewers of still pictures show; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
  * allocated, for more than 2^27 pixels, a text of more than 2^24 bytes, or 2^26 bytes of texts.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
@@ -191,17 +187,17 @@ async function decoded<T>(
 }
 
 function checkFile(bytes: Uint8Array, maxPixels: number): void {
-  if (!(bytes instanceof Uint8Array)) {
-    throw new LatentkitError("png.invalid", `PNG: expected the bytes of a file, received ${describe(bytes)}.`);
-  }
-  refuseLarge(bytes, maxPixels);
+  if (!(bytes instanceof Uint8Array)) throw valueError("png.invalid", "PNG", "the bytes of a file", bytes);
+  if (bytes.length < 24 || !SIGNATURE.equals(bytes.subarray(0, 8))) return;
+  const header = bufferOf(bytes);
+  checkPixels(header.readUInt32BE(16), header.readUInt32BE(20), maxPixels);
 }
 
 function decodingFailed(error: unknown, bytes: Uint8Array, maxPixels: number): LatentkitError {
   if (error instanceof LatentkitError) return error;
-  const { message, status } = error as Error & { status?: string };
+  const { status } = error as { status?: string };
   // without the name of the native function
-  const reason = message.replace(/^\w+: /, "").replace(/(?<!\.)\.+$/, "");
+  const reason = reasonOf(error).replace(/^\w+: /, "");
   if (status !== "too-large") return new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
   if (/pixels/.test(reason)) {
     const expected = `at most ${maxPixels} pixels in all frames of an animation`;
@@ -248,66 +244,48 @@ function tensorSides({ shape }: Tensor): Sides {
   const [height, width, channels = 1] = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
   const isImage = shape.length >= 2 && (shape.length <= 3 || (shape.length === 4 && shape[0] === 1));
   if (!isImage || !width || !height || channels < 1 || channels > 4) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `PNG image: expected a tensor [H, W], [H, W, C] or [1, H, W, C] with 1 to 4 channels, received shape [${shape.join(", ")}].`,
-    );
+    const expected = "a tensor [H, W], [H, W, C] or [1, H, W, C] with 1 to 4 channels";
+    throw badShape("PNG image", expected, { shape });
   }
   return checkSides({ width, height, channels });
 }
 
 function rawSides(image: RawImage): Sides {
   const { data, width, height, channels } = image ?? {};
-  if (!(data instanceof Uint8Array)) {
-    throw new LatentkitError(
-      "value.invalid",
-      `PNG image: expected a Tensor or bytes as data, received ${describe(data ?? image)}.`,
-    );
-  }
+  if (!(data instanceof Uint8Array))
+    throw valueError("value.invalid", "PNG image", "a Tensor or bytes as data", data ?? image);
   for (const [name, value, max] of [
     ["width", width, MAX_SIDE],
     ["height", height, MAX_SIDE],
     ["channels", channels, 4],
   ] as const) {
-    if (!Number.isInteger(value) || value < 1 || value > max) {
-      throw new LatentkitError(
-        "value.out-of-range",
-        `PNG ${name}: expected a whole number from 1 to ${max}, received ${describe(value)}.`,
-      );
-    }
+    if (!Number.isInteger(value) || value < 1 || value > max)
+      throw valueError("value.out-of-range", `PNG ${name}`, `a whole number from 1 to ${max}`, value);
   }
   const { bitDepth = 8 } = image;
-  if (bitDepth !== 8 && bitDepth !== 16) {
-    throw new LatentkitError("value.invalid", `PNG bitDepth: expected 8 or 16, received ${describe(bitDepth)}.`);
-  }
+  if (bitDepth !== 8 && bitDepth !== 16) throw valueError("value.invalid", "PNG bitDepth", "8 or 16", bitDepth);
   const expected = (width * height * channels * bitDepth) / 8;
   if (data.length !== expected) {
-    throw new LatentkitError(
-      "value.invalid",
-      `PNG data: expected ${expected} bytes for ${width} x ${height} x ${channels}, received ${data.length}.`,
-    );
+    const sides = `${width} x ${height} x ${channels}`;
+    throw valueError("value.invalid", "PNG data", `${expected} bytes for ${sides}`, data.length);
   }
   return checkSides(image);
 }
 
 function checkSides(sides: Sides): Sides {
-  if (sides.width * sides.height > MAX_PIXELS) throw tooLarge(sides.width, sides.height, MAX_PIXELS);
+  checkPixels(sides.width, sides.height, MAX_PIXELS);
   return sides;
 }
 
-function refuseLarge(bytes: Uint8Array, maxPixels: number): void {
-  if (bytes.length < 24 || !SIGNATURE.equals(bytes.subarray(0, 8))) return;
-  const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const [width, height] = [header.getUint32(16), header.getUint32(20)];
-  if (width * height > maxPixels) throw tooLarge(width, height, maxPixels);
+function checkPixels(width: number, height: number, maxPixels: number): void {
+  if (width * height <= maxPixels) return;
+  const message = `PNG: expected at most ${maxPixels} pixels, received ${width} x ${height}.`;
+  throw new LatentkitError("png.too-large", message);
 }
-
-const tooLarge = (width: number, height: number, maxPixels: number) =>
-  new LatentkitError("png.too-large", `PNG: expected at most ${maxPixels} pixels, received ${width} x ${height}.`);
 
 /**
  * Hash "blake3:…" of width, height and channels, 32 bits big-endian each, and the samples in rows from the top: equal for
- * equal images in any file. Of samples of 16 bits it is another one.
+ * equal images in any file, but other for 16 bits than for 8.
  */
 export function pixelHash({ width, height, channels, data, bitDepth }: RawImage): string {
   // synchronous: 0.6 ms for a megapixel with AVX-512, 2 without, no more than a turn on a busy thread pool

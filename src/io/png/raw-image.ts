@@ -7,7 +7,7 @@ export interface RawImage {
   readonly width: number;
   readonly height: number;
   readonly channels: number;
-  /** Bits of a sample, 8 or 16: 16 are two bytes in `data`, big-endian; 8 where absent. */
+  /** Bits of a sample, 8 or 16: 16 are two bytes in `data`, big-endian. Default: 8. */
   readonly bitDepth?: number;
 }
 
@@ -19,8 +19,8 @@ export interface FilteredImage {
 }
 
 /**
- * Converts and filters image `index` of a tensor [B, H, W, C], C 1 to 4, on the device that holds it. Undefined where the
- * tensor is in memory, or where the device has no memory left. Fails with device.lost.
+ * Converts and filters image `index` of a tensor [B, H, W, C], C 1 to 4, on the device that holds it. Undefined if the
+ * tensor is in memory or the device has no memory left. Fails with device.lost.
  */
 export async function filterOnDevice(
   images: Tensor,

@@ -1,22 +1,46 @@
 import { crc32, inflateSync } from "node:zlib";
-import { describe, LatentkitError } from "../../base/errors.js";
+import { bufferOf } from "../../base/bytes.js";
+import { describe, LatentkitError, valueError } from "../../base/errors.js";
 
 const SIGNATURE_BYTES = 8;
-/** Bytes of a chunk besides its data: length and type before it, checksum after it. */
-const CHUNK_BYTES = 12;
-const TEXT_TYPES: ReadonlySet<string> = new Set(["tEXt", "zTXt", "iTXt"]);
+/** Bytes of a chunk before its data: length and type. */
+const HEAD_BYTES = 8;
+const CHECKSUM_BYTES = 4;
 const MAX_KEY_BYTES = 79;
+
+/** A chunk of a PNG file. */
+interface Chunk {
+  readonly type: string;
+  readonly data: Buffer;
+  /** Type and data, which the checksum is of. */
+  readonly checked: Buffer;
+  readonly checksum: number;
+}
+
+/** Chunks of a PNG file before its end, without one that is cut off. */
+function* chunksOf(file: Uint8Array): Generator<Chunk> {
+  const bytes = bufferOf(file);
+  for (let at = SIGNATURE_BYTES; at + HEAD_BYTES + CHECKSUM_BYTES <= bytes.length; ) {
+    const end = at + HEAD_BYTES + bytes.readUInt32BE(at);
+    const type = bytes.toString("latin1", at + 4, at + HEAD_BYTES);
+    if (type === "IEND" || end + CHECKSUM_BYTES > bytes.length) return;
+    const checked = bytes.subarray(at + 4, end);
+    yield { type, data: checked.subarray(4), checked, checksum: bytes.readUInt32BE(end) };
+    at = end + CHECKSUM_BYTES;
+  }
+}
 
 /** Keys of the texts in a PNG file in order, repeated keys included. */
 export function textKeys(file: Uint8Array): string[] {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const keys: string[] = [];
-  for (let at = SIGNATURE_BYTES; at + CHUNK_BYTES <= bytes.length; at += CHUNK_BYTES + bytes.readUInt32BE(at)) {
-    if (!TEXT_TYPES.has(bytes.toString("latin1", at + 4, at + 8))) continue;
-    const key = bytes.toString("latin1", at + 8, at + 8 + MAX_KEY_BYTES + 1);
-    keys.push(key.slice(0, Math.max(0, key.indexOf("\0"))));
-  }
+  for (const { type, data } of chunksOf(file)) if (Object.hasOwn(PARTS, type)) keys.push(keyOf(data) ?? "");
   return keys;
+}
+
+/** Key of a text chunk; undefined if it is malformed. */
+function keyOf(data: Buffer): string | undefined {
+  const end = data.indexOf(0);
+  return end < 1 || end > MAX_KEY_BYTES ? undefined : data.toString("latin1", 0, end);
 }
 
 /** Pairs of texts for a file, checked: without NUL, under keys that `checkTextKey` takes. Fails with value.invalid. */
@@ -25,17 +49,11 @@ export function checkTexts(
 ): [string, string][] {
   const pairs = Array.isArray(text) ? (text as readonly (readonly [string, string])[]) : Object.entries(text);
   return pairs.map((pair) => {
-    if (!Array.isArray(pair)) {
-      throw new LatentkitError("value.invalid", `PNG text: expected pairs [key, text], received ${describe(pair)}.`);
-    }
+    if (!Array.isArray(pair)) throw valueError("value.invalid", "PNG text", "pairs [key, text]", pair);
     const [key, value] = pair as readonly [string, string];
     checkTextKey(key);
-    if (typeof value !== "string" || value.includes("\0")) {
-      throw new LatentkitError(
-        "value.invalid",
-        `PNG text ${JSON.stringify(key)}: expected text without NUL, received ${describe(value)}.`,
-      );
-    }
+    if (typeof value !== "string" || value.includes("\0"))
+      throw valueError("value.invalid", `PNG text ${JSON.stringify(key)}`, "text without NUL", value);
     return [key, value];
   });
 }
@@ -43,43 +61,28 @@ export function checkTexts(
 /** Throws value.invalid unless a key has 1 to 79 printable characters of Latin-1, as the format requires. */
 export function checkTextKey(key: string): void {
   if (typeof key === "string" && /^[\u0020-\u007e\u00a0-\u00ff]{1,79}$/.test(key)) return;
-  throw new LatentkitError(
-    "value.invalid",
-    `PNG text key: expected 1 to 79 printable Latin-1 characters, received ${describe(key)}.`,
-  );
+  throw valueError("value.invalid", "PNG text key", "1 to 79 printable Latin-1 characters", key);
 }
 
-const PNG_SIGNATURE_BYTES = 8;
-const LENGTH_BYTES = 4;
-/** Bytes of a chunk besides its data: length and type before it, checksum after it. */
-const CHUNK_FRAME_BYTES = 12;
 /** Longest text, and all texts of a file together: the bounds of `decodePng`. */
 const MAX_TEXT_BYTES = 2 ** 24;
 const MAX_TEXTS_BYTES = 2 ** 26;
 
 /**
  * Texts of a PNG file by key, without its pixels: chunks tEXt, zTXt and iTXt before and after them; of several with one
- * key, the last. A damaged chunk is passed over, and what a file lacks at its end is missing. Throws png.too-large.
+ * key, the last. A damaged chunk is passed over, and so is one that is cut off. Throws png.too-large.
  */
 export function readPngTexts(file: Uint8Array): Record<string, string> {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const texts: [string, string][] = [];
   let left = MAX_TEXTS_BYTES;
-  for (let at = PNG_SIGNATURE_BYTES; at + CHUNK_FRAME_BYTES <= bytes.length; ) {
-    const length = bytes.readUInt32BE(at);
-    const type = bytes.toString("latin1", at + LENGTH_BYTES, at + 8);
-    const end = at + 8 + length;
-    if (type === "IEND" || end + LENGTH_BYTES > bytes.length) break;
-    const parts = PARTS[type]?.(bytes.subarray(at + 8, end));
-    if (parts !== undefined && crc32(bytes.subarray(at + LENGTH_BYTES, end)) === bytes.readUInt32BE(end)) {
-      const value = parts.isDeflated ? inflated(parts, left) : parts.value;
-      if (value !== undefined) {
-        if (value.length > Math.min(left, MAX_TEXT_BYTES)) throw tooLong(parts.key, left, value.length);
-        left -= value.length;
-        texts.push([parts.key, value.toString(parts.encoding)]);
-      }
-    }
-    at = end + LENGTH_BYTES;
+  for (const { type, data, checked, checksum } of chunksOf(file)) {
+    const parts = PARTS[type]?.(data);
+    if (parts === undefined || crc32(checked) !== checksum) continue;
+    const value = parts.isDeflated ? inflated(parts, left) : parts.value;
+    if (value === undefined) continue;
+    if (value.length > Math.min(left, MAX_TEXT_BYTES)) throw tooLong(parts.key, left, value.length);
+    left -= value.length;
+    texts.push([parts.key, value.toString(parts.encoding)]);
   }
   return Object.fromEntries(texts);
 }
@@ -92,7 +95,7 @@ interface Parts {
   readonly encoding: "latin1" | "utf8";
 }
 
-/** Takes the data of each type of chunk apart; undefined where it is malformed. */
+/** Takes the data of each type of text chunk apart; undefined if it is malformed. */
 const PARTS: Readonly<Record<string, (data: Buffer) => Parts | undefined>> = {
   tEXt: (data) => keyedParts(data, (value) => ({ value, isDeflated: false, encoding: "latin1" })),
   zTXt: (data) => keyedParts(data, (rest) => ({ value: rest.subarray(1), isDeflated: true, encoding: "latin1" })),
@@ -106,10 +109,9 @@ const PARTS: Readonly<Record<string, (data: Buffer) => Parts | undefined>> = {
 };
 
 function keyedParts(data: Buffer, take: (rest: Buffer) => Omit<Parts, "key"> | undefined): Parts | undefined {
-  const end = data.indexOf(0);
-  if (end < 1 || end > 79) return undefined;
-  const parts = take(data.subarray(end + 1));
-  return parts && { key: data.toString("latin1", 0, end), ...parts };
+  const key = keyOf(data);
+  const parts = key === undefined ? undefined : take(data.subarray(key.length + 1));
+  return parts && { key: key!, ...parts };
 }
 
 function inflated({ key, value }: Parts, left: number): Buffer | undefined {
@@ -130,7 +132,7 @@ function tooLong(key: string, left: number, length?: number): LatentkitError {
   return new LatentkitError("png.too-large", `PNG, text ${describe(key)}: expected ${expected}, received ${received}.`);
 }
 
-/** Signature and header of a PNG file: what no chunk may stand before. */
+/** Signature and header of a PNG file, before which no chunk may stand. */
 const HEADER_BYTES = 33;
 
 /** Whether a text needs a chunk iTXt: tEXt holds Latin-1 alone. */
@@ -148,7 +150,7 @@ export function withInternationalTexts(file: Buffer, texts: readonly (readonly [
     return Buffer.concat([length, body, check]);
   });
   const parts = [file.subarray(0, HEADER_BYTES), ...chunks, file.subarray(HEADER_BYTES)];
-  // memory of its own, which may go to the pool of tensors; Buffer.concat takes that of short files from Node's
+  // memory of its own, which may go to the pool of tensors: Buffer.concat shares Node's pool for short files
   const out = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) at += part.copy(out, at);

@@ -1,6 +1,6 @@
 import { pow } from "../elementary.js";
-import type { CudaBindings, InjectOptions } from "../tensor-operations.js";
-import type { Four, TrialSide } from "./trial-sides.js";
+import type { CudaBindings, Four, InjectOptions } from "../tensor-operations.js";
+import type { TrialSide } from "./trial-sides.js";
 
 type Result = Float32Array | Uint8Array | Uint32Array | number | bigint;
 
@@ -252,7 +252,7 @@ export const CASES: readonly TrialCase[] = Object.values(CASES_OF).flat();
 
 const print = (value: unknown): string => (Object.is(value, -0) ? "-0" : String(value));
 
-/** Says where two results differ, bit for bit but for the bits of a NaN; undefined where they do not. */
+/** Says where two results differ, bit for bit except in the bits of a NaN; undefined if they are equal. */
 export function differs(expected: Result, actual: Result): string | undefined {
   if (typeof expected !== "object" || typeof actual !== "object") {
     return Object.is(expected, actual) ? undefined : `${actual} instead of ${expected}`;

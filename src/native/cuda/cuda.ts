@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { messageOf } from "../../base/errors.js";
 import { packageRoot } from "../../base/package.js";
 import { loadNative, nativeFile, packageFile, platformPackage } from "../load.js";
 import { probeCuda } from "../probe.js";
@@ -22,7 +23,7 @@ export class Cuda {
     this.#handle = handle;
   }
 
-  /** Why the device cannot be used any more: its driver reported a fault. Tensors on it are gone. */
+  /** Why the device cannot be used any more, if its driver reported a fault. Tensors on it are gone. */
   get lost(): string | undefined {
     return this.#loss;
   }
@@ -31,7 +32,7 @@ export class Cuda {
     this.#loss ??= reason;
   }
 
-  /** Memory that is not cleared. Throws as every operation does, with `status` "no-memory" where there is none. */
+  /** Memory that is not cleared. Throws as every operation does, with `status` "no-memory" if there is none. */
   take(bytes: number): CudaMemory {
     return this.ops.take(this.#handle, bytes);
   }
@@ -57,7 +58,7 @@ export function openCuda(ordinal: number): CudaOpening {
   return opening;
 }
 
-/** Path of the CUDA library: as LATENTKIT_CUDA of the environment says, or beside the native core, or in its package. */
+/** Path of the CUDA library: LATENTKIT_CUDA of the environment, or beside the native core, or in its package. */
 export function cudaLibrary(): string | undefined {
   const { LATENTKIT_CUDA } = process.env;
   const library = LATENTKIT_CUDA ? resolve(LATENTKIT_CUDA) : join(dirname(nativeFile()), LIBRARY);
@@ -73,16 +74,17 @@ function tryOpen(ordinal: number): CudaOpening {
   if (!probe.available) return { reason: probe.reason! };
   const device = probe.devices[ordinal];
   if (device === undefined) {
-    const count = probe.devices.length === 1 ? "one device" : `${probe.devices.length} devices`;
-    return { reason: `The CUDA driver sees ${count}, numbered from 0.` };
+    const last = probe.devices.length - 1;
+    const devices = last === 0 ? "one device, cuda:0" : `${last + 1} devices, cuda:0 to cuda:${last}`;
+    return { reason: `There is no cuda:${ordinal}: the driver reports ${devices}.` };
   }
   const { name, computeCapability } = device;
   try {
     const trust = trustOf({ library, driver, ordinal, driverVersion, name, computeCapability });
-    if (!trust.trusted) return { reason: `The CUDA library is not trusted with ${name}: ${trust.reason}` };
+    if (!trust.trusted) return { reason: `The CUDA library failed its check on ${name}: ${trust.reason}` };
     const { cuda } = loadNative();
     return { cuda: new Cuda(`cuda:${ordinal}`, cuda, cuda.open(library, driver, ordinal)) };
   } catch (error) {
-    return { reason: error instanceof Error ? error.message : String(error) };
+    return { reason: messageOf(error) };
   }
 }

@@ -5,6 +5,7 @@ import type {
   CudaMemory,
   InjectOptions,
   PhiloxDraw,
+  ResizedBlend,
   TensorOperations,
 } from "../tensor-operations.js";
 
@@ -16,21 +17,18 @@ export interface TrialSide<M> {
   floats(memory: M, count: number): Float32Array;
   bytes(memory: M, count: number): Uint8Array;
   /** maskedBlend with a mask of another size. */
-  resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
+  resizedBlend: ResizedBlend<M>;
   /** injectNoise that draws what it mixes in; `count` values. */
   injectDrawn(out: M, base: M, noise: M, options: InjectOptions<M>, count: number, draw: PhiloxDraw): void;
   /** The four words behind each of n elements, row by row. */
   words(count: number, seed: bigint, offset: bigint, threads: number): Uint32Array;
   /** New memory of one value. */
   filled(count: number, value: number): M;
-  /** `count` floats of `from`, from element `start` on, into `to`, from element `at` on; all where they are absent. */
+  /** `count` floats of `from`, from element `start` on, into `to`, from element `at` on. Default: all. */
   copy(to: M, from: M, at: number, start?: number, count?: number): void;
   /** A picture of floats as a PNG file. */
   encode(images: M, index: number, width: number, height: number, channels: number): Promise<Uint8Array>;
 }
-
-export type Three = readonly [number, number, number];
-export type Four = readonly [number, number, number, number];
 
 const LEVEL = 4;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;

@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sha256 } from "../../base/bytes.js";
 import { packageVersion } from "../../base/package.js";
 import { cacheFolder } from "../../base/user-cache.js";
 
@@ -34,12 +35,12 @@ export interface TrustOptions {
 const TRIAL = fileURLToPath(new URL("./trial.js", import.meta.url));
 /** A driver that has to compile kernels takes some seconds. */
 const TIMEOUT_MS = 60_000;
-/** Another process's trial is waited for as long as it may take, and for its start and end besides. */
+/** How long to wait for another process's trial: its limit, and its start and end. */
 const PATIENCE = 1.25;
 const MAX_OUTPUT = 65_536;
 const MAX_FILE_BYTES = 8192;
 const MAX_REASON = 300;
-/** A refusal may have a passing cause: memory that others hold, a busy machine. */
+/** A refusal may have a passing cause, such as a busy machine. */
 const REFUSAL_MS = 3_600_000;
 
 /**
@@ -50,11 +51,15 @@ const REFUSAL_MS = 3_600_000;
 export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Trust {
   const { folder = cacheFolder(), now = Date.now, timeoutMs = TIMEOUT_MS } = options;
   const key = keyOf(question);
-  const file = join(folder, `cuda-${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
+  const file = join(folder, `cuda-${sha256(key).slice(0, 32)}.json`);
   const read = () => readVerdict(file, key, now());
   const stored = read();
   if (stored !== undefined) return stored;
-  makeFolder(folder);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch {
+    // a folder that cannot be made or written costs a trial in each process
+  }
   return inTurn(`${file}.lock`, timeoutMs * PATIENCE, read, () => {
     const verdict = tryLibrary(question, options);
     storeVerdict(folder, file, { key, at: now(), ...verdict });
@@ -63,11 +68,11 @@ export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Tr
 }
 
 function keyOf({ library, driverVersion, name, computeCapability }: TrustQuestion): string {
-  const hash = createHash("sha256").update(readFileSync(library)).digest("hex");
+  const hash = sha256(readFileSync(library));
   return JSON.stringify([packageVersion(), process.arch, hash, driverVersion, name, computeCapability]);
 }
 
-/** Verdict of an earlier trial; undefined for any file that is not plainly one of ours. */
+/** Verdict of an earlier trial; undefined for any file that is not plainly one of these. */
 function readVerdict(file: string, key: string, now: number): Trust | undefined {
   try {
     const stats = lstatSync(file);
@@ -85,30 +90,19 @@ function readVerdict(file: string, key: string, now: number): Trust | undefined 
   }
 }
 
-/** A folder that cannot be made or written costs a trial in each process, nothing else. */
-function makeFolder(folder: string): boolean {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function storeVerdict(folder: string, file: string, verdict: object): void {
   const temporary = join(folder, `.cuda-${randomUUID()}.tmp`);
   try {
     writeFileSync(temporary, JSON.stringify(verdict), { flag: "wx", mode: 0o600 });
     renameSync(temporary, file);
   } catch {
-    // costs a trial in each process
     if (existsSync(temporary)) rmSync(temporary);
   }
 }
 
 function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustOptions): Trust {
   const { trial = TRIAL, timeoutMs = TIMEOUT_MS } = options;
-  // preloads of this process are none of the trial's business
+  // the trial must not inherit preloads
   const { NODE_OPTIONS: _, ...env } = process.env;
   const ended = spawnSync(process.execPath, [trial, library, driver, String(ordinal)], {
     env,
@@ -121,11 +115,11 @@ function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustO
   });
   const refused = (reason: string): Trust => ({ trusted: false, reason });
   const code = (ended.error as NodeJS.ErrnoException | undefined)?.code;
-  if (code === "ETIMEDOUT") return refused(`its trial did not end within ${timeoutMs / 1000} s.`);
-  if (code !== undefined) return refused(`its trial failed (${code}).`);
-  if (ended.signal !== null) return refused(`its trial crashed (${ended.signal}).`);
-  if (ended.status !== 0) return refused(`its trial crashed (exit code ${ended.status}).`);
-  return parseVerdict(ended.output[3] ?? "") ?? refused("its trial gave no verdict.");
+  if (code === "ETIMEDOUT") return refused(`the check did not finish within ${timeoutMs / 1000} s.`);
+  if (code !== undefined) return refused(`the check failed (${code}).`);
+  if (ended.signal !== null) return refused(`the check crashed (${ended.signal}).`);
+  if (ended.status !== 0) return refused(`the check crashed (exit code ${ended.status}).`);
+  return parseVerdict(ended.output[3] ?? "") ?? refused("the check returned no result.");
 }
 
 /** Verdict of a trial, JSON. */
@@ -150,7 +144,7 @@ const MAX_LOCK_BYTES = 32;
 /**
  * Returns what `read` has, else what `work` returns, which one thread of one process does at a time; while another one
  * works, `read` is called again and again. A lock file names the process that works: one that has died, or takes longer
- * than limitMs, is not waited for. Where there can be no such file everybody works. Blocks the thread.
+ * than limitMs, is not waited for. Without a lock file every process works. Blocks the thread.
  */
 function inTurn<T>(lock: string, limitMs: number, read: () => T | undefined, work: () => T): T {
   const until = performance.now() + limitMs;
@@ -159,7 +153,7 @@ function inTurn<T>(lock: string, limitMs: number, read: () => T | undefined, wor
     const value = read();
     if (value !== undefined) return value;
     if (!isHeld(lock)) removeLock(lock);
-    sleep(RETRY_MS);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
     state = takeLock(lock);
   }
   try {
@@ -199,16 +193,10 @@ function isHeld(lock: string): boolean {
   }
 }
 
-function removeLock(lock: string): boolean {
+function removeLock(lock: string): void {
   try {
     rmSync(lock, { force: true });
-    return true;
   } catch {
-    // another user's, say: it is waited for until the limit
-    return false;
+    // a lock that cannot be removed, such as another user's, is waited for until the limit
   }
-}
-
-function sleep(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

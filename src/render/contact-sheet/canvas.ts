@@ -1,7 +1,7 @@
 import { describe } from "../../base/errors.js";
 import { loadFont } from "../../base/lazy.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
-import type { RawImage } from "../../io/png/png.js";
+import type { RawImage } from "../../io/png/raw-image.js";
 import type { ItemValues } from "../items/item.js";
 
 // decision 352

@@ -1,4 +1,4 @@
-import type { RawImage } from "../../io/png/png.js";
+import type { RawImage } from "../../io/png/raw-image.js";
 import type { ItemValues } from "../items/item.js";
 import {
   BED,

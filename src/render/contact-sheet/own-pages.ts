@@ -3,7 +3,8 @@ import { basename, dirname, extname, join } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { makeEach } from "../../io/files/output-path.js";
 import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
-import { decodePng, encodePng, type RawImage } from "../../io/png/png.js";
+import { decodePng, encodePng } from "../../io/png/png.js";
+import type { RawImage } from "../../io/png/raw-image.js";
 import { readRegular } from "../../io/regular-file.js";
 
 /** Names of a kind of pages in messages, and the key of the PNG text that marks them. */

@@ -1,17 +1,17 @@
 import { type Cuda, openCuda } from "../../native/cuda/cuda.js";
 import { loadNative } from "../../native/load.js";
-import type { CudaMemory, PhiloxDraw, TensorOperations } from "../../native/tensor-operations.js";
+import type { CudaMemory, PhiloxDraw, ResizedBlend, TensorOperations } from "../../native/tensor-operations.js";
 import { type DeferredNoise, DeviceValues, isNoMemory, lossOf } from "../deferred-values.js";
 import { outputOf } from "../shape.js";
 import { elementCount, Tensor } from "../tensor.js";
 import { currentDevice, deviceInForce, requireDevice } from "./device.js";
 
-/** Number of values from which on "auto" sends an operation to a device. */
+/** "auto" sends operations of at least this many values to a device. */
 const AUTO_FROM = 2 ** 18;
 
 /**
- * Runs the work on the device of the run where it computes this `size`, or where an operand is there already; else on the
- * CPU, also where the device has no memory left. The work may run twice: it must change nothing but its outputs. Fails
+ * Runs the work on the device of the run if that computes this `size` or holds an operand already; else, or if the device
+ * has no memory left, on the CPU. The work may run twice: it must change nothing but its outputs. Fails
  * with device.unavailable and device.lost.
  */
 export function compute<T>(
@@ -69,19 +69,17 @@ function runsOnCpu(size: number, a?: Tensor, b?: Tensor, c?: Tensor, d?: Tensor,
 }
 
 /** The operand that `compute` and `produce` need of many: the first whose values are, or would be made, on a device. */
-export function operandOnDevice(operands: readonly Tensor[]): Tensor | undefined {
-  for (const operand of operands) if (operand.onDevice !== undefined) return operand;
-  return undefined;
-}
+export const operandOnDevice = (operands: readonly Tensor[]): Tensor | undefined =>
+  operands.find(({ onDevice }) => onDevice !== undefined);
 
-/** The device that would compute new values of this size, if any. @internal */
-export function deviceFor(size: number): Cuda | undefined {
+/** The device that would compute new values of this size, if any. */
+function deviceFor(size: number): Cuda | undefined {
   const choice = currentDevice();
   if (choice === "cpu" || (choice === "auto" && size < AUTO_FROM)) return undefined;
   return choice === "auto" ? autoDevice() : requireDevice(choice);
 }
 
-/** Lets the first reader decide whether values computed on the CPU move to the device; nobody may have read them yet. */
+/** Lets the first reader decide whether values computed on the CPU move to the device; they must not have been read yet. */
 export function deferUpload(tensor: Tensor): Tensor {
   const cuda = deviceFor(tensor.size);
   return cuda === undefined
@@ -89,7 +87,7 @@ export function deferUpload(tensor: Tensor): Tensor {
     : Tensor.on(new DeviceValues(cuda, tensor.size, { cpuValues: tensor.data }), tensor.shape);
 }
 
-/** A tensor of noise that is drawn when it is read, by a device; undefined where the CPU would draw it. */
+/** A tensor of noise that is drawn when it is read, by a device; undefined if the CPU would draw it. */
 export function deferNoise(shape: readonly number[], size: number, noise: DeferredNoise): Tensor | undefined {
   const cuda = runsOnCpu(size) ? undefined : deviceFor(size);
   return cuda === undefined ? undefined : Tensor.on(new DeviceValues(cuda, size, { noise }), shape);
@@ -98,7 +96,7 @@ export function deferNoise(shape: readonly number[], size: number, noise: Deferr
 function autoDevice(): Cuda | undefined {
   const { cuda } = openCuda(0) as { cuda?: Cuda };
   if (cuda?.lost === undefined) return cuda;
-  warnOnce(cuda, "reported a fault");
+  warnOnce(cuda, FAILED);
   return undefined;
 }
 
@@ -113,16 +111,17 @@ function computeOn<T>(cuda: Cuda, isFree: boolean, work: (at: Side) => T): T {
     const loss = lossOf(cuda, error);
     if (loss !== undefined && !isFree) throw loss;
     if (loss === undefined && !isNoMemory(error)) throw error;
-    warnOnce(cuda, loss === undefined ? "has no memory left for an operation" : "reported a fault");
-    // where an operand was lost with the device, reading it fails with device.lost
+    warnOnce(cuda, loss === undefined ? "is out of memory for an operation: it runs" : FAILED);
+    // reading an operand that was lost with the device fails with device.lost
     return work(CPU_SIDE);
   }
 }
 
+const FAILED = "failed: its operations run";
 const warned = new Set<string>();
 
 function warnOnce(cuda: Cuda, event: string): void {
-  const message = `${cuda.name} ${event}: the CPU computes it, with the same result.`;
+  const message = `${cuda.name} ${event} on the CPU instead, with the same result.`;
   if (warned.has(message)) return;
   warned.add(message);
   process.emitWarning(message, { type: "LatentkitWarning", code: "LATENTKIT_DEVICE" });
@@ -137,16 +136,9 @@ export type Memory = Float32Array | CudaMemory;
 export interface Side {
   readonly ops: TensorOperations<Memory, Memory>;
   /** maskedBlend with a mask of another size; the CPU takes two steps. */
-  readonly resizedBlend?: (
-    out: Memory,
-    a: Memory,
-    b: Memory,
-    mask: Memory,
-    shape: readonly [number, number, number, number],
-    maskShape: readonly [number, number, number],
-  ) => void;
+  readonly resizedBlend?: ResizedBlend<Memory>;
   in(tensor: Tensor): Memory;
-  /** The draw of a tensor's values, where nobody has read them and this side can draw them as it reads; else use `in`. */
+  /** The draw of a tensor's values, if they are not read yet and this side can draw them as it reads; else use `in`. */
   drawOf(tensor: Tensor): PhiloxDraw | undefined;
   /** Memory that an operation writes. `in` of the same tensor has to be read before. */
   out(tensor: Tensor): Memory;

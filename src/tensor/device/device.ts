@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { describe, LatentkitError } from "../../base/errors.js";
+import { LatentkitError, valueError } from "../../base/errors.js";
 import { type Cuda, cudaLibrary, openCuda } from "../../native/cuda/cuda.js";
 import { loadNative } from "../../native/load.js";
 import { type CudaDevice, probeCuda } from "../../native/probe.js";
@@ -9,9 +9,9 @@ import { type CudaDevice, probeCuda } from "../../native/probe.js";
 export interface DeviceReport extends CudaDevice {
   /** "cuda:0", as `device` options name it. */
   readonly device: string;
-  /** Trial passed: its results equal the CPU's. */
+  /** Whether its results equal the CPU's. */
   readonly usable: boolean;
-  /** Reason why it is not usable, one sentence. */
+  /** Why it is not usable, in one sentence. */
   readonly reason?: string;
   /** Free memory of a usable device. */
   readonly freeMemoryBytes?: number;
@@ -23,7 +23,7 @@ export interface Device {
   isa: string;
   /** Threads that share the work. */
   threads: number;
-  /** `available` where a device is usable; else the reason. `library` is the CUDA library of this installation. */
+  /** `available` if a device is usable, else the reason. `library` is the CUDA library of this installation. */
   cuda: { available: boolean; reason?: string; driverVersion?: string; library?: string; devices: DeviceReport[] };
 }
 
@@ -44,9 +44,11 @@ function reportCuda(): Device["cuda"] {
   return { available, reason, driverVersion, library: cudaLibrary(), devices };
 }
 
+const SET_TO_CPU = "The device option (or LATENTKIT_DEVICE) is set to cpu.";
+
 function reportDevice(probed: CudaDevice, ordinal: number): DeviceReport {
   const device = `cuda:${ordinal}`;
-  if (currentDevice() === "cpu") return { device, ...probed, usable: false, reason: "The device is set to cpu." };
+  if (currentDevice() === "cpu") return { device, ...probed, usable: false, reason: SET_TO_CPU };
   const opened = openCuda(ordinal);
   const reason = opened.reason ?? opened.cuda.lost;
   if (opened.reason !== undefined || reason !== undefined) return { device, ...probed, usable: false, reason };
@@ -67,19 +69,19 @@ const processChoice = process.env[VARIABLE] || "auto";
 /** Reads a choice; `subject` names it in the message. Fails with usage.invalid. */
 export function parseDevice(choice: unknown, subject = "device"): DeviceChoice {
   if (typeof choice === "string" && /^(auto|cpu|cuda:\d{1,3})$/.test(choice)) return choice as DeviceChoice;
-  throw new LatentkitError("usage.invalid", `${subject}: expected auto, cpu or cuda:N, received ${describe(choice)}.`);
+  throw valueError("usage.invalid", subject, "auto, cpu or cuda:N", choice);
 }
 
-/** Choice in force for the caller, unchecked where it comes from the environment. */
+/** Choice in force for the caller; one from the environment is not checked. */
 export const deviceInForce = (): string => choices.getStore() ?? processChoice;
 
-/** Choice in force for the caller. Fails with usage.invalid where the environment names no device. */
+/** Choice in force for the caller. Fails with usage.invalid for a wrong one in the environment. */
 export function currentDevice(): DeviceChoice {
   const choice = deviceInForce();
   return choice === "auto" || choice === "cpu" ? choice : parseDevice(choice, VARIABLE);
 }
 
-/** Runs `work`, and all that it calls and awaits, with a device; with the one in force where `choice` is absent. */
+/** Runs `work`, and all that it calls and awaits, with a device. Default: the one in force. */
 export function withDevice<T>(choice: DeviceChoice | undefined, work: () => T): T {
   return choice === undefined || choice === deviceInForce() ? work() : choices.run(choice, work);
 }

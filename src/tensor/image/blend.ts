@@ -1,8 +1,7 @@
 import type { BlendMode } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
+import { itemValues } from "../parts.js";
 import { Tensor } from "../tensor.js";
-
-export type { BlendMode };
 
 /**
  * a * (1 - factor) + mode(a, b) * factor of pictures of one size, clamped to 0 … 1. One picture is blended with each of
@@ -12,10 +11,9 @@ export function blended(a: Tensor, b: Tensor, mode: BlendMode, factor: number): 
   const [ofA, ofB] = [a.shape[0]!, b.shape[0]!];
   const batch = ofA === 1 ? ofB : ofA;
   const out = Tensor.unfilled([batch, ...a.shape.slice(1)]);
-  const size = batch === 0 ? 0 : out.size / batch;
-  const item = ({ data }: Tensor, index: number): Float32Array => data.subarray(index * size, (index + 1) * size);
   for (let i = 0; i < batch; i++) {
-    loadNative().blendImages(item(out, i), item(a, ofA === 1 ? 0 : i), item(b, ofB === 1 ? 0 : i), mode, factor);
+    const [itemA, itemB] = [itemValues(a, ofA === 1 ? 0 : i), itemValues(b, ofB === 1 ? 0 : i)];
+    loadNative().blendImages(itemValues(out, i), itemA, itemB, mode, factor);
   }
   return out;
 }
@@ -59,7 +57,7 @@ export interface Layer {
   readonly transparency: Tensor;
 }
 
-/** Composes two layers of one size; colours are not multiplied with alpha, and 0 where nothing is left of them. */
+/** Composes two layers of one size; colours are not multiplied with alpha, and 0 if nothing is left of them. */
 export function composed(source: Layer, destination: Layer, mode: PorterDuffMode): Layer {
   const [alphaOf, colourOf]: readonly [AlphaOf, ColourOf] = OPERATORS[mode];
   const image = Tensor.unfilled(source.image.shape);

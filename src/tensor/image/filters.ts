@@ -1,6 +1,8 @@
 import { exp } from "../../native/elementary.js";
 import { loadNative } from "../../native/load.js";
+import { lumaAt } from "../channels.js";
 import { weightedSum } from "../ops.js";
+import { itemValues } from "../parts.js";
 import { fourSides } from "../shape.js";
 import { Tensor } from "../tensor.js";
 
@@ -57,7 +59,7 @@ class Passes {
     this.#values = source;
   }
 
-  /** Takes the extreme of the neighbours of each value; it counts itself where it is its own neighbour. */
+  /** Takes the extreme of the neighbours of each value, which may be its own neighbour. */
   pass(...all: readonly Neighbours[]): void {
     const out = this.#spare ?? new Float32Array(this.#values.length);
     for (const [index, [lines, before, after]] of all.entries()) {
@@ -128,13 +130,13 @@ interface Gradient {
   readonly towards: Uint8Array;
 }
 
-/** Luma 0.299, 0.587, 0.114 of pictures [B, H, W, C]; of fewer than three channels the first is grey. */
+/** Luma of pictures [B, H, W, C]; of fewer than three channels the first. */
 function greyOf(image: Tensor): Tensor {
   const channels = image.shape[3]!;
   const grey = Tensor.unfilled([...image.shape.slice(0, 3), 1]);
   const [from, into] = [image.data, grey.data];
   for (let pixel = 0, at = 0; pixel < into.length; pixel++, at += channels) {
-    into[pixel] = channels < 3 ? from[at]! : 0.299 * from[at]! + 0.587 * from[at + 1]! + 0.114 * from[at + 2]!;
+    into[pixel] = channels < 3 ? from[at]! : lumaAt(from, at);
   }
   return grey;
 }
@@ -218,7 +220,7 @@ export function cannyEdges(image: Tensor, low: number, high: number): Tensor {
   const edges = Tensor.zeros([batch, height, width]);
   const size = height * width;
   for (let item = 0; item < batch; item++) {
-    const gradient = gradientOf(smooth.data.subarray(item * size, (item + 1) * size), height, width);
+    const gradient = gradientOf(itemValues(smooth, item), height, width);
     const marks = ridgesOf(gradient, height, width, low, high);
     followRidges(marks, height, width);
     for (let at = 0; at < size; at++) if (marks[at] === 2) edges.data[item * size + at] = 1;

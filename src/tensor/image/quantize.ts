@@ -5,18 +5,25 @@ import type { Tensor } from "../tensor.js";
 export const DITHERS = ["none", "floyd-steinberg", "bayer-2", "bayer-4", "bayer-8", "bayer-16"] as const;
 export type Dither = (typeof DITHERS)[number];
 
-/** Colours of a cube with edges of 8 share the list of palette entries that may be the nearest. */
-const CUBE_BITS = 5;
-const SHIFT = 8 - CUBE_BITS;
-const CUBE = 1 << SHIFT;
+/** Colours of a cell, a cube with edges of 8, share the list of palette entries that may be the nearest. */
+const CELL_BITS = 5;
+const CELLS = 1 << (3 * CELL_BITS);
+const SHIFT = 8 - CELL_BITS;
+const EDGE = 1 << SHIFT;
 /** Bits of the number of colours whose nearest entries are remembered. */
 const SLOT_BITS = 14;
+
+/** Colours of 8 bits, three bytes each. */
+type Palette = Uint8Array;
+
+const cellOf = (red: number, green: number, blue: number): number =>
+  ((red >> SHIFT) << (2 * CELL_BITS)) | ((green >> SHIFT) << CELL_BITS) | (blue >> SHIFT);
 
 /** Offsets into the palette of the colours that are nearest to given ones. */
 class Nearest {
   readonly #colours = new Int32Array(1 << SLOT_BITS).fill(-1);
   readonly #offsets = new Uint16Array(1 << SLOT_BITS);
-  readonly #candidates: (Uint16Array | undefined)[] = new Array(1 << (3 * CUBE_BITS));
+  readonly #candidates: (Uint16Array | undefined)[] = new Array(CELLS);
   readonly #palette: Palette;
 
   constructor(palette: Palette) {
@@ -35,7 +42,7 @@ class Nearest {
   }
 
   #search(red: number, green: number, blue: number): number {
-    const cell = ((red >> SHIFT) << (2 * CUBE_BITS)) | ((green >> SHIFT) << CUBE_BITS) | (blue >> SHIFT);
+    const cell = cellOf(red, green, blue);
     let candidates = this.#candidates[cell];
     if (candidates === undefined) candidates = this.#candidates[cell] = this.#candidatesOf(red, green, blue);
     const palette = this.#palette;
@@ -56,14 +63,14 @@ class Nearest {
 
   /** Entries that lie no further from the colour's cell than some entry lies from its furthest corner. */
   #candidatesOf(red: number, green: number, blue: number): Uint16Array {
-    const [low, palette] = [[red, green, blue].map((value) => value & ~(CUBE - 1)), this.#palette];
+    const [low, palette] = [[red, green, blue].map((value) => value & ~(EDGE - 1)), this.#palette];
     const closest = new Int32Array(palette.length / 3);
     let bound = Number.POSITIVE_INFINITY;
     for (let entry = 0; entry < closest.length; entry++) {
       let furthest = 0;
       for (let axis = 0; axis < 3; axis++) {
         const below = low[axis]! - palette[3 * entry + axis]!;
-        const above = -below - (CUBE - 1);
+        const above = -below - (EDGE - 1);
         closest[entry]! += square(Math.max(below, above, 0));
         furthest += square(Math.min(below, above));
       }
@@ -153,12 +160,6 @@ export function quantized(image: Tensor, colours: number, dither: Dither): Tenso
   return fromBytes(bytes, image.shape);
 }
 
-const CELL_BITS = 5;
-const CELLS = 1 << (3 * CELL_BITS);
-
-/** Colours of 8 bits, three bytes each. */
-type Palette = Uint8Array;
-
 /** Pixels counted by cells of 32 x 32 x 32: how many, and the sums of their colours. */
 interface Histogram {
   readonly counts: Uint32Array;
@@ -175,7 +176,7 @@ interface Box {
 /** Coordinate of a cell: axis 0 red, 1 green, 2 blue. */
 const coordinate = (cell: number, axis: number): number => (cell >> ((2 - axis) * CELL_BITS)) & ((1 << CELL_BITS) - 1);
 
-/** The colours of pixels, three bytes each, in order of first appearance; undefined where there are more than `most`. */
+/** The colours of pixels, three bytes each, in order of first appearance; undefined if there are more than `most`. */
 function distinct(pixels: Uint8Array, most: number): Palette | undefined {
   const colours = new Set<number>();
   let last = -1;
@@ -192,16 +193,10 @@ function distinct(pixels: Uint8Array, most: number): Palette | undefined {
 function histogramOf(pixels: Uint8Array): Histogram {
   const counts = new Uint32Array(CELLS);
   const sums = new Float64Array(3 * CELLS);
-  const shift = 8 - CELL_BITS;
   for (let at = 0; at < pixels.length; at += 3) {
-    const red = pixels[at]!;
-    const green = pixels[at + 1]!;
-    const blue = pixels[at + 2]!;
-    const cell = ((red >> shift) << (2 * CELL_BITS)) | ((green >> shift) << CELL_BITS) | (blue >> shift);
+    const cell = cellOf(pixels[at]!, pixels[at + 1]!, pixels[at + 2]!);
     counts[cell]!++;
-    sums[3 * cell]! += red;
-    sums[3 * cell + 1]! += green;
-    sums[3 * cell + 2]! += blue;
+    for (let axis = 0; axis < 3; axis++) sums[3 * cell + axis]! += pixels[at + axis]!;
   }
   return { counts, sums };
 }
@@ -232,7 +227,7 @@ function cutBox(box: Box, cells: number[], counts: Uint32Array): [Box, Box] {
   ];
 }
 
-/** The box of most pixels among those that can be cut; -1 where none can. */
+/** The box of most pixels among those that can be cut; -1 if none can. */
 function largestBox(boxes: readonly Box[]): number {
   let best = -1;
   boxes.forEach(({ from, end, pixels }, index) => {
@@ -250,7 +245,7 @@ function meanOf({ from, end, pixels }: Box, cells: readonly number[], sums: Floa
 
 // decision 216
 /**
- * At most `count` colours for pixels of 8-bit red, green and blue: their own where they have no more, else the means of
+ * At most `count` colours for pixels of 8-bit red, green and blue: their own if they have no more, else the means of
  * boxes of Heckbert's median cut ("Color image quantization for frame buffer display", 1982) over 5-bit cells.
  */
 function paletteOf(pixels: Uint8Array, count: number): Palette {

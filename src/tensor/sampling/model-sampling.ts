@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError, suggest, valueError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { SamplingSpec } from "../../native/bindings.js";
 import { exp, log } from "../../native/elementary.js";
@@ -22,19 +22,19 @@ export interface ModelSampling {
 
 /** Parameters that replace the family's own; one that the family does not have is refused. */
 export interface SamplingOverrides {
-  /** Shift of a flow model's noise levels; the family's where absent. */
+  /** Shift of a flow model's noise levels. Default: the family's. */
   shift?: number;
-  /** Factor of a flow model's timesteps; the family's where absent. */
+  /** Factor of a flow model's timesteps. Default: the family's. */
   multiplier?: number;
-  /** Least noise level of a continuous model; the family's where absent. */
+  /** Least noise level of a continuous model. Default: the family's. */
   sigmaMin?: number;
-  /** Greatest noise level of a continuous model; the family's where absent. */
+  /** Greatest noise level of a continuous model. Default: the family's. */
   sigmaMax?: number;
-  /** First beta of the table; the family's where absent. */
+  /** First beta of the table. Default: the family's. */
   linearStart?: number;
-  /** Last beta of the table; the family's where absent. */
+  /** Last beta of the table. Default: the family's. */
   linearEnd?: number;
-  /** Whether the table is rescaled to end in zero terminal SNR; the family's where absent. */
+  /** Whether the table is rescaled to end in zero terminal SNR. Default: the family's. */
   zsnr?: boolean;
 }
 
@@ -115,11 +115,8 @@ export const specOf = (sampling: ModelSampling & { [SPEC]?: SamplingSpec }): Sam
 export function modelSampling(name: ModelSamplingName, overrides: SamplingOverrides = {}): ModelSampling {
   if (typeof name !== "string" || !Object.hasOwn(FAMILIES, name)) {
     const { suggestion, hint } = suggest(name, MODEL_SAMPLINGS);
-    throw new LatentkitError(
-      "value.invalid",
-      `Model sampling: expected one of ${MODEL_SAMPLINGS.join(", ")}, received ${describe(name)}.${hint}`,
-      { suggestion },
-    );
+    const message = `Model sampling: expected one of ${MODEL_SAMPLINGS.join(", ")}, received ${describe(name)}.${hint}`;
+    throw new LatentkitError("value.invalid", message, { suggestion });
   }
   const { prediction, spec: base, format } = FAMILIES[name];
   const spec: SamplingSpec = { ...base, ...checkOverrides(name, base, overrides) };
@@ -139,7 +136,7 @@ export function modelSampling(name: ModelSamplingName, overrides: SamplingOverri
   });
 }
 
-/** Numbers may be within their ranges and the table beyond float32. */
+/** Throws for a table beyond float32, which numbers within their ranges may give. */
 function requireFinite(name: string, table: Float32Array, overrides: SamplingOverrides): void {
   if (Number.isFinite(table[0]) && Number.isFinite(table[table.length - 1])) return;
   const received = Object.entries(overrides).map(([key, value]) => `${key} ${value}`);
@@ -149,14 +146,14 @@ function requireFinite(name: string, table: Float32Array, overrides: SamplingOve
 
 function requireNumber(name: string, value: unknown): number {
   if (typeof value === "number") return value;
-  throw new LatentkitError("value.invalid", `${name}: expected a number, received ${describe(value)}.`);
+  throw valueError("value.invalid", name, "a number", value);
 }
 
 function requirePositive(name: string, value: unknown): number {
   const number = requireNumber(name, value);
   // as float32, like the table: what rounds to 0 there has no timestep
   if (Math.fround(number) > 0) return number;
-  throw new LatentkitError("value.out-of-range", `${name}: expected a number above 0, received ${number}.`);
+  throw valueError("value.out-of-range", name, "a number above 0", number);
 }
 
 function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOverrides): Partial<SamplingSpec> {
@@ -166,15 +163,13 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
   for (const [key, value] of set) {
     const at = `Model sampling ${name}, ${key}`;
     if (!(allowed as readonly string[]).includes(key)) {
-      throw new LatentkitError("value.invalid", `${at}: expected one of ${allowed.join(", ")}.`);
+      const message = `Model sampling ${name} has no parameter ${key}: expected one of ${allowed.join(", ")}.`;
+      throw new LatentkitError("value.invalid", message);
     }
     if (key === "zsnr") {
-      if (typeof value !== "boolean")
-        throw new LatentkitError("value.invalid", `${at}: expected a boolean, received ${describe(value)}.`);
-    } else if (typeof value !== "number" || !Number.isFinite(value) || (value <= 0 && base.kind !== "flux")) {
-      const message = `${at}: expected a finite number above 0, received ${describe(value)}.`;
-      throw new LatentkitError("value.out-of-range", message);
-    }
+      if (typeof value !== "boolean") throw valueError("value.invalid", at, "a boolean", value);
+    } else if (typeof value !== "number" || !Number.isFinite(value) || (value <= 0 && base.kind !== "flux"))
+      throw valueError("value.out-of-range", at, "a finite number above 0", value);
   }
   const merged = { ...base, ...Object.fromEntries(set) } as SamplingSpec;
   const [low, high] =
@@ -184,11 +179,8 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
     const message = `Model sampling ${name}: expected ${low} below ${high}, received ${received}.`;
     throw new LatentkitError("value.out-of-range", message);
   }
-  if (merged.linearEnd >= 1) {
-    const at = `Model sampling ${name}, linearEnd`;
-    throw new LatentkitError("value.out-of-range", `${at}: expected a number below 1, received ${merged.linearEnd}.`);
-  }
-  return merged;
+  if (merged.linearEnd < 1) return merged;
+  throw valueError("value.out-of-range", `Model sampling ${name}, linearEnd`, "a number below 1", merged.linearEnd);
 }
 
 /** Number of timesteps that latent consistency models are distilled to. */

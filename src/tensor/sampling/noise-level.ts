@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../base/errors.js";
+import { valueError } from "../../base/errors.js";
 import { exp, expm1, log, square } from "../../native/elementary.js";
 import { type ModelSampling, specOf } from "./model-sampling.js";
 
@@ -67,7 +67,7 @@ export const firstWeight = (h: number): number => -expm1(-h);
 
 /** Weight of an estimate that grows linearly over a way h, 0 to 1: h * phi_2(-h), which is 1 - (1 - exp(-h)) / h. */
 export function secondWeight(h: number): number {
-  // its series, where the difference would cancel
+  // its series: the difference would cancel
   if (Math.abs(h) < 1e-4) return h / 2 - (h * h) / 6 + (h * h * h) / 24;
   return 1 + expm1(-h) / h;
 }
@@ -94,8 +94,8 @@ export function ancestral(sigma: number, next: number, eta: number): Down {
 }
 
 /**
- * `ancestral` with `up` in float32, as the reference has it: where next is small beside sigma, few digits of `down` are
- * left by that, which the noise level of a model call shows, or none, and then there is no noise.
+ * `ancestral` with `up` in float32, as the reference has it: if next is small beside sigma, this leaves few digits of
+ * `down`, which the noise level of a model call shows, or none, and then there is no noise.
  */
 export function ancestral32(sigma: number, next: number, eta: number): Down {
   if (!eta) return { down: next, up: 0 };
@@ -104,9 +104,9 @@ export function ancestral32(sigma: number, next: number, eta: number): Down {
   return up < next ? { down: Math.sqrt(f(f(next * next) - f(up * up))), up } : { down: 0, up: next };
 }
 
-/** Noise back up to the next level, in part: all of it where sigma is infinite, as a flow's of 1 beside its signal is. */
+/** Noise back up to the next level, in part; all of it for an infinite sigma, as a flow's of 1 beside its signal is. */
 function upOf(sigma: number, next: number, eta: number): number {
-  // whatever eta, and where sigmas rise too: so it is in the reference
+  // whatever eta is, and for rising sigmas too, as in the reference
   if (!(sigma < Number.POSITIVE_INFINITY && sigma >= next)) return next;
   return eta * next * Math.sqrt(1 - square(next / sigma));
 }
@@ -119,8 +119,6 @@ export function ancestralOf(sampling: ModelSampling, sigma: number, next: number
   // next^2 - (down * scale)^2, in factors that do not cancel
   const variance = ((next - down) / (1 - down)) * (next + down * scale);
   if (variance >= 0) return { down, up: Math.sqrt(variance), scale };
-  throw new LatentkitError(
-    "value.out-of-range",
-    `Ancestral step: expected falling sigmas and an eta that fits them, received ${sigma}, ${next} and eta ${eta}.`,
-  );
+  const expected = "falling sigmas, and an eta that leaves no negative variance";
+  throw valueError("value.out-of-range", `Ancestral step from sigma ${sigma} to ${next}`, expected, eta);
 }

@@ -1,5 +1,5 @@
 import { types } from "node:util";
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError, suggest, valueError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../../base/options.js";
 import { loadNative } from "../../native/load.js";
 import { DEFAULT_SPEC, type ModelSampling, type ModelSamplingName, modelSampling, specOf } from "./model-sampling.js";
@@ -78,11 +78,11 @@ const EXTRA_STEP: ReadonlySet<string> = new Set(["dpm_2", "dpm_2_ancestral", "un
 const MAX_STEPS = 10_000;
 const MAX_SCHEDULED_STEPS = 1_000_000;
 
-/** Options of `sigmas`; `model` is sd15 and `sampler` euler where absent. */
+/** Options of `sigmas`. */
 export interface ScheduleOptions {
-  /** Family of the model; "sd15" where absent. */
+  /** Sampling or family of the model. Default: "sd15". */
   model?: ModelSampling | ModelSamplingName;
-  /** Sampler that the levels are for: some drop the last but one. */
+  /** Sampler that the levels are for: some drop the last but one. Default: "euler". */
   sampler?: Sampler;
   /** One of `SCHEDULERS`. */
   scheduler: Scheduler;
@@ -109,12 +109,8 @@ export function sigmas(options: ScheduleOptions): Float32Array {
   const { sampler = "euler", scheduler, steps, denoise = 1 } = options;
   checkName("sampler", sampler, SAMPLERS);
   checkName("scheduler", scheduler, SCHEDULERS);
-  checkRange(
-    "steps",
-    steps,
-    Number.isInteger(steps) && steps >= 0 && steps <= MAX_STEPS,
-    `a whole number from 0 to ${MAX_STEPS}`,
-  );
+  const areSteps = Number.isInteger(steps) && steps >= 0 && steps <= MAX_STEPS;
+  checkRange("steps", steps, areSteps, `a whole number from 0 to ${MAX_STEPS}`);
   checkRange("denoise", denoise, typeof denoise === "number" && denoise <= 1, "a number up to 1");
   const scheduled = denoise > 0 ? steps / denoise : 0;
   checkRange("denoise", denoise, scheduled <= MAX_SCHEDULED_STEPS, `steps / denoise at most ${MAX_SCHEDULED_STEPS}`);
@@ -129,16 +125,12 @@ export function sigmas(options: ScheduleOptions): Float32Array {
 function checkName(subject: string, name: unknown, names: readonly string[]): void {
   if (typeof name === "string" && names.includes(name)) return;
   const { suggestion, hint } = suggest(name, names);
-  throw new LatentkitError(
-    "value.invalid",
-    `${subject}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`,
-    { suggestion },
-  );
+  const message = `${subject}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`;
+  throw new LatentkitError("value.invalid", message, { suggestion });
 }
 
 function checkRange(subject: string, value: unknown, ok: boolean, expected: string): void {
-  if (!ok)
-    throw new LatentkitError("value.out-of-range", `${subject}: expected ${expected}, received ${describe(value)}.`);
+  if (!ok) throw valueError("value.out-of-range", subject, expected, value);
 }
 
 interface Schedule {
@@ -151,12 +143,8 @@ interface Schedule {
 /** Schedule of a sampling that modelSampling() did not make, by its own table and its own maps. */
 function foreignSchedule(model: ModelSampling, schedule: Schedule): Float32Array {
   const { scheduler, steps, denoise, extraStep } = schedule;
-  if (!types.isFloat32Array(model?.sigmas) || model.sigmas.length < 2 || typeof model.sigma !== "function") {
-    throw new LatentkitError(
-      "value.invalid",
-      `model: expected a model sampling with sigmas, timestep() and sigma(), received ${describe(model)}.`,
-    );
-  }
+  if (!types.isFloat32Array(model?.sigmas) || model.sigmas.length < 2 || typeof model.sigma !== "function")
+    throw valueError("value.invalid", "model", "a model sampling with sigmas, timestep() and sigma()", model);
   if (scheduler !== "sgm_uniform" && scheduler !== "normal") {
     // these read only the table, never the parameters of a family
     return loadNative().schedule(DEFAULT_SPEC, model.sigmas, scheduler, steps, extraStep, denoise);

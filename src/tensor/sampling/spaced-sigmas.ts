@@ -70,7 +70,7 @@ export function flux2Sigmas(n: number, tokens: number): Float32Array {
 export const linspace = (start: number, end: number, count: number): number[] =>
   Array.from(loadNative().linspace(start, end, count));
 
-/** Half a table's index is decided by the distribution at it; this many terms settle parameters to 50. */
+/** Terms that settle the fraction for parameters up to 50. */
 const MAX_TERMS = 500;
 
 /**
@@ -79,7 +79,7 @@ const MAX_TERMS = 500;
  */
 export function betaIndices(size: number, steps: number, alpha: number, beta: number): number[] {
   const last = size - 1;
-  // the quantile of p rounds up to an index where the distribution half an index before it is below p
+  // the quantile of p rounds up to an index if the distribution half an index before it is below p
   const logScale = logGamma(alpha + beta) - logGamma(alpha) - logGamma(beta);
   const bounds = Float64Array.from({ length: last }, (_, i) =>
     regularizedBeta((i + 0.5) / last, alpha, beta, logScale),
@@ -93,13 +93,13 @@ export function betaIndices(size: number, steps: number, alpha: number, beta: nu
   return indices;
 }
 
-/** The quantile of p where it needs no distribution: at 1, of a flat one, in the middle of one that is its own mirror. */
+/** The quantile of p if it needs no distribution: at 1, of a flat one, in the middle of a symmetric one. */
 function exactQuantile(p: number, alpha: number, beta: number): number | undefined {
   const isExact = p === 1 || (alpha === beta && (alpha === 1 || p === 0.5));
   return isExact ? p : undefined;
 }
 
-/** Index of a quantile, by its value where that is exact. */
+/** Index of a quantile, by its value if that is exact. */
 function quantileIndex(bounds: Float64Array, p: number, exact: number | undefined): number {
   if (exact !== undefined) return roundHalfEven(exact * bounds.length);
   let [low, high] = [0, bounds.length];
@@ -112,7 +112,7 @@ function quantileIndex(bounds: Float64Array, p: number, exact: number | undefine
 }
 
 /**
- * I_x(a, b), 0 < x < 1, by the continued fraction (DLMF 8.17.22) on the side where it converges. `logScale`: -ln B(a, b).
+ * I_x(a, b), 0 < x < 1, by the continued fraction (DLMF 8.17.22) on the side on which it converges. `logScale`: -ln B(a, b).
  */
 function regularizedBeta(x: number, a: number, b: number, logScale: number): number {
   const front = exp(a * log(x) + b * log1p(-x) + logScale);

@@ -107,19 +107,19 @@ describe("a denial of node's permission model", () => {
       message,
       /^LatentkitError native\.unavailable Node 2 \(SaveImage\): The native core could not be loaded /,
     );
-    assert.match(message, /\)\. Node's permission model denies it: start node with --allow-addons\.$/);
+    assert.match(message, /\)\. Node's permission model denied this: start node with --allow-addons\.$/);
   });
 
   it("to read or write files names the flag and the path", async () => {
     const inputDir = join(folder(), "in");
     mkdirSync(inputDir);
     const read = await messageOf(rendering(loaded, { inputDir, output: "memory" }), "--allow-addons");
-    assert.match(read, /^LatentkitError \S+ Node 1 \(LoadImage\), input "image": expected a file that can be read, /);
-    assert.match(read, / Node's permission model denies it: start node with --allow-fs-read=\S+\.$/);
+    assert.match(read, /^LatentkitError \S+ Node 1 \(LoadImage\), input "image": expected a readable file, /);
+    assert.match(read, / Node's permission model denied this: start node with --allow-fs-read=\S+\.$/);
     assert.ok(read.includes(folder()), read);
     const written = await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), "--allow-addons");
     assert.match(written, /^LatentkitError file\.\S+ Node 2 \(SaveImage\): Cannot write "\S+": /);
-    assert.match(written, / Node's permission model denies it: start node with --allow-fs-(read|write)=\S+\.$/);
+    assert.match(written, / Node's permission model denied this: start node with --allow-fs-(read|write)=\S+\.$/);
     const flags = ["--allow-addons", `--allow-fs-read=${join(folder(), "*")}`];
     const rest = await messageOf(rendering(saved, { outputDir: join(folder(), "out") }), ...flags);
     const flag = / start node with (--allow-fs-write=\S+\/out\/\*)\.$/.exec(rest)?.[1];
@@ -129,7 +129,7 @@ describe("a denial of node's permission model", () => {
 
   it("to start threads or processes names the flag", async () => {
     const thread = `${LIBRARY} await createRenderer().render({ graph: ${JSON.stringify(JSON.stringify(saved))} });`;
-    const denied = "Node's permission model denies it: start node with";
+    const denied = "Node's permission model denied this: start node with";
     assert.match(
       await messageOf(thread, "--allow-addons"),
       new RegExp(
@@ -147,7 +147,7 @@ describe("a denial of node's permission model", () => {
     for (const path of [join("/", "a b", "o"), join("/", "a b", "o", ".latentkit-fd5e76.tmp")]) {
       const denial = { code: "ERR_ACCESS_DENIED", permission: "FileSystemWrite", resource: path };
       const flag = `--allow-fs-write=${join("/", "a b", "o", "*")}`;
-      assert.equal(permissionHint(denial), `Node's permission model denies it: start node with ${flag}.`);
+      assert.equal(permissionHint(denial), `Node's permission model denied this: start node with ${flag}.`);
     }
   });
 

@@ -17,29 +17,22 @@ interface Case<Options> {
   options: { readonly [Key in keyof Options]-?: true | "takes any value" | "takes null" };
 }
 
+type Words<Text extends string> = Text extends `${infer Word} ${infer Rest}` ? Word | Words<Rest> : Text;
+
+/** Options that refuse a symbol and null, by their names. */
+const strict = <Text extends string>(...texts: Text[]) =>
+  Object.fromEntries(texts.flatMap((text) => text.split(" ").map((name) => [name, true]))) as Record<Words<Text>, true>;
+
 /** Every public function has to be here: with its options, or as one that takes none. */
 type Cases = { [Name in FunctionName]: Case<OptionsOf<Name>> | "takes no options" };
 
 const graph = { 1: { class_type: "SolidMask", inputs: { value: 0, width: 8, height: 8 } } };
 const pixel = { data: new Uint8Array(3), width: 1, height: 1, channels: 3 };
-const cpu = { seed: true, source: true, card: true } as const;
+const cpu = strict("seed source card");
 const run = {
-  registry: true,
-  host: true,
-  targets: true,
+  ...strict("registry host targets"),
   partialExecutionTargets: "takes null",
-  outputDir: true,
-  inputDir: true,
-  files: true,
-  classAliases: true,
-  config: true,
-  partial: true,
-  allowNetwork: true,
-  device: true,
-  previews: true,
-  clock: true,
-  fetch: true,
-  signal: true,
+  ...strict("outputDir inputDir files classAliases config partial allowNetwork device previews clock fetch", "signal"),
 } as const;
 const picture = {
   set: true,
@@ -50,13 +43,12 @@ const picture = {
   redact: true,
   extraPnginfo: true,
 } as const;
-const shared = { cache: true, diskCache: true, outputHandling: true, onEvent: true } as const;
+const shared = strict("cache diskCache outputHandling onEvent");
 const batch = {
   ...run,
   ...picture,
-  ...({ cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true, retry: true } as const),
-  ...({ name: true, extraColumns: true, grid: true, total: true, drain: true, models: true } as const),
-  ...({ onLoad: true, onDevice: true } as const),
+  ...strict("cacheDir concurrency journal resume failFast retry name extraColumns grid total drain models"),
+  ...strict("onLoad onDevice"),
 } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
@@ -67,57 +59,32 @@ async function drained(events: AsyncIterable<unknown>): Promise<void> {
 }
 
 const CASES: Cases = {
-  tracedAgent: "takes no options",
   render: {
     call: (options) => api.render(graph, options),
-    options: { ...run, ...picture, ...shared, passing: true, cacheDir: true, output: true },
+    options: { ...run, ...picture, ...shared, ...strict("passing cacheDir output") },
   },
   createRenderer: {
     call: (options) => api.createRenderer(options).close(),
     options: {
       ...picture,
-      targets: true,
-      outputDir: true,
-      inputDir: true,
-      files: true,
-      classAliases: true,
-      config: true,
+      ...strict("targets outputDir inputDir files classAliases config"),
       partialExecutionTargets: "takes null",
-      partial: true,
-      allowNetwork: true,
-      device: true,
-      previews: true,
-      cacheDir: true,
-      output: true,
-      threads: true,
-      cacheBytes: true,
-      resourceLimits: true,
-      graceMs: true,
-      models: true,
+      ...strict(
+        "partial allowNetwork device previews cacheDir output threads cacheBytes resourceLimits graceMs",
+        "models",
+      ),
     },
   },
   batch: { call: (options) => drained(api.batch(graph, [], options)), options: batch },
   checkBatch: { call: (options) => api.checkBatch(graph, [], options), options: batch },
   executeGraph: {
     call: (options) => drained(api.executeGraph(graph, options)),
-    options: {
-      ...run,
-      ...shared,
-      extraPnginfo: "takes any value",
-      validate: true,
-      runId: true,
-    },
+    options: { ...run, ...shared, ...strict("validate runId"), extraPnginfo: "takes any value" },
   },
   validateGraph: {
     call: (options) => api.validateGraph(graph, options),
     options: {
-      registry: true,
-      host: true,
-      inputDir: true,
-      files: true,
-      classAliases: true,
-      targets: true,
-      allowNetwork: true,
+      ...strict("registry host inputDir files classAliases targets allowNetwork"),
       partialExecutionTargets: "takes null",
     },
   },
@@ -131,47 +98,15 @@ const CASES: Cases = {
   },
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
-    options: {
-      hidden: true,
-      host: true,
-      outputDir: true,
-      inputDir: true,
-      files: true,
-      registry: true,
-      signal: true,
-      clock: true,
-      fetch: true,
-      config: true,
-      device: true,
-      log: true,
-    },
+    options: strict("hidden host outputDir inputDir files registry signal clock fetch config device log"),
   },
   defineNode: {
     call: (source) => api.defineNode({ key: "a", inputs: {}, outputs: {}, run: () => ({}), ...(source as object) }),
-    options: {
-      key: true,
-      displayName: true,
-      category: true,
-      description: true,
-      deprecated: true,
-      inputs: true,
-      outputs: true,
-      hidden: true,
-      inputIsList: true,
-      outputIsList: true,
-      outputNode: true,
-      writesFiles: true,
-      hasUi: true,
-      notIdempotent: true,
-      reachesNetwork: true,
-      usesKey: true,
-      cacheVersion: true,
-      validate: true,
-      isChanged: true,
-      checkLazy: true,
-      noiseStream: true,
-      run: true,
-    },
+    options: strict(
+      "key displayName category description deprecated inputs outputs hidden inputIsList outputIsList",
+      "outputNode writesFiles hasUi notIdempotent reachesNetwork usesKey cacheVersion validate",
+      "isChanged checkLazy noiseStream run",
+    ),
   },
   randn: {
     call: (options) => api.randn([2], { seed: 1, source: "GPU", ...(options as object) }),
@@ -191,15 +126,7 @@ const CASES: Cases = {
       const isEdm = Object.keys(overrides).some((key) => /^sigma/.test(key));
       return api.modelSampling(isDiscrete ? "sd15" : isEdm ? "svd" : "sd3", overrides);
     },
-    options: {
-      shift: true,
-      multiplier: true,
-      sigmaMin: true,
-      sigmaMax: true,
-      linearStart: true,
-      linearEnd: true,
-      zsnr: true,
-    },
+    options: strict("shift multiplier sigmaMin sigmaMax linearStart linearEnd zsnr"),
   },
   encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true, bitDepth: true } },
   createCache: { call: (options) => api.createCache(options), options: { policy: true, size: true } },
@@ -213,15 +140,7 @@ const CASES: Cases = {
       const { clip } = await api.createPreviewHost().loadCheckpoint("preview-sd15.safetensors");
       return api.encodePrompt(clip, "a fox", options);
     },
-    options: {
-      tokenNormalization: true,
-      warn: true,
-      weightInterpretation: true,
-      wMax: true,
-      applyToPooled: true,
-      a1111PromptStyle: true,
-      steps: true,
-    },
+    options: strict("tokenNormalization warn weightInterpretation wMax applyToPooled a1111PromptStyle steps"),
   },
   tokenizePrompt: {
     call: async (options) => {
@@ -233,46 +152,15 @@ const CASES: Cases = {
   createGraphAgent: {
     call: (options) => hooks.createGraphAgent({ graph, outputDir: "never-made", ...(options as object) }).close(),
     options: {
-      graph: true,
-      graphs: true,
-      models: true,
-      host: true,
-      registry: true,
-      outputDir: true,
-      inputDir: true,
-      config: true,
-      device: true,
-      classAliases: true,
-      metadata: true,
-      redact: true,
-      threads: true,
-      setup: true,
-      cacheBytes: true,
-      resourceLimits: true,
-      graceMs: true,
-      partial: true,
-      previews: true,
-      allowNetwork: true,
-      targets: true,
-      extraPnginfo: true,
+      ...strict("graph graphs models host registry outputDir inputDir config device classAliases metadata redact"),
+      ...strict("threads setup cacheBytes resourceLimits graceMs partial previews allowNetwork targets"),
+      ...strict("extraPnginfo format parameters files"),
       cacheDir: true,
-      format: true,
-      parameters: true,
-      files: true,
     },
   },
   createHookService: {
     call: (options) => hooks.createHookService({ agent, config: {}, ...(options as object) }),
-    options: {
-      agent: true,
-      batchAgent: true,
-      store: true,
-      files: true,
-      config: true,
-      logger: true,
-      clock: true,
-      workers: true,
-    },
+    options: strict("agent batchAgent store files config logger clock workers"),
   },
   createS3Files: {
     call: (options) => {
@@ -289,6 +177,7 @@ const CASES: Cases = {
   },
   startService: { call: (options) => service.startService({}, options), options: { log: true } },
   createLogger: { call: (options) => service.createLogger(options), options: { level: true, destination: true } },
+  tracedAgent: INPUT,
   parseGraphText: INPUT,
   printGraphText: INPUT,
   createMemoryStore: INPUT,
@@ -378,14 +267,7 @@ describe("options of public functions", () => {
 
   it("options that callers inside the package alone may use are none", async () => {
     for (const own of ["hasTransientEvents", "runId"]) await refusalOf(() => api.render(graph, { [own]: true }));
-    for (const own of [
-      "builtIns",
-      "hasTransientEvents",
-      "rewritesFiles",
-      "volatileNodes",
-      "metadataPrompt",
-      "passing",
-    ]) {
+    for (const own of "builtIns hasTransientEvents rewritesFiles volatileNodes metadataPrompt passing".split(" ")) {
       await refusalOf(() => drained(api.executeGraph(graph, { [own]: true })));
     }
     for (const own of ["cache", "diskCache", "output", "onEvent", "passing"]) {
@@ -444,9 +326,9 @@ describe("checkOptions", () => {
       const { details } = await refuses(
         check(options),
         "usage.invalid",
-        /^name: expected a text, received undefined\.$/,
+        /^name: expected a string, received undefined\.$/,
       );
-      assert.deepEqual({ ...details }, { expected: "a text", received: "undefined" });
+      assert.deepEqual({ ...details }, { expected: "a string", received: "undefined" });
     }
   });
 

@@ -307,7 +307,7 @@ describe("latentkit", () => {
       return `${out}${err}`.match(/Node \d+ \(LoadImage\), [^\n]*/)?.[0];
     };
     const name = (JSON.parse(readFileSync(graph, "utf8")) as { 1: { inputs: { image: string } } })[1].inputs.image;
-    const missing = `Node 1 (LoadImage), input "image": expected a file of the input folder, received "${name}", which is not there.`;
+    const missing = `Node 1 (LoadImage), input "image": expected a file in the input folder, received "${name}", which does not exist.`;
     const wrong = `Node 1 (LoadImage), input "image": expected a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received "${name}", which is a BMP.`;
     for (const sentence of [missing, wrong]) {
       assert.equal(await errorOf("validate", graph), sentence);

@@ -24,8 +24,8 @@ describe("files that somebody names", () => {
 
   it("are no pipes, devices and folders", async function () {
     for (const [place, code] of [
-      [pipe(this, "pipe"), "a pipe, no file"],
-      ["/dev/zero", "a device, no file"],
+      [pipe(this, "pipe"), "a pipe"],
+      ["/dev/zero", "a device"],
       [folder(), "EISDIR"],
     ] as const) {
       await assert.rejects(openRegular(place), { code });
@@ -49,7 +49,7 @@ describe("files that somebody names", () => {
     for (const command of commands) {
       const { code, stdout, stderr } = await latentkit(command, { cwd: folder() });
       assert.ok(code === 1 || code === 2 || code === 3, `${command.join(" ")}: ${stderr}`);
-      assert.match(stdout + stderr, /a pipe, no file|a device, no file/, command.join(" "));
+      assert.match(stdout + stderr, /a pipe|a device/, command.join(" "));
     }
   });
 });

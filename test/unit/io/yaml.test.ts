@@ -28,7 +28,7 @@ describe("readYaml", () => {
     it(`refuses ${what} before they cost anything`, () => {
       assert.throws(
         () => readYaml(text, { maxAliasCount: 50 }),
-        /^Error: expected at most \d+ (?:levels|words and marks)/,
+        /^Error: the text (?:has more than \d+ tokens|is nested deeper than \d+ levels)/,
       );
     });
   }

@@ -8,6 +8,10 @@ const native = loadNative();
 /** The module as untyped callers see it. */
 const anything = native as unknown as Record<keyof NativeBindings, (...args: unknown[]) => unknown>;
 
+const fault = (call: () => unknown, message: RegExp) => assert.throws(call, { message });
+const typeFault = (call: () => unknown, message: RegExp) => assert.throws(call, { name: "TypeError", message });
+const rangeFault = (call: () => unknown, message: RegExp) => assert.throws(call, { name: "RangeError", message });
+
 const f32 = (...values: number[]) => Float32Array.from(values);
 const DISCRETE: SamplingSpec = {
   kind: "discrete",
@@ -35,88 +39,69 @@ describe("arguments of the native module", () => {
       new Uint8Array(8),
       new DataView(x.buffer),
     ]) {
-      assert.throws(() => anything.scale(wrong, x, 1), {
-        name: "TypeError",
-        message: /^scale: argument "out": expected a Float32Array/,
-      });
-      assert.throws(() => anything.scale(x, wrong, 1), { name: "TypeError", message: /"x"/ });
+      typeFault(() => anything.scale(wrong, x, 1), /^scale: argument "out": expected a Float32Array/);
+      typeFault(() => anything.scale(x, wrong, 1), /"x"/);
     }
     for (const wrong of [undefined, null, "1", 1n, {}, Symbol("k")])
-      assert.throws(() => anything.scale(x, x, wrong), { name: "TypeError", message: /"k": expected a number/ });
-    assert.throws(() => anything.scale(), { name: "TypeError", message: /"out"/ });
-    assert.throws(() => anything.mtSeed(new Uint8Array(native.mtStateBytes), 1), {
-      message: /"seed": expected a bigint/,
-    });
-    assert.throws(() => anything.schedule(DISCRETE, x, 7, 1, true, 1), { message: /"scheduler": expected a string/ });
-    assert.throws(() => anything.samplingTable(null), { message: /"sampling": expected an object/ });
-    assert.throws(() => anything.samplingTable({ ...DISCRETE, shift: "1" }), { message: /"sampling.shift"/ });
-    assert.throws(() => anything.samplingTable({ ...DISCRETE, kind: "edm2" }), { message: /"sampling.kind"/ });
+      typeFault(() => anything.scale(x, x, wrong), /"k": expected a number/);
+    typeFault(() => anything.scale(), /"out"/);
+    fault(() => anything.mtSeed(new Uint8Array(native.mtStateBytes), 1), /"seed": expected a bigint/);
+    fault(() => anything.schedule(DISCRETE, x, 7, 1, true, 1), /"scheduler": expected a string/);
+    fault(() => anything.samplingTable(null), /"sampling": expected an object/);
+    fault(() => anything.samplingTable({ ...DISCRETE, shift: "1" }), /"sampling.shift"/);
+    fault(() => anything.samplingTable({ ...DISCRETE, kind: "edm2" }), /"sampling.kind"/);
   });
 
   it("names an argument of the wrong length or outside its range", () => {
-    assert.throws(() => native.axpy(f32(1, 2), f32(1, 2), f32(1), 1), {
-      name: "RangeError",
-      message: /"y": expected 2 elements, received 1/,
-    });
-    assert.throws(() => native.resizeBilinear(f32(1), f32(1, 2), 1, 2, 2, 1, 1), {
-      message: /"x": expected 4 elements/,
-    });
-    assert.throws(() => native.resizeBilinear(f32(1), f32(1), 1, 1, 1.5, 1, 1), {
-      message: /"inWidth": expected a whole/,
-    });
+    rangeFault(() => native.axpy(f32(1, 2), f32(1, 2), f32(1), 1), /"y": expected 2 elements, received 1/);
+    fault(() => native.resizeBilinear(f32(1), f32(1, 2), 1, 2, 2, 1, 1), /"x": expected 4 elements/);
+    fault(() => native.resizeBilinear(f32(1), f32(1), 1, 1, 1.5, 1, 1), /"inWidth": expected a whole/);
     assert.throws(() => native.resizeBilinear(f32(1), f32(1), 2 ** 52, 2 ** 52, 2 ** 52, 1, 1), { name: "RangeError" });
-    assert.throws(() => native.maskedBlend(f32(1), f32(1), f32(1), f32(), 1, 1, 1, 1), { message: /"mask"/ });
-    assert.throws(() => native.philoxRandn(f32(1), -1n, 0n, 0, 1), { name: "RangeError", message: /"seed"/ });
-    assert.throws(() => native.philoxRandn(f32(1), 1n, 2n ** 64n, 0, 1), { name: "RangeError", message: /"offset"/ });
-    assert.throws(() => native.philoxSkip(0.5, 0n, 0), { message: /"count": expected a whole number/ });
-    assert.throws(() => native.philoxSkip(1, 0n, 255), { name: "RangeError", message: /^philoxSkip: / });
-    assert.throws(() => native.setThreads(0), { name: "RangeError", message: /"count"/ });
+    fault(() => native.maskedBlend(f32(1), f32(1), f32(1), f32(), 1, 1, 1, 1), /"mask"/);
+    rangeFault(() => native.philoxRandn(f32(1), -1n, 0n, 0, 1), /"seed"/);
+    rangeFault(() => native.philoxRandn(f32(1), 1n, 2n ** 64n, 0, 1), /"offset"/);
+    fault(() => native.philoxSkip(0.5, 0n, 0), /"count": expected a whole number/);
+    rangeFault(() => native.philoxSkip(1, 0n, 255), /^philoxSkip: /);
+    rangeFault(() => native.setThreads(0), /"count"/);
     assert.throws(() => anything.setIsa("sse9"), { message: /"name"/, status: /unsupported|bad-argument/ });
     const brownian = (ends: Uint32Array, words: number) =>
       native.brownian(f32(1), f32(1), f32(1), 1, ends, new Uint32Array(words), new Uint32Array(1), 1);
-    assert.throws(() => brownian(Uint32Array.of(1), 8), { message: /"cuts": expected 7 elements, received 8/ });
+    fault(() => brownian(Uint32Array.of(1), 8), /"cuts": expected 7 elements, received 8/);
     assert.throws(() => brownian(Uint32Array.of(1), 14), { status: "bad-argument" });
     assert.throws(() => brownian(Uint32Array.of(2), 7), { status: "bad-length" });
     assert.throws(() => brownian(new Uint32Array(), 7), { status: "bad-length" });
-    assert.throws(() => native.mtSeed(new Uint8Array(3), 1n), { message: /"state"/ });
-    assert.throws(() => native.composite(f32(1), [1, 1, 1, 1], f32(1), [1, 1, 1, 1], Number.NaN, 0), {
-      message: /"x"/,
-    });
-    assert.throws(() => anything.composite(f32(1), [1, 1, 1], f32(1), [1, 1, 1, 1], 0, 0), {
-      message: /"shape": expected 4 sizes/,
-    });
-    assert.throws(() => native.schedule(DISCRETE, f32(1), "karras", 4, false, 1), {
-      message: /"table": expected at least 2 elements, received 1/,
-    });
-    assert.throws(() => native.schedule(DISCRETE, native.samplingTable(DISCRETE), "nice", 4, false, 1), {
-      message: /"scheduler"/,
-    });
+    fault(() => native.mtSeed(new Uint8Array(3), 1n), /"state"/);
+    fault(() => native.composite(f32(1), [1, 1, 1, 1], f32(1), [1, 1, 1, 1], Number.NaN, 0), /"x"/);
+    fault(() => anything.composite(f32(1), [1, 1, 1], f32(1), [1, 1, 1, 1], 0, 0), /"shape": expected 4 sizes/);
+    fault(
+      () => native.schedule(DISCRETE, f32(1), "karras", 4, false, 1),
+      /"table": expected at least 2 elements, received 1/,
+    );
+    fault(() => native.schedule(DISCRETE, native.samplingTable(DISCRETE), "nice", 4, false, 1), /"scheduler"/);
   });
 
   it("names what is wrong with the terms of a sum, an area and the items of a batch", () => {
     const x = f32(1, 2);
     for (const terms of [[], [1], [1, x, 2], Array.from({ length: 18 }, (_, at) => (at % 2 === 0 ? 1 : x))])
-      assert.throws(() => anything.weightedSum(x, ...terms), {
-        name: "RangeError",
-        message: /"terms": expected 1 to 8/,
-      });
-    assert.throws(() => anything.weightedSum(x, x, 1), { name: "TypeError", message: /"coefficient"/ });
-    assert.throws(() => native.weightedSum(x, 1, x, 1, f32(1)), { name: "RangeError", message: /"x": expected 2/ });
+      rangeFault(() => anything.weightedSum(x, ...terms), /"terms": expected 1 to 8/);
+    typeFault(() => anything.weightedSum(x, x, 1), /"coefficient"/);
+    rangeFault(() => native.weightedSum(x, 1, x, 1, f32(1)), /"x": expected 2/);
     const all = f32(1, 2, 3);
-    assert.throws(() => native.weightedSum(all.subarray(1), 1, x, 1, all.subarray(0, 2)), { message: /overlaps/ });
+    fault(() => native.weightedSum(all.subarray(1), 1, x, 1, all.subarray(0, 2)), /overlaps/);
     const one = [1, 1, 1, 1] as const;
     const add = (area: readonly [number, number, number, number], masks: number) =>
       native.addMasked(f32(1), one, f32(1), area, f32(1), masks);
     assert.throws(() => add([0, 1, 1, 1], 1), { name: "RangeError", status: "bad-argument" });
     assert.throws(() => add([2 ** 53 - 1, 0, 1, 1], 1), { name: "RangeError", status: "bad-argument" });
-    assert.throws(() => add([0, 0, 2, 1], 1), { message: /"source": expected 2 elements/ });
-    assert.throws(() => add([0, 0, 1, 1], 2), { message: /"mask": expected 2 elements/ });
-    assert.throws(() => native.addMasked(x.subarray(0, 1), one, x.subarray(0, 1), [0, 0, 1, 1], f32(1), 1), {
-      message: /"source".*overlaps/,
-    });
-    assert.throws(() => native.stdOfItems(f32(0, 0), f32(1, 2, 3)), { message: /"out": expected a number of items/ });
-    assert.throws(() => native.stdOfItems(f32(), f32()), { message: /"out": expected a number of items/ });
-    assert.throws(() => native.scaledError(x, x, f32(1), 1, 1), { message: /"previous": expected 2 elements/ });
+    fault(() => add([0, 0, 2, 1], 1), /"source": expected 2 elements/);
+    fault(() => add([0, 0, 1, 1], 2), /"mask": expected 2 elements/);
+    fault(
+      () => native.addMasked(x.subarray(0, 1), one, x.subarray(0, 1), [0, 0, 1, 1], f32(1), 1),
+      /"source".*overlaps/,
+    );
+    fault(() => native.stdOfItems(f32(0, 0), f32(1, 2, 3)), /"out": expected a number of items/);
+    fault(() => native.stdOfItems(f32(), f32()), /"out": expected a number of items/);
+    fault(() => native.scaledError(x, x, f32(1), 1, 1), /"previous": expected 2 elements/);
   });
 
   it("gives failures of the core a status", () => {
@@ -132,22 +117,19 @@ describe("arguments of the native module", () => {
   it("refuses detached and shared memory", () => {
     const detached = f32(1, 2);
     structuredClone(detached.buffer, { transfer: [detached.buffer] });
-    assert.throws(() => native.std(detached), { name: "TypeError", message: /detached/ });
+    typeFault(() => native.std(detached), /detached/);
     const shared = new Float32Array(new SharedArrayBuffer(8));
-    assert.throws(() => native.std(shared), { name: "TypeError", message: /SharedArrayBuffer/ });
+    typeFault(() => native.std(shared), /SharedArrayBuffer/);
   });
 
   it("refuses memory that overlaps the output, and allows the very same where the contract does", () => {
     const all = f32(1, 2, 3, 4, 5);
-    assert.throws(() => native.scale(all.subarray(1), all.subarray(0, 4), 2), {
-      name: "RangeError",
-      message: /"x".*overlaps/,
-    });
-    assert.throws(() => native.resizeBilinear(all, all, 1, 1, 5, 1, 5), { message: /overlaps/ });
+    rangeFault(() => native.scale(all.subarray(1), all.subarray(0, 4), 2), /"x".*overlaps/);
+    fault(() => native.resizeBilinear(all, all, 1, 1, 5, 1, 5), /overlaps/);
     const words = new Uint32Array(all.buffer, 0, 1);
     const [ends, cuts] = [Uint32Array.of(1), new Uint32Array(7)];
-    assert.throws(() => native.brownian(f32(1), f32(1), all, 1, ends, cuts, words, 1), { message: /"terms"/ });
-    assert.throws(() => native.brownian(f32(1), f32(1), all, 1, words, cuts, ends, 1), { message: /"ends"/ });
+    fault(() => native.brownian(f32(1), f32(1), all, 1, ends, cuts, words, 1), /"terms"/);
+    fault(() => native.brownian(f32(1), f32(1), all, 1, words, cuts, ends, 1), /"ends"/);
     native.scale(all, all, 2);
     assert.deepEqual(all, f32(2, 4, 6, 8, 10));
     native.scale(all.subarray(0, 2), all.subarray(2, 4), 1);
@@ -163,9 +145,7 @@ describe("arguments of the native module", () => {
         return 0;
       },
     };
-    assert.throws(() => native.injectNoise(out, f32(1, 2, 3, 4), f32(1, 2, 3, 4), hostile), {
-      message: /"out".*detached/,
-    });
+    fault(() => native.injectNoise(out, f32(1, 2, 3, 4), f32(1, 2, 3, 4), hostile), /"out".*detached/);
   });
 
   it("passes on what a getter throws", () => {
@@ -179,7 +159,7 @@ describe("arguments of the native module", () => {
 
   it("refuses generator states that mtSeed did not write", () => {
     const state = new Uint8Array(native.mtStateBytes).fill(255);
-    assert.throws(() => native.mtRandn(state, f32(1)), { name: "RangeError", message: /"state"/ });
+    rangeFault(() => native.mtRandn(state, f32(1)), /"state"/);
   });
 
   it("draws the first normals of a seed as a new generator does", () => {

@@ -76,7 +76,7 @@ describe("probeCuda", () => {
     };
     const { reason, end } = JSON.parse(run(program));
     const sentence =
-      'koffi, which asks the CUDA driver for its devices, does not load (Cannot find the native Koffi module): run "npm install koffi".';
+      'koffi, which queries the CUDA driver, could not be loaded (Cannot find the native Koffi module): run "npm install koffi".';
     assert.equal(reason, sentence);
     assert.equal(end.status, "success");
     const lines = run(join(process.cwd(), "bin/latentkit.mjs"), "doctor").split("\n");

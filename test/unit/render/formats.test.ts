@@ -148,7 +148,7 @@ describe("formats of saved pictures", () => {
     await refuses(
       render(graph, { format: { type: "jpeg", lossless: true } }),
       "usage.invalid",
-      /^format: expected a format of pictures: /,
+      /^format: expected a picture format: /,
     );
     writeFileSync(join(folder(), "hide.cjs"), HIDE_SHARP);
     const program = `import { render } from "latentkit";
@@ -157,7 +157,7 @@ describe("formats of saved pictures", () => {
       }).catch((error) => console.log(error.code, error.message));`;
     const args = ["--require", join(folder(), "hide.cjs"), "--input-type=module", "--eval", program];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", cwd: root });
-    const message = 'Writing webp files needs the package sharp, which does not load here: run "npm install sharp".';
+    const message = 'Writing webp files needs the optional package sharp, which could not be loaded: run "npm install sharp".';
     assert.equal(stdout, `picture.needs-sharp ${message}\n`, stderr);
     assert.deepEqual(filesIn(folder()), ["hide.cjs"]);
   });

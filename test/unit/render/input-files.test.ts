@@ -120,7 +120,7 @@ describe("input files of a render", () => {
     };
     assert.match(errorOf("a.png", { files: { "a.png": Buffer.from("BM bitmap") } }).sentence, /which is a BMP/);
     assert.match(errorOf("data:image/png,abc").sentence, /^Node 1 \(LoadImage\), input "image": expected a data: text/);
-    assert.match(errorOf("http://a.example/b.png").sentence, /expected an https: address without a password/);
+    assert.match(errorOf("http://a.example/b.png").sentence, /expected an https: URL without user name or password/);
     const offline = errorOf("https://a.example/b.png", { allowNetwork: false });
     assert.equal(offline.code, "network.forbidden");
     assert.equal(validateGraph(graphOf("https://a.example/b.png"), { inputDir: folder() }).ok, true);
@@ -128,7 +128,7 @@ describe("input files of a render", () => {
     const given = await render(graphOf("https://a.example/b.png"), { ...options, files, allowNetwork: false });
     assert.equal(given.status, "success");
     const wrong = render(graphOf("a.png"), { files: { "a.png": "text" } as never });
-    await refuses(wrong, "usage.invalid", /^files: expected an object of Uint8Arrays by name/);
+    await refuses(wrong, "usage.invalid", /^files: expected an object that maps names to Uint8Arrays/);
   });
 
   it("at an address are refused where it is private, and fail their node alone", async () => {

@@ -131,7 +131,7 @@ describe("noise that a device cannot draw @long", () => {
     const { cuda } = openCuda(0);
     try { for (;;) filler.push(cuda.take(512)); } catch (error) { send(error.status); }
   `;
-  const noRoom = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
+  const noRoom = "cuda:0 is out of memory for an operation: it runs on the CPU instead, with the same result.";
 
   it("is drawn by the CPU for every reader", async () => {
     const program = `${NOISE}
@@ -178,7 +178,7 @@ describe("noise that a device cannot draw @long", () => {
       await settled();
       send(warnings);
     `;
-    const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
+    const warning = "cuda:0 failed: its operations run on the CPU instead, with the same result.";
     const env = fakeGpu("fail=lk_scale:719:1", { LATENTKIT_DEVICE: "auto" });
     assert.deepEqual(await onFakeGpu(program, env), ["device.lost", "device.unavailable", [true, false], [warning]]);
   });

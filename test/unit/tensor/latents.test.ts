@@ -9,7 +9,7 @@ const f = Math.fround;
 const at = (x: Tensor, ...position: number[]): number =>
   x.data[position.reduce((index, side, axis) => index * x.shape[axis]! + side, 0)]!;
 
-describe("tensor/areas", () => {
+describe("addMasked", () => {
   const destination = randn([2, 3, 7, 9], { seed: 1n });
   const source = randn([2, 3, 4, 5], { seed: 2n });
 
@@ -58,7 +58,7 @@ describe("tensor/areas", () => {
     ] as const) {
       refuses(
         () => addMasked(destination, source, mask, y, x),
-        /addMasked: expected an area within 7 rows and 9 columns/,
+        /addMasked area: expected one within 7 rows and 9 columns/,
       );
     }
     refuses(() => addMasked(destination, Tensor.zeros([2, 3, 1, 1]), mask, 0, 0), /expected a mask \[1 or 2, 1, 1\]/);

@@ -4,7 +4,7 @@ import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/me
 
 const MIB = 2 ** 20;
 
-describe("tensor/memory", () => {
+describe("tensor/memory-pool", () => {
   beforeEach(clearPool);
   after(clearPool);
 

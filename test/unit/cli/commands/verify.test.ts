@@ -50,7 +50,7 @@ describe("latentkit verify", () => {
     assert.equal(missing.code, 1);
     assert.match(
       missing.out,
-      /: different\n {2}It cannot be rendered again: .*\n {2}Input file: expected a file of the input folder, received "lake\.png"/,
+      /: different\n {2}It cannot be rendered again: .*\n {2}Input file: expected a file in the input folder, received "lake\.png"/,
     );
     await rewrite(path, {}, (data) => data.reverse());
     const edited = await run("verify", path, "--input", inputDir, "--json");

@@ -172,7 +172,7 @@ describe("solvers, options out of range", () => {
     await refuses(
       run("euler_ancestral", contextOf([0.5, 0.8], flow)),
       "value.out-of-range",
-      /expected falling sigmas and an eta that fits them/,
+      /expected falling sigmas, and an eta that leaves no negative variance/,
     );
   });
 });

@@ -3,7 +3,7 @@ import { dataBytes, givenBytes, isAddress, isDataText } from "#src/io/files/inpu
 import { refuses } from "../../../helpers/errors.js";
 
 describe("input-text", () => {
-  it("tells addresses and data: texts from names", () => {
+  it("tells addresses and data: URLs from names", () => {
     for (const name of ["https://a.example/b.png", "HTTPS://a", "http://a"]) assert.ok(isAddress(name), name);
     for (const name of ["https", "a/https://b", "ftp://a", "", 5, undefined]) assert.ok(!isAddress(name), String(name));
     assert.deepEqual(["data:image/png;base64,", "DATA:x", "data.png"].map(isDataText), [true, true, false]);
@@ -31,7 +31,7 @@ describe("input-text", () => {
       await refuses(
         () => dataBytes(text, 'input "image"'),
         "value.invalid",
-        /^input "image": expected a data: text with/,
+        /^input "image": expected a base64 data: URL/,
       );
     }
     await refuses(() => dataBytes(`data:${"x".repeat(1000)};base64,`, "x"), "value.invalid");

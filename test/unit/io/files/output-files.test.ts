@@ -49,7 +49,7 @@ describe("MemoryFiles", () => {
     await refuses(
       more,
       "file.write-failed",
-      /^Cannot keep "fox_00001.png" in memory: .* at most 5 bytes .* received 6\.$/,
+      /^Cannot keep "fox_00001.png" in memory: the files of one render may have 5 bytes together; .* they would have 6\.$/,
     );
   });
 });

@@ -109,11 +109,7 @@ describe("Tensor.fromImage", () => {
 
   it("names what it cannot read", async () => {
     const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 16]);
-    await refuses(
-      Tensor.fromImage(jpeg),
-      "picture.invalid",
-      /^Picture: expected a JPEG file that can be read, received a damaged one \([^()]+\)\.$/,
-    );
+    await refuses(Tensor.fromImage(jpeg), "picture.invalid", /^Picture: the JPEG file is damaged \([^()]+\)\.$/);
     await refuses(Tensor.fromImage(new Uint8Array()), "picture.invalid", /received another file/);
     await refuses(Tensor.fromImage("a.png" as never), "picture.invalid", /received "a\.png"/);
     const cut = readFileSync(join(inputDir, "lake.png")).subarray(0, 300);

@@ -81,7 +81,7 @@ describe("notify", () => {
     const stopping = new AbortController();
     const stopped = faultOf(send(silent, { signal: stopping.signal }));
     stopping.abort();
-    assert.equal(await stopped, "the service stops");
+    assert.equal(await stopped, "the service is shutting down");
     const broken = await listen((req) => req.socket.destroy());
     assert.match(await faultOf(send(broken)), /the connection failed \(ECONNRESET\)/);
   });

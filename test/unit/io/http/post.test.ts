@@ -121,8 +121,8 @@ describe("io/http/post", () => {
     await refused({ maxBytes: 2 });
     assert.deepEqual(sentences, [
       "Remote image service: the connection failed (ECONNREFUSED).",
-      "Remote image service: expected a response within 0.02 s, received none.",
-      "Remote image service: expected a response, received a redirect (302).",
+      "Remote image service: no response within 0.02 s.",
+      "Remote image service: the server answered with a redirect (302), which is not followed.",
       "Remote image service: expected a response of at most 2 bytes, received more.",
     ]);
   });

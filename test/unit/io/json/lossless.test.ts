@@ -78,9 +78,9 @@ describe("lossless JSON", () => {
 
   it("refuses prototype keys in any spelling, and duplicate keys", () => {
     for (const key of ["__proto__", "constructor", "prototype", "\\u005f_proto__"]) {
-      refused(`{"a": {"${key}": 1}}`, /line 1, column 8: the key .* is refused/);
+      refused(`{"a": {"${key}": 1}}`, /line 1, column 8: the key .* is not allowed/);
     }
-    refused('{"a": 1, "a": 2}', /column 10: the key "a" is there twice/);
+    refused('{"a": 1, "a": 2}', /column 10: duplicate key "a"/);
     assert.equal(({} as Record<string, unknown>).polluted, undefined);
   });
 

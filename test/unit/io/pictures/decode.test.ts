@@ -126,7 +126,7 @@ describe("io/pictures/decode", () => {
       await refuses(
         decodePicture(file),
         "picture.invalid",
-        /^Picture: expected an? \w+ file that can be read, [^\n]+\.$/,
+        /^Picture: the \w+ file is damaged [^\n]+\.$/,
       );
     }
     await refuses(

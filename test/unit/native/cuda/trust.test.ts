@@ -245,12 +245,12 @@ describe("trust in a CUDA library @long", () => {
 
   describe("is refused to a library", () => {
     const refusals: [fault: number, what: string, reason: RegExp][] = [
-      [1, "that crashes", /^its trial crashed \(SIGABRT\)\.$/],
-      [2, "that never answers", /^its trial did not end within 1\.5 s\.$/],
-      [3, "that talks without end", /^its trial did not end within 1\.5 s\.$/],
-      [4, "that ends the process, whatever it says", /^its trial gave no verdict\.$/],
+      [1, "that crashes", /^the check crashed \(SIGABRT\)\.$/],
+      [2, "that never answers", /^the check did not finish within 1\.5 s\.$/],
+      [3, "that talks without end", /^the check did not finish within 1\.5 s\.$/],
+      [4, "that ends the process, whatever it says", /^the check returned no result\.$/],
       [5, "that does not open, in words fit for a terminal", /^No\?\[31m GPU\? today\.$/],
-      [6, "with wrong bits", /^scale of 1 differs from the processor's: value 0 is \S+ instead of \S+\.$/],
+      [6, "with wrong bits", /^scale of 1 differs from the CPU's result: value 0 is \S+ instead of \S+\.$/],
       [7, "of another version", /belongs to another version/],
     ];
     for (const [fault, what, reason] of refusals) {
@@ -270,7 +270,7 @@ describe("trust in a CUDA library @long", () => {
 
   it("is refused where a trial answers without end", () => {
     const { trial } = trialOf(`for (;;) writeFileSync(3, '{"trusted":true}');`);
-    assert.deepEqual(ask({ trial }), { trusted: false, reason: "its trial failed (ENOBUFS)." });
+    assert.deepEqual(ask({ trial }), { trusted: false, reason: "the check failed (ENOBUFS)." });
   });
 
   let compiled: Buffer | undefined;

@@ -97,7 +97,7 @@ describe("LoadImage and LoadImageMask", () => {
     ] as const) {
       for (const name of ["", "  ", " [input]"]) {
         const inputs = node === "LoadImageMask" ? { image: name, channel: "red" } : { [input]: name };
-        const received = `expected the name of a file in the input folder, received ${JSON.stringify(name)}, which is empty`;
+        const received = "expected a file name, received an empty text";
         const sentence = new RegExp(`^${node}, input "${input}": ${received.replaceAll("[", "\\[")}\\.$`);
         await refuses(invokeNode(node, inputs, { inputDir: folder() }), "input.invalid", sentence);
       }
@@ -174,7 +174,7 @@ describe("LoadImage and LoadImageMask", () => {
     assert.equal(validated("portrait.png [input]").ok, true);
     assert.equal(
       errorOf("portrat.png")?.sentence,
-      'Node 1 (LoadImage), input "image": expected a file of the input folder, received "portrat.png", which is not there. Did you mean "portrait.png"?',
+      'Node 1 (LoadImage), input "image": expected a file in the input folder, received "portrat.png", which does not exist. Did you mean "portrait.png"?',
     );
     assert.equal(errorOf("portrat.png")?.suggestion, "portrait.png");
     assert.equal(errorOf("../portrait.png")?.code, "path.outside");
@@ -269,7 +269,7 @@ describe("LoadImage and LoadImageMask", () => {
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     assert.equal(
       stdout,
-      'picture.needs-sharp Node 1 (LoadImage), input "image": reading a JPEG file needs the package sharp, which does not load here: run "npm install sharp".\n',
+      'picture.needs-sharp Node 1 (LoadImage), input "image": reading a JPEG file needs the optional package sharp, which could not be loaded: run "npm install sharp".\n',
       stderr,
     );
   });

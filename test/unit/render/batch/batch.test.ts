@@ -711,7 +711,7 @@ describe("batch", () => {
 
   it("refuses options of a wrong type in one sentence, before anything is written", async () => {
     const wrong: Record<string, [unknown, RegExp]> = {
-      name: [5, /^name: expected a text, received 5\.$/],
+      name: [5, /^name: expected a string, received 5\.$/],
       outputDir: [5, /^outputDir: expected the path of a folder, received 5\.$/],
       inputDir: ["", /^inputDir: expected the path of a folder, received ""\.$/],
       journal: [5, /^journal: expected the path of a file, received 5\.$/],
@@ -720,13 +720,13 @@ describe("batch", () => {
       total: ["x", /^total: expected a whole number, received "x"\.$/],
       drain: [5, /^drain: expected an AbortSignal, received 5\.$/],
       signal: [{}, /^signal: expected an AbortSignal, received an object\.$/],
-      registry: [5, /^registry: expected a registry, as createRegistry makes one, received 5\.$/],
-      host: ["preview", /^host: expected a host, as createPreviewHost makes one, received "preview"\.$/],
+      registry: [5, /^registry: expected a registry made by createRegistry, received 5\.$/],
+      host: ["preview", /^host: expected a host, such as createPreviewHost returns, received "preview"\.$/],
       setup: ["./setup.mjs", /^setup: expected the URL of a module \(pathToFileURL makes one\), received/],
-      set: [5, /^set: expected an object of values by key, received 5\.$/],
+      set: [5, /^set: expected an object of key-value pairs, received 5\.$/],
       targets: ["2", /^targets: expected a list of node ids, received "2"\.$/],
-      classAliases: [{ a: 5 }, /^classAliases: expected an object of names by name, received an object\.$/],
-      extraPnginfo: [[], /^extraPnginfo: expected an object of values by key, received a list of 0\.$/],
+      classAliases: [{ a: 5 }, /^classAliases: expected an object that maps names to names, received an object\.$/],
+      extraPnginfo: [[], /^extraPnginfo: expected an object of key-value pairs, received a list of 0\.$/],
       config: ["file", /^config: expected an object/],
       clock: [5, /^clock: expected a function, received 5\.$/],
       fetch: [5, /^fetch: expected a function, received 5\.$/],
@@ -754,7 +754,7 @@ describe("batch", () => {
       await refuses(() => render(graph, none), "usage.invalid", /^render: expected an object of options/);
     }
     for (const set of [new Map([["1.red", 1]]), new Date()] as never[]) {
-      await refuses(() => run(reds(1), { set }), "usage.invalid", /^set: expected an object of values by key/);
+      await refuses(() => run(reds(1), { set }), "usage.invalid", /^set: expected an object of key-value pairs/);
     }
     await refuses(() => run(reds(1), { set: { "1.red": () => 5 } }), "usage.invalid", /^set, 1\.red: expected a text/);
     assert.deepEqual(filesIn(out()), []);

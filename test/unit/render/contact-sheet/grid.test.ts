@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { batch } from "latentkit";
 import { PNG } from "pngjs";
-import { encodePng, type RawImage } from "#src/io/png/png.js";
+import { encodePng } from "#src/io/png/png.js";
+import type { RawImage } from "#src/io/png/raw-image.js";
 import { checkGrid, GridPage, openGrid } from "#src/render/contact-sheet/grid.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
@@ -81,7 +82,7 @@ describe("grid", () => {
       "usage.invalid",
       /expected keys that items set, received "5\.sed"\. Did you mean "5\.seed"/,
     );
-    await refuses(() => checkGrid({ columns: "a" } as never), "usage.invalid", /rows: expected a text/);
+    await refuses(() => checkGrid({ columns: "a" } as never), "usage.invalid", /rows: expected a string/);
   });
 
   it("follows a batch of the library and of its resumed run", async () => {

@@ -53,8 +53,8 @@ describe("items from JSONL", () => {
       'items.ndjson, line 2, column 14: expected a key in double quotes, received "}".',
       'items.ndjson, line 3: expected an object of values such as {"6.text": "a fox"}, received a list of 2.',
       'items.ndjson, line 4: node 5 (ext latentNoisy) has no input "sead". Did you mean 5.seed?',
-      'items.ndjson, line 5, column 15: the key "5.seed" is there twice.',
-      'items.ndjson, line 6, column 2: the key "__proto__" is refused.',
+      'items.ndjson, line 5, column 15: duplicate key "5.seed".',
+      'items.ndjson, line 6, column 2: the key "__proto__" is not allowed.',
       "items.ndjson, line 7: expected a line of at most 1 MiB.",
       { "5.seed": 2 },
     ]);

@@ -104,9 +104,9 @@ describe("pictures as items", () => {
     const results = await run(load("x"), "photos");
     assert.equal(results[""], "1 done, 0 skipped, 4 failed");
     assert.match(results["link.png"]!, /expected the name of a file inside the input folder, received "link\.png"/);
-    assert.match(results["dead.png"]!, /which is not there/);
+    assert.match(results["dead.png"]!, /which does not exist/);
     assert.match(results["empty.png"]!, /which is empty/);
-    assert.match(results["text.png"]!, /which is no picture/);
+    assert.match(results["text.png"]!, /which is not a picture/);
   });
 
   it("render again where a picture has changed, and only there", async () => {

@@ -237,7 +237,7 @@ describe("receipts", () => {
 
   describe("and graphs in the files", () => {
     const refusal = (name: string, key: string) =>
-      new RegExp(`${name}: expected keys other than prompt and latentkit, .*, received "${key}"\\.$`);
+      new RegExp(`${name}: prompt and latentkit are reserved for the graph and its receipt, received "${key}"\\.$`);
 
     it("are not shadowed by a key of extraPnginfo, which refuses the run", async () => {
       for (const key of ["prompt", "latentkit"]) {

@@ -184,8 +184,8 @@ describe("verifyImage", () => {
     mkdirSync(own);
     assert.deepEqual(await verdict(file, { inputDir: own }), [
       "different",
-      'rendered: It cannot be rendered again: Node 1 (LoadImage), input "image": expected a file of the input folder, received "lake.png", which is not there.',
-      'input: Input file: expected a file of the input folder, received "lake.png", which is not there.',
+      'rendered: It cannot be rendered again: Node 1 (LoadImage), input "image": expected a file in the input folder, received "lake.png", which does not exist.',
+      'input: Input file: expected a file in the input folder, received "lake.png", which does not exist.',
     ]);
     copyFileSync(join(inputDir, "night.png"), join(own, "lake.png"));
     assert.deepEqual((await verdict(file, { inputDir: own })).at(-1), 'input: The input file "lake.png" has changed.');

@@ -73,9 +73,9 @@ describe("fillsOf", () => {
     const position = (column: number, reason: string) => `Message, line 1, column ${column}: ${reason}.`;
     const deep = `{"x": ${"[".repeat(3000)}${"]".repeat(3000)}}`;
     const refused: [message: string, sentence: string][] = [
-      ['{"message": "a", "message": "b"}', position(18, 'the key "message" is there twice')],
-      ['{"message": "a", "constructor": 1}', position(18, 'the key "constructor" is refused')],
-      ['{"message": "NaN", "__proto__": {"x": 1}}', position(20, 'the key "__proto__" is refused')],
+      ['{"message": "a", "message": "b"}', position(18, 'duplicate key "message"')],
+      ['{"message": "a", "constructor": 1}', position(18, 'the key "constructor" is not allowed')],
+      ['{"message": "NaN", "__proto__": {"x": 1}}', position(20, 'the key "__proto__" is not allowed')],
       ['{"message": NaN}', position(13, "expected a value, received NaN")],
       ['{"message": -Infinity, "message": 1}', position(13, "expected a value, received -Infinity")],
       [deep, position(262, "nesting is deeper than 256 levels")],

@@ -6,9 +6,20 @@ const LARGE = "[1, 4, 256, 257]";
 
 const auto = (settings = "") => fakeGpu(settings, { LATENTKIT_DEVICE: "auto" });
 
+/** Functions of these modules that compute on the CPU alone, or check. */
+const ON_CPU = [
+  "interpolateDirections",
+  "latentToRgb",
+  "itemValues",
+  "mirrored",
+  "requireInside",
+  "turned",
+  "upsideDown",
+];
+
 /** Every operation on tensors of one seed, as the names and bits of its results. */
 const EVERYTHING = `
-  const tensors = await Promise.all([${["areas", "parts", "items"].map((name) => `import(${JSON.stringify(import.meta.resolve(`#src/tensor/${name}.js`))})`)}]);
+  const tensors = await Promise.all([${["latents", "parts", "items"].map((name) => `import(${JSON.stringify(import.meta.resolve(`#src/tensor/${name}.js`))})`)}]);
   const operations = Object.assign({}, ops, ...tensors);
   const called = new Set();
   const watched = Object.fromEntries(
@@ -74,7 +85,7 @@ describe("operations on a device", () => {
       const uncalled = Object.keys(operations).filter((name) => !called.has(name));
       send([uncalled, differing, launchesBefore, counted("cuLaunchKernel")[0] > 20, warnings, counted("misuses")]);
     `;
-    assert.deepEqual(await onFakeGpu(program), [[[], [], 0, true, [], [0]]]);
+    assert.deepEqual(await onFakeGpu(program), [[ON_CPU, [], 0, true, [], [0]]]);
   });
 
   it("leave their results on the device until they are read", async () => {
@@ -318,7 +329,10 @@ describe("the choice of a device @long", () => {
         render({ 1: { class_type: "EmptyLatentImage", inputs: {} } }, { device }).catch(({ code }) => code))))]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [
-      ["device.unavailable", "Device cuda:2 cannot be used: The CUDA driver sees 2 devices, numbered from 0."],
+      [
+        "device.unavailable",
+        "Device cuda:2 cannot be used: There is no cuda:2: the driver reports 2 devices, cuda:0 to cuda:1.",
+      ],
       ["usage.invalid"],
     ]);
   });
@@ -345,7 +359,7 @@ describe("a device that fails @long", () => {
       send([JSON.stringify(found) === JSON.stringify(expected), warnings]);
     `;
     // room for the trial is in another process: each driver counts its own
-    const warning = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
+    const warning = "cuda:0 is out of memory for an operation: it runs on the CPU instead, with the same result.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=100000")), [[true, [warning]]]);
   });
 
@@ -379,7 +393,7 @@ describe("a device that fails @long", () => {
       await settled();
       send(warnings);
     `;
-    const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
+    const warning = "cuda:0 failed: its operations run on the CPU instead, with the same result.";
     assert.deepEqual(await onFakeGpu(program, auto("fail=lk_scale:719:1")), [
       [true, "device.lost", "device.lost"],
       [[false, false], true],
@@ -394,7 +408,7 @@ describe("a device that fails @long", () => {
       const failure = refused(() => ops.scale(x, 2).data);
       send([failure, refused(() => ops.scale(x, 2))[0]]);
     `;
-    const message = "cuda:0 reported a fault, and its tensors are lost: start a new process, or use --device cpu.";
+    const message = "cuda:0 failed and its tensors are lost: restart the process, or use --device cpu.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1")), [
       [["device.lost", message], "device.unavailable"],
     ]);

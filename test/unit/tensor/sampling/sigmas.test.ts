@@ -227,7 +227,7 @@ describe("modelSampling", () => {
   it("refuses overrides a family does not have, and values out of range", () => {
     assert.throws(
       () => modelSampling("sd15", { shift: 2 }),
-      /sd15, shift: expected one of linearStart, linearEnd, zsnr/,
+      /sd15 has no parameter shift: expected one of linearStart, linearEnd, zsnr/,
     );
     assert.throws(() => modelSampling("sd3", { shift: 0 }), /sd3, shift: expected a finite number above 0, received 0/);
     assert.throws(

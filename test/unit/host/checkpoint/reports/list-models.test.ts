@@ -74,7 +74,7 @@ describe("listModels", () => {
     const expected = "a checkpoint of SD 1, SD 2, SDXL, Z-Image or Flux.1";
     assert.match(
       refusals["checkpoints/sd1_fp8.safetensors"]!,
-      /^Model "sd1_fp8\.safetensors": expected a file of \d+ bytes, as its tensors need, received 5000000, .+\.$/,
+      /^Model "sd1_fp8\.safetensors": the file is cut off: its tensors need \d+ bytes, it has 5000000; .+\.$/,
     );
     assert.match(
       refusals["checkpoints/old.ckpt"]!,

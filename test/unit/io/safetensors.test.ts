@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { LatentkitError, randn, Tensor } from "latentkit";
 import { readSafetensors, toTensor, writeSafetensors } from "#src/io/safetensors.js";
-import { refuses } from "../../../helpers/errors.js";
-import { growsLinearly } from "../../../helpers/growth.js";
-import { assertSameBits } from "../../../helpers/tensor/bits.js";
+import { refuses } from "../../helpers/errors.js";
+import { growsLinearly } from "../../helpers/growth.js";
+import { assertSameBits } from "../../helpers/tensor/bits.js";
 
 /** A file of this header and these bytes of values. */
 function fileOf(header: unknown, values: Uint8Array | number = 0): Uint8Array {
@@ -133,22 +133,22 @@ describe("safetensors", () => {
     "an empty file": [new Uint8Array(0), /at least 8 bytes/],
     "a header longer than the file": [fileOf({}).subarray(0, 9), /at most 1 bytes, received a length of 2/],
     "a length of 2^64 - 1": [new Uint8Array(16).fill(255), /received a length of 18446744073709551615/],
-    "no JSON": [fileOf("{"), /header in JSON, received none \([^()]+[^.]\)\.$/],
+    "no JSON": [fileOf("{"), /header is not valid JSON \([^()]+[^.]\)\.$/],
     "bytes that are no UTF-8": [fileOf('{"\xff": 1}'), /UTF-8/],
     "a list as header": [fileOf([]), /an object as header/],
-    "deep nesting": [fileOf("[".repeat(1e5)), /header in JSON/],
-    "a name twice": [fileOf('{"a": 1, "a": 2}'), /there twice/],
-    "a prototype key": [fileOf('{"__proto__": 1}'), /is refused/],
+    "deep nesting": [fileOf("[".repeat(1e5)), /header is not valid JSON/],
+    "a name twice": [fileOf('{"a": 1, "a": 2}'), /duplicate key/],
+    "a prototype key": [fileOf('{"__proto__": 1}'), /is not allowed/],
     "a number for a tensor": [fileOf({ a: 5 }), /tensor "a" of a type such as F32/],
     "an unknown type": [fileOf({ a: entry([1], [0, 4], "toString") }, 4), /of a type such as F32/],
-    "a side below 0": [fileOf({ a: entry([-1], [0, 4]) }, 4), /list of sides/],
-    "a fraction as side": [fileOf({ a: entry([1.5], [0, 6]) }, 6), /list of sides/],
-    "a text for the sides": [fileOf({ a: entry("1", [0, 4]) }, 4), /list of sides/],
+    "a side below 0": [fileOf({ a: entry([-1], [0, 4]) }, 4), /list of sizes/],
+    "a fraction as side": [fileOf({ a: entry([1.5], [0, 6]) }, 6), /list of sizes/],
+    "a text for the sides": [fileOf({ a: entry("1", [0, 4]) }, 4), /list of sizes/],
     "three offsets": [fileOf({ a: entry([1], [0, 4, 4]) }, 4), /a first and a last byte/],
     "an end before its start": [fileOf({ a: entry([0], [4, 0]) }, 4), /a first and a last byte/],
-    "offsets beyond the file": [fileOf({ a: entry([2], [0, 8]) }, 4), /a file of \d+ bytes/],
-    "sides that need more bytes": [fileOf({ a: entry([2], [0, 4]) }, 4), /with 8 bytes, as its sides tell, received 4/],
-    "sides that overflow": [fileOf({ a: entry([2 ** 53 - 1, 2 ** 53 - 1], [0, 4]) }, 4), /as its sides tell/],
+    "offsets beyond the file": [fileOf({ a: entry([2], [0, 8]) }, 4), /cut off: its tensors need \d+ bytes/],
+    "sides that need more bytes": [fileOf({ a: entry([2], [0, 4]) }, 4), /with 8 bytes for its shape, received 4/],
+    "sides that overflow": [fileOf({ a: entry([2 ** 53 - 1, 2 ** 53 - 1], [0, 4]) }, 4), /bytes for its shape/],
     "an overlap": [fileOf({ a: entry([2], [0, 8]), b: entry([1], [4, 8]) }, 8), /"b" to begin at byte \d+/],
     "a gap": [fileOf({ a: entry([1], [0, 4]), b: entry([1], [8, 12]) }, 12), /"b" to begin at byte/],
     "bytes after the last tensor": [fileOf({ a: entry([1], [0, 4]) }, 5), /a file of/],
@@ -157,6 +157,6 @@ describe("safetensors", () => {
   };
   for (const [what, [bytes, message]] of Object.entries(hostile))
     it(`refuses ${what}`, async () => {
-      await refuses(() => readSafetensors(bytes), "safetensors.invalid", /^Safetensors: expected /, message);
+      await refuses(() => readSafetensors(bytes), "safetensors.invalid", /^Safetensors: /, message);
     });
 });
