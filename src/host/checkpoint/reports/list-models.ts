@@ -1,18 +1,18 @@
 import { stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, type OptionRules, SIGNAL } from "../../../base/options.js";
+import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
-import type { RecognisedCheckpoint } from "../families/recognised.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
 import { KIND_FOLDERS, KIND_WORDS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
-import type { Family } from "../recognition/family.js";
 import { openModelFile } from "../recognition/open.js";
 import { foreignKind, unsupported } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { controlNetPart } from "../unet/control.js";
+import { WORDS } from "../unet/stable-diffusion.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
@@ -133,16 +133,6 @@ async function orMessage<Result>(
   }
 }
 
-const FAMILY_WORDS: Readonly<Record<Family, string>> = {
-  sd1: "SD 1",
-  sd2: "SD 2",
-  sdxl: "SDXL",
-  "sdxl-refiner": "SDXL refiner",
-  "z-image": "Z-Image",
-  flux: "Flux.1 dev",
-  "flux-schnell": "Flux.1 schnell",
-};
-
 const LANGUAGE_MODELS = { qwen3: "Qwen3", t5: "T5" } as const;
 
 /**
@@ -167,7 +157,7 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
     case "controlnet": {
       const { config, isDifference } = controlNetPart(file);
       const family = config.labelDim !== undefined ? "sdxl" : config.linearProjection ? "sd2" : "sd1";
-      return `ControlNet of ${FAMILY_WORDS[family]}${isDifference ? ", as differences" : ""}`;
+      return `ControlNet of ${WORDS[family]}${isDifference ? ", as differences" : ""}`;
     }
     case "upscale_models": {
       const { config } = upscalerPart(file);
@@ -184,10 +174,10 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
   }
 }
 
-function checkpointInWords({ family, sampling, inpaint, textEncoders, vae }: RecognisedCheckpoint): string {
+function checkpointInWords({ words: family, sampling, inpaint, textEncoders, vae }: RecognisedCheckpoint): string {
   const { prediction, latentFormat } = sampling;
   const words = [
-    FAMILY_WORDS[family],
+    family,
     ...(prediction === "v" || prediction === "edm-v" ? ["v"] : []),
     ...(latentFormat === "SDXL_Playground_2_5" ? ["Playground 2.5"] : []),
     ...(inpaint ? ["inpainting"] : []),

@@ -1,5 +1,6 @@
 import type { StoredType } from "../../../io/safetensors.js";
 import { OnnxGraph } from "../onnx/graph.js";
+import type { Part } from "../recognition/part.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "../weights/network.js";
 import { codeBytes, PackedWeights, staysPacked } from "../weights/packed/packed-weights.js";
 import {
@@ -60,6 +61,11 @@ export class ModelPart<Config> {
     halves = new HalfWeights(weights),
   ) {
     this.#halves = halves;
+  }
+
+  /** A part of a file as it was recognised; `what` it is goes before the file's name. */
+  static of<Config>(what: string, file: WeightFile, { config, weights }: Part<Config>): ModelPart<Config> {
+    return new ModelPart(`${what} of ${file.name}`, file, config, weights);
   }
 
   /** The part with one more LoRA. */

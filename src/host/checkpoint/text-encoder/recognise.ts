@@ -12,6 +12,9 @@ export type TextPart =
   | { readonly kind: "qwen3"; readonly part: Part<Qwen3Config> }
   | { readonly kind: "t5"; readonly part: Part<T5Config> };
 
+/** A family of Stable Diffusion, whose text encoders are CLIP's. */
+export type StableDiffusionFamily = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
+
 export type TextEncoderName = TextEncoderConfig["name"];
 type Layout = TextEncoderConfig["layout"];
 

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { log } from "../../../native/elementary.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import type { LoraTarget } from "../lora/names.js";
+import type { LoraTarget } from "../lora/places.js";
 import { add, attention, FLOAT_BYTES, linear } from "../networks/layers.js";
 import { geluTanh, rmsNorm } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
@@ -12,6 +12,7 @@ import type { Runtime } from "../session/runtime.js";
 import { T5_END, T5_PAD, t5Tokens } from "../tokenizer/t5.js";
 import type { Network } from "../weights/network.js";
 import type { WeightMap } from "../weights/stored.js";
+import { t5Places } from "./lora.js";
 
 /** Four times the longest prompt that models were trained with. Scores of all heads grow with the square of the length. */
 const MOST_TOKENS = 2048;
@@ -23,8 +24,9 @@ export class BuiltT5 {
     readonly part: ModelPart<T5Config>,
   ) {}
 
+  /** The reference keeps its changed weights in the type of the file, those of other networks in float32. */
   get target(): LoraTarget {
-    return { kind: "t5", weights: this.part.weights };
+    return { weights: this.part.weights, places: t5Places, isRounded: true };
   }
 
   adapted(adapter: Adapter): BuiltT5 {

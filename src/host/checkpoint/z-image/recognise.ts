@@ -1,6 +1,11 @@
+import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
+import { flowOf } from "../diffusion/sampling.js";
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
 import { unsupported } from "../recognition/refusal.js";
+import { languageModels } from "../text-encoder/recognise.js";
+import type { WeightMap } from "../weights/stored.js";
 import { buildZImage, type ZImageConfig } from "./build.js";
+import { BuiltZImage } from "./model.js";
 
 /** Z-Image has 30. */
 const MOST_LAYERS = 256;
@@ -36,8 +41,25 @@ const RELATIVES = [
   ["dec_net.cond_embed.weight", "a Z-Image Pixel model"],
 ] as const;
 
+export const zImage: ModelFamily = {
+  has: (weights) => findZImage(weights) !== undefined,
+  *parts(file) {
+    const part = zImagePart(file, findZImage(file.weights)!);
+    yield;
+    return withVae(file, {
+      family: "z-image",
+      words: "Z-Image",
+      sampling: () => flowOf("z-image", "Flux"),
+      network: networkPart("Z-Image transformer", part, BuiltZImage),
+      textEncoders: languageModels(file).filter(({ kind }) => kind === "qwen3"),
+      encoderCount: 1,
+      inpaint: false,
+    });
+  },
+};
+
 /** Prefix of the Z-Image transformer of a file; undefined where there is none. One that lacks weights is found too. */
-export const findZImage = ({ weights }: Pick<ModelHeader, "weights">): string | undefined =>
+const findZImage = (weights: WeightMap): string | undefined =>
   PREFIXES.find(
     (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
   );
@@ -45,6 +67,8 @@ export const findZImage = ({ weights }: Pick<ModelHeader, "weights">): string | 
 /**
  * Sizes and weights of a Z-Image transformer, of which every weight that its builder needs is there. Throws model.invalid,
  * and model.unsupported for its relatives.
+ *
+ * @internal
  */
 export function zImagePart(file: ModelHeader, prefix: string): Part<ZImageConfig> {
   const shapes = new PartShapes(file, below(file.weights, prefix), (key) => prefix + key);
