@@ -247,9 +247,12 @@ class ModelRun {
       throw new LatentkitError("tensor.bad-shape", message);
     }
     if (!Number.isFinite(sigma) || sigma < 0)
-      throw new LatentkitError("value.out-of-range", `predict: expected sigma from 0, received ${describe(sigma)}.`);
+      throw new LatentkitError(
+        "value.out-of-range",
+        `predict: expected a sigma of at least 0, received ${describe(sigma)}.`,
+      );
     if (cond.length === 0 || batch % cond.length !== 0) {
-      const message = `predict: expected a batch that ${cond.length} conditionings divide, received ${batch} latents.`;
+      const message = `predict: expected a multiple of ${cond.length} latents, as many for each conditioning, received ${batch}.`;
       throw new LatentkitError("tensor.bad-shape", message);
     }
   }

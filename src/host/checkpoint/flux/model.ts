@@ -105,7 +105,7 @@ export class BuiltFlux implements DiffusionNetwork {
     calls: number,
   ): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null)
-      throw new LatentkitError("host.missing", `${this.label} takes no ControlNet.`);
+      throw new LatentkitError("host.missing", `${this.label} does not support ControlNets.`);
     const [items, , height, width] = x.shape as [number, number, number, number];
     const { [REFERENCES]: references, ...own } = labels;
     const patches = patchesOf(x, FLUX_PATCHES);

@@ -1,9 +1,15 @@
 import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
 import { flowOf } from "../diffusion/sampling.js";
-import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { unsupported } from "../recognition/refusal.js";
+import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } from "../recognition/part.js";
 import { findTextEncoders, languageModels, textEncoderPart } from "../text-encoder/recognise.js";
-import { BLOCK_TYPES, isBlockType, quotedName, type StoredWeight, type WeightMap } from "../weights/stored.js";
+import {
+  BLOCK_TYPES,
+  isBlockType,
+  quotedName,
+  type StoredWeight,
+  unsupported,
+  type WeightMap,
+} from "../weights/stored.js";
 import { buildFlux, type FluxConfig } from "./build.js";
 import { AROUND, IN_DOUBLE, IN_SINGLE, OF_LINEAR1, SWAPPED, THIRDS } from "./lora.js";
 import { BuiltFlux } from "./model.js";
@@ -18,8 +24,6 @@ const INPUTS = [PATCH, 2 * PATCH, 6 * PATCH];
 const CONTEXT_OF_LONGCAT = 3584;
 const EXPECTED = "a Flux.1 model";
 
-/** Prefixes of the transformer's keys, those of whole checkpoints first. */
-const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
   "img_in.",
   "txt_in.",
@@ -76,7 +80,7 @@ export const flux: ModelFamily = {
  * @internal
  */
 export const findFlux = (weights: WeightMap): string | undefined =>
-  PREFIXES.find((prefix) =>
+  TRANSFORMER_PREFIXES.find((prefix) =>
     [...NORMS.map((norm) => NORM + norm), DIFFUSERS_MARK].some((mark) => weights.has(prefix + mark)),
   );
 

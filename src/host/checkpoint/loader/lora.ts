@@ -91,7 +91,7 @@ function requireTextEncoder(network: TextNetwork): BuiltTextEncoder {
 }
 
 const exported = (label: string): LatentkitError =>
-  new LatentkitError("host.missing", `${label} is a finished ONNX model, whose weights no LoRA can change.`);
+  new LatentkitError("host.missing", `${label} is an exported ONNX model: LoRAs cannot change its weights.`);
 
 const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
   encoders.map((encoder) => {

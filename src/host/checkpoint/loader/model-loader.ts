@@ -12,7 +12,7 @@ import { T5Clip } from "../flux/clip.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
-import { OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
+import { OWN_FAMILIES } from "../recognition/refusal.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
@@ -27,7 +27,7 @@ import { upscalerPart } from "../upscaler/recognise.js";
 import { BuiltVae, CheckpointVae } from "../vae/model.js";
 import { recogniseVae } from "../vae/recognise.js";
 import { taesdPart, taesdScale } from "../vae/taesd.js";
-import { quotedName, type WeightFile } from "../weights/stored.js";
+import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 import { CheckpointModelPatch, zImageControlPart } from "../z-image/control.js";
 import { CheckpointLora } from "./lora.js";
@@ -103,12 +103,12 @@ export class ModelLoader {
         new CheckpointUpscaler(this.#runtime, ModelPart.of("upscale model", file, upscalerPart(file))),
     };
     const load = loaders[kind] as Loader<Kind> | undefined;
-    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it loads no ${kind}.`);
+    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it cannot load ${kind}.`);
     const model = this.#folders.resolve(kind, name);
     const { weight_dtype: dtype = "default" } = settings;
     // every run is told, also of a file that is loaded already
     if (dtype !== "default")
-      warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect, its weights keep their own type.`);
+      warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect: weights keep the type they are stored in.`);
     const variant = JSON.stringify([kind, settings]);
     return this.#files.get(model.path, variant, async () => load(await openModelFile(model)));
   }
@@ -222,7 +222,7 @@ export class ModelLoader {
 type Loader<Kind extends keyof HostFiles> = (file: WeightFile) => Promise<HostFiles[Kind]>;
 
 const absent = (name: string, part: string, loader: string): LatentkitError =>
-  new LatentkitError("model.invalid", `Model ${quotedName(name)} holds no ${part}: load one with ${loader}.`);
+  new LatentkitError("model.invalid", `Model ${quotedName(name)} contains no ${part}: load one with ${loader}.`);
 
 /** Stands for the clip of a file without text encoders, or with one of two. */
 class AbsentClip implements Clip {

@@ -10,7 +10,6 @@ import { ofFamily, type Reading } from "../diffusion/sampling.js";
 import { readBoundedText } from "../files/bounded-text.js";
 import { MODEL_INDEX } from "../files/listing.js";
 import type { ModelFile } from "../files/model-folders.js";
-import { invalid, unsupported } from "../recognition/refusal.js";
 import { OnnxModel } from "../session/onnx-model.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
@@ -21,7 +20,7 @@ import type { StableDiffusionFamily } from "../text-encoder/recognise.js";
 import { ExportedUnet } from "../unet/exported.js";
 import { ExportedVae } from "../vae/exported.js";
 import { CheckpointVae } from "../vae/model.js";
-import type { NamedFile } from "../weights/stored.js";
+import { invalid, type NamedFile, unsupported } from "../weights/stored.js";
 
 /** Everything that a pipeline needs beside its folder. */
 export interface PipelineSurroundings {

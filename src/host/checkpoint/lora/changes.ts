@@ -57,7 +57,7 @@ function rounding(dtype: StoredWeight["dtype"]): readonly WeightChange[] {
 export function refuseUnknown({ name, unknown }: LoraFile, layers: ReadonlyMap<string, unknown>): void {
   for (const key of unknown) {
     if (!isOfLayer(key, layers)) continue;
-    const message = `LoRA ${quotedName(name)}: its tensor ${quotedName(key)} changes a layer in a way that latentkit does not know.`;
+    const message = `LoRA ${quotedName(name)}: its tensor ${quotedName(key)} changes a layer in a way that latentkit does not support.`;
     throw new LatentkitError("model.unsupported", message, { received: quotedName(key) });
   }
 }

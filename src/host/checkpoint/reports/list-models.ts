@@ -9,14 +9,14 @@ import { type ModelFile, ModelFolders } from "../files/model-folders.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
-import { foreignKind, unsupported } from "../recognition/refusal.js";
+import { foreignKind } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { controlNetPart } from "../unet/control.js";
 import { WORDS } from "../unet/stable-diffusion.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
-import { isPacked, type StoredWeight, type WeightFile } from "../weights/stored.js";
+import { isPacked, type StoredWeight, unsupported, valuesIn, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 import { zImageControlPart } from "../z-image/control.js";
 
@@ -100,7 +100,7 @@ export async function describeFile(model: ModelFile): Promise<ListedModel> {
   if ("message" in file) return refusedFile(model, file.message);
   const unread = { kind, name, path, bytes: file.bytes };
   const weights = [...file.weights.values()];
-  const parameters = weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
+  const parameters = weights.reduce((sum, { shape }) => sum + valuesIn(shape), 0);
   const read = { ...unread, dtypes: dtypesOf(weights), parameters };
   const family = await orMessage(() => familyInWords(kind, name, file));
   return typeof family === "string" ? { ...read, family } : { ...read, refusal: family.message };
@@ -170,7 +170,10 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
     case "embeddings":
       return embeddingInWords(file);
     default:
-      throw new LatentkitError("model.unsupported", `Model ${describe(name)}: latentkit loads no ${KIND_WORDS[kind]}.`);
+      throw new LatentkitError(
+        "model.unsupported",
+        `Model ${describe(name)}: latentkit cannot load ${KIND_WORDS[kind]}.`,
+      );
   }
 }
 

@@ -8,6 +8,7 @@ import {
   fileState,
   placedWeights,
   type StoredWeight,
+  valuesIn,
   type WeightFile,
   type WeightMap,
 } from "../weights/stored.js";
@@ -98,7 +99,7 @@ export class ModelPart<Config> {
     // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
     const matrices = stored.filter(staysPacked);
     const parametersOf = (weights: readonly StoredWeight[]) =>
-      weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
+      weights.reduce((sum, { shape }) => sum + valuesIn(shape), 0);
     return {
       key,
       label: this.label,

@@ -2,7 +2,7 @@ import { square } from "../../../native/elementary.js";
 import { type CheckpointParts, type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
 import type { CheckpointSampling } from "../diffusion/sampling.js";
 import { type ModelHeader, numberOf, type Part } from "../recognition/part.js";
-import { foreignKind, invalid, OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
+import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import {
   type FoundEncoder,
@@ -12,7 +12,7 @@ import {
   TOKEN_TABLES,
   textEncoderPart,
 } from "../text-encoder/recognise.js";
-import type { StoredWeight } from "../weights/stored.js";
+import { invalid, type StoredWeight, unsupported } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import type { UnetConfig } from "./build.js";
 import { BuiltUnet } from "./model.js";

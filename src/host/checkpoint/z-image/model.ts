@@ -81,7 +81,7 @@ export class BuiltZImage implements DiffusionNetwork {
     calls: number,
   ): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null) {
-      const message = `${this.label} is guided by model patches (ModelPatchLoader), not by a ControlNet.`;
+      const message = `${this.label} takes control nets as model patches (ModelPatchLoader), not as a ControlNet.`;
       throw new LatentkitError("host.missing", message);
     }
     const [items, , height, width] = x.shape as [number, number, number, number];

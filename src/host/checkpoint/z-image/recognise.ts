@@ -1,9 +1,8 @@
 import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
 import { flowOf } from "../diffusion/sampling.js";
-import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { unsupported } from "../recognition/refusal.js";
+import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } from "../recognition/part.js";
 import { languageModels } from "../text-encoder/recognise.js";
-import type { WeightMap } from "../weights/stored.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildZImage, type ZImageConfig } from "./build.js";
 import { BuiltZImage } from "./model.js";
 
@@ -17,8 +16,6 @@ const HEAD_STEP = 16;
 const WIDTH_OF_LUMINA = 2304;
 const EXPECTED = "a Z-Image model";
 
-/** Prefixes of the transformer's keys, those of whole checkpoints first. */
-const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
   "x_embedder.",
   "all_x_embedder.",
@@ -60,7 +57,7 @@ export const zImage: ModelFamily = {
 
 /** Prefix of the Z-Image transformer of a file; undefined where there is none. One that lacks weights is found too. */
 const findZImage = (weights: WeightMap): string | undefined =>
-  PREFIXES.find(
+  TRANSFORMER_PREFIXES.find(
     (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
   );
 

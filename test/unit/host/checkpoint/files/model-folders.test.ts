@@ -137,7 +137,7 @@ describe("ModelFolders", () => {
     await refuses(
       () => models.resolve("checkpoints", "qqq"),
       "model.missing",
-      /None of the files there \(3\) has a similar name/,
+      /None of the 3 files has a similar name/,
     );
     await refuses(() => models.resolve("loras", "a"), "model.missing", /There are none in .*\/m\/loras\./);
     await refuses(() => new ModelFolders([]).resolve("loras", "a"), "model.missing", /no folders for them/);

@@ -115,7 +115,7 @@ describe("changesOf", () => {
     ])
       for (const others of [{}, pair(name, 1, 4, 5)]) {
         const lora = await loraOf(folder(), { ...others, [`${name}.${ending}`]: randomTensor(5, [4]) });
-        const sentence = `LoRA "lora.safetensors": its tensor "${name}.${ending}" changes a layer in a way that latentkit does not know.`;
+        const sentence = `LoRA "lora.safetensors": its tensor "${name}.${ending}" changes a layer in a way that latentkit does not support.`;
         const { message } = await refuses(() => changesOf(lora, target, 1), "model.unsupported");
         assert.equal(message, sentence);
         assert.equal(changesOf(lora, target, 0).size, 0);

@@ -33,7 +33,7 @@ describe("recogniseLora", () => {
       [["x.set_weight"], "an adapter of whole weights (set_weight)"],
       [["x.weight", "x.on_input"], "an adapter of IA3"],
       [["x.ia3_l"], "an adapter of IA3"],
-      [["x.lora_A.a.b.c"], 'one of a form that latentkit does not know, with the key "x.lora_A.a.b.c"'],
+      [["x.lora_A.a.b.c"], 'one of a form that latentkit does not support, with the key "x.lora_A.a.b.c"'],
     ] as const) {
       const tensors = Object.fromEntries(keys.map((key) => [key, f32([1])]));
       const file = await weightFile(writeWeights(join(folder(), "a.safetensors"), tensors));

@@ -165,7 +165,7 @@ describe("models of Z-Image", () => {
     const four = randn([1, 4, 8, 8], { seed: 1 });
     await refuses(model.predict!(four, 0.5, context(8, 1)), "tensor.bad-shape", /a latent \[B, 16, h, w\]/);
     const guided = [[context(8, 1)[0]![0], { control: {} }]] as unknown as Conditioning;
-    await refuses(model.predict!(x, 0.5, guided), "host.missing", /guided by model patches \(ModelPatchLoader\)/);
+    await refuses(model.predict!(x, 0.5, guided), "host.missing", /as model patches \(ModelPatchLoader\)/);
     await refuses(() => model.patch!({ node: "FreeU", inputs: {} }), "host.missing", /cannot apply FreeU/);
   });
 
