@@ -50,8 +50,8 @@ try {
   async function ours(plan) {
     const file = await openModelFile({ name: "sd1", path: model });
     const { network } = await recogniseCheckpoint(file, readValues);
-    if (network.kind !== "unet") throw new Error(`${model} has no UNet`);
-    const part = new ModelPart("UNet", file, network.part.config, network.part.weights);
+    if (network.what !== "UNet") throw new Error(`${model} has no UNet`);
+    const part = new ModelPart("UNet", file, /** @type {any} */ (network.part.config), network.part.weights);
     const session = part.session("UNet", (graph, config) => buildUnet(graph, config));
     const runtime = createRuntime({ plan, threads });
     runtimes.push(runtime);

@@ -22,7 +22,7 @@ runSteps({
   WebGPU: node("scripts/check-webgpu.mjs"),
   "packed tarball": node("scripts/check-pack.mjs"),
   "newest long-term Node": node("scripts/check-nodes.mjs", "--quick", "24"),
-  "docs/adding.md": node("scripts/check-adding.mjs", "--sample", "A node", "An operation", "An endpoint"),
+  "docs/adding.md": node("scripts/check-adding.mjs", "--sample", "A node", "An operation", "A model family", "An endpoint"),
   "soak: batch": node("scripts/soak-batch.mjs", "200", "6"),
   "soak: photos": node("scripts/soak-photos.mjs", "400", "4"),
   "soak: hooks": node("scripts/soak-hooks.mjs", "--times", "12"),

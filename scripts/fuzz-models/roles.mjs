@@ -16,6 +16,7 @@ import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recogni
 import { buildT5 } from "#src/host/checkpoint/text-encoder/t5.js";
 import { buildUnet } from "#src/host/checkpoint/unet/build.js";
 import { buildControlNet, controlNetPart } from "#src/host/checkpoint/unet/control.js";
+import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import { buildUpscaler } from "#src/host/checkpoint/upscaler/build.js";
 import { upscalerPart } from "#src/host/checkpoint/upscaler/recognise.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
@@ -38,7 +39,7 @@ import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-im
 
 const buildEncoder = (network, config) => buildTextEncoder(network, config, { layer: -2, finalNorm: true });
 /** Builders by the kinds of networks, and of text encoders. */
-const NETWORKS = { unet: buildUnet, "z-image": buildZImage, flux: buildFlux };
+const NETWORKS = { UNet: buildUnet, "Z-Image transformer": buildZImage, "Flux transformer": buildFlux };
 const TEXT_ENCODERS = { clip: buildEncoder, qwen3: buildQwen3, t5: buildT5 };
 
 const vaeGraphs = (part) => [
@@ -51,9 +52,9 @@ const textGraph = ({ kind, part }) => ({ name: `text encoder (${kind})`, part, b
 const ROLES = {
   checkpoint: async (file) => {
     const { network, vae, textEncoders } = await recogniseCheckpoint(file, readValues);
-    const { kind, part } = network;
+    const { what, part } = network;
     return [
-      { name: `network (${kind})`, part, build: NETWORKS[kind], kind },
+      { name: what, part, build: NETWORKS[what], kind: what },
       ...(vae === undefined ? [] : vaeGraphs(vae)),
       // those of a file of their own are called
       ...textEncoders.map((encoder) => ({ ...textGraph(encoder), kind: undefined })),
@@ -69,7 +70,7 @@ const ROLES = {
   upscaler: async (file) => [{ name: "upscale model", part: upscalerPart(file), build: buildUpscaler }],
   LoRA: async (file, base) => {
     const lora = await readLora(file, readValues);
-    const changes = changesOf(lora, { kind: "unet", weights: base.weights }, 0.5);
+    const changes = changesOf(lora, { places: unetPlaces, weights: base.weights }, 0.5);
     return [{ name: "UNet with LoRA", part: base, build: buildUnet, changes }];
   },
   embedding: async ({ path }) => {
@@ -104,7 +105,7 @@ export async function builtAs(role, path, base, unpacked) {
 /** The UNet of a checkpoint; undefined of another family's. @param {string} path */
 export async function unetOf(path) {
   const { network } = await recogniseCheckpoint(await open(path), readValues);
-  return network.kind === "unet" ? network.part : undefined;
+  return network.what === "UNet" ? network.part : undefined;
 }
 
 /** Calls of a host before it begins anew: sessions of files that are gone stay loaded. */
@@ -169,8 +170,8 @@ export class Calls {
   async #call(name, kind) {
     const load = (file, type) => this.#host.loadFile("text_encoders", file, undefined, { type });
     switch (kind) {
-      case "z-image":
-      case "flux": {
+      case "Z-Image transformer":
+      case "Flux transformer": {
         const model = /** @type {any} */ (await this.#host.loadFile("diffusion_models", name));
         const { outChannels, contextDim } = model.source.network;
         const context = randn([1, 3, contextDim], { seed: 1 });
@@ -191,4 +192,4 @@ export class Calls {
 }
 
 /** Kinds of networks that are called. */
-export const CALLED = ["z-image", "flux", "qwen3", "t5"];
+export const CALLED = ["Z-Image transformer", "Flux transformer", "qwen3", "t5"];

@@ -49,14 +49,14 @@ async function partsOf(family) {
   const parts = await recogniseCheckpoint(await openModelFile({ name: family, path: file(family) }), readValues);
   const { network, textEncoders } = parts;
   const [text] = textEncoders;
-  if (network.kind !== "unet" || text?.kind !== "clip") throw new Error(`${family} is no Stable Diffusion`);
+  if (network.what !== "UNet" || text?.kind !== "clip") throw new Error(`${family} is no Stable Diffusion`);
   const encode = (part, target, overridable, build) => {
     const graph = new OnnxGraph("measured", target);
     build(networkOf(graph, part.weights), part.config);
     return graph.encode({ overridable: overridable && (target === undefined || "F16") });
   };
   return {
-    config: network.part.config,
+    config: /** @type {import("../../../dist/host/checkpoint/unet/build.js").UnetConfig} */ (network.part.config),
     hidden: text.part.config.hidden,
     unet: (target, kept) => encode(network.part, target, kept, buildUnet),
     vae: (target, kept) => encode(parts.vae, target, kept, (net, config) => buildVaeDecoder(net, config)),

@@ -2,7 +2,6 @@ import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { embeddingFrequencies } from "#src/host/checkpoint/networks/sinusoids.js";
 import { OnnxGraph, type PortType, type Sides, type Value } from "#src/host/checkpoint/onnx/graph.js";
-import type { Family } from "#src/host/checkpoint/recognition/family.js";
 import type { Part } from "#src/host/checkpoint/recognition/part.js";
 import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
 import { buildUnet, type UnetConfig } from "#src/host/checkpoint/unet/build.js";
@@ -117,7 +116,7 @@ export function writeExportedFolder(
   writeVae(folder, isXl ? 0.13025 : 0.18215, vae!, flavour);
 }
 
-function writeUnet(folder: string, family: Family, part: Part<UnetConfig>, flavour: Flavour): void {
+function writeUnet(folder: string, family: string, part: Part<UnetConfig>, flavour: Flavour): void {
   const { config } = part;
   const { type, sides } = flavour.timestep;
   const graph: ExportedGraph = new ExportedGraph(
@@ -159,7 +158,7 @@ function labels(graph: ExportedGraph, width: number): Value {
 function writeTextEncoder(
   folder: string,
   component: string,
-  family: Family,
+  family: string,
   part: StableDiffusion["textEncoders"][number],
   flavour: Flavour,
 ): void {

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Tensor } from "latentkit";
 import { changesOf } from "#src/host/checkpoint/lora/changes.js";
-import type { LoraTarget } from "#src/host/checkpoint/lora/names.js";
+import type { LoraTarget } from "#src/host/checkpoint/lora/places.js";
 import { type LoraFile, readLora } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import { networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
@@ -84,4 +85,4 @@ export async function weightsAfter(
   }
 }
 
-const unet = (weights: WeightMap): LoraTarget => ({ kind: "unet", weights });
+const unet = (weights: WeightMap): LoraTarget => ({ places: unetPlaces, weights });

@@ -1,5 +1,5 @@
+import type { RecognisedCheckpoint } from "#src/host/checkpoint/diffusion/family.js";
 import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
-import type { RecognisedCheckpoint } from "#src/host/checkpoint/families/recognised.js";
 import type { ModelHeader, Part } from "#src/host/checkpoint/recognition/part.js";
 import type { TextEncoderConfig } from "#src/host/checkpoint/text-encoder/build.js";
 import type { UnetConfig } from "#src/host/checkpoint/unet/build.js";
@@ -33,8 +33,12 @@ export async function recogniseStableDiffusion(
   read: Parameters<typeof recogniseCheckpoint>[1],
 ): Promise<StableDiffusion> {
   const { network, textEncoders, ...rest } = await recogniseCheckpoint(file, read);
-  if (network.kind !== "unet") throw new Error(`${file.name} has no UNet`);
-  return { ...rest, unet: network.part, textEncoders: textEncoders.flatMap((text) => clipPart(text) ?? []) };
+  if (network.what !== "UNet") throw new Error(`${file.name} has no UNet`);
+  return {
+    ...rest,
+    unet: network.part as Part<UnetConfig>,
+    textEncoders: textEncoders.flatMap((text) => clipPart(text) ?? []),
+  };
 }
 
 /** The part of an encoder of CLIP's; undefined of any other. */

@@ -9,6 +9,7 @@ import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
 import { buildT5, t5Buckets, t5Part } from "#src/host/checkpoint/text-encoder/t5.js";
 import { buildUnet, type UnetEncoderConfig } from "#src/host/checkpoint/unet/build.js";
 import { buildControlNet, controlNetPart } from "#src/host/checkpoint/unet/control.js";
+import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import { buildUpscaler } from "#src/host/checkpoint/upscaler/build.js";
 import { upscalerPart } from "#src/host/checkpoint/upscaler/recognise.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
@@ -86,7 +87,11 @@ const unet = (name: string, latents: Latents, lora?: string) => async (): Promis
   const changes =
     lora === undefined
       ? undefined
-      : changesOf(await recogniseLora(await open(`loras/${lora}`), readValues), { kind: "unet", weights }, STRENGTH);
+      : changesOf(
+          await recogniseLora(await open(`loras/${lora}`), readValues),
+          { places: unetPlaces, weights },
+          STRENGTH,
+        );
   return { weights, changes, build: (network) => buildUnet(network, config), feeds: unetFeeds(config, latents) };
 };
 

@@ -2,15 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
-import {
-  type RotationTables,
-  rotationTables,
-  timeEmbeddings,
-  zImagePositions,
-} from "#src/host/checkpoint/networks/sinusoids.js";
+import { type RotationTables, rotationTables, timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
 import { buildQwen3, type Qwen3Config, qwen3Part } from "#src/host/checkpoint/text-encoder/qwen3.js";
 import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/z-image/build.js";
 import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-image/control.js";
+import { zImagePositions } from "#src/host/checkpoint/z-image/model.js";
 import { zImagePart } from "#src/host/checkpoint/z-image/recognise.js";
 import { flowWeights } from "../models/golden-flow.js";
 import type { TinyNetwork } from "./tiny-networks.js";

@@ -18,19 +18,16 @@ const GREY = [0.8223, -0.6876, 0.6364, 0.138];
  */
 export function inpaintChannels(entry: Conditioning[number], run: SamplingRun): Tensor {
   const [batch, channels, rows, columns] = run.latent.shape as [number, number, number, number];
-  const [, { concat_mask: ownMask, concat_latent_image: ownLatent }] = entry;
-  const mask = requireTensor("concat_mask", ownMask) ?? run.mask;
-  const latent = requireTensor("concat_latent_image", ownLatent);
+  const mask = optionalTensor(entry, "concat_mask") ?? run.mask;
+  const latent = optionalTensor(entry, "concat_latent_image");
   const sized = (x: Tensor): Tensor => cycled(resizedTo(x, rows, columns), batch);
   if (mask === undefined) return joined([Tensor.full([batch, 1, rows, columns], 1), grey(run.latent)], 1);
-  const [height = 0, width = 0] = mask.shape.slice(-2);
-  const planes = mask.reshape([mask.size / (height * width), 1, height, width]);
   const hidden = latent === undefined ? run.latent : intoModel(latent, run.sampling);
   if (hidden.shape[1] !== channels) {
     const expected = `concat_latent_image with ${channels} channels`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(hidden)}.`);
   }
-  return joined([rounded(sized(planes)), sized(hidden)], 1);
+  return joined([rounded(sized(planesOf(mask))), sized(hidden)], 1);
 }
 
 /** The part of the channels that lies in the area of an entry, for a model that gets that part of the latent alone. */
@@ -41,7 +38,9 @@ export function inArea(channels: Tensor, entry: Conditioning[number], { sampling
   return cropped(channels, 2, { top: y, left: x, height, width });
 }
 
-function requireTensor(name: string, value: unknown): Tensor | undefined {
+/** A tensor among the options of a conditioning; undefined if it is absent. Fails with tensor.bad-shape. */
+export function optionalTensor([, options]: Conditioning[number], name: string): Tensor | undefined {
+  const value: unknown = options[name];
   if (value === undefined || value === null) return undefined;
   if (value instanceof Tensor && value.size > 0 && value.shape.length >= 3) return value;
   throw new LatentkitError(
@@ -50,7 +49,14 @@ function requireTensor(name: string, value: unknown): Tensor | undefined {
   );
 }
 
-const resizedTo = (x: Tensor, height: number, width: number): Tensor =>
+/** A mask of any rank as planes [n, 1, h, w]. */
+export function planesOf(mask: Tensor): Tensor {
+  const [height = 0, width = 0] = mask.shape.slice(-2);
+  return mask.reshape([mask.size / (height * width), 1, height, width]);
+}
+
+/** Planes or latents at another size. */
+export const resizedTo = (x: Tensor, height: number, width: number): Tensor =>
   x.shape[2] === height && x.shape[3] === width
     ? x
     : resizeLatent(x, { width, height, method: "bilinear", crop: "center" });

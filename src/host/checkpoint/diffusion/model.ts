@@ -5,8 +5,7 @@ import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun, Vae } from "../../types.js";
-import type { LoraTarget } from "../lora/names.js";
-import type { Family } from "../recognition/family.js";
+import type { LoraTarget } from "../lora/places.js";
 import type { Adapter } from "../session/model-part.js";
 import { inArea, inpaintChannels, type LabelSource } from "./conditioning.js";
 import { cleanOf, inputScale, type Reading } from "./sampling.js";
@@ -64,7 +63,8 @@ export interface NetworkCall {
 /** Everything that a model of a checkpoint is made of. */
 export interface ModelSource {
   readonly network: DiffusionNetwork;
-  readonly family: Family;
+  /** Name of its family: "sdxl". */
+  readonly family: string;
   readonly sampling: ModelSampling;
   readonly reading: Reading;
   /** Loads a tiny decoder of latents in the model's units, for previews. */
@@ -247,9 +247,12 @@ class ModelRun {
       throw new LatentkitError("tensor.bad-shape", message);
     }
     if (!Number.isFinite(sigma) || sigma < 0)
-      throw new LatentkitError("value.out-of-range", `predict: expected sigma from 0, received ${describe(sigma)}.`);
+      throw new LatentkitError(
+        "value.out-of-range",
+        `predict: expected a sigma of at least 0, received ${describe(sigma)}.`,
+      );
     if (cond.length === 0 || batch % cond.length !== 0) {
-      const message = `predict: expected a batch that ${cond.length} conditionings divide, received ${batch} latents.`;
+      const message = `predict: expected a multiple of ${cond.length} latents, as many for each conditioning, received ${batch}.`;
       throw new LatentkitError("tensor.bad-shape", message);
     }
   }

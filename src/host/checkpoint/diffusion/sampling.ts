@@ -1,38 +1,50 @@
 import { square } from "../../../native/elementary.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import { LATENT_FORMATS, type LatentFormat } from "../../../tensor/sampling/latent-format.js";
-import { type ModelSampling, modelSampling } from "../../../tensor/sampling/model-sampling.js";
+import {
+  type ModelSampling,
+  type ModelSamplingName,
+  modelSampling,
+  type Prediction,
+} from "../../../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import type { CheckpointSampling, Family } from "../recognition/family.js";
 
-/** Names of the families as in `modelSampling`. */
-const NAMES = {
-  sd1: "sd15",
-  sd2: "sd21",
-  sdxl: "sdxl",
-  "sdxl-refiner": "sdxl-refiner",
-  "z-image": "z-image",
-  flux: "flux",
-  "flux-schnell": "flux-schnell",
-} as const;
+/** Noise levels and latents of a checkpoint. */
+export interface CheckpointSampling {
+  /** A table of 1,000 noise levels, continuous ones (EDM), or those of modelSampling() by name. */
+  readonly schedule: "discrete" | "edm" | ModelSamplingName;
+  readonly prediction: Prediction;
+  /** Whether the highest noise level of the table has no signal at all. */
+  readonly zeroTerminalSnr: boolean;
+  /** Bounds of continuous noise levels. */
+  readonly sigmaMin?: number;
+  readonly sigmaMax?: number;
+  readonly latentFormat: keyof typeof LATENT_FORMATS;
+}
+
+/** The flow of a family whose noise levels modelSampling() knows. */
+export const flowOf = (
+  schedule: ModelSamplingName,
+  latentFormat: CheckpointSampling["latentFormat"],
+): CheckpointSampling => ({ schedule, prediction: "flow", zeroTerminalSnr: false, latentFormat });
+
+/** Families that have another name in `modelSampling`. */
+const NAMES: Readonly<Record<string, string>> = { sd1: "sd15", sd2: "sd21" };
 
 /** Noise levels of a checkpoint, under its family's name and with its latents. */
-export function samplingOf(family: Family, facts: CheckpointSampling): ModelSampling {
+export function samplingOf(family: string, facts: CheckpointSampling): ModelSampling {
   const { schedule, prediction, zeroTerminalSnr: zsnr, sigmaMin, sigmaMax, latentFormat } = facts;
-  if (schedule === "z-image" || schedule === "flux" || schedule === "flux-schnell") return modelSampling(schedule);
-  const table =
-    schedule === "edm"
-      ? modelSampling(prediction === "edm" ? "playground25" : "svd", { sigmaMin, sigmaMax })
-      : modelSampling(prediction === "v" ? "sd21-v" : "sd15", { zsnr });
+  const tables = {
+    edm: () => modelSampling(prediction === "edm" ? "playground25" : "svd", { sigmaMin, sigmaMax }),
+    discrete: () => modelSampling(prediction === "v" ? "sd21-v" : "sd15", { zsnr }),
+  };
+  const table = schedule === "edm" || schedule === "discrete" ? tables[schedule]() : modelSampling(schedule);
   return ofFamily(table, family, LATENT_FORMATS[latentFormat]);
 }
 
 /** Noise levels under a family's name, with its latents. */
-export const ofFamily = (table: ModelSampling, family: Family, latentFormat: LatentFormat): ModelSampling =>
-  Object.freeze({ ...table, name: NAMES[family], latentFormat });
-
-/** The quantity that the network of a checkpoint predicts. */
-export const readingOf = ({ prediction }: CheckpointSampling): Reading => prediction as Reading;
+export const ofFamily = (table: ModelSampling, family: string, latentFormat: LatentFormat): ModelSampling =>
+  Object.freeze({ ...table, name: NAMES[family] ?? family, latentFormat });
 
 /** The quantity that a network predicts. */
 export type Reading = "eps" | "v" | "lcm" | "x0" | "edm" | "edm-v" | "flow";

@@ -1,5 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { Recent } from "./recent.js";
 
 /** Number of files whose objects stay. They are small: weights are the runtime's. */
 const MOST = 256;
@@ -15,18 +16,15 @@ interface Cached {
 
 /** Objects made of files and folders, one for each and its variant as long as they do not change. */
 export class FileCache {
-  /** In order of last use, most recent last. */
-  readonly #objects = new Map<string, Cached>();
+  readonly #objects = new Recent<Cached>(MOST);
 
   /** The object of a file. One that could not be made is tried again. */
   async get<Value>(path: string, variant: string, make: () => Promise<Value>): Promise<Value> {
     const key = `${variant}\n${path}`;
     const state = await stateOf(path, DEPTH);
     const known = this.#objects.get(key);
-    this.#objects.delete(key);
     const object = known?.state === state ? (known.object as Promise<Value>) : make();
     this.#objects.set(key, { state, object });
-    if (this.#objects.size > MOST) this.#objects.delete(this.#objects.keys().next().value!);
     try {
       return await object;
     } catch (error) {

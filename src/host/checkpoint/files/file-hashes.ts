@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { onAbort } from "../../../base/abort.js";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { cacheFolder, StoredTexts } from "../../../base/user-cache.js";
+import { Recent } from "./recent.js";
 
 /** Hashing one piece takes less than a millisecond of the event loop. */
 const PIECE_BYTES = 2 ** 18;
-/** Hashes in memory; the oldest goes first. */
+/** Hashes in memory. */
 const MOST = 1000;
 /** Hex digits of a hash that Civitai and the A1111 web UI show as AutoV2. */
 const AUTO_V2_DIGITS = 10;
@@ -27,7 +28,7 @@ interface Job {
  * a time, in pieces between which the event loop goes on.
  */
 export class FileHashes {
-  readonly #hashes = new Map<string, string>();
+  readonly #hashes = new Recent<string>(MOST);
   readonly #jobs = new Map<string, Job>();
   readonly #stored: StoredHashes | undefined;
   #last: Promise<unknown> = Promise.resolve();
@@ -43,7 +44,10 @@ export class FileHashes {
   async sha256(path: string, signal?: AbortSignal): Promise<string> {
     const key = await keyOf(path);
     const hash = this.#hashes.get(key) ?? (await this.#stored?.get(key));
-    if (hash !== undefined) return this.#remember(key, hash);
+    if (hash !== undefined) {
+      this.#hashes.set(key, hash);
+      return hash;
+    }
     signal?.throwIfAborted();
     const job = this.#jobs.get(key) ?? this.#start(path, key);
     job.waiting++;
@@ -66,7 +70,8 @@ export class FileHashes {
       .then(() => hashOf(path, key, stop.signal))
       .then(async (hash) => {
         await this.#stored?.set(key, hash);
-        return this.#remember(key, hash);
+        this.#hashes.set(key, hash);
+        return hash;
       });
     const job = { promise, stop, waiting: 0 };
     this.#jobs.set(key, job);
@@ -77,14 +82,6 @@ export class FileHashes {
 
   #end(key: string, job: Job): void {
     if (this.#jobs.get(key) === job) this.#jobs.delete(key);
-  }
-
-  #remember(key: string, hash: string): string {
-    this.#hashes.delete(key);
-    this.#hashes.set(key, hash);
-    const [oldest] = this.#hashes.keys();
-    if (this.#hashes.size > MOST && oldest !== undefined) this.#hashes.delete(oldest);
-    return hash;
   }
 }
 
@@ -99,7 +96,7 @@ async function hashOf(path: string, key: string, signal: AbortSignal): Promise<s
     throw signal.aborted ? signal.reason : readFailed(path, error);
   }
   if ((await keyOf(path)) !== key) {
-    throw new LatentkitError("file.read-failed", `File ${describe(path)} has changed while it was read.`);
+    throw new LatentkitError("file.read-failed", `File ${describe(path)} changed while it was being read.`);
   }
   return hash.digest("hex");
 }
@@ -109,7 +106,7 @@ async function keyOf(path: string): Promise<string> {
   try {
     const stats = await promises.stat(path, { bigint: true });
     // a pipe or device would never end
-    if (!stats.isFile()) throw new LatentkitError("file.read-failed", `File ${describe(path)} is no regular file.`);
+    if (!stats.isFile()) throw new LatentkitError("file.read-failed", `File ${describe(path)} is not a regular file.`);
     return JSON.stringify([path, ...[stats.size, stats.mtimeNs, stats.ino].map(String)]);
   } catch (error) {
     throw readFailed(path, error);

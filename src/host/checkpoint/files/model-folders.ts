@@ -149,9 +149,9 @@ export class ModelFolders {
   #hint(kind: ModelKind, near: readonly string[]): string {
     if (near.length > 0) return `Nearest: ${near.map(describe).join(", ")}.`;
     const count = this.list(kind).length;
-    if (count > 0) return `None of the files there (${count}) has a similar name.`;
+    if (count > 0) return `None of the ${count} files has a similar name.`;
     const folders = this.folders(kind);
-    return folders.length === 0 ? "There are no folders for them." : `There are none in ${folders.join(", ")}.`;
+    return folders.length === 0 ? "No folder is set up for them." : `There are none in ${folders.join(", ")}.`;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Tensor } from "../../../tensor/tensor.js";
-import { add, attention, FLOAT_BYTES, linear, linearOfFew, silu } from "../networks/layers.js";
+import { add, attention, FLOAT_BYTES, linear, linearOfFew, silu, type Trace } from "../networks/layers.js";
 import { TIME_EMBEDDING, timeEmbeddings } from "../networks/sinusoids.js";
 import {
   geluTanh,
@@ -134,9 +134,6 @@ interface Modulation {
   readonly scale: Value;
   readonly gate: Value;
 }
-
-/** Takes inner values, by the names of the reference's modules. */
-type Trace = (name: string, value: Value) => void;
 
 /** Surroundings of both kinds of blocks. */
 interface BlockContext {

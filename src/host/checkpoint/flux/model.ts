@@ -1,16 +1,18 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { cycled, joined, repeated } from "../../../tensor/parts.js";
-import { resizeLatent } from "../../../tensor/resize.js";
 import { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
+import { optionalTensor, planesOf, resizedTo } from "../diffusion/conditioning.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
-import type { LoraTarget } from "../lora/names.js";
+import { Recent } from "../files/recent.js";
+import type { LoraTarget } from "../lora/places.js";
 import { takingInputs } from "../lora/recognise.js";
 import { rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import { buildFlux, type FluxConfig, fluxEmbeddings, fluxWork } from "./build.js";
+import { fluxPlaces } from "./lora.js";
 import {
   FLUX_THETA,
   fluxAxes,
@@ -23,6 +25,8 @@ import {
 
 /** Cells of a patch. */
 const CELLS = 4;
+/** Order of a patch's numbers. */
+const FLUX_PATCHES = "cells-of-channels";
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
 const MOST_ROTATIONS = 8;
 /** Name of the label that holds the patches of references; the network has them after those of the latent. */
@@ -47,7 +51,7 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   get target(): LoraTarget {
-    return { kind: "flux", weights: this.part.weights };
+    return { weights: this.part.weights, places: fluxPlaces };
   }
 
   adapted(adapter: Adapter): BuiltFlux {
@@ -91,21 +95,26 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   forRun(run: SamplingRun): NetworkRun {
-    const rotations = new Rotations(fluxAxes(this.part.config.headSize));
+    const rotations = new Recent<NamedTensors>(MOST_ROTATIONS);
     return { predict: (call) => this.#predict(call, rotations, run.steps) };
   }
 
   async #predict(
     { x, timestep, context, labels, entry, signal }: NetworkCall,
-    rotations: Rotations,
+    rotations: Recent<NamedTensors>,
     calls: number,
   ): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null)
-      throw new LatentkitError("host.missing", `${this.label} takes no ControlNet.`);
+      throw new LatentkitError("host.missing", `${this.label} does not support ControlNets.`);
     const [items, , height, width] = x.shape as [number, number, number, number];
     const { [REFERENCES]: references, ...own } = labels;
     const patches = patchesOf(x, FLUX_PATCHES);
-    const tables = rotations.of(context.shape[1]!, [height, width], entry);
+    const sizes = sizesOf(context.shape[1]!, [height, width], entry);
+    // the same tensors for the same sizes, so that they are sent once
+    const tables = rotations.getOr(JSON.stringify(sizes), () => {
+      const { cos, sin } = rotationTables(fluxPositions(...sizes), fluxAxes(this.part.config.headSize), FLUX_THETA);
+      return { joint_cos: cos, joint_sin: sin };
+    });
     const feeds = {
       x: references === undefined ? patches : joinedTokens([patches, references]),
       time: repeated(fluxEmbeddings([timestep]), items),
@@ -121,34 +130,12 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 }
 
-/** Rotations of a call's tokens, the same tensors for the same places. */
-class Rotations {
-  readonly #axes: readonly number[];
-  readonly #known = new Map<string, NamedTensors>();
+/** Sizes of a call's tokens, and places of its references. */
+const sizesOf = (texts: number, sides: readonly [number, number], entry: Conditioning[number]) => {
+  const { latents, places } = referencesOf(entry);
+  return [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
+};
 
-  constructor(axes: readonly number[]) {
-    this.#axes = axes;
-  }
-
-  of(texts: number, sides: readonly [number, number], entry: Conditioning[number]): NamedTensors {
-    const { latents, places } = referencesOf(entry);
-    const references = latents.map(({ shape }) => [shape[2]!, shape[3]!] as const);
-    const key = JSON.stringify([texts, sides, references, places]);
-    let tables = this.#known.get(key);
-    if (tables === undefined) {
-      const { cos, sin } = rotationTables(fluxPositions(texts, sides, references, places), this.#axes, FLUX_THETA);
-      tables = { joint_cos: cos, joint_sin: sin };
-      if (this.#known.size === MOST_ROTATIONS) this.#known.delete(this.#known.keys().next().value!);
-      this.#known.set(key, tables);
-    }
-    return tables;
-  }
-}
-
-// Inputs of a Flux model beside the noisy latent, from the options of a conditioning.
-
-/** Order of a patch's numbers. */
-const FLUX_PATCHES = "cells-of-channels";
 /** Guidance of an entry that has none. */
 const GUIDANCE = 3.5;
 /** Pixels along a side of a latent's cell. */
@@ -219,19 +206,16 @@ export function pooledOf([, { pooled_output: pooled }]: Conditioning[number], wi
  */
 export function pictureChannels(entry: Conditioning[number], run: SamplingRun, hasMask: boolean): Tensor {
   const [batch, channels, rows, columns] = run.latent.shape as [number, number, number, number];
-  const [, { concat_latent_image: ownPicture, concat_mask: ownMask }] = entry;
-  const picture = optionalTensor("concat_latent_image", ownPicture) ?? Tensor.zeros([1, channels, rows, columns]);
+  const picture = optionalTensor(entry, "concat_latent_image") ?? Tensor.zeros([1, channels, rows, columns]);
   if (picture.shape.length !== 4 || picture.shape[1] !== channels) {
     const expected = `concat_latent_image with ${channels} channels`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(picture)}.`);
   }
   const scaled = cycled(modelUnits(resizedTo(picture, rows, columns)), batch);
   if (!hasMask) return scaled;
-  const mask = optionalTensor("concat_mask", ownMask) ?? run.mask;
+  const mask = optionalTensor(entry, "concat_mask") ?? run.mask;
   if (mask === undefined) return joined([scaled, Tensor.full([batch, CELL * CELL, rows, columns], 1)], 1);
-  const [height = 0, width = 0] = mask.shape.slice(-2);
-  const planes = mask.reshape([mask.size / (height * width), 1, height, width]);
-  const pixels = cycled(resizedTo(planes, CELL * rows, CELL * columns), batch);
+  const pixels = cycled(resizedTo(planesOf(mask), CELL * rows, CELL * columns), batch);
   return joined([scaled, cellsOf(pixels, rows, columns)], 1);
 }
 
@@ -256,18 +240,4 @@ function modelUnits(latent: Tensor): Tensor {
   const out = Tensor.unfilled(latent.shape);
   for (let i = 0; i < out.size; i++) out.data[i] = Math.fround(latent.data[i]! - shiftFactor) * scaleFactor;
   return out;
-}
-
-const resizedTo = (x: Tensor, height: number, width: number): Tensor =>
-  x.shape[2] === height && x.shape[3] === width
-    ? x
-    : resizeLatent(x, { width, height, method: "bilinear", crop: "center" });
-
-function optionalTensor(name: string, value: unknown): Tensor | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (value instanceof Tensor && value.size > 0 && value.shape.length >= 3) return value;
-  throw new LatentkitError(
-    "tensor.bad-shape",
-    `conditioning, ${name}: expected a tensor, received ${describe(value)}.`,
-  );
 }

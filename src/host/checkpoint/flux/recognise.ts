@@ -1,8 +1,18 @@
-import { AROUND, IN_DOUBLE, IN_SINGLE, OF_LINEAR1, SWAPPED, THIRDS } from "../lora/flux-names.js";
-import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { unsupported } from "../recognition/refusal.js";
-import { BLOCK_TYPES, isBlockType, quotedName, type StoredWeight, type WeightMap } from "../weights/stored.js";
+import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
+import { flowOf } from "../diffusion/sampling.js";
+import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } from "../recognition/part.js";
+import { findTextEncoders, languageModels, textEncoderPart } from "../text-encoder/recognise.js";
+import {
+  BLOCK_TYPES,
+  isBlockType,
+  quotedName,
+  type StoredWeight,
+  unsupported,
+  type WeightMap,
+} from "../weights/stored.js";
 import { buildFlux, type FluxConfig } from "./build.js";
+import { AROUND, IN_DOUBLE, IN_SINGLE, OF_LINEAR1, SWAPPED, THIRDS } from "./lora.js";
+import { BuiltFlux } from "./model.js";
 import { HEAD_STEP } from "./patches.js";
 
 /** Flux.1 has 19 and 38. */
@@ -11,13 +21,9 @@ const MOST_BLOCKS = 256;
 const PATCH = 64;
 /** Patches that models take: the latent, with a picture beside it (Control), with a picture and a mask (Fill). */
 const INPUTS = [PATCH, 2 * PATCH, 6 * PATCH];
-/** Whether a model that takes so many numbers of a patch takes a mask. */
-export const takesMask = (inputs: number): boolean => inputs === INPUTS[2];
 const CONTEXT_OF_LONGCAT = 3584;
 const EXPECTED = "a Flux.1 model";
 
-/** Prefixes of the transformer's keys, those of whole checkpoints first. */
-const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
   "img_in.",
   "txt_in.",
@@ -43,18 +49,46 @@ const RELATIVES = [
   [`${FIRST}img_mlp.gate_proj.`, "an Ovis model"],
 ] as const;
 
+/** Flux.1 dev, schnell and those that take pictures. */
+export const flux: ModelFamily = {
+  has: (weights) => findFlux(weights) !== undefined,
+  *parts(file) {
+    const part = fluxPart(file, findFlux(file.weights)!);
+    yield;
+    const clips = findTextEncoders(file.weights).map((encoder) => textEncoderPart(file, encoder, "l"));
+    const { inputs, hasGuidance } = part.config;
+    const family = hasGuidance ? "flux" : "flux-schnell";
+    return withVae(file, {
+      family,
+      words: hasGuidance ? "Flux.1 dev" : "Flux.1 schnell",
+      sampling: () => flowOf(family, "Flux"),
+      network: networkPart("Flux transformer", part, BuiltFlux),
+      textEncoders: [
+        ...clips.map((clip) => ({ kind: "clip", part: clip }) as const),
+        ...languageModels(file).filter(({ kind }) => kind === "t5"),
+      ],
+      encoderCount: 2,
+      inpaint: inputs === INPUTS[2],
+    });
+  },
+};
+
 /**
  * Prefix of the transformer of a file that has Flux's blocks; undefined where there is none. One that lacks weights is found
  * too, and so are relatives.
+ *
+ * @internal
  */
-export const findFlux = ({ weights }: Pick<ModelHeader, "weights">): string | undefined =>
-  PREFIXES.find((prefix) =>
+export const findFlux = (weights: WeightMap): string | undefined =>
+  TRANSFORMER_PREFIXES.find((prefix) =>
     [...NORMS.map((norm) => NORM + norm), DIFFUSERS_MARK].some((mark) => weights.has(prefix + mark)),
   );
 
 /**
  * Sizes and weights of a Flux.1 transformer, of which every weight that its builder needs is there. Throws model.invalid,
  * and model.unsupported for its relatives.
+ *
+ * @internal
  */
 export function fluxPart(file: ModelHeader, prefix: string): Part<FluxConfig> {
   const weights = below(file.weights, prefix);

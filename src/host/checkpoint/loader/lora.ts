@@ -3,10 +3,9 @@ import type { Clip, Lora, Model } from "../../types.js";
 import { CheckpointModel, type DiffusionNetwork } from "../diffusion/model.js";
 import { FluxClip } from "../flux/clip.js";
 import { changesOf, unmatchedModules, unmatchedWarning } from "../lora/changes.js";
-import type { LoraTarget } from "../lora/names.js";
+import type { LoraTarget } from "../lora/places.js";
 import type { LoraFile } from "../lora/recognise.js";
-import { type Adapter, fileStateKey, type ModelPart } from "../session/model-part.js";
-import type { TextEncoderConfig } from "../text-encoder/build.js";
+import { type Adapter, fileStateKey } from "../session/model-part.js";
 import { BuiltTextEncoder, CheckpointClip, CheckpointEncoder, type TextNetwork } from "../text-encoder/model.js";
 import type { WeightFile } from "../weights/stored.js";
 
@@ -55,9 +54,9 @@ export class CheckpointLora implements Lora {
   #adaptedEncoders(clip: Clip, strength: number): CheckpointClip | undefined {
     const encoders = encodersOf(clip);
     const adapted = encoders.map(({ network }) => {
-      const { runtime, part, rows } = requireTextEncoder(network);
-      const adapter = this.#adapter(textTargetOf(part), strength);
-      return new BuiltTextEncoder(runtime, adapter === undefined ? part : part.adapted(adapter), rows);
+      const encoder = requireTextEncoder(network);
+      const adapter = this.#adapter(encoder.target, strength);
+      return adapter === undefined ? encoder : encoder.adapted(adapter);
     });
     const [first] = encoders;
     return first === undefined ? undefined : new CheckpointClip({ ...first.source, encoders: adapted });
@@ -74,13 +73,7 @@ export class CheckpointLora implements Lora {
 const textTargetsOf = (clip: Clip): LoraTarget[] =>
   clip instanceof FluxClip
     ? [...textTargetsOf(clip.clipL), clip.t5.target]
-    : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
-
-const textTargetOf = ({ config, weights }: ModelPart<TextEncoderConfig>): LoraTarget => ({
-  kind: "text",
-  config,
-  weights,
-});
+    : encodersOf(clip).map(({ network }) => requireTextEncoder(network).target);
 
 function requireOwn(model: Model): CheckpointModel {
   if (model instanceof CheckpointModel) return model;
@@ -98,7 +91,7 @@ function requireTextEncoder(network: TextNetwork): BuiltTextEncoder {
 }
 
 const exported = (label: string): LatentkitError =>
-  new LatentkitError("host.missing", `${label} is a finished ONNX model, whose weights no LoRA can change.`);
+  new LatentkitError("host.missing", `${label} is an exported ONNX model: LoRAs cannot change its weights.`);
 
 const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
   encoders.map((encoder) => {

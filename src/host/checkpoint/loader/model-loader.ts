@@ -1,39 +1,35 @@
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae, Warn } from "../../types.js";
-import { CheckpointModel, type DiffusionNetwork, type ModelSource } from "../diffusion/model.js";
-import { readingOf, samplingOf } from "../diffusion/sampling.js";
+import type { Checkpoint, Clip, HostFiles, Model, Vae, Warn } from "../../types.js";
+import type { RecognisedCheckpoint } from "../diffusion/family.js";
+import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
+import { samplingOf } from "../diffusion/sampling.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
-import type { DiffusionPart, RecognisedCheckpoint } from "../families/recognised.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { T5Clip } from "../flux/clip.js";
-import { BuiltFlux } from "../flux/model.js";
 import { recogniseLora } from "../lora/recognise.js";
-import type { Family, StableDiffusionFamily } from "../recognition/family.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
-import { OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
+import { OWN_FAMILIES } from "../recognition/refusal.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import { EmbeddingRows } from "../text-encoder/embeddings.js";
 import { BuiltTextEncoder, CheckpointClip } from "../text-encoder/model.js";
 import { Qwen3Clip } from "../text-encoder/qwen3.js";
-import { recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
+import { recogniseTextEncoders, type StableDiffusionFamily, type TextPart } from "../text-encoder/recognise.js";
 import { BuiltT5 } from "../text-encoder/t5.js";
 import { CheckpointControlNet, controlNetPart } from "../unet/control.js";
-import { BuiltUnet } from "../unet/model.js";
 import { CheckpointUpscaler } from "../upscaler/build.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { BuiltVae, CheckpointVae } from "../vae/model.js";
 import { recogniseVae } from "../vae/recognise.js";
 import { taesdPart, taesdScale } from "../vae/taesd.js";
-import { quotedName, type WeightFile } from "../weights/stored.js";
+import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 import { CheckpointModelPatch, zImageControlPart } from "../z-image/control.js";
-import { BuiltZImage } from "../z-image/model.js";
 import { CheckpointLora } from "./lora.js";
 import { loadPipeline } from "./pipeline.js";
 
@@ -44,8 +40,6 @@ const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   // of CLIP-L it takes the pooled text, which all layers share
   flux: ["sd1"],
 };
-/** Families whose clip has two encoders. */
-const TWO_ENCODERS: readonly Family[] = ["sdxl", "flux", "flux-schnell"];
 /** Family of an encoder that is alone in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
@@ -83,9 +77,9 @@ export class ModelLoader {
       const file = await openModelFile(model);
       const recognised = await recogniseCheckpoint(file, readValues);
       return {
-        model: this.#model(model, file, recognised),
-        clip: this.#clip(model, file, recognised),
-        vae: this.#vae(model, file, recognised.vae),
+        model: this.#model(file, recognised),
+        clip: this.#clip(file, recognised),
+        vae: this.#vae(file, recognised.vae),
       };
     });
   }
@@ -98,46 +92,36 @@ export class ModelLoader {
     warn?: Warn,
   ): Promise<HostFiles[Kind]> {
     const loaders: { readonly [Each in keyof HostFiles]?: Loader<Each> } = {
-      diffusion_models: async (model, file) => this.#model(model, file, await recogniseCheckpoint(file, readValues)),
-      text_encoders: async (model, file) => this.#textEncoder(model, file, settings.type),
-      vae: (model, file) => this.#vaeFile(model, file),
-      loras: async (_, file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
-      controlnet: async (model, file) => this.#controlNet(model, file),
-      model_patches: async (model, file) =>
-        new CheckpointModelPatch(partOf("model patch", model, file, zImageControlPart(file))),
-      upscale_models: async (model, file) => this.#upscaler(model, file),
+      diffusion_models: async (file) => this.#model(file, await recogniseCheckpoint(file, readValues)),
+      text_encoders: async (file) => this.#textEncoder(file, settings.type),
+      vae: (file) => this.#vaeFile(file),
+      loras: async (file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
+      controlnet: async (file) => this.#controlNet(file),
+      model_patches: async (file) =>
+        new CheckpointModelPatch(ModelPart.of("model patch", file, zImageControlPart(file))),
+      upscale_models: async (file) =>
+        new CheckpointUpscaler(this.#runtime, ModelPart.of("upscale model", file, upscalerPart(file))),
     };
     const load = loaders[kind] as Loader<Kind> | undefined;
-    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it loads no ${kind}.`);
+    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it cannot load ${kind}.`);
     const model = this.#folders.resolve(kind, name);
     const { weight_dtype: dtype = "default" } = settings;
     // every run is told, also of a file that is loaded already
     if (dtype !== "default")
-      warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect, its weights keep their own type.`);
+      warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect: weights keep the type they are stored in.`);
     const variant = JSON.stringify([kind, settings]);
-    return this.#files.get(model.path, variant, async () => load(model, await openModelFile(model)));
+    return this.#files.get(model.path, variant, async () => load(await openModelFile(model)));
   }
 
-  #model(model: ModelFile, file: WeightFile, { family, sampling, network }: RecognisedCheckpoint): Model {
+  #model(file: WeightFile, { family, sampling, network }: RecognisedCheckpoint): Model {
     const modelSampling = samplingOf(family, sampling);
     return new CheckpointModel({
-      network: this.#network(model, file, network),
+      network: network.open(this.#runtime, file),
       family,
       sampling: modelSampling,
-      reading: readingOf(sampling),
+      reading: sampling.prediction,
       tinyDecoder: this.#tinyDecoder(modelSampling.latentFormat.name),
     });
-  }
-
-  #network(model: ModelFile, file: WeightFile, { kind, part }: DiffusionPart): DiffusionNetwork {
-    switch (kind) {
-      case "unet":
-        return new BuiltUnet(this.#runtime, partOf("UNet", model, file, part));
-      case "z-image":
-        return new BuiltZImage(this.#runtime, partOf("Z-Image transformer", model, file, part));
-      case "flux":
-        return new BuiltFlux(this.#runtime, partOf("Flux transformer", model, file, part));
-    }
   }
 
   /** Finds a tiny decoder for previews in its folder; undefined where there is none. */
@@ -152,38 +136,35 @@ export class ModelLoader {
         const file = await openModelFile(model);
         const tiny = taesdPart(file);
         if (tiny === undefined) throw unsupported(file.name, "a tiny decoder for previews", "another file");
-        const part = partOf("TAESD", model, file, tiny);
+        const part = ModelPart.of("TAESD", file, tiny);
         return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor: 1 }));
       });
   }
 
-  #clip(model: ModelFile, file: WeightFile, { family, textEncoders }: RecognisedCheckpoint): Clip {
-    const isWhole = textEncoders.length === (TWO_ENCODERS.includes(family) ? 2 : 1);
-    if (!isWhole) return new AbsentClip(model.name);
-    const ofClip = family === "flux" || family === "flux-schnell" ? FAMILY_OF_ENCODER.l : family;
-    return this.#clipOf(model, file, textEncoders, () => ofClip as StableDiffusionFamily);
+  #clip(file: WeightFile, { textEncoders, encoderCount, clipFamily = "sd1" }: RecognisedCheckpoint): Clip {
+    if (textEncoders.length !== encoderCount) return new AbsentClip(file.name);
+    return this.#clipOf(file, textEncoders, () => clipFamily);
   }
 
   /** `familyOf` tells the family of CLIP's encoders. Throws as it. */
   #clipOf(
-    model: ModelFile,
     file: WeightFile,
     found: readonly TextPart[],
     familyOf: (encoders: readonly Part<TextEncoderConfig>[]) => StableDiffusionFamily,
   ): Clip {
     const qwen3 = found.find(({ kind }) => kind === "qwen3");
     if (qwen3?.kind === "qwen3")
-      return new Qwen3Clip(this.#runtime, partOf("text encoder Qwen3", model, file, qwen3.part));
+      return new Qwen3Clip(this.#runtime, ModelPart.of("text encoder Qwen3", file, qwen3.part));
     const t5 = found.find(({ kind }) => kind === "t5");
     if (t5?.kind === "t5") {
-      const built = new T5Clip(new BuiltT5(this.#runtime, partOf("text encoder T5", model, file, t5.part)));
+      const built = new T5Clip(new BuiltT5(this.#runtime, ModelPart.of("text encoder T5", file, t5.part)));
       const others = found.filter((each) => each !== t5);
-      return others.length === 0 ? built : built.joinedWith([this.#clipOf(model, file, others, familyOf)]);
+      return others.length === 0 ? built : built.joinedWith([this.#clipOf(file, others, familyOf)]);
     }
     const encoders = found.flatMap(({ kind, part }) => (kind === "clip" ? [part] : []));
     const family = familyOf(encoders);
     const networks = encoders.map((encoder) => {
-      const part = partOf(`text encoder ${encoder.config.name}`, model, file, encoder);
+      const part = ModelPart.of(`text encoder ${encoder.config.name}`, file, encoder);
       return new BuiltTextEncoder(this.#runtime, part, this.#rowsOf(encoder.config));
     });
     return new CheckpointClip({ encoders: networks, family });
@@ -204,55 +185,44 @@ export class ModelLoader {
     return rows;
   }
 
-  #textEncoder(model: ModelFile, file: WeightFile, type = "stable_diffusion"): Clip {
+  #textEncoder(file: WeightFile, type = "stable_diffusion"): Clip {
     const refuse = (): never => {
       throw unsupported(file.name, `a text encoder of ${OWN_FAMILIES}`, `type ${describe(type)}`);
     };
     const found = recogniseTextEncoders(file);
     if (found.some(({ kind }) => kind === "qwen3") && OTHER_QWEN3_TYPES.includes(type)) refuse();
     if (found.some(({ kind }) => kind === "t5") && type !== "flux") refuse();
-    return this.#clipOf(model, file, found, (encoders) => {
+    return this.#clipOf(file, found, (encoders) => {
       const families = CLIP_TYPES[type] ?? refuse();
       const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
       return families.includes(own) ? own : families[0]!;
     });
   }
 
-  #vae(model: ModelFile, file: WeightFile, vae: RecognisedCheckpoint["vae"]): Vae {
-    if (vae === undefined) return new AbsentVae(model.name);
-    const part = partOf("VAE", model, file, vae);
+  #vae(file: WeightFile, vae: RecognisedCheckpoint["vae"]): Vae {
+    if (vae === undefined) return new AbsentVae(file.name);
+    const part = ModelPart.of("VAE", file, vae);
     return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "vae", part }));
   }
 
-  async #vaeFile(model: ModelFile, file: WeightFile): Promise<Vae> {
+  async #vaeFile(file: WeightFile): Promise<Vae> {
     const vae = recogniseVae(file);
-    if (vae.kind === "vae") return this.#vae(model, file, vae.part);
+    if (vae.kind === "vae") return this.#vae(file, vae.part);
     const scaleFactor = await taesdScale(file, readValues);
-    const part = partOf("TAESD", model, file, vae.part);
+    const part = ModelPart.of("TAESD", file, vae.part);
     return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor }));
   }
 
-  #controlNet(model: ModelFile, file: WeightFile): CheckpointControlNet {
+  #controlNet(file: WeightFile): CheckpointControlNet {
     const { isDifference, ...net } = controlNetPart(file);
-    return new CheckpointControlNet(partOf("ControlNet", model, file, net), isDifference);
-  }
-
-  #upscaler(model: ModelFile, file: WeightFile): UpscaleModel {
-    return new CheckpointUpscaler(this.#runtime, partOf("upscale model", model, file, upscalerPart(file)));
+    return new CheckpointControlNet(ModelPart.of("ControlNet", file, net), isDifference);
   }
 }
 
-type Loader<Kind extends keyof HostFiles> = (model: ModelFile, file: WeightFile) => Promise<HostFiles[Kind]>;
-
-const partOf = <Config>(
-  what: string,
-  { name }: ModelFile,
-  file: WeightFile,
-  { config, weights }: Part<Config>,
-): ModelPart<Config> => new ModelPart(`${what} of ${name}`, file, config, weights);
+type Loader<Kind extends keyof HostFiles> = (file: WeightFile) => Promise<HostFiles[Kind]>;
 
 const absent = (name: string, part: string, loader: string): LatentkitError =>
-  new LatentkitError("model.invalid", `Model ${quotedName(name)} holds no ${part}: load one with ${loader}.`);
+  new LatentkitError("model.invalid", `Model ${quotedName(name)} contains no ${part}: load one with ${loader}.`);
 
 /** Stands for the clip of a file without text encoders, or with one of two. */
 class AbsentClip implements Clip {

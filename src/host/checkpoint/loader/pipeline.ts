@@ -10,18 +10,17 @@ import { ofFamily, type Reading } from "../diffusion/sampling.js";
 import { readBoundedText } from "../files/bounded-text.js";
 import { MODEL_INDEX } from "../files/listing.js";
 import type { ModelFile } from "../files/model-folders.js";
-import type { Family, StableDiffusionFamily } from "../recognition/family.js";
-import { invalid, unsupported } from "../recognition/refusal.js";
 import { OnnxModel } from "../session/onnx-model.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import type { EmbeddingRows } from "../text-encoder/embeddings.js";
 import { ExportedTextEncoder } from "../text-encoder/exported.js";
 import { CheckpointClip, ownLayer } from "../text-encoder/model.js";
+import type { StableDiffusionFamily } from "../text-encoder/recognise.js";
 import { ExportedUnet } from "../unet/exported.js";
 import { ExportedVae } from "../vae/exported.js";
 import { CheckpointVae } from "../vae/model.js";
-import type { NamedFile } from "../weights/stored.js";
+import { invalid, type NamedFile, unsupported } from "../weights/stored.js";
 
 /** Everything that a pipeline needs beside its folder. */
 export interface PipelineSurroundings {
@@ -223,7 +222,7 @@ const SCALE = 0.18215;
  * The schedule of a pipeline: betas as the scheduler's file has them, latents scaled as the VAE's has it. Samplers and
  * spacing are the graph's. Throws model.unsupported for other schedules and for latents with a shift, and model.invalid.
  */
-function scheduleOf(family: Family, scheduler: PipelineConfig, vae: PipelineConfig): Schedule {
+function scheduleOf(family: StableDiffusionFamily, scheduler: PipelineConfig, vae: PipelineConfig): Schedule {
   scheduler.oneOf("beta_schedule", ["scaled_linear"]);
   if (scheduler.has("num_train_timesteps")) scheduler.oneOf("num_train_timesteps", [TIMESTEPS]);
   scheduler.requireAbsent("trained_betas");

@@ -3,8 +3,7 @@ import type { OnnxGraph, Value } from "../onnx/graph.js";
 import { beginnings } from "../recognition/part.js";
 import type { WeightChange, WeightChanges } from "../weights/network.js";
 import { quotedName, type StoredWeight } from "../weights/stored.js";
-import { type LoraTarget, placesByName } from "./names.js";
-import { lengthOf, type Place, withChangedRows } from "./places.js";
+import { type LoraTarget, lengthOf, type Place, placesByName, withChangedRows } from "./places.js";
 import type { LoraFile } from "./recognise.js";
 import { biasChange, weightChange } from "./weight-change.js";
 
@@ -37,8 +36,8 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
   const all = [...placed].map(
     ([key, changes]) => [key, combined(changes, target.weights.get(key)!.shape[0]!)] as const,
   );
-  if (target.kind !== "t5") return new Map(all.map(([key, change]) => [key, [change]]));
-  return new Map(all.map(([key, change]) => [key, [change, ...rounding(target.weights.get(key)!.dtype)]]));
+  const after = target.isRounded ? rounding : () => [];
+  return new Map(all.map(([key, change]) => [key, [change, ...after(target.weights.get(key)!.dtype)]]));
 }
 
 /** TensorProto.DataType of the types of 16 bits. */
@@ -48,7 +47,6 @@ const SHORT_TYPES: ReadonlyMap<string, number> = new Map([
 ]);
 const FLOAT = { int: 1 };
 
-/** The reference keeps T5's changed weights in the file's type, those of other networks in float32. */
 function rounding(dtype: StoredWeight["dtype"]): readonly WeightChange[] {
   const type = SHORT_TYPES.get(dtype);
   if (type === undefined) return [];
@@ -59,7 +57,7 @@ function rounding(dtype: StoredWeight["dtype"]): readonly WeightChange[] {
 export function refuseUnknown({ name, unknown }: LoraFile, layers: ReadonlyMap<string, unknown>): void {
   for (const key of unknown) {
     if (!isOfLayer(key, layers)) continue;
-    const message = `LoRA ${quotedName(name)}: its tensor ${quotedName(key)} changes a layer in a way that latentkit does not know.`;
+    const message = `LoRA ${quotedName(name)}: its tensor ${quotedName(key)} changes a layer in a way that latentkit does not support.`;
     throw new LatentkitError("model.unsupported", message, { received: quotedName(key) });
   }
 }

@@ -89,7 +89,7 @@ export function alphaInMetadata(name: string, metadata: Metadata): MetadataAlpha
         const unused = patterns.find((pattern) => !used.has(pattern));
         if (unused === undefined) continue;
         const layer = quotedName(unused.pattern);
-        return `LoRA ${quotedName(name)}: ${key} of its metadata has no effect for ${layer}, which fits none of its layers.`;
+        return `LoRA ${quotedName(name)}: ${key} of its metadata has no effect for ${layer}, which matches no layer.`;
       }
       return undefined;
     },
@@ -208,7 +208,7 @@ export function metadataNote(name: string, metadata: Metadata): string | undefin
   for (const keys of ALPHAS_AND_RANKS) {
     const [alpha, rank] = keys.map((key) => (Object.hasOwn(metadata, key) ? metadata[key] : undefined));
     if (alpha === undefined || rank === undefined || Number(alpha) === Number(rank)) continue;
-    return `LoRA ${quotedName(name)}: it has no tensors of alpha, so its factor is 1, though its metadata has ${keys[0]} ${describe(alpha)} and ${keys[1]} ${describe(rank)}.`;
+    return `LoRA ${quotedName(name)}: it has no alpha tensors, so its scale is 1 although its metadata has ${keys[0]} ${describe(alpha)} and ${keys[1]} ${describe(rank)}.`;
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import { floatsOf, hasFittingFactor } from "../weights/network.js";
-import { quotedName } from "../weights/stored.js";
+import { quotedName, valuesIn } from "../weights/stored.js";
 import type { LoraModule, LoraTensor, TensorRole } from "./recognise.js";
 
 /** A value that is written into a graph when a weight needs it. */
@@ -30,7 +30,7 @@ export class ModuleTensors {
     this.#shape = shape;
     [this.rows, this.channels] = [shape[0] ?? 1, shape[1] ?? 1];
     this.kernel = shape.slice(2);
-    this.columns = this.channels * sizeOf(this.kernel);
+    this.columns = this.channels * valuesIn(this.kernel);
   }
 
   get(role: TensorRole): LoraTensor | undefined {
@@ -65,7 +65,7 @@ export class ModuleTensors {
     const [rank, inner] = [this.rank(kernel), this.rank(b)];
     const sides = [rank, inner, ...this.kernel];
     if (this.kernel.length === 0 || !isEqual(kernel.weight.shape, sides)) throw this.misfit(kernel, list(sides));
-    const size = sizeOf(this.kernel);
+    const size = valuesIn(this.kernel);
     const [left, right] = [this.floats(kernel), this.matrix(b, inner, channels)];
     return (graph) => {
       const flat = reshaped(graph, left(graph), [rank, inner, size]);
@@ -115,10 +115,8 @@ export const scaled = (graph: OnnxGraph, value: Value, factor: number): Value =>
 /** Sides of a tensor as a matrix. */
 export const flatSides = ({ weight: { shape } }: LoraTensor): [number, number] => [
   shape[0] ?? 1,
-  sizeOf(shape.slice(1)),
+  valuesIn(shape.slice(1)),
 ];
-
-export const sizeOf = (sides: readonly number[]): number => sides.reduce((product, side) => product * side, 1);
 
 /** Sides for a message; a foreign file may have any number of them. */
 export const list = (sides: readonly number[]): string =>

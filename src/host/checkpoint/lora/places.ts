@@ -19,6 +19,20 @@ export interface ModulePlaces {
 /** Names of a network's layers in the styles of LoRA files, with their places. */
 export type NamedPlaces = readonly [names: readonly string[], places: ModulePlaces][];
 
+/** A network that LoRA files change. */
+export interface LoraTarget {
+  readonly weights: WeightMap;
+  /** Its layers by every name that LoRA files have for them. */
+  readonly places: (weights: WeightMap) => NamedPlaces;
+  /** Whether a changed weight is rounded to the type of the file. */
+  readonly isRounded?: boolean;
+}
+
+/** Places of a network's layers by every name that a LoRA file may have for them. */
+export function placesByName({ places, weights }: LoraTarget): ReadonlyMap<string, ModulePlaces> {
+  return new Map(places(weights).flatMap(([names, at]) => names.map((name) => [name, at] as const)));
+}
+
 export const underscored = (name: string): string => name.replaceAll(".", "_");
 
 /** Layers by their own names. */
@@ -70,6 +84,12 @@ export type Rows = readonly (readonly [start: number, end: number])[];
 
 /** Rows of one of three layers that are one weight of so many rows. */
 export const thirdOf = (rows: number, index: 0 | 1 | 2): Rows => [[(index * rows) / 3, ((index + 1) * rows) / 3]];
+
+/** Place of one of three layers that are one weight. */
+export const thirdPlace = (weights: WeightMap, key: string, third: number): Place => ({
+  key,
+  rows: thirdOf(weights.get(key)!.shape[0]!, third as 0 | 1 | 2),
+});
 
 /** Number of all rows. */
 export const lengthOf = (rows: Rows): number => rows.reduce((sum, [start, end]) => sum + end - start, 0);

@@ -1,7 +1,14 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { type ModelHeader, unwrapped } from "../recognition/part.js";
-import { foreignKind, unsupported } from "../recognition/refusal.js";
-import { quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
+import { foreignKind } from "../recognition/refusal.js";
+import {
+  quotedName,
+  type StoredWeight,
+  unsupported,
+  valuesIn,
+  type WeightFile,
+  type WeightMap,
+} from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import { type Alpha, alphaInMetadata, metadataNote } from "./metadata.js";
 
@@ -16,7 +23,7 @@ function otherKind({ name, weights }: ModelHeader): LatentkitError {
   const kind = foreignKind(weights) ?? "unknown keys";
   const [key = ""] = weights.keys();
   const received = kind.startsWith("a LoRA")
-    ? `one of a form that latentkit does not know, with the key ${quotedName(key)}`
+    ? `one of a form that latentkit does not support, with the key ${quotedName(key)}`
     : kind;
   return unsupported(name, "a LoRA", received);
 }
@@ -106,7 +113,7 @@ function bundledParts(key: string): { embedding: string; key: string } | undefin
 
 async function readAlpha(name: string, { key, weight }: LoraTensor, read: ReadValues): Promise<number> {
   const subject = `alpha ${quotedName(key)}`;
-  const count = weight.shape.reduce((product, side) => product * side, 1);
+  const count = valuesIn(weight.shape);
   if (count !== 1) throw invalid(name, subject, "one number", `${count}`);
   const alpha = (await read(weight))[0]!;
   if (Number.isFinite(alpha)) return alpha;

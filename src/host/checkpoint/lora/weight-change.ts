@@ -1,6 +1,7 @@
 import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
 import type { WeightChange } from "../weights/network.js";
-import { type Expression, flatSides, list, ModuleTensors, reshaped, scaled, sizeOf } from "./module-tensors.js";
+import { valuesIn } from "../weights/stored.js";
+import { type Expression, flatSides, list, ModuleTensors, reshaped, scaled } from "./module-tensors.js";
 import type { LoraModule, LoraTensor } from "./recognise.js";
 
 /** Smallest float32 e for which 1 + e is not 1: keeps DoRA's division from zero. */
@@ -92,10 +93,10 @@ function decomposition(
   const { shape } = norms.weight;
   const { rows, channels, columns } = tensors;
   const value = tensors.floats(norms);
-  if (shape[0] === rows && sizeOf(shape) === rows)
+  if (shape[0] === rows && valuesIn(shape) === rows)
     return (graph, merged, original) =>
       renormed(graph, merged, original, reshaped(graph, value(graph), [rows, 1]), [1]);
-  if (shape[1] !== channels || sizeOf(shape) !== channels)
+  if (shape[1] !== channels || valuesIn(shape) !== channels)
     throw tensors.misfit(norms, `${list([rows, 1])} or ${list([1, channels])}`);
   return (graph, merged) => {
     const byChannel = reshaped(graph, merged, [rows, channels, columns / channels]);

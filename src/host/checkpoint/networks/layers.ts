@@ -1,20 +1,16 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
+import { MICROSOFT, matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { embeddingFrequencies } from "./sinusoids.js";
 
-/** Sees the value after each part by the part's key. */
-export type Trace = (key: string, value: Value) => void;
+/** Sees the value after each part, by the part's key or its name in the reference. */
+export type Trace = (name: string, value: Value) => void;
 
 /** Bytes of a value while a network runs. */
 export const FLOAT_BYTES = 4;
 
-export { matMulTransposed };
-
 // Values: pictures are [B, C, h, w], tokens [B, L, C]; a layer reads its weights under its key, KEY.weight and KEY.bias.
 
-/** Operators that only ONNX Runtime has. */
-const MICROSOFT = { domain: "com.microsoft" } as const;
 const GROUPS = 32;
 
 interface ConvOptions {
@@ -129,6 +125,16 @@ export const layerNorm = (network: Network, key: string, x: Value, size: number,
     [x, network.weight(`${key}.weight`, [size]), network.weight(`${key}.bias`, [size])],
     { axis: { int: -1 }, epsilon: { float: epsilon } },
   );
+
+/** Added to the score of a token that is not attended to: the lowest float32. */
+const MASKED = -3.4028234663852886e38;
+
+/** Scores [L, L] to add: a token attends to itself and to those before it. */
+export function causalMask(length: number): Float32Array {
+  const scores = new Float32Array(length * length);
+  for (let row = 0; row < length; row++) scores.fill(MASKED, row * length + row + 1, (row + 1) * length);
+  return scores;
+}
 
 interface AttentionOptions {
   readonly heads: number;

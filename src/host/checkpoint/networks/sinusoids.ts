@@ -71,20 +71,3 @@ export function rotationTables(positions: readonly Position[], axes: readonly nu
   }
   return tables;
 }
-
-/** Positions of Z-Image's two sequences: captions, padded, one after another; cells by row and column after them. */
-export function zImagePositions(
-  captions: number,
-  [rows, columns]: readonly [number, number],
-  padding: number,
-): { readonly caption: readonly Position[]; readonly image: readonly Position[] } {
-  const up = (length: number): number => Math.ceil(length / padding) * padding;
-  const length = up(captions);
-  const cells = rows * columns;
-  return {
-    caption: Array.from({ length }, (_, index) => [index + 1, 0, 0]),
-    image: Array.from({ length: up(cells) }, (_, index) =>
-      index < cells ? [length + 1, Math.floor(index / columns), index % columns] : [0, 0, 0],
-    ),
-  };
-}

@@ -1,11 +1,8 @@
-import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { MICROSOFT, type OnnxGraph, type Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { add, attention, linear, linearOfFew, reshape, silu } from "./layers.js";
 
 // Layers of the transformers after Stable Diffusion's, on tokens [B, L, C].
-
-/** Operators that only ONNX Runtime has. */
-const MICROSOFT = { domain: "com.microsoft" } as const;
 
 /** x / sqrt(mean(x²) + epsilon) · weight on the last axis; `key` is the weight's own. */
 export function rmsNorm(network: Network, key: string, x: Value, size: number, epsilon: number): Value {

@@ -66,12 +66,14 @@ const STORED_TYPE: Readonly<Record<string, number>> = {
   F8_E5M2: 19,
 };
 
+/** The domain of operators that only ONNX Runtime has. */
+export const MICROSOFT = { domain: "com.microsoft" } as const;
 const IR_VERSION = 10;
 /** First operator set in which 8-bit floats pass every operator that moves values. */
 const OPSET = 21;
 const OPERATOR_SETS = [
   ["", OPSET],
-  ["com.microsoft", 1],
+  [MICROSOFT.domain, 1],
 ] as const;
 /** DataLocation.EXTERNAL of a TensorProto. */
 const EXTERNAL = 1;
@@ -313,5 +315,5 @@ function isBelow(folder: string, file: string): boolean {
 /** a · bᵀ for a matrix b. */
 export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
   graph.target.matMul === "fused"
-    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, { domain: "com.microsoft" })
+    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT)
     : graph.node("MatMul", [a, graph.node("Transpose", [b], { perm: { ints: [1, 0] } })]);

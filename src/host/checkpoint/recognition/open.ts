@@ -4,8 +4,7 @@ import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
 import { withFactors } from "../weights/factors.js";
 import { isGgufStart } from "../weights/gguf/header.js";
 import { openGgufFile } from "../weights/gguf/open.js";
-import { type NamedFile, openWeightFile, quotedName, type WeightFile } from "../weights/stored.js";
-import { unsupported } from "./refusal.js";
+import { type NamedFile, openWeightFile, quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 
 const EXPECTED = "a .safetensors or GGUF file";
 

@@ -1,8 +1,16 @@
 import type { LatentkitError } from "../../../base/errors.js";
 import { hasFittingFactor, listedNetwork, type Network } from "../weights/network.js";
-import { isPacked, quotedName, type StoredWeight, type WeightFile, type WeightMap } from "../weights/stored.js";
+import {
+  invalid,
+  isPacked,
+  quotedName,
+  type StoredWeight,
+  unsupported,
+  valuesIn,
+  type WeightFile,
+  type WeightMap,
+} from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
-import { invalid, unsupported } from "./refusal.js";
 
 /** A model file as recognition sees it: keys and shapes. */
 export interface ModelHeader extends Pick<WeightFile, "name" | "metadata" | "weights"> {
@@ -22,6 +30,9 @@ const LONGEST_SIDE = 2 ** 20;
 const MOST_DIGITS = 4;
 
 const FLOATS: ReadonlySet<string> = new Set(["F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"]);
+
+/** Prefixes of a transformer's keys, those of whole checkpoints first. */
+export const TRANSFORMER_PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 
 /** Gives a key of a part its name in the file. */
 export type NameInFile = (key: string) => string;
@@ -98,7 +109,7 @@ export class PartShapes {
     }
     for (const key of this.weights.keys()) {
       if (listed.has(key) || !isWeight(key) || !roots.some((root) => key.startsWith(root))) continue;
-      throw unsupported(this.file.name, expected, `one with a further weight ${this.#name(key)}`);
+      throw unsupported(this.file.name, expected, `one with the unknown weight ${this.#name(key)}`);
     }
     return used;
   }
@@ -113,7 +124,7 @@ export class PartShapes {
     const layers = new Set([...known].map((key) => key.replace(/[._](?:weight|bias)$/, "")));
     for (const key of this.weights.keys()) {
       if (known.has(key) || isWeight(key) || !beginnings(key).some((beginning) => layers.has(beginning))) continue;
-      const received = `${article}${this.#name(key)}, which changes a weight in a way that latentkit does not know`;
+      const received = `${article}${this.#name(key)}, which changes a weight in a way that latentkit does not support`;
       throw unsupported(this.file.name, expected, received);
     }
   }
@@ -135,7 +146,7 @@ export class PartShapes {
 
 /** The number of a file's mark. Throws model.invalid where it is none, and as `read`. */
 export async function numberOf(name: string, weight: StoredWeight, read: ReadValues): Promise<number> {
-  const size = weight.shape.reduce((product, side) => product * side, 1);
+  const size = valuesIn(weight.shape);
   const value = size === 1 ? (await read(weight))[0]! : Number.NaN;
   if (Number.isFinite(value)) return value;
   throw invalid(name, `${quotedName(weight.key)} of one finite number`, size === 1 ? `${value}` : `${size} of them`);

@@ -5,6 +5,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { FileRefusal } from "../../types.js";
 import { KIND_FOLDERS, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
+import { Recent } from "../files/recent.js";
 import { quotedName } from "../weights/stored.js";
 import type { FileFacts } from "./file-facts.js";
 import type { SentRead } from "./header-thread.js";
@@ -49,8 +50,7 @@ export async function within(work: Promise<void>): Promise<boolean> {
 // decision 336
 /** Reads headers of model files in a thread, one after the other, each once for each state of its file. */
 export class HeaderReader {
-  /** In the order in which they were read. */
-  readonly #known = new Map<string, HeaderRead>();
+  readonly #known = new Recent<HeaderRead>(MOST);
   readonly #pending = new Set<string>();
   #last: Promise<void> = Promise.resolve();
 
@@ -65,7 +65,9 @@ export class HeaderReader {
 
   /** Reads what has come or changed since. Resolves once all files that are there are known; never rejects. */
   async read(files: readonly ModelFile[]): Promise<void> {
-    const wanted = (await wantedOf(files)).filter(({ key }) => !this.#known.has(key) && !this.#pending.has(key));
+    const wanted = (await wantedOf(files)).filter(
+      ({ key }) => this.#known.get(key) === undefined && !this.#pending.has(key),
+    );
     for (const { key } of wanted) this.#pending.add(key);
     this.#last = this.#last.then(() => this.#readAll(wanted));
     await this.#last;
@@ -84,7 +86,6 @@ export class HeaderReader {
   #take(key: string, read: HeaderRead): void {
     this.#pending.delete(key);
     this.#known.set(key, read);
-    if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!);
   }
 }
 
@@ -131,7 +132,7 @@ function inThread(wanted: readonly Wanted[], take: (wanted: Wanted, read: Header
 }
 
 function tooComplex({ kind, name, path }: ModelFile): HeaderRead {
-  const message = `Model ${quotedName(name)}: its header takes too much time or memory to be read.`;
+  const message = `Model ${quotedName(name)}: reading its header took too much time or memory.`;
   const error = new LatentkitError("safetensors.invalid", message);
   return { listed: { kind, name, path, bytes: 0, dtypes: [], refusal: message }, refusal: { error } };
 }
@@ -164,7 +165,7 @@ export class ModelListing {
     if (stats !== undefined && !stats.isFile()) return describeFile(file);
     const read = stats && this.#headers.get(stateKey(file, stats));
     if (read !== undefined) return { ...read.listed, bytes: Number(stats!.size) };
-    const refusal = `Model ${quotedName(name)} has not been read yet: look again.`;
+    const refusal = `Model ${quotedName(name)} has not been read yet: reload the list.`;
     return { kind, name, path, bytes: Number(stats?.size ?? 0n), dtypes: [], refusal };
   }
 }

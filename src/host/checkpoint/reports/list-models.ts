@@ -1,22 +1,22 @@
 import { stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, type OptionRules, SIGNAL } from "../../../base/options.js";
+import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
-import type { RecognisedCheckpoint } from "../families/recognised.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
 import { KIND_FOLDERS, KIND_WORDS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
-import type { Family } from "../recognition/family.js";
 import { openModelFile } from "../recognition/open.js";
-import { foreignKind, unsupported } from "../recognition/refusal.js";
+import { foreignKind } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { controlNetPart } from "../unet/control.js";
+import { WORDS } from "../unet/stable-diffusion.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
-import { isPacked, type StoredWeight, type WeightFile } from "../weights/stored.js";
+import { isPacked, type StoredWeight, unsupported, valuesIn, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 import { zImageControlPart } from "../z-image/control.js";
 
@@ -100,7 +100,7 @@ export async function describeFile(model: ModelFile): Promise<ListedModel> {
   if ("message" in file) return refusedFile(model, file.message);
   const unread = { kind, name, path, bytes: file.bytes };
   const weights = [...file.weights.values()];
-  const parameters = weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
+  const parameters = weights.reduce((sum, { shape }) => sum + valuesIn(shape), 0);
   const read = { ...unread, dtypes: dtypesOf(weights), parameters };
   const family = await orMessage(() => familyInWords(kind, name, file));
   return typeof family === "string" ? { ...read, family } : { ...read, refusal: family.message };
@@ -133,16 +133,6 @@ async function orMessage<Result>(
   }
 }
 
-const FAMILY_WORDS: Readonly<Record<Family, string>> = {
-  sd1: "SD 1",
-  sd2: "SD 2",
-  sdxl: "SDXL",
-  "sdxl-refiner": "SDXL refiner",
-  "z-image": "Z-Image",
-  flux: "Flux.1 dev",
-  "flux-schnell": "Flux.1 schnell",
-};
-
 const LANGUAGE_MODELS = { qwen3: "Qwen3", t5: "T5" } as const;
 
 /**
@@ -167,7 +157,7 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
     case "controlnet": {
       const { config, isDifference } = controlNetPart(file);
       const family = config.labelDim !== undefined ? "sdxl" : config.linearProjection ? "sd2" : "sd1";
-      return `ControlNet of ${FAMILY_WORDS[family]}${isDifference ? ", as differences" : ""}`;
+      return `ControlNet of ${WORDS[family]}${isDifference ? ", as differences" : ""}`;
     }
     case "upscale_models": {
       const { config } = upscalerPart(file);
@@ -180,14 +170,17 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
     case "embeddings":
       return embeddingInWords(file);
     default:
-      throw new LatentkitError("model.unsupported", `Model ${describe(name)}: latentkit loads no ${KIND_WORDS[kind]}.`);
+      throw new LatentkitError(
+        "model.unsupported",
+        `Model ${describe(name)}: latentkit cannot load ${KIND_WORDS[kind]}.`,
+      );
   }
 }
 
-function checkpointInWords({ family, sampling, inpaint, textEncoders, vae }: RecognisedCheckpoint): string {
+function checkpointInWords({ words: family, sampling, inpaint, textEncoders, vae }: RecognisedCheckpoint): string {
   const { prediction, latentFormat } = sampling;
   const words = [
-    FAMILY_WORDS[family],
+    family,
     ...(prediction === "v" || prediction === "edm-v" ? ["v"] : []),
     ...(latentFormat === "SDXL_Playground_2_5" ? ["Playground 2.5"] : []),
     ...(inpaint ? ["inpainting"] : []),

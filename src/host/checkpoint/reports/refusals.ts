@@ -3,6 +3,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import type { FileRefusal } from "../../types.js";
 import type { ModelKind } from "../files/kinds.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
+import { Recent } from "../files/recent.js";
 import {
   type Effort,
   ENCODER_KINDS,
@@ -20,8 +21,7 @@ const FRESH_MS = 10_000;
 
 /** Answers to which model files a host cannot load, one for each state of a file. */
 export class FileRefusals {
-  /** Least recently asked for first. */
-  readonly #known = new Map<string, FileFacts>();
+  readonly #known = new Recent<FileFacts>(MOST);
   readonly #headers = new HeaderReader();
   #refreshed: { readonly at: number; readonly lists: readonly (readonly string[])[] } = { at: 0, lists: [] };
   #offered = new WeakMap<readonly string[], readonly string[]>();
@@ -82,11 +82,6 @@ export class FileRefusals {
     const read = this.#headers.get(state);
     if (read !== undefined) return read;
     if (this.#headers.isPending(state)) return undefined;
-    const key = `${effort}\n${state}`;
-    if (!this.#known.has(key)) {
-      this.#known.set(key, factsOf(file.kind, file, effort));
-      if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!);
-    }
-    return this.#known.get(key);
+    return this.#known.getOr(`${effort}\n${state}`, () => factsOf(file.kind, file, effort));
   }
 }

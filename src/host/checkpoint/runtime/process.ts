@@ -212,7 +212,7 @@ export class RuntimeProcess {
 
   #lost(): LatentkitError {
     const last = this.#errorOutput.trim().split("\n").at(-1)!.slice(0, MAX_LAST_LINE);
-    const output = last === "" ? "" : `; its last words were ${JSON.stringify(last)}`;
+    const output = last === "" ? "" : `; its last output was ${JSON.stringify(last)}`;
     return new LatentkitError("runtime.failed", `${this.#task}: the process of ONNX Runtime ${this.#end}${output}.`);
   }
 }
@@ -234,7 +234,7 @@ function startChild(env: NodeJS.ProcessEnv): ChildProcess {
 /** How a process ended, in words. */
 function ending(code: number | null, signal: NodeJS.Signals | null): string {
   if (signal === "SIGKILL")
-    return "was killed (SIGKILL), as the system does where memory is short: a smaller picture or a smaller `memory` may help";
+    return "was killed (SIGKILL), most likely because the system ran out of memory: try a smaller picture or a smaller `memory`";
   return signal === null ? `ended with exit code ${code}` : `crashed (${signal})`;
 }
 

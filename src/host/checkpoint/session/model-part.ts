@@ -1,5 +1,6 @@
 import type { StoredType } from "../../../io/safetensors.js";
 import { OnnxGraph } from "../onnx/graph.js";
+import type { Part } from "../recognition/part.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "../weights/network.js";
 import { codeBytes, PackedWeights, staysPacked } from "../weights/packed/packed-weights.js";
 import {
@@ -7,6 +8,7 @@ import {
   fileState,
   placedWeights,
   type StoredWeight,
+  valuesIn,
   type WeightFile,
   type WeightMap,
 } from "../weights/stored.js";
@@ -62,6 +64,11 @@ export class ModelPart<Config> {
     this.#halves = halves;
   }
 
+  /** A part of a file as it was recognised; `what` it is goes before the file's name. */
+  static of<Config>(what: string, file: WeightFile, { config, weights }: Part<Config>): ModelPart<Config> {
+    return new ModelPart(`${what} of ${file.name}`, file, config, weights);
+  }
+
   /** The part with one more LoRA. */
   adapted(adapter: Adapter): ModelPart<Config> {
     return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.#halves);
@@ -92,7 +99,7 @@ export class ModelPart<Config> {
     // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
     const matrices = stored.filter(staysPacked);
     const parametersOf = (weights: readonly StoredWeight[]) =>
-      weights.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0);
+      weights.reduce((sum, { shape }) => sum + valuesIn(shape), 0);
     return {
       key,
       label: this.label,

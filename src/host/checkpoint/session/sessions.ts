@@ -2,7 +2,7 @@ import type { Tensor } from "../../../tensor/tensor.js";
 import type { EncodedGraph } from "../onnx/graph.js";
 import type { Target } from "../onnx/target.js";
 import type { UnpackPlan } from "../weights/packed/packed-weights.js";
-import type { FileState } from "../weights/stored.js";
+import { type FileState, valuesIn } from "../weights/stored.js";
 import type { Device, Plan } from "./options.js";
 
 /** An input or output of a session. */
@@ -50,7 +50,7 @@ const USUAL_WORK = 2 ** 30;
 /** Estimate of the bytes that a run takes beside the weights. */
 export function workBytes({ work }: SessionSource, feeds: Readonly<Record<string, Pick<Feed, "shape">>> = {}): number {
   if (work === undefined) return USUAL_WORK;
-  const valuesOf = (name: string) => feeds[name]?.shape.reduce((product, side) => product * side, 1) ?? 0;
+  const valuesOf = (name: string) => valuesIn(feeds[name]?.shape ?? [0]);
   return Object.entries(work).reduce((sum, [name, bytes]) => sum + bytes * valuesOf(name), 0);
 }
 

@@ -1,5 +1,5 @@
-import { add, attention, gelu, layerNorm, linear, matMulTransposed, quickGelu } from "../networks/layers.js";
-import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { add, attention, causalMask, gelu, layerNorm, linear, quickGelu } from "../networks/layers.js";
+import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 
 /** Sizes of a CLIP text encoder. */
@@ -32,8 +32,6 @@ export interface TextEncoderOptions {
 
 /** Id of the token that ends a text; the first of a row is the place of the pooled output. */
 const END_TOKEN = 49407;
-/** Added to the score of a token that comes later: the lowest float32. */
-const MASKED = -3.4028234663852886e38;
 
 /** Keys of one block's layers and of what surrounds the blocks. */
 const KEYS = {
@@ -73,7 +71,7 @@ export function buildTextEncoder(
   const tokens = graph.input("tokens", "int64", ["batch", positions]);
   const isBeyondFirst = -layer > layers + missing;
   const last = isBeyondFirst ? layers - 1 : Math.min(layers + missing + layer, layers - 1);
-  const mask = causalMask(graph, positions);
+  const mask = graph.floats(causalMask(positions), [1, 1, positions, positions]);
   let x = add(graph, embedded(network, config, tokens), network.weight(keys.positions, [positions, hidden]));
   let context = x;
   for (let index = 0; index < layers; index++) {
@@ -133,13 +131,6 @@ function queryKeyValue(network: Network, { layout, hidden }: TextEncoderConfig, 
   const sizes = graph.ints([hidden, hidden, hidden]);
   const [query, key, value] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });
   return [query!, key!, value!];
-}
-
-/** Scores [1, 1, L, L] to add: a token attends to itself and to those before it. */
-function causalMask(graph: OnnxGraph, length: number): Value {
-  const values = new Float32Array(length * length);
-  for (let row = 0; row < length; row++) values.fill(MASKED, row * length + row + 1, (row + 1) * length);
-  return graph.floats(values, [1, 1, length, length]);
 }
 
 /** The row [B, hidden] of [B, 77, hidden] at the first end token; the first row where there is none. */

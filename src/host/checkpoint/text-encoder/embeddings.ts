@@ -185,7 +185,7 @@ function withFile<Result>(file: ModelFile, read: (descriptor: number) => Result)
 }
 
 /** Sentence on an embedding that does not fit. */
-export const leftOut = (file: ModelFile, problem: string): string => `${subject(file)} is left out: ${problem}.`;
+export const leftOut = (file: ModelFile, problem: string): string => `${subject(file)} is ignored: ${problem}.`;
 
 /** Subject of a message. */
 export const subject = ({ name }: ModelFile): string => `Embedding ${describe(name)}`;
@@ -204,7 +204,7 @@ function tensorsIn(descriptor: number): ReadonlyMap<string, StoredEntry> {
 function problemOf(tensors: readonly StoredEntry[], { name, width }: Encoder): string | undefined {
   if (tensors.length === 0) return `it has no tensor ${OWN_NAME} or clip_${name}`;
   const other = tensors.find(({ shape }) => shape.length < 1 || shape.length > 2 || shape.at(-1) !== width);
-  return other && `its shape is [${other.shape.join(", ")}], and the encoder has ${width} values a token`;
+  return other && `its shape is [${other.shape.join(", ")}], but the encoder takes ${width} values per token`;
 }
 
 function rowsOf(descriptor: number, encoder: Encoder): Float32Array | string {
@@ -256,7 +256,7 @@ function tensorsOf(entries: ReadonlyMap<string, StoredEntry>, encoder: string): 
 function refuseFactor(entries: ReadonlyMap<string, StoredEntry>, name: string): void {
   for (const key of entries.keys()) {
     if (!key.startsWith(name) || !/^[._](?:.*_)?(?:scales?|zero_point|quant\w*)/.test(key.slice(name.length))) continue;
-    const message = `expected ${name} alone, received ${describe(key)} too, which changes it in a way that latentkit does not know.`;
+    const message = `${describe(key)} changes ${name} in a way that latentkit does not support.`;
     throw new LatentkitError("model.invalid", message);
   }
 }
@@ -299,7 +299,7 @@ export function findEmbedding(
 export function noSuchEmbedding(folders: ModelFolders, name: string): string {
   const [near] = nearest(name, folders.list("embeddings"));
   const hint = near === undefined ? "" : ` Did you mean ${describe(near)}?`;
-  return `Embedding ${describe(name)} is left out: there is no such file in the embeddings' folders.${hint}`;
+  return `Embedding ${describe(name)} is ignored: there is no such file in the embeddings folders.${hint}`;
 }
 
 function withoutCommas(word: string): string {

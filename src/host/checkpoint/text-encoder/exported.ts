@@ -34,7 +34,7 @@ export class ExportedTextEncoder implements TextNetwork {
     const { model, rows } = this.#source;
     const { ids, rest, warning } = rows.lookUp(word);
     const name = word.slice(0, word.length - rest.length);
-    const isHere = `Embedding ${describe(name)} is left out: ${model.label} is a finished ONNX model.`;
+    const isHere = `Embedding ${describe(name)} is ignored: ${model.label} is an exported ONNX model, which cannot take embeddings.`;
     return { ids: [], rest, warning: ids.length > 0 ? isHere : warning };
   }
 

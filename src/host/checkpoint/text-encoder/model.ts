@@ -1,14 +1,16 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { Clip, ClipEncoder, FoundEmbedding } from "../../types.js";
+import type { LoraTarget } from "../lora/places.js";
 import { FLOAT_BYTES } from "../networks/layers.js";
-import type { Family } from "../recognition/family.js";
-import type { ModelPart } from "../session/model-part.js";
+import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import { END, START } from "../tokenizer/byte-pairs.js";
 import { tokenizeClip } from "../tokenizer/clip.js";
 import { buildTextEncoder, type TextEncoderConfig, type TextEncoderOptions } from "./build.js";
 import type { EmbeddingRows } from "./embeddings.js";
+import { clipPlaces } from "./lora.js";
+import type { StableDiffusionFamily } from "./recognise.js";
 
 /** The network of a text encoder, from either format. */
 export interface TextNetwork {
@@ -22,7 +24,7 @@ export interface TextNetwork {
 /** Everything that a clip of a checkpoint is made of. */
 export interface ClipSource {
   readonly encoders: readonly TextNetwork[];
-  readonly family: Family;
+  readonly family: StableDiffusionFamily;
   /** Layer that nodes ask for, -1 (the last) to -24; undefined: the family's own. */
   readonly layer?: number;
 }
@@ -78,7 +80,7 @@ export class CheckpointEncoder implements ClipEncoder {
 }
 
 /** The layer that a family is trained with: for SD 1 the last, else the one before. */
-export const ownLayer = (family: Family): number => (family === "sd1" ? -1 : -2);
+export const ownLayer = (family: StableDiffusionFamily): number => (family === "sd1" ? -1 : -2);
 
 /** The layer whose output is the context. SDXL has no final norm there. */
 const outputLayer = ({ family, layer = ownLayer(family) }: ClipSource): TextEncoderOptions => ({
@@ -96,6 +98,14 @@ export class BuiltTextEncoder implements TextNetwork {
     readonly rows: EmbeddingRows,
   ) {
     this.name = part.config.name;
+  }
+
+  get target(): LoraTarget {
+    return { weights: this.part.weights, places: clipPlaces(this.part.config) };
+  }
+
+  adapted(adapter: Adapter): BuiltTextEncoder {
+    return new BuiltTextEncoder(this.runtime, this.part.adapted(adapter), this.rows);
   }
 
   embedding(word: string): FoundEmbedding {

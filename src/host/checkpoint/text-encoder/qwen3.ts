@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Clip, Conditioning } from "../../types.js";
-import { add, FLOAT_BYTES, linear } from "../networks/layers.js";
+import { add, causalMask, FLOAT_BYTES, linear, type Trace } from "../networks/layers.js";
 import { rotationTables } from "../networks/sinusoids.js";
 import {
   groupedAttention,
@@ -14,17 +14,15 @@ import {
 } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { unsupported } from "../recognition/refusal.js";
 import type { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import { tokenizeZImage } from "../tokenizer/qwen.js";
 import type { Network } from "../weights/network.js";
-import type { WeightMap } from "../weights/stored.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
 
 const THETA = 1_000_000;
 /** Eight times the longest prompt that Z-Image was trained with. The mask grows with the square of the length. */
 const MOST_TOKENS = 4096;
-const LOWEST = -3.4028234663852886e38;
 
 /** The clip of Z-Image: a Qwen3 language model, whose graph is built over the weights of a file. It reads a prompt whole. */
 export class Qwen3Clip implements Clip {
@@ -47,7 +45,7 @@ export class Qwen3Clip implements Clip {
     const { cos, sin } = rotationTables(positions, [config.headSize], THETA);
     const feeds = {
       tokens: { int64: tokens, shape: [1, length] },
-      mask: causalMask(length),
+      mask: Tensor.from(causalMask(length), [1, 1, length, length]),
       text_cos: cos,
       text_sin: sin,
     };
@@ -56,13 +54,6 @@ export class Qwen3Clip implements Clip {
     const { cond } = await this.runtime.run(session, feeds, { isShared: true });
     return [[cond!, {}]];
   }
-}
-
-/** [1, 1, S, S], added to scores: the lowest float where the key's token comes after the query's. */
-function causalMask(length: number): Tensor {
-  const mask = Tensor.zeros([1, 1, length, length]);
-  for (let query = 0; query < length; query++) mask.data.fill(LOWEST, query * length + query + 1, (query + 1) * length);
-  return mask;
 }
 
 /** Sizes of a Qwen3 language model, of which images take the state before its last layer. */
@@ -83,9 +74,6 @@ const qwen3Work = ({ hidden, mlp, heads }: Qwen3Config): { readonly tokens: numb
   tokens: FLOAT_BYTES * (3 * mlp + 8 * hidden),
   mask: FLOAT_BYTES * 3 * heads,
 });
-
-/** Takes inner values, by the names of the reference's modules. */
-type Trace = (name: string, value: Value) => void;
 
 const EPSILON = 1e-6;
 /** Parts in which queries are taken where attention is written out. */

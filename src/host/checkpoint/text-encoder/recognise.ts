@@ -1,7 +1,7 @@
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { foreignKind, OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
+import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
 import type { Network } from "../weights/network.js";
-import type { StoredWeight, WeightMap } from "../weights/stored.js";
+import { type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
 import { buildTextEncoder, type TextEncoderConfig } from "./build.js";
 import { findQwen3, type Qwen3Config, qwen3Part } from "./qwen3.js";
 import { findT5, type T5Config, t5Part } from "./t5.js";
@@ -11,6 +11,9 @@ export type TextPart =
   | { readonly kind: "clip"; readonly part: Part<TextEncoderConfig> }
   | { readonly kind: "qwen3"; readonly part: Part<Qwen3Config> }
   | { readonly kind: "t5"; readonly part: Part<T5Config> };
+
+/** A family of Stable Diffusion, whose text encoders are CLIP's. */
+export type StableDiffusionFamily = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
 
 export type TextEncoderName = TextEncoderConfig["name"];
 type Layout = TextEncoderConfig["layout"];

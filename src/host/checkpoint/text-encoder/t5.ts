@@ -1,17 +1,17 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { log } from "../../../native/elementary.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import type { LoraTarget } from "../lora/names.js";
-import { add, attention, FLOAT_BYTES, linear } from "../networks/layers.js";
+import type { LoraTarget } from "../lora/places.js";
+import { add, attention, FLOAT_BYTES, linear, type Trace } from "../networks/layers.js";
 import { geluTanh, rmsNorm } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { unsupported } from "../recognition/refusal.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import { T5_END, T5_PAD, t5Tokens } from "../tokenizer/t5.js";
 import type { Network } from "../weights/network.js";
-import type { WeightMap } from "../weights/stored.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
+import { t5Places } from "./lora.js";
 
 /** Four times the longest prompt that models were trained with. Scores of all heads grow with the square of the length. */
 const MOST_TOKENS = 2048;
@@ -23,8 +23,9 @@ export class BuiltT5 {
     readonly part: ModelPart<T5Config>,
   ) {}
 
+  /** The reference keeps its changed weights in the type of the file, those of other networks in float32. */
   get target(): LoraTarget {
-    return { kind: "t5", weights: this.part.weights };
+    return { weights: this.part.weights, places: t5Places, isRounded: true };
   }
 
   adapted(adapter: Adapter): BuiltT5 {
@@ -88,9 +89,6 @@ const t5Work = ({ hidden, mlp, heads }: T5Config): { readonly tokens: number; re
   tokens: FLOAT_BYTES * (3 * mlp + 8 * hidden),
   buckets: FLOAT_BYTES * 3 * heads,
 });
-
-/** Takes inner values, by the names of the reference's modules. */
-type Trace = (name: string, value: Value) => void;
 
 const EPSILON = 1e-6;
 /** Buckets of distances, half of them for keys after the query. */

@@ -9,10 +9,11 @@ import type { Conditioning, Control, ControlNet, SamplingRun } from "../../types
 import { conv, silu } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
 import { below, type ModelHeader, type Part, PartShapes, renamed, unwrappedFile } from "../recognition/part.js";
-import { foreignKind, unsupported } from "../recognition/refusal.js";
+import { foreignKind } from "../recognition/refusal.js";
 import { type Adapter, fileStateKey, type ModelPart } from "../session/model-part.js";
 import type { Feeds, Stage } from "../session/runtime.js";
 import { floatsOf, type Network, type WeightChange } from "../weights/network.js";
+import { unsupported } from "../weights/stored.js";
 import { downBlocks, middleBlock, type Picture, type UnetConfig, type UnetEncoderConfig, unetInputs } from "./build.js";
 import { diffusersRenames, unetEncoderConfig } from "./recognise.js";
 
@@ -81,7 +82,7 @@ export class RunControls {
   /** The net of a control, with what the UNet's own weights add to it. Fails with host.missing and value.invalid. */
   #partOf({ net }: Control): CheckpointControlNet["part"] {
     if (!(net instanceof CheckpointControlNet))
-      throw new LatentkitError("host.missing", 'host "checkpoint": it cannot run a ControlNet of another host.');
+      throw new LatentkitError("host.missing", `host "checkpoint": it cannot run another host's ControlNet.`);
     const { part, isDifference } = net;
     const [own, other] = [part.config, this.#unet.config];
     const isSame = own.contextDim === other.contextDim && own.labelDim === other.labelDim;
@@ -89,7 +90,7 @@ export class RunControls {
       own.input.length === other.input.length &&
       own.input.every(({ channels }, index) => channels === other.input[index]!.channels);
     if (!isSame || !hasBlocks) {
-      const message = `${part.label} is for models of another family than ${this.#unet.label}.`;
+      const message = `${part.label} is for a different model family than ${this.#unet.label}.`;
       throw new LatentkitError("value.invalid", message);
     }
     if (isDifference && own.inChannels !== other.inChannels) {

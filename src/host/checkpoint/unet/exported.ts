@@ -55,7 +55,7 @@ export class ExportedUnet implements DiffusionNetwork {
 
   async #predict({ x, timestep, context, labels, entry, signal }: NetworkCall, calls: number): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null) {
-      const message = `${this.label} is a finished ONNX model, which no ControlNet can guide.`;
+      const message = `${this.label} is an exported ONNX model: ControlNets do not work with it.`;
       throw new LatentkitError("host.missing", message);
     }
     const [batch, , rows, columns] = x.shape as [number, number, number, number];

@@ -2,12 +2,13 @@ import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
 import { type LabelSource, labelVectors, sizeLabel } from "../diffusion/conditioning.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
-import type { LoraTarget } from "../lora/names.js";
+import type { LoraTarget } from "../lora/places.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { Network } from "../weights/network.js";
 import { buildUnet, type UnetConfig, unetWork } from "./build.js";
 import { RunControls } from "./control.js";
+import { unetPlaces } from "./lora.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
 export class BuiltUnet implements DiffusionNetwork {
@@ -28,7 +29,7 @@ export class BuiltUnet implements DiffusionNetwork {
   }
 
   get target(): LoraTarget {
-    return { kind: "unet", weights: this.part.weights };
+    return { weights: this.part.weights, places: unetPlaces };
   }
 
   adapted(adapter: Adapter): BuiltUnet {

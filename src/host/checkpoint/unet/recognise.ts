@@ -36,17 +36,22 @@ export interface FoundUnet extends RenamedWeights {
   readonly prefix: string;
 }
 
-/** The UNet of a file; undefined where there is none. One that lacks weights is found too. */
+/** Whether a UNet is among the weights, complete or not. */
+export const hasUnet = (weights: WeightMap): boolean =>
+  PREFIXES.some((prefix) => isLdm(weights, prefix) || isDiffusers(weights, prefix));
+
+const isLdm = (weights: WeightMap, prefix: string): boolean =>
+  LDM_MARKS.filter((key) => weights.has(prefix + key)).length >= 2;
+
+const isDiffusers = (weights: WeightMap, prefix: string): boolean =>
+  DIFFUSERS_MARKS.every((key) => weights.has(prefix + key));
+
+/** The UNet of a file; undefined if there is none. One that lacks weights is found too. */
 export function findUnet({ weights }: Pick<ModelHeader, "weights">): FoundUnet | undefined {
-  for (const prefix of PREFIXES) {
-    const has = (key: string): boolean => weights.has(prefix + key);
-    if (LDM_MARKS.filter(has).length >= 2) return { prefix, ...renamed(below(weights, prefix), [], prefix) };
-    if (DIFFUSERS_MARKS.every(has)) {
-      const own = below(weights, prefix);
-      return { prefix, ...renamed(own, diffusersRenames(own), prefix) };
-    }
-  }
-  return undefined;
+  const prefix = PREFIXES.find((each) => isLdm(weights, each) || isDiffusers(weights, each));
+  if (prefix === undefined) return undefined;
+  const own = below(weights, prefix);
+  return { prefix, ...renamed(own, isLdm(weights, prefix) ? [] : diffusersRenames(own), prefix) };
 }
 
 /** Beginnings of diffusers' keys of a UNet or ControlNet with those of LDM. */

@@ -7,8 +7,8 @@ import {
   renamed,
   unwrappedFile,
 } from "../recognition/part.js";
-import { foreignKind, unsupported } from "../recognition/refusal.js";
-import type { WeightMap } from "../weights/stored.js";
+import { foreignKind } from "../recognition/refusal.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildUpscaler, type UpscalerConfig } from "./build.js";
 
 const EXPECTED = "an upscale model of ESRGAN's or RealESRGAN's kinds";

@@ -41,7 +41,7 @@ export class ExportedVae implements VaeNetworks {
     const { outputs } = await encoder.ports();
     const name = encoder.outputOf([PARAMETERS, DRAWN], outputs);
     if (name === DRAWN)
-      warn?.(`${encoder.label} draws noise without a seed: encoding the same picture again makes another latent.`);
+      warn?.(`${encoder.label} draws noise without a seed: encoding the same picture again gives a different latent.`);
     const sample = channelsFirst(image);
     const { data } = sample;
     for (let i = 0; i < data.length; i++) data[i] = 2 * data[i]! - 1;

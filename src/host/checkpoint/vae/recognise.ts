@@ -7,8 +7,8 @@ import {
   renamed,
   unwrappedFile,
 } from "../recognition/part.js";
-import { foreignKind, OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
-import type { WeightMap } from "../weights/stored.js";
+import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./build.js";
 import { isTaesd, type TaesdConfig, taesdPart } from "./taesd.js";
 

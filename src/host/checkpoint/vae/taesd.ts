@@ -1,9 +1,9 @@
 import { add, conv, doubled, imagesOf, planesOf } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
 import { type ModelHeader, numberOf, type Part, PartShapes, type Rename, renamed } from "../recognition/part.js";
-import { OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
+import { OWN_FAMILIES } from "../recognition/refusal.js";
 import type { Network } from "../weights/network.js";
-import type { WeightMap } from "../weights/stored.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 
 /** Sizes of a tiny autoencoder (TAESD): a small VAE for previews, whose layers are numbered. */

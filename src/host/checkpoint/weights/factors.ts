@@ -1,6 +1,15 @@
-import { describe, LatentkitError } from "../../../base/errors.js";
+import { describe } from "../../../base/errors.js";
 import { isPlainObject, NumberLiteral, parseJson } from "../../../io/json/lossless.js";
-import { type Packing, quotedName, type StoredWeight, type WeightFile, type WeightMap } from "./stored.js";
+import {
+  invalid,
+  type Packing,
+  quotedName,
+  type StoredWeight,
+  unsupported,
+  valuesIn,
+  type WeightFile,
+  type WeightMap,
+} from "./stored.js";
 import { readStored, readValues } from "./values.js";
 
 /** Ends of the keys of factors, in the place of `weight`: of "scaled fp8" files, and of newer ones. */
@@ -60,7 +69,7 @@ export function applyFormats(
   for (const [i, { key }] of stored.entries()) {
     const settings = objectIn(file, texts[i]!, key);
     const weight = weightOfNf4(weights, key);
-    if (weight !== undefined) packNf4(weights, weight, settings, errorsOf(file));
+    if (weight !== undefined) packNf4(weights, weight, settings, file.name);
     else formats.push({ key, from: quotedName(key), settings });
   }
   for (const format of formats) applyFormat(file, weights, format);
@@ -69,17 +78,16 @@ export function applyFormats(
 const weightOfNf4 = (weights: WeightMap, key: string): StoredWeight | undefined =>
   key.endsWith(NF4_STATE) ? weights.get(key.slice(0, -NF4_STATE.length)) : undefined;
 
-const errorsOf = (file: FileName): LayerErrors => ({
-  invalid: (expected, received) => invalid(file, expected, received),
-  unsupported: (expected, received) => unsupported(file, expected, received),
-});
-
 /** Throws model.unsupported for a weight of NF4 whose codes have other values than the runtime's operator has for them. */
-async function requireNf4Table(file: FileName, { key, packing }: StoredWeight): Promise<void> {
+async function requireNf4Table(file: Pick<WeightFile, "name">, { key, packing }: StoredWeight): Promise<void> {
   if (packing?.format !== "NF4") return;
   const values = await readValues(packing.table);
   if (NF4_VALUES.every((value, code) => Math.abs(values[code]! - value) < NF4_TOLERANCE)) return;
-  throw unsupported(file, `the values of NF4 in ${quotedName(packing.table.key)}, beside ${quotedName(key)}`, "others");
+  throw unsupported(
+    file.name,
+    `the values of NF4 in ${quotedName(packing.table.key)}, beside ${quotedName(key)}`,
+    "others",
+  );
 }
 
 /**
@@ -98,7 +106,7 @@ export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
       if (weight === undefined) continue;
       if (weight.factor !== undefined)
         throw invalid(
-          file,
+          file.name,
           `one factor of ${quotedName(weight.key)}`,
           `${quotedName(weight.factor.key)} and ${quotedName(key)}`,
         );
@@ -109,16 +117,16 @@ export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
     if (weightBeside(weights, key, FORMAT) !== undefined || weightOfNf4(weights, key) !== undefined) {
       const bytes = entry.to - entry.from;
       if (bytes > MOST_FORMAT_BYTES)
-        throw invalid(file, `${quotedName(key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
-      if (stored.length === MOST_FORMATS) throw invalid(file, `at most ${MOST_FORMATS} formats of layers`, "more");
+        throw invalid(file.name, `${quotedName(key)} of at most ${MOST_FORMAT_BYTES} bytes`, `${bytes}`);
+      if (stored.length === MOST_FORMATS) throw invalid(file.name, `at most ${MOST_FORMATS} formats of layers`, "more");
       stored.push(entry);
       weights.delete(key);
     }
     if (weights.has(key) && isLone(file.weights, key))
       throw unsupported(
-        file,
+        file.name,
         "a weight for each factor and format",
-        `one with ${quotedName(key)}, which stands beside no weight`,
+        `one with ${quotedName(key)}, which belongs to no weight`,
       );
   }
   return { weights, stored };
@@ -144,25 +152,30 @@ interface LayerFormat {
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-function applyFormat(file: FileName, weights: Map<string, StoredWeight>, { key, from, settings }: LayerFormat): void {
+function applyFormat(
+  file: Pick<WeightFile, "name">,
+  weights: Map<string, StoredWeight>,
+  { key, from, settings }: LayerFormat,
+): void {
   const weight = weightBeside(weights, key, FORMAT);
   const { format } = settings;
   const isScaled = format === "mxfp8" || format === "nvfp4";
   const type = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
   const expected = `weights of the format ${Object.keys(FORMATS).join(", ")}, mxfp8 or nvfp4`;
   if (type === undefined && !isScaled)
-    throw unsupported(file, expected, `${format === undefined ? "none" : describe(format)}, by ${from}`);
+    throw unsupported(file.name, expected, `${format === undefined ? "none" : describe(format)}, by ${from}`);
   const further = Object.keys(settings).find((name) => !HARMLESS.includes(name) && settings[name]);
   if (further !== undefined)
-    throw unsupported(file, expected, `one with the further setting ${describe(further)}, by ${from}`);
+    throw unsupported(file.name, expected, `one with the further setting ${describe(further)}, by ${from}`);
   if (weight === undefined) return;
   if (isScaled) {
-    packScaled(weights, weight, format, errorsOf(file));
+    packScaled(weights, weight, format, file.name);
     return;
   }
-  if (weight.dtype !== type) throw invalid(file, `${quotedName(weight.key)} of ${type}, as ${from} says`, weight.dtype);
+  if (weight.dtype !== type)
+    throw invalid(file.name, `${quotedName(weight.key)} of ${type}, as ${from} says`, weight.dtype);
   if (weight.factor === undefined)
-    throw invalid(file, `a factor of ${quotedName(weight.key)}, as ${from} says`, "none");
+    throw invalid(file.name, `a factor of ${quotedName(weight.key)}, as ${from} says`, "none");
 }
 
 /** Formats of layers, of a file that has them in its metadata. */
@@ -170,9 +183,9 @@ function formatsInMetadata(file: Pick<WeightFile, "name" | "metadata">): LayerFo
   const text = Object.hasOwn(file.metadata, FORMATS_OF_LAYERS) ? file.metadata[FORMATS_OF_LAYERS]! : undefined;
   if (text === undefined) return [];
   if (text.length > MOST_METADATA)
-    throw invalid(file, `${FORMATS_OF_LAYERS} of at most ${MOST_METADATA} characters`, `${text.length}`);
+    throw invalid(file.name, `${FORMATS_OF_LAYERS} of at most ${MOST_METADATA} characters`, `${text.length}`);
   const { layers } = objectIn(file, text, FORMATS_OF_LAYERS);
-  if (!isPlainObject(layers)) throw invalid(file, `layers in ${FORMATS_OF_LAYERS}`, describe(layers));
+  if (!isPlainObject(layers)) throw invalid(file.name, `layers in ${FORMATS_OF_LAYERS}`, describe(layers));
   return Object.entries(layers).map(([layer, settings]) => ({
     key: `${layer}.${FORMAT}`,
     from: quotedName(`${FORMATS_OF_LAYERS} of ${layer}`),
@@ -180,7 +193,7 @@ function formatsInMetadata(file: Pick<WeightFile, "name" | "metadata">): LayerFo
   }));
 }
 
-function objectIn(file: FileName, text: string, key: string): Record<string, unknown> {
+function objectIn(file: Pick<WeightFile, "name">, text: string, key: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = parseJson(text, { maxDepth: MAX_DEPTH, what: "format" });
@@ -188,37 +201,11 @@ function objectIn(file: FileName, text: string, key: string): Record<string, unk
     value = undefined;
   }
   if (isPlainObject(value)) return value;
-  throw invalid(file, `${quotedName(key)} to be an object in JSON`, "other text");
-}
-
-type FileName = Pick<WeightFile, "name">;
-
-const invalid = (file: FileName, expected: string, received: string): LatentkitError =>
-  refusal("model.invalid", file, expected, received);
-
-const unsupported = (file: FileName, expected: string, received: string): LatentkitError =>
-  refusal("model.unsupported", file, expected, received);
-
-function refusal(
-  code: "model.invalid" | "model.unsupported",
-  { name }: FileName,
-  expected: string,
-  received: string,
-): LatentkitError {
-  return new LatentkitError(code, `Model ${quotedName(name)}: expected ${expected}, received ${received}.`, {
-    expected,
-    received,
-  });
+  throw invalid(file.name, `${quotedName(key)} to be an object in JSON`, "other text");
 }
 
 /** Weights of a file by key, in which packed ones take the place of their tensors. */
 type Weights = Map<string, StoredWeight>;
-
-/** Makes the error of a layer: of weights that contradict its format, or of a format that is not known. */
-interface LayerErrors {
-  invalid(expected: string, received: string): LatentkitError;
-  unsupported(expected: string, received: string): LatentkitError;
-}
 
 /** End of the key of a layer's second factor, in the place of `weight`. */
 const SECOND_FACTOR = "weight_scale_2";
@@ -226,17 +213,17 @@ const SECOND_FACTOR = "weight_scale_2";
 const GROUP = { mxfp8: 32, nvfp4: 16 } as const;
 
 /** Puts a weight with scales in blocks in the place of its tensors. Throws model.invalid where these do not fit each other. */
-function packScaled(weights: Weights, weight: StoredWeight, format: "mxfp8" | "nvfp4", errors: LayerErrors): void {
+function packScaled(weights: Weights, weight: StoredWeight, format: "mxfp8" | "nvfp4", name: string): void {
   const { key, factor: scales } = weight;
   const { factor: _, ...single } = weight;
   const [rows = 0, stored = 0] = weight.shape;
   const columns = format === "nvfp4" ? 2 * stored : stored;
   const [type, ofScales] = format === "nvfp4" ? (["U8", "F8_E4M3"] as const) : (["F8_E4M3", "U8"] as const);
   if (weight.dtype !== type || weight.shape.length !== 2 || columns % GROUP[format] !== 0)
-    throw errors.invalid(`${quotedName(key)} of ${type} with rows of a multiple of ${GROUP[format]}`, weight.dtype);
+    throw invalid(name, `${quotedName(key)} of ${type} with rows of a multiple of ${GROUP[format]}`, weight.dtype);
   const count = Math.ceil(rows / 128) * 128 * Math.ceil(columns / GROUP[format] / 4) * 4;
-  if (scales?.dtype !== ofScales || sizeOf(scales) !== count)
-    throw errors.invalid(`${count} scales of ${quotedName(key)} in ${ofScales}`, told(scales));
+  if (scales?.dtype !== ofScales || valuesIn(scales.shape) !== count)
+    throw invalid(name, `${count} scales of ${quotedName(key)} in ${ofScales}`, told(scales));
   const shape = [rows, columns];
   if (format === "mxfp8") {
     weights.set(key, { ...single, dtype: "MXFP8", shape, packing: { format: "MXFP8", scales } });
@@ -244,8 +231,8 @@ function packScaled(weights: Weights, weight: StoredWeight, format: "mxfp8" | "n
   }
   const second = key.replace(/weight$/, SECOND_FACTOR);
   const factor = weights.get(second);
-  if (factor?.dtype !== "F32" || sizeOf(factor) !== 1)
-    throw errors.invalid(`${quotedName(second)} of one number in F32`, told(factor));
+  if (factor?.dtype !== "F32" || valuesIn(factor.shape) !== 1)
+    throw invalid(name, `${quotedName(second)} of one number in F32`, told(factor));
   weights.delete(second);
   weights.set(key, { ...single, dtype: "NVFP4", shape, packing: { format: "NVFP4", scales, factor } });
 }
@@ -261,29 +248,25 @@ const NESTED_TABLE = ".nested_quant_map";
  * Puts a weight of NF4 in the place of its tensors, `state` being what the file says of it. Throws model.invalid where these do
  * not fit each other, model.unsupported for other types.
  */
-function packNf4(
-  weights: Weights,
-  weight: StoredWeight,
-  state: Readonly<Record<string, unknown>>,
-  errors: LayerErrors,
-): void {
+function packNf4(weights: Weights, weight: StoredWeight, state: Readonly<Record<string, unknown>>, name: string): void {
   const { key } = weight;
   const { quant_type: type, blocksize: group, shape } = state;
-  if (type !== "nf4") throw errors.unsupported(`${quotedName(key)} of the type nf4`, describe(type));
+  if (type !== "nf4") throw unsupported(name, `${quotedName(key)} of the type nf4`, describe(type));
   const sides = Array.isArray(shape) ? shape.map(wholeNumber) : [];
   const values = sides.reduce<number>((product, side) => product * (side ?? Number.NaN), 1);
   const size = wholeNumber(group) ?? 0;
   if (sides.length === 0 || size < 2 || size % 2 !== 0 || !(values % size === 0) || weight.dtype !== "U8")
-    throw errors.invalid(
+    throw invalid(
+      name,
       `${quotedName(key)} of U8, with a shape that its groups divide`,
       JSON.stringify(state).slice(0, 200),
     );
-  if (sizeOf(weight) !== values / 2)
-    throw errors.invalid(`${values / 2} bytes of ${quotedName(key)}`, `${sizeOf(weight)}`);
+  if (valuesIn(weight.shape) !== values / 2)
+    throw invalid(name, `${values / 2} bytes of ${quotedName(key)}`, `${valuesIn(weight.shape)}`);
   const take = (rest: string, dtype: string, count: number): StoredWeight => {
     const tensor = weights.get(key + rest);
-    if (tensor?.dtype !== dtype || sizeOf(tensor) !== count)
-      throw errors.invalid(`${quotedName(key + rest)} of ${count} values in ${dtype}`, told(tensor));
+    if (tensor?.dtype !== dtype || valuesIn(tensor.shape) !== count)
+      throw invalid(name, `${quotedName(key + rest)} of ${count} values in ${dtype}`, told(tensor));
     weights.delete(key + rest);
     return tensor;
   };
@@ -297,7 +280,8 @@ function packNf4(
     const own = wholeNumber(state.nested_blocksize);
     const offset = numberIn(state.nested_offset);
     if (own === undefined || own < 1 || offset === undefined)
-      throw errors.invalid(
+      throw invalid(
+        name,
         `${quotedName(key)} with nested_blocksize and nested_offset`,
         JSON.stringify(state).slice(0, 200),
       );
@@ -320,8 +304,6 @@ function wholeNumber(value: unknown): number | undefined {
   const number = numberIn(value);
   return number !== undefined && Number.isSafeInteger(number) && number >= 1 ? number : undefined;
 }
-
-const sizeOf = ({ shape }: StoredWeight): number => shape.reduce((product, side) => product * side, 1);
 
 const told = (tensor: StoredWeight | undefined): string =>
   tensor === undefined ? "none" : `${tensor.dtype} [${tensor.shape.join(", ")}]`;

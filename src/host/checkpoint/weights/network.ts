@@ -7,10 +7,6 @@ import { isPacked, type StoredWeight, type WeightMap } from "./stored.js";
 /** Gives a builder the weights of one part as float32 values of a graph. */
 export interface Network {
   readonly graph: OnnxGraph;
-  /** True if the part has that key. Builders follow their config; this is for what a config cannot tell. */
-  has(key: string): boolean;
-  /** Sides of a weight. Throws model.invalid where it is absent. */
-  shape(key: string): readonly number[];
   /**
    * A whole weight, the same value at every call. One that each run converts waits until `x` is there. Throws model.invalid
    * for absent ones and other shapes.
@@ -116,13 +112,9 @@ export function networkOf(
   { changes = new Map(), halves = new Set(), isStreamed = false, packed }: NetworkOptions = {},
 ): Network {
   const values = new Map<string, Value>();
-  const stored = (key: string): StoredWeight => {
+  const checked = (key: string, shape: readonly number[]): StoredWeight => {
     const weight = weights.get(key);
     if (weight === undefined) throw new LatentkitError("model.invalid", `Weight ${describe(key)} is missing.`);
-    return weight;
-  };
-  const checked = (key: string, shape: readonly number[]): StoredWeight => {
-    const weight = stored(key);
     if (weight.shape.length === shape.length && shape.every((side, axis) => weight.shape[axis] === side)) return weight;
     const [expected, received] = [shape, weight.shape].map((sides) => `[${sides.join(", ")}]`);
     const message = `Weight ${describe(key)}: expected shape ${expected}, received ${received}.`;
@@ -149,8 +141,6 @@ export function networkOf(
   };
   return {
     graph,
-    has: (key) => weights.has(key),
-    shape: (key) => stored(key).shape,
     weight,
     quantisedProduct(key, shape, x) {
       const entry = checked(key, shape);
@@ -205,12 +195,6 @@ export function listedNetwork(target = CPU_TARGET): ListedNetwork {
   return {
     graph,
     listed,
-    has: () => false,
-    shape(key) {
-      const shape = listed.get(key);
-      if (shape === undefined) throw new LatentkitError("model.invalid", `Weight ${describe(key)} is missing.`);
-      return shape;
-    },
     weight: (key, shape) => floats(stored(key, shape)),
     quantisedProduct: () => undefined,
     rows: (key, shape, ids) => floats(graph.node("Gather", [stored(key, shape), ids])),

@@ -1,5 +1,5 @@
 import { type FileHandle, realpath, stat } from "node:fs/promises";
-import { LatentkitError } from "../../../base/errors.js";
+import { type ErrorCode, LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import {
   headerJson,
@@ -55,6 +55,9 @@ export type WeightMap = ReadonlyMap<string, StoredWeight>;
 export const placedWeights = (weights: WeightMap): StoredWeight[] =>
   [...weights.values()].flatMap((weight) => weight.parts ?? [weight]);
 
+/** Number of values of a shape. */
+export const valuesIn = (shape: readonly number[]): number => shape.reduce((product, side) => product * side, 1);
+
 /** A file in the state in which it was opened. */
 export interface FileState {
   /** Its name as graphs have it, below the folder of its kind: messages name it so. */
@@ -87,6 +90,19 @@ const LONGEST_NAME = 160;
 /** A file's name in a message. */
 export const quotedName = (name: string): string =>
   JSON.stringify(name.length > LONGEST_NAME ? `…${name.slice(-LONGEST_NAME)}` : name);
+
+/** The error of a file that is not what was expected, though sound. */
+export const unsupported = (name: string, expected: string, received: string): LatentkitError =>
+  refusal("model.unsupported", name, expected, received);
+
+/** The error of a file whose weights are damaged or contradict each other. */
+export const invalid = (name: string, expected: string, received: string): LatentkitError =>
+  refusal("model.invalid", name, expected, received);
+
+function refusal(code: ErrorCode, name: string, expected: string, received: string): LatentkitError {
+  const message = `Model ${quotedName(name)}: expected ${expected}, received ${received}.`;
+  return new LatentkitError(code, message, { expected, received });
+}
 
 /**
  * Reads the header of a .safetensors file. Throws file.not-found, file.read-failed and, for a damaged header, a file that
@@ -176,7 +192,7 @@ export function readError(name: string, error: unknown): LatentkitError {
   }
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT")
-    return new LatentkitError("file.not-found", `Model ${quotedName(name)} is not there any more.`, {}, cause);
+    return new LatentkitError("file.not-found", `Model ${quotedName(name)} no longer exists.`, {}, cause);
   return new LatentkitError("file.read-failed", `Model ${quotedName(name)} cannot be read: ${code}.`, {}, cause);
 }
 

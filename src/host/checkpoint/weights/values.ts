@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { openRegular } from "../../../io/regular-file.js";
 import { type StoredType, toTensor } from "../../../io/safetensors.js";
-import { isPacked, placedWeights, quotedName, readError, type StoredWeight, type WeightMap } from "./stored.js";
+import { isPacked, placedWeights, quotedName, readAt, readError, type StoredWeight, type WeightMap } from "./stored.js";
 
 /** Weights of more bytes are read by the runtime alone. */
 const MOST_BYTES = 2 ** 20;
@@ -65,13 +65,8 @@ export async function readStored(weight: StoredWeight): Promise<Uint8Array> {
   let handle: FileHandle | undefined;
   try {
     handle = await openRegular(file);
-    const bytes = new Uint8Array(to - from);
-    let filled = 0;
-    while (filled < bytes.length) {
-      const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, from + filled);
-      if (bytesRead === 0) throw invalid(weight, `${to} bytes`, `${from + filled}`);
-      filled += bytesRead;
-    }
+    const bytes = await readAt(handle, from, to - from);
+    if (bytes.length < to - from) throw invalid(weight, `${to} bytes`, `${from + bytes.length}`);
     return bytes;
   } catch (error) {
     if (error instanceof LatentkitError) throw error;

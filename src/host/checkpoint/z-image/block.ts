@@ -1,4 +1,4 @@
-import { add, attention, linear, linearOfFew } from "../networks/layers.js";
+import { add, attention, linear, linearOfFew, type Trace } from "../networks/layers.js";
 import { headNorm, type Rotation, rmsNorm, rotated, scaled, split, swiGlu } from "../networks/transformer-layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
@@ -14,9 +14,6 @@ export interface ZImageBlockConfig {
   /** Names of its keys: the original code's or diffusers'. */
   readonly layout: "original" | "diffusers";
 }
-
-/** Takes inner values, by the names of the reference's modules. */
-export type Trace = (name: string, value: Value) => void;
 
 export const NORM_EPSILON = 1e-5;
 /** torch's default, which the reference takes for queries and keys. */

@@ -1,9 +1,9 @@
-import { add, FLOAT_BYTES, linear, linearOfFew, silu, tokensOf } from "../networks/layers.js";
+import { add, FLOAT_BYTES, linear, linearOfFew, silu, type Trace, tokensOf } from "../networks/layers.js";
 import { TIME_EMBEDDING } from "../networks/sinusoids.js";
 import { joined, plainNorm, type Rotation, rmsNorm, rotationInputs, scaled } from "../networks/transformer-layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { NORM_EPSILON, rows, type Trace, type ZImageBlockConfig, zImageBlock } from "./block.js";
+import { NORM_EPSILON, rows, type ZImageBlockConfig, zImageBlock } from "./block.js";
 import { type ZImageControl, zImageControl } from "./control.js";
 
 /** Sizes of a Z-Image transformer. */

@@ -11,9 +11,10 @@ import { add, linear } from "../networks/layers.js";
 import { type Rotation, rotationInputs } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import { type ModelHeader, type Part, PartShapes, unwrappedFile } from "../recognition/part.js";
-import { foreignKind, unsupported } from "../recognition/refusal.js";
+import { foreignKind } from "../recognition/refusal.js";
 import type { ModelPart } from "../session/model-part.js";
 import type { Network } from "../weights/network.js";
+import { unsupported } from "../weights/stored.js";
 import { type ZImageBlockConfig, zImageBlock } from "./block.js";
 
 /** A model patch of a file; models of the same host take it. */

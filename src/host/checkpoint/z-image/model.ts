@@ -9,13 +9,15 @@ import {
   type NetworkCall,
   type NetworkRun,
 } from "../diffusion/model.js";
-import type { LoraTarget } from "../lora/names.js";
-import { rotationTables, timeEmbeddings, zImagePositions } from "../networks/sinusoids.js";
+import { Recent } from "../files/recent.js";
+import type { LoraTarget } from "../lora/places.js";
+import { type Position, rotationTables, timeEmbeddings } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { Network } from "../weights/network.js";
 import { buildZImage, PADDING, type ZImageConfig, zImageWork } from "./build.js";
 import { CONTROL_NODES, controlOf, evenSides, type ZImageControlInput, ZImageControls } from "./control.js";
+import { zImagePlaces } from "./lora.js";
 
 /** Numbers of a head that turn by the token's place in time, its row and its column, in sixteenths. */
 const AXES = [4, 6, 6] as const;
@@ -45,7 +47,7 @@ export class BuiltZImage implements DiffusionNetwork {
   }
 
   get target(): LoraTarget {
-    return { kind: "z-image", weights: this.part.weights };
+    return { weights: this.part.weights, places: zImagePlaces };
   }
 
   adapted(adapter: Adapter): BuiltZImage {
@@ -67,24 +69,29 @@ export class BuiltZImage implements DiffusionNetwork {
   }
 
   forRun(run: SamplingRun): NetworkRun {
-    const rotations = new Rotations(this.part.config.headSize);
+    const rotations = new Recent<NamedTensors>(MOST_ROTATIONS);
     const controls = new ZImageControls(this.controls, run);
     return { predict: async (call) => this.#predict(call, rotations, await controls.of(call.x), run.steps) };
   }
 
   async #predict(
     { x, timestep, context, entry, signal }: NetworkCall,
-    rotations: Rotations,
+    rotations: Recent<NamedTensors>,
     controls: NamedTensors,
     calls: number,
   ): Promise<Tensor> {
     if (entry[1].control !== undefined && entry[1].control !== null) {
-      const message = `${this.label} is guided by model patches (ModelPatchLoader), not by a ControlNet.`;
+      const message = `${this.label} takes control nets as model patches (ModelPatchLoader), not as a ControlNet.`;
       throw new LatentkitError("host.missing", message);
     }
     const [items, , height, width] = x.shape as [number, number, number, number];
     const even = evenSides(x);
-    const tables = rotations.of(context.shape[1]!, [even.shape[2]! / 2, even.shape[3]! / 2]);
+    const captions = context.shape[1]!;
+    const cells = [even.shape[2]! / 2, even.shape[3]! / 2] as const;
+    // the same tensors for the same sizes, so that they are sent once
+    const tables = rotations.getOr(`${captions} ${cells}`, () =>
+      rotationsOf(captions, cells, this.part.config.headSize),
+    );
     // one rounding an operation, as in the source: sines of it come next
     const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
     // decision 358
@@ -102,27 +109,32 @@ export class BuiltZImage implements DiffusionNetwork {
   }
 }
 
-/** Rotations of both sequences of a call, the same tensors for the same lengths. */
-class Rotations {
-  readonly #axes: readonly number[];
-  readonly #known = new Map<string, NamedTensors>();
+/** The rotations of both sequences of a call. */
+function rotationsOf(captions: number, cells: readonly [number, number], headSize: number): NamedTensors {
+  const positions = zImagePositions(captions, cells, PADDING);
+  const axes = AXES.map((part) => (headSize / 16) * part);
+  const caption = rotationTables(positions.caption, axes, THETA);
+  const image = rotationTables(positions.image, axes, THETA);
+  return { caption_cos: caption.cos, caption_sin: caption.sin, image_cos: image.cos, image_sin: image.sin };
+}
 
-  constructor(headSize: number) {
-    this.#axes = AXES.map((part) => (headSize / 16) * part);
-  }
-
-  of(captions: number, [rows, columns]: readonly [number, number]): NamedTensors {
-    const key = `${captions} ${rows} ${columns}`;
-    const known = this.#known.get(key) ?? this.#compute(captions, [rows, columns]);
-    if (this.#known.size === MOST_ROTATIONS) this.#known.delete(this.#known.keys().next().value!);
-    this.#known.set(key, known);
-    return known;
-  }
-
-  #compute(captions: number, cells: readonly [number, number]): NamedTensors {
-    const positions = zImagePositions(captions, cells, PADDING);
-    const caption = rotationTables(positions.caption, this.#axes, THETA);
-    const image = rotationTables(positions.image, this.#axes, THETA);
-    return { caption_cos: caption.cos, caption_sin: caption.sin, image_cos: image.cos, image_sin: image.sin };
-  }
+/**
+ * Positions of the two sequences: captions, padded, one after another; cells by row and column after them.
+ *
+ * @internal
+ */
+export function zImagePositions(
+  captions: number,
+  [rows, columns]: readonly [number, number],
+  padding: number,
+): { readonly caption: readonly Position[]; readonly image: readonly Position[] } {
+  const up = (length: number): number => Math.ceil(length / padding) * padding;
+  const length = up(captions);
+  const cells = rows * columns;
+  return {
+    caption: Array.from({ length }, (_, index) => [index + 1, 0, 0]),
+    image: Array.from({ length: up(cells) }, (_, index) =>
+      index < cells ? [length + 1, Math.floor(index / columns), index % columns] : [0, 0, 0],
+    ),
+  };
 }

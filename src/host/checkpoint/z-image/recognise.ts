@@ -1,6 +1,10 @@
-import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { unsupported } from "../recognition/refusal.js";
+import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
+import { flowOf } from "../diffusion/sampling.js";
+import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } from "../recognition/part.js";
+import { languageModels } from "../text-encoder/recognise.js";
+import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildZImage, type ZImageConfig } from "./build.js";
+import { BuiltZImage } from "./model.js";
 
 /** Z-Image has 30. */
 const MOST_LAYERS = 256;
@@ -12,8 +16,6 @@ const HEAD_STEP = 16;
 const WIDTH_OF_LUMINA = 2304;
 const EXPECTED = "a Z-Image model";
 
-/** Prefixes of the transformer's keys, those of whole checkpoints first. */
-const PREFIXES = ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""];
 const ROOTS = [
   "x_embedder.",
   "all_x_embedder.",
@@ -36,15 +38,34 @@ const RELATIVES = [
   ["dec_net.cond_embed.weight", "a Z-Image Pixel model"],
 ] as const;
 
+export const zImage: ModelFamily = {
+  has: (weights) => findZImage(weights) !== undefined,
+  *parts(file) {
+    const part = zImagePart(file, findZImage(file.weights)!);
+    yield;
+    return withVae(file, {
+      family: "z-image",
+      words: "Z-Image",
+      sampling: () => flowOf("z-image", "Flux"),
+      network: networkPart("Z-Image transformer", part, BuiltZImage),
+      textEncoders: languageModels(file).filter(({ kind }) => kind === "qwen3"),
+      encoderCount: 1,
+      inpaint: false,
+    });
+  },
+};
+
 /** Prefix of the Z-Image transformer of a file; undefined where there is none. One that lacks weights is found too. */
-export const findZImage = ({ weights }: Pick<ModelHeader, "weights">): string | undefined =>
-  PREFIXES.find(
+const findZImage = (weights: WeightMap): string | undefined =>
+  TRANSFORMER_PREFIXES.find(
     (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
   );
 
 /**
  * Sizes and weights of a Z-Image transformer, of which every weight that its builder needs is there. Throws model.invalid,
  * and model.unsupported for its relatives.
+ *
+ * @internal
  */
 export function zImagePart(file: ModelHeader, prefix: string): Part<ZImageConfig> {
   const shapes = new PartShapes(file, below(file.weights, prefix), (key) => prefix + key);

@@ -13,7 +13,7 @@ describe("checkpoints from end to end, golden", () => {
     // norms of almost even pictures lose digits, as networks/vae.test.ts shows against double precision
     imprecise: ["sd1/vae_encode_for_inpaint"],
     // one prompt names an embedding that is not there
-    assertKnown: (warning) => assert.match(warning, /: Embedding "missing-one" is left out/),
+    assertKnown: (warning) => assert.match(warning, /: Embedding "missing-one" is ignored/),
   });
 });
 

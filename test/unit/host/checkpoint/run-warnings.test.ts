@@ -21,7 +21,7 @@ describe("warnings of a checkpoint host", () => {
     assert.equal(status, "success", error?.message);
     return warnings;
   };
-  const lost = `Node 2 (CLIPTextEncode): Embedding "nothere" is left out: there is no such file in the embeddings' folders.`;
+  const lost = `Node 2 (CLIPTextEncode): Embedding "nothere" is ignored: there is no such file in the embeddings folders.`;
 
   it("name the node whose prompt loses an embedding, once, in validate too", async () => {
     const graph = graphOf("embedding:nothere a fox, embedding:nothere");
@@ -45,7 +45,7 @@ describe("warnings of a checkpoint host", () => {
     writeWeights(join(folder(), "embeddings/wide.safetensors"), { emb_params: f32([1, 3]) });
     const own = createCheckpointHost({ models: [tinyModels(), folder()] });
     const [warning, ...others] = await rendered(graphOf("embedding:wide"), undefined, own).finally(() => own.close());
-    assert.match(warning ?? "", /^Node 2 \(CLIPTextEncode\): Embedding "wide\.safetensors" is left out: its shape is/);
+    assert.match(warning ?? "", /^Node 2 \(CLIPTextEncode\): Embedding "wide\.safetensors" is ignored: its shape is/);
     assert.deepEqual(others, []);
     const found = (graph: object, targets = ["2"]) =>
       validateGraph(graph, { host: own, targets }).warnings.map(({ message }) => message);

@@ -189,7 +189,9 @@ export class ChosenOnce {
   /** Ends a choice that is under way, and resolves when its processes are gone. The next `get` begins anew. */
   async cut(): Promise<void> {
     const choosing = this.#choosing;
-    choosing?.abort.abort(new LatentkitError("run.interrupted", "The trial of a GPU was cut: no run waits for it."));
+    choosing?.abort.abort(
+      new LatentkitError("run.interrupted", "The GPU test was cancelled: no run is waiting for it."),
+    );
     await choosing?.end;
   }
 

@@ -7,6 +7,7 @@ import type { Feed } from "../../session/sessions.js";
 import { buildTextEncoder, type TextEncoderConfig } from "../../text-encoder/build.js";
 import { buildUnet, type UnetConfig } from "../../unet/build.js";
 import { type ListedNetwork, listedNetwork } from "../../weights/network.js";
+import { valuesIn } from "../../weights/stored.js";
 
 /** A graph that a provider and the CPU compute for comparison. */
 export interface Probe {
@@ -98,7 +99,7 @@ function probeOf(network: ListedNetwork, inputs: Readonly<Record<string, Feed>>)
     if (shape.length === 1) feeds[key] = key.endsWith(".weight") ? Tensor.full(shape, 1) : wave(shape, 0.1);
     else {
       // linear layers and convolutions keep the size of their inputs
-      const count = shape.slice(1).reduce((product, side) => product * side, 1);
+      const count = valuesIn(shape.slice(1));
       feeds[key] = wave(shape, Math.sqrt(2 / count));
     }
   }

@@ -39,7 +39,7 @@ const LARGEST_HEAD = 256;
 
 /** Sentences for failures whose own words do not help. */
 const REMEDIES: readonly (readonly [provider: Provider | "any", failure: RegExp, reason: string])[] = [
-  ["any", /fallback to CPU EP/i, "it leaves layers of a network to the CPU."],
+  ["any", /fallback to CPU EP/i, "it cannot run every layer of a network."],
   [
     "cuda",
     /load (shared )?library|cannot open shared object/i,

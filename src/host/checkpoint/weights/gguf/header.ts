@@ -1,6 +1,6 @@
-import { describe, LatentkitError } from "../../../../base/errors.js";
+import { describe } from "../../../../base/errors.js";
 import { type StoredEntry, type StoredType, VALUE_BYTES } from "../../../../io/safetensors.js";
-import { BLOCK_TYPES, isBlockType, quotedName } from "../stored.js";
+import { BLOCK_TYPES, invalid, isBlockType, unsupported, valuesIn } from "../stored.js";
 
 /** A tensor of a GGUF file. */
 export interface GgufEntry extends Omit<StoredEntry, "dtype"> {
@@ -84,34 +84,27 @@ export const isGgufStart = (start: Uint8Array): boolean =>
  * another version and for types of weights that are not known, by name, and MORE where more of the file is needed.
  */
 export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): GgufHeader {
-  const refusal = (code: "model.invalid" | "model.unsupported", expected: string, received: string): LatentkitError =>
-    new LatentkitError(code, `Model ${quotedName(name)}: expected ${expected}, received ${received}.`, {
-      expected,
-      received,
-    });
-  const invalid = (expected: string, received: string): LatentkitError => refusal("model.invalid", expected, received);
-  const unsupported = (expected: string, received: string): LatentkitError =>
-    refusal("model.unsupported", expected, received);
-  const reader = new GgufReader(bytes, fileBytes, invalid);
+  const reader = new GgufReader(name, bytes, fileBytes);
   reader.take(MAGIC.length);
-  if (!isGgufStart(bytes)) throw invalid("a GGUF file", "other bytes");
+  if (!isGgufStart(bytes)) throw reader.invalid("a GGUF file", "other bytes");
   const version = reader.u32();
-  if (!VERSIONS.includes(version)) throw unsupported(`a GGUF file of version ${VERSIONS.join(" or ")}`, `${version}`);
+  if (!VERSIONS.includes(version))
+    throw unsupported(name, `a GGUF file of version ${VERSIONS.join(" or ")}`, `${version}`);
   const tensors = reader.u64("a number of tensors");
-  if (tensors > MAX_TENSORS) throw invalid(`at most ${MAX_TENSORS} tensors in a header`, `${tensors}`);
+  if (tensors > MAX_TENSORS) throw reader.invalid(`at most ${MAX_TENSORS} tensors in a header`, `${tensors}`);
   const pairs = reader.u64("a number of pairs");
-  if (pairs > MAX_PAIRS) throw invalid(`at most ${MAX_PAIRS} pairs in a header`, `${pairs}`);
+  if (pairs > MAX_PAIRS) throw reader.invalid(`at most ${MAX_PAIRS} pairs in a header`, `${pairs}`);
   const { metadata, shapes } = readPairs(reader, pairs);
   const alignment = metadata.get(ALIGNMENT);
   const unit = alignment === undefined ? DEFAULT_ALIGNMENT : Number(alignment);
   if (!(unit >= 1 && unit <= MAX_ALIGNMENT && Number.isInteger(unit) && (unit & (unit - 1)) === 0))
-    throw invalid(`${ALIGNMENT} to be a power of two up to ${MAX_ALIGNMENT}`, describe(alignment));
+    throw reader.invalid(`${ALIGNMENT} to be a power of two up to ${MAX_ALIGNMENT}`, describe(alignment));
   const read: UnplacedTensor[] = [];
-  for (let count = 0; count < tensors; count++) read.push(readTensor(reader, shapes, unsupported));
+  for (let count = 0; count < tensors; count++) read.push(readTensor(reader, shapes));
   const start = Math.ceil(reader.at / unit) * unit;
   return {
     metadata: Object.fromEntries(metadata),
-    entries: placed(read, { start, unit, fileBytes, invalid }),
+    entries: placed(reader, read, { start, unit }),
   };
 }
 
@@ -183,11 +176,7 @@ interface UnplacedTensor {
   readonly bytes: number;
 }
 
-function readTensor(
-  reader: GgufReader,
-  shapes: Shapes,
-  unsupported: (expected: string, received: string) => Error,
-): UnplacedTensor {
+function readTensor(reader: GgufReader, shapes: Shapes): UnplacedTensor {
   const name = reader.text("a tensor's name", MAX_NAME);
   const subject = `tensor ${describe(name)}`;
   const rank = reader.u32();
@@ -198,8 +187,8 @@ function readTensor(
   const offset = reader.u64("an offset");
   const dtype = TYPES.get(id);
   if (dtype === undefined)
-    throw unsupported(`${subject} of a type such as Q4_0, Q8_0 or Q4_K`, OTHER_TYPES[id] ?? `type ${id}`);
-  const count = sides.reduce((product, side) => product * side, 1);
+    throw unsupported(reader.name, `${subject} of a type such as Q4_0, Q8_0 or Q4_K`, OTHER_TYPES[id] ?? `type ${id}`);
+  const count = valuesIn(sides);
   if (!(count >= 1 && Number.isSafeInteger(count)))
     throw reader.invalid(`${subject} of at least one value`, `sides [${sides.join(", ")}]`);
   const block = isBlockType(dtype) ? BLOCK_TYPES[dtype] : { values: 1, bytes: VALUE_BYTES[dtype] };
@@ -209,39 +198,36 @@ function readTensor(
       `${sides[0] ?? 1}`,
     );
   const shape = shapes.get(name) ?? sides.toReversed();
-  if (shape.reduce((product, side) => product * side, 1) !== count)
+  if (valuesIn(shape) !== count)
     throw reader.invalid(`${subject} of ${count} values, as it has sides for`, `shape [${shape.join(", ")}]`);
   return { name, dtype, shape, offset, bytes: (count / block.values) * block.bytes };
 }
 
 /** The tensors with their places in the file: within it, apart from each other. */
 function placed(
+  reader: GgufReader,
   tensors: readonly UnplacedTensor[],
-  {
-    start,
-    unit,
-    fileBytes,
-    invalid,
-  }: { start: number; unit: number; fileBytes: number; invalid: (expected: string, received: string) => Error },
+  { start, unit }: { start: number; unit: number },
 ): Map<string, GgufEntry> {
   const entries = new Map<string, GgufEntry>();
   for (const { name, dtype, shape, offset, bytes } of tensors) {
     const subject = `tensor ${describe(name)}`;
-    if (entries.has(name)) throw invalid("each tensor once", `${subject} twice`);
-    if (offset % unit !== 0) throw invalid(`${subject} at a multiple of ${unit} bytes`, `${offset}`);
+    if (entries.has(name)) throw reader.invalid("each tensor once", `${subject} twice`);
+    if (offset % unit !== 0) throw reader.invalid(`${subject} at a multiple of ${unit} bytes`, `${offset}`);
     const from = start + offset;
     // sums beyond 2^53 are inexact, and no file is as long
-    if (!(from + bytes <= fileBytes))
-      throw invalid(
-        `${subject} to end within the file's ${fileBytes} bytes`,
-        `an end at ${from + bytes}, the file may be the beginning of it: download or copy it again`,
+    if (!(from + bytes <= reader.fileBytes))
+      throw reader.invalid(
+        `${subject} to end within the file's ${reader.fileBytes} bytes`,
+        `an end at ${from + bytes}, the file may be truncated: download or copy it again`,
       );
     entries.set(name, { dtype, shape, from, to: from + bytes });
   }
   const inOrder = [...entries].sort(([, a], [, b]) => a.from - b.from);
   let end = start;
   for (const [name, { from, to }] of inOrder) {
-    if (from < end) throw invalid(`tensor ${describe(name)} to begin behind the one before, at ${end}`, `${from}`);
+    if (from < end)
+      throw reader.invalid(`tensor ${describe(name)} to begin behind the one before, at ${end}`, `${from}`);
     end = to;
   }
   return entries;
@@ -252,24 +238,26 @@ class GgufReader {
   at = 0;
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
-  readonly #fileBytes: number;
 
   constructor(
+    readonly name: string,
     bytes: Uint8Array,
-    fileBytes: number,
-    /** The error of a header that says something impossible. */
-    readonly invalid: (expected: string, received: string) => Error,
+    readonly fileBytes: number,
   ) {
     this.#bytes = bytes;
-    this.#fileBytes = fileBytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** The error of a header that says something impossible. */
+  invalid(expected: string, received: string): Error {
+    return invalid(this.name, expected, received);
   }
 
   /** Moves on by `count` bytes and returns where they begin. Throws MORE where they are in the file, but not there. */
   take(count: number): number {
     const from = this.at;
-    if (count > this.#fileBytes - from)
-      throw this.invalid("a header within the file", `the first ${this.#fileBytes} bytes of one: download it again`);
+    if (count > this.fileBytes - from)
+      throw this.invalid("a header within the file", `the first ${this.fileBytes} bytes of one: download it again`);
     if (count > this.#bytes.length - from) throw MORE;
     this.at = from + count;
     return from;

@@ -1,11 +1,12 @@
-import { LatentkitError } from "../../../../base/errors.js";
 import {
   type FileState,
+  invalid,
   type NamedFile,
   openedFile,
   quotedName,
   readAt,
   type StoredWeight,
+  unsupported,
   type WeightFile,
 } from "../stored.js";
 import { ggufHeader, MORE } from "./header.js";
@@ -46,30 +47,19 @@ export function ggufContents(
   } catch (error) {
     if (error !== MORE) throw error;
     if (bytes.length < Math.min(LONGEST, fileBytes)) return undefined;
-    throw refusal("model.invalid", name, `a header of at most ${LONGEST} bytes`, "a longer one");
+    throw invalid(name, `a header of at most ${LONGEST} bytes`, "a longer one");
   }
   const { metadata, entries } = header;
   const rename = originalNames([...entries.keys()]);
   if (metadata[ARCHITECTURE] === PERMUTED)
-    throw refusal("model.unsupported", name, "weights of an image model, T5 or Qwen3", "those of a Llama or Mistral");
+    throw unsupported(name, "weights of an image model, T5 or Qwen3", "those of a Llama or Mistral");
   const weights = new Map<string, StoredWeight>();
   for (const [key, entry] of entries) {
     const original = rename(key);
-    if (weights.has(original))
-      throw refusal("model.invalid", name, "each weight once", `${quotedName(original)} twice`);
+    if (weights.has(original)) throw invalid(name, "each weight once", `${quotedName(original)} twice`);
     weights.set(original, { ...entry, file: path, key });
   }
   return { metadata, weights };
-}
-
-function refusal(
-  code: "model.invalid" | "model.unsupported",
-  name: string,
-  expected: string,
-  received: string,
-): LatentkitError {
-  const message = `Model ${quotedName(name)}: expected ${expected}, received ${received}.`;
-  return new LatentkitError(code, message, { expected, received });
 }
 
 /** Names of a block's layers in llama.cpp, and what stands for them. */

@@ -1,5 +1,5 @@
 import { loadNative } from "../../../../native/load.js";
-import { BLOCK_TYPES, isBlockType, type Packing, type StoredWeight } from "../stored.js";
+import { BLOCK_TYPES, isBlockType, type Packing, type StoredWeight, valuesIn } from "../stored.js";
 
 /** Turns some units of a weight into outputs; `first` is the number of the first one. */
 type Convert = (bytes: Uint8Array, first: number, outputs: readonly Uint8Array[]) => void;
@@ -40,7 +40,7 @@ export function conversionOf(weight: StoredWeight, form: Form): Conversion {
 }
 
 function partsOf({ dtype, shape, packing }: StoredWeight, form: Form): Parts {
-  const values = shape.reduce((product, side) => product * side, 1);
+  const values = valuesIn(shape);
   if (isBlockType(dtype)) return form === "floats" ? blockFloats(dtype, values) : blockCodes(dtype, values);
   const [rows = 1, columns = 1] = shape;
   switch (packing?.format) {

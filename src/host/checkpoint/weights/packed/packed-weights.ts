@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { dirname, join, parse } from "node:path";
 import { cacheFolder } from "../../../../base/user-cache.js";
 import type { StoredEntry } from "../../../../io/safetensors.js";
-import { matMulTransposed, type OnnxGraph, type Value } from "../../onnx/graph.js";
+import { MICROSOFT, matMulTransposed, type OnnxGraph, type Value } from "../../onnx/graph.js";
 import { BLOCK_TYPES, type BlockType, isBlockType, isPacked, type Packing, type StoredWeight } from "../stored.js";
 import { type Conversion, conversionOf, type Form, NVFP4_GROUP } from "./conversions.js";
 
@@ -142,9 +142,6 @@ interface Place {
 
 /** Bytes of each output of a conversion. */
 const outputBytes = ({ units, outputs }: Conversion): number[] => outputs.map((bytes) => units * bytes);
-
-/** Operators that only ONNX Runtime has. */
-const MICROSOFT = { domain: "com.microsoft" } as const;
 
 // decision 362
 /** x · Wᵀ on the last axis of x, for a matrix that stays packed; undefined where the target cannot, or the matrix is none such. */

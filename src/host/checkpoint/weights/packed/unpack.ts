@@ -102,7 +102,7 @@ class Sources {
 const shorter = ({ file, key }: StoredWeight): LatentkitError =>
   new LatentkitError(
     "model.invalid",
-    `Model ${quotedName(basename(file))}: expected the whole tensor ${quotedName(key)}, received the beginning of it: the file has become shorter.`,
+    `Model ${quotedName(basename(file))}: tensor ${quotedName(key)} is cut off: the file became shorter while it was read.`,
   );
 
 async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
@@ -116,10 +116,10 @@ async function writing<Result>({ path, bytes }: UnpackPlan, work: () => Promise<
     return await work();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const need = `${(bytes / 1e9).toFixed(1)} GB there while they are loaded`;
+    const gigabytes = (bytes / 1e9).toFixed(1);
     throw new LatentkitError(
       "file.write-failed",
-      `Quantised weights cannot be unpacked in ${dirname(path)}: ${code}. They need ${need}: LATENTKIT_CACHE_DIR names another folder.`,
+      `Quantised weights cannot be unpacked in ${dirname(path)}: ${code}. Loading needs ${gigabytes} GB there: set LATENTKIT_CACHE_DIR to use another folder.`,
       {},
       { cause: error },
     );

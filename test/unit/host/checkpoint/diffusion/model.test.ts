@@ -59,10 +59,10 @@ describe("CheckpointModel", () => {
     await refuses(model.predict!(x, SIGMA, wide), "value.invalid", width);
     const odd = randn([1, 16, 8, 8], { seed: 1 });
     await refuses(model.predict!(odd, SIGMA, cond(1)), "tensor.bad-shape", /expected a latent \[B, 4, h, w\]/);
-    await refuses(predicted(model, Number.NaN), "value.out-of-range", /expected sigma from 0/);
+    await refuses(predicted(model, Number.NaN), "value.out-of-range", /expected a sigma of at least 0/);
     const three = randn([3, 4, 8, 8], { seed: 1 });
     const twice = [...cond(1), ...cond(2)];
-    await refuses(model.predict!(three, SIGMA, twice), "tensor.bad-shape", /that 2 conditionings divide, received 3/);
+    await refuses(model.predict!(three, SIGMA, twice), "tensor.bad-shape", /a multiple of 2 latents, .*, received 3/);
     const xl = await host().loadCheckpoint("tiny-sdxl.safetensors");
     const plain = [[someContext(1, 128), {}]] as unknown as Conditioning;
     await refuses(xl.model.predict!(x, SIGMA, plain), "value.invalid", /expected pooled_output \[n, 64\]/);

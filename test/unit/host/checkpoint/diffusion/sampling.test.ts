@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { modelSampling, randn, type Tensor } from "latentkit";
-import { cleanOf, inputScale, type Reading, readingOf, samplingOf } from "#src/host/checkpoint/diffusion/sampling.js";
-import type { CheckpointSampling } from "#src/host/checkpoint/recognition/family.js";
+import {
+  type CheckpointSampling,
+  cleanOf,
+  inputScale,
+  type Reading,
+  samplingOf,
+} from "#src/host/checkpoint/diffusion/sampling.js";
 
 const EPS: CheckpointSampling = {
   schedule: "discrete",
@@ -31,7 +36,6 @@ describe("samplingOf", () => {
     const continuous = samplingOf("sdxl", edm);
     assert.ok(Math.abs(continuous.sigmaMax - 50) < 1e-3 && Math.abs(continuous.sigmaMin - 0.01) < 1e-6);
     assert.equal(samplingOf("sdxl", { ...EPS, latentFormat: "SDXL" }).latentFormat.scaleFactor, 0.13025);
-    assert.equal(readingOf({ ...EPS, prediction: "v" }), "v");
   });
 });
 

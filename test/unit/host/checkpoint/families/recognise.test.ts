@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { CheckpointSampling } from "#src/host/checkpoint/diffusion/sampling.js";
 import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
-import type { CheckpointSampling } from "#src/host/checkpoint/recognition/family.js";
 import type { UnetConfig } from "#src/host/checkpoint/unet/build.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { refuses } from "../../../../helpers/errors.js";
-import { temporaryFolder } from "../../../../helpers/folders.js";
+import { root, temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { fullSizeFlux } from "../../../../helpers/models/golden-flux.js";
 import {
@@ -129,6 +131,18 @@ const without = (shapes: Shapes, part: string): Shapes =>
 
 describe("recogniseCheckpoint", () => {
   const folder = temporaryFolder();
+
+  it("knows families whose folders have tests each", () => {
+    const source = readFileSync(join(root, "src/host/checkpoint/families/recognise.ts"), "utf8");
+    const [, names = ""] = /^const FAMILIES.* = \[(.+)\];$/m.exec(source) ?? [];
+    for (const name of names.split(", ")) {
+      const [, own = name] = new RegExp(`import \\{ ${name} \\} from "\\.\\./([^/]+)/`).exec(source) ?? [];
+      const tests = readdirSync(join(root, "test/unit/host/checkpoint", own)).filter((file) =>
+        file.endsWith(".test.ts"),
+      );
+      assert.notDeepEqual(tests, [], own);
+    }
+  });
 
   for (const name of CHECKPOINTS)
     it(`reads every size of ${name}`, async () => {
@@ -302,7 +316,7 @@ describe("recogniseCheckpoint", () => {
       ],
       [
         { ...SD1_SHAPES, [`${UNET}input_blocks.1.2.norm.weight`]: [320] },
-        /further weight.*input_blocks\.1\.2\.norm\.weight/,
+        /unknown weight.*input_blocks\.1\.2\.norm\.weight/,
       ],
     ];
     for (const [shapes, pattern] of cases)
@@ -418,7 +432,7 @@ describe("recogniseCheckpoint, of Flux.1", () => {
       ...under("text_encoders.t5xxl.transformer.", t5xxl),
       ...under("vae.", ae),
     });
-    assert.deepEqual([whole.family, whole.network.kind, whole.inpaint], ["flux-schnell", "flux", false]);
+    assert.deepEqual([whole.family, whole.network.what, whole.inpaint], ["flux-schnell", "Flux transformer", false]);
     assert.deepEqual(
       whole.textEncoders.map(({ kind }) => kind),
       ["clip", "t5"],

@@ -89,7 +89,7 @@ describe("FileHashes", () => {
     const hashes = new FileHashes();
     await refuses(hashes.sha256(join(folder(), "none")), "file.not-found", /none/);
     mkdirSync(join(folder(), "sub"));
-    await refuses(hashes.sha256(join(folder(), "sub")), "file.read-failed", /no regular file/);
-    await refuses(hashes.sha256("/dev/zero"), "file.read-failed", /no regular file/);
+    await refuses(hashes.sha256(join(folder(), "sub")), "file.read-failed", /not a regular file/);
+    await refuses(hashes.sha256("/dev/zero"), "file.read-failed", /not a regular file/);
   });
 });

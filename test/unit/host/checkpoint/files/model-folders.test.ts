@@ -137,10 +137,10 @@ describe("ModelFolders", () => {
     await refuses(
       () => models.resolve("checkpoints", "qqq"),
       "model.missing",
-      /None of the files there \(3\) has a similar name/,
+      /None of the 3 files has a similar name/,
     );
     await refuses(() => models.resolve("loras", "a"), "model.missing", /There are none in .*\/m\/loras\./);
-    await refuses(() => new ModelFolders([]).resolve("loras", "a"), "model.missing", /no folders for them/);
+    await refuses(() => new ModelFolders([]).resolve("loras", "a"), "model.missing", /No folder is set up for them/);
   });
 
   it("keeps letters' case as the file system has it", async () => {

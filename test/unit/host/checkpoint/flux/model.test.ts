@@ -96,7 +96,11 @@ describe("models of Flux", () => {
     await refuses(model.predict!(x, 0.5, wide), "value.invalid", /^Flux transformer of flux_dev.*\[n, tokens, 48\]/);
     const four = Tensor.zeros([1, 4, 4, 4]);
     await refuses(model.predict!(four, 0.5, [entry(2, 1)]), "tensor.bad-shape", /\[B, 16, h, w\]/);
-    await refuses(model.predict!(x, 0.5, [entry(2, 1, { control: {} })]), "host.missing", /takes no ControlNet/);
+    await refuses(
+      model.predict!(x, 0.5, [entry(2, 1, { control: {} })]),
+      "host.missing",
+      /does not support ControlNets/,
+    );
     const references = [entry(2, 1, { reference_latents: [four] })];
     await refuses(model.predict!(x, 0.5, references), "tensor.bad-shape", /reference latents/);
   });

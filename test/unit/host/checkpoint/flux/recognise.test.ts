@@ -18,7 +18,7 @@ import { type RawTensor, weightFile, writeWeights } from "../../../../helpers/mo
 const { flux1_dev, flux1_schnell, flux1_fill, flux1_control, flux2_dev, ae } = fullSizeFlux();
 const partOf = (shapes: Shapes) => {
   const file = headerOf(shapes);
-  return fluxPart(file, findFlux(file) ?? assert.fail("no Flux model was found"));
+  return fluxPart(file, findFlux(file.weights) ?? assert.fail("no Flux model was found"));
 };
 const configOf = (shapes: Shapes) => partOf(shapes).config;
 
@@ -50,12 +50,12 @@ describe("fluxPart", () => {
   it("finds a model under each prefix and beside other parts, with norms of either name", () => {
     for (const prefix of ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""]) {
       const shapes = withKeys(flux1_dev, (key) => prefix + key);
-      assert.equal(findFlux(headerOf(shapes)), prefix);
+      assert.equal(findFlux(headerOf(shapes).weights), prefix);
       assert.deepEqual(configOf({ ...shapes, ...withKeys(ae, (key) => `vae.${key}`) }), dev);
     }
     const newer = withKeys(flux1_dev, (key) => key.replace(/\.scale$/, ".weight"));
     assert.deepEqual(configOf(newer), { ...dev, norms: "weight" });
-    assert.equal(findFlux(headerOf(ae)), undefined);
+    assert.equal(findFlux(headerOf(ae).weights), undefined);
   });
 
   it("refuses relatives by name", async () => {
@@ -174,6 +174,6 @@ describe("Flux transformers in the layout of diffusers", () => {
     const both = { ...tensors, "img_in.weight": tensors["x_embedder.weight"]! };
     await refuses(part(both), "model.unsupported", /"img_in\.weight" in one layout with the others, received/);
     const further = { ...tensors, "single_transformer_blocks.0.adapter.weight": tensors["x_embedder.bias"]! };
-    await refuses(part(further), "model.unsupported", /further weight "single_transformer_blocks\.0\.adapter\.weight"/);
+    await refuses(part(further), "model.unsupported", /unknown weight "single_transformer_blocks\.0\.adapter\.weight"/);
   });
 });

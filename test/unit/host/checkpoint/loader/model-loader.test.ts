@@ -65,7 +65,7 @@ describe("ModelLoader", () => {
   it("says which loader has what a checkpoint lacks", async () => {
     const { clip, vae } = await host().loadCheckpoint("bare.safetensors");
     const sentence = (part: string, loader: string) =>
-      new RegExp(`^Model "sub/bare\\.safetensors" holds no ${part}: load one with ${loader}\\.$`);
+      new RegExp(`^Model "sub/bare\\.safetensors" contains no ${part}: load one with ${loader}\\.$`);
     await refuses(() => clip.encoders, "model.invalid", sentence("text encoder", "CLIPLoader or DualCLIPLoader"));
     const decoded = vae.decode!(Tensor.zeros([1, 4, 8, 8]));
     await refuses(decoded, "model.invalid", sentence("VAE", "VAELoader"));

@@ -329,12 +329,12 @@ describe("loadPipeline @long", () => {
       await refuses(
         () => lora.apply(model, clip, { model: 1, clip: 1 }),
         "host.missing",
-        /^UNet of exported is a finished ONNX model, whose weights no LoRA can change\.$/,
+        /^UNet of exported is an exported ONNX model: LoRAs cannot change its weights\.$/,
       );
       await refuses(
         predict({ control: {} }),
         "host.missing",
-        /^UNet of exported is a finished ONNX model, which no ControlNet can guide\.$/,
+        /^UNet of exported is an exported ONNX model: ControlNets do not work with it\.$/,
       );
     });
   });

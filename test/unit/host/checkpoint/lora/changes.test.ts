@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { changesOf, unmatchedModules, unmatchedWarning } from "#src/host/checkpoint/lora/changes.js";
-import type { LoraTarget } from "#src/host/checkpoint/lora/names.js";
+import type { LoraTarget } from "#src/host/checkpoint/lora/places.js";
 import { readLora } from "#src/host/checkpoint/lora/recognise.js";
+import { clipPlaces } from "#src/host/checkpoint/text-encoder/lora.js";
+import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import type { WeightFile, WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { refuses } from "../../../../helpers/errors.js";
@@ -19,7 +21,7 @@ import {
 import { f32, weightFile } from "../../../../helpers/models/weight-file.js";
 
 const HIDDEN = 6;
-const bigG = (weights: WeightMap): LoraTarget => ({ kind: "text", config: { name: "g", layout: "openclip" }, weights });
+const bigG = (weights: WeightMap): LoraTarget => ({ places: clipPlaces({ name: "g", layout: "openclip" }), weights });
 
 /** Rank 2, no alpha. */
 const pair = (name: string, seed: number, rows: number, columns: number): RawTensors => ({
@@ -87,7 +89,7 @@ describe("changesOf", () => {
 
   it("leaves a network alone at strength 0 and where the LoRA has nothing for it", async () => {
     const lora = await loraOf(folder(), pair("lora_unet_conv_in", 1, 4, 5));
-    const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
+    const target: LoraTarget = { places: unetPlaces, weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     assert.deepEqual([...changesOf(lora, target, 0.5).keys()], ["input_blocks.0.0.weight"]);
     assert.equal(changesOf(lora, target, 0).size, 0);
     assert.equal(changesOf(lora, bigG(target.weights), 1).size, 0);
@@ -95,7 +97,7 @@ describe("changesOf", () => {
 
   it("refuses a tensor of a form that is not known for a layer of the network, by key", async () => {
     const name = "lora_unet_conv_in";
-    const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
+    const target: LoraTarget = { places: unetPlaces, weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     for (const ending of [
       "oft_blocks",
       "oft_diag",
@@ -113,7 +115,7 @@ describe("changesOf", () => {
     ])
       for (const others of [{}, pair(name, 1, 4, 5)]) {
         const lora = await loraOf(folder(), { ...others, [`${name}.${ending}`]: randomTensor(5, [4]) });
-        const sentence = `LoRA "lora.safetensors": its tensor "${name}.${ending}" changes a layer in a way that latentkit does not know.`;
+        const sentence = `LoRA "lora.safetensors": its tensor "${name}.${ending}" changes a layer in a way that latentkit does not support.`;
         const { message } = await refuses(() => changesOf(lora, target, 1), "model.unsupported");
         assert.equal(message, sentence);
         assert.equal(changesOf(lora, target, 0).size, 0);
@@ -153,7 +155,7 @@ describe("changesOf", () => {
       ...pair(`lora_unet_${"long_".repeat(1000)}`, 8, 4, 5),
       "x.diff": randomTensor(9, [1]),
     });
-    const target: LoraTarget = { kind: "unet", weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
+    const target: LoraTarget = { places: unetPlaces, weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     const ofText = ["lora_te2_text_projection"];
     // of what is refused nothing is said here
     const unknown = ["lora_unet_x.oft_blocks", "lora_unet_conv_in.diff_b"];
@@ -185,8 +187,8 @@ describe("changesOf", () => {
       const own = new Map(
         [...weights].flatMap(([key, weight]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), weight]] : [])),
       );
-      if (kind === "unet") return { kind, weights: own };
-      return { kind: "text", config: { name: kind, layout: kind === "g" ? "openclip" : "hf" }, weights: own };
+      if (kind === "unet") return { places: unetPlaces, weights: own };
+      return { places: clipPlaces({ name: kind, layout: kind === "g" ? "openclip" : "hf" }), weights: own };
     };
 
     // weights that each changes, counted in the files: the 15 pairs for bigG are 5 of q, v and fc1, q and v being one weight

@@ -72,7 +72,7 @@ describe("alphaInMetadata", () => {
     for (const [module, alpha] of modules) assert.equal(alphaOf(module).alpha, alpha, module);
     assert.equal(
       unusedNote(modules.map(([module]) => module)),
-      'LoRA "a.safetensors": unet.alpha_pattern of its metadata has no effect for "proj", which fits none of its layers.',
+      'LoRA "a.safetensors": unet.alpha_pattern of its metadata has no effect for "proj", which matches no layer.',
     );
     assert.equal(unusedNote([...modules.map(([module]) => module), "unet.x.proj"]), undefined);
   });
@@ -129,7 +129,7 @@ describe("metadataNote", () => {
   it("names kohya's alpha and rank where they differ and nothing applies them", () => {
     assert.match(
       metadataNote("k.safetensors", { ss_network_alpha: "4.0", ss_network_dim: "8" })!,
-      /^LoRA "k\.safetensors": it has no tensors of alpha, so its factor is 1, though .* ss_network_alpha "4\.0" and ss_network_dim "8"\.$/,
+      /^LoRA "k\.safetensors": it has no alpha tensors, so its scale is 1 although .* ss_network_alpha "4\.0" and ss_network_dim "8"\.$/,
     );
     for (const [alpha, rank] of [
       ["network_alpha", "network_dim"],

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { fluxPlaces } from "#src/host/checkpoint/flux/lora.js";
 import { changesOf } from "#src/host/checkpoint/lora/changes.js";
-import type { LoraTarget } from "#src/host/checkpoint/lora/names.js";
+import type { LoraTarget } from "#src/host/checkpoint/lora/places.js";
 import {
   controlInputs,
   readControlKey,
@@ -32,7 +33,7 @@ describe("recogniseLora", () => {
       [["x.set_weight"], "an adapter of whole weights (set_weight)"],
       [["x.weight", "x.on_input"], "an adapter of IA3"],
       [["x.ia3_l"], "an adapter of IA3"],
-      [["x.lora_A.a.b.c"], 'one of a form that latentkit does not know, with the key "x.lora_A.a.b.c"'],
+      [["x.lora_A.a.b.c"], 'one of a form that latentkit does not support, with the key "x.lora_A.a.b.c"'],
     ] as const) {
       const tensors = Object.fromEntries(keys.map((key) => [key, f32([1])]));
       const file = await weightFile(writeWeights(join(folder(), "a.safetensors"), tensors));
@@ -254,7 +255,7 @@ describe("keys of LoRA files", () => {
 
 const NORM = "double_blocks.0.img_attn.norm.key_norm.scale";
 const DOWN = "img_in.lora_A.weight";
-const flux = (weights: WeightMap): LoraTarget => ({ kind: "flux", weights });
+const flux = (weights: WeightMap): LoraTarget => ({ places: fluxPlaces, weights });
 
 describe("controlInputs", () => {
   it("are the columns of a Control LoRA, and nothing of other LoRAs", () => {

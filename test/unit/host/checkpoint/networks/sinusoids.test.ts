@@ -1,11 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  rotationTables,
-  sinusoids,
-  TIME_EMBEDDING,
-  timeEmbeddings,
-  zImagePositions,
-} from "#src/host/checkpoint/networks/sinusoids.js";
+import { rotationTables, sinusoids, TIME_EMBEDDING, timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
 import { flowLayers } from "../../../../helpers/models/golden-flow.js";
 
 describe("timeEmbeddings", () => {
@@ -28,30 +22,5 @@ describe("rotationTables", () => {
     const { cos, sin } = rotationTables(rope.positions, rope.axes, rope.theta);
     assert.deepEqual([...cos.data], [...tensor(rope.cos).data]);
     assert.deepEqual([...sin.data], [...tensor(rope.sin).data]);
-  });
-});
-
-describe("zImagePositions", () => {
-  it("count captions with their padding, and cells by row and column after them", () => {
-    const { caption, image } = zImagePositions(3, [2, 3], 8);
-    assert.deepEqual([caption.length, caption[0], caption[7]], [8, [1, 0, 0], [8, 0, 0]]);
-    assert.deepEqual(image, [
-      [9, 0, 0],
-      [9, 0, 1],
-      [9, 0, 2],
-      [9, 1, 0],
-      [9, 1, 1],
-      [9, 1, 2],
-      [0, 0, 0],
-      [0, 0, 0],
-    ]);
-    assert.equal(zImagePositions(8, [2, 4], 8).image.length, 8);
-  });
-
-  it("are those of the vectors' lengths", () => {
-    for (const { tokens } of flowLayers("z_image").cases) {
-      const { caption, image } = zImagePositions(tokens.caption, [1, tokens.image], 32);
-      assert.deepEqual([caption.length, image.length], [tokens.caption_padded, tokens.image_padded]);
-    }
   });
 });

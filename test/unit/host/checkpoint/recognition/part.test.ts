@@ -144,7 +144,7 @@ describe("every part of a model file", function () {
       for (const ending of endings) {
         const work = recognise(headerOf({ ...shapes, [layer + ending]: [1] }));
         const { message } = await refuses(work, "model.unsupported");
-        const expected = `one with "${layer}${ending}", which changes a weight in a way that latentkit does not know.`;
+        const expected = `one with "${layer}${ending}", which changes a weight in a way that latentkit does not support.`;
         assert.ok(message.endsWith(expected), message);
       }
   });

@@ -88,7 +88,10 @@ describe("listModels", () => {
       refusals["loras/tiny-a.safetensors"],
       'Model "tiny-a.safetensors": expected a LoRA, received a textual inversion.',
     );
-    assert.equal(refusals["gligen/boxes.safetensors"], 'Model "boxes.safetensors": latentkit loads no GLIGEN models.');
+    assert.equal(
+      refusals["gligen/boxes.safetensors"],
+      'Model "boxes.safetensors": latentkit cannot load GLIGEN models.',
+    );
     assert.equal(Object.keys(refusals).length, 5);
     for (const { sha256: hash, autoV2 } of listed) assert.deepEqual([hash, autoV2], [undefined, undefined]);
   });

@@ -40,7 +40,7 @@ describe("EmbeddingRows", () => {
       await refuses(
         () => rowsOf("l", 8).lookUp("scaled"),
         "model.invalid",
-        new RegExp(`expected emb_params alone, received "${key}" too`),
+        new RegExp(`"${key}" changes emb_params in a way`),
       );
     }
     writeWeights(path("plain.safetensors"), { emb_params: f32([1, 8]), emb_params_note: f32([]) });
@@ -65,7 +65,7 @@ describe("EmbeddingRows", () => {
       [1, 1, 1, 1, 1.2, 1.2, 1.2],
     );
     assert.deepEqual(warnings, [
-      'Embedding "missing-one" is left out: there is no such file in the embeddings\' folders.',
+      'Embedding "missing-one" is ignored: there is no such file in the embeddings folders.',
     ]);
     const stored = readSafetensors(readFileSync(path("tiny-a.safetensors"))).tensors.get("emb_params")!;
     const { tokens, embeddings } = rows.feed([chunk!.map(({ id }) => id)]);
@@ -131,10 +131,10 @@ describe("EmbeddingRows", () => {
     writeWeights(path("two.safetensors"), { clip_l: f32([1, 2]), clip_g: f32([1, 3]) });
     const rows = rowsOf("l", 2);
     const isLeftOut = (rows: EmbeddingRows, name: string, why: string) => {
-      const warning = `Embedding "${name}.safetensors" is left out: ${why}.`;
+      const warning = `Embedding "${name}.safetensors" is ignored: ${why}.`;
       assert.deepEqual(rows.lookUp(name), { ids: [], rest: "", warning });
     };
-    const shape = (sides: string) => `its shape is [${sides}], and the encoder has 2 values a token`;
+    const shape = (sides: string) => `its shape is [${sides}], but the encoder takes 2 values per token`;
     isLeftOut(rows, "wide", shape("1, 3"));
     isLeftOut(rows, "wide", shape("1, 3"));
     isLeftOut(rows, "cube", shape("1, 1, 2"));
@@ -144,8 +144,8 @@ describe("EmbeddingRows", () => {
   it("name the nearest file where none has the name, in other case say", () => {
     writeWeights(path("easynegative.safetensors"), { emb_params: f32([1, 2]) });
     const { warning } = rowsOf("l", 2).lookUp("EasyNegativ");
-    const why = 'there is no such file in the embeddings\' folders. Did you mean "easynegative.safetensors"?';
-    assert.equal(warning, `Embedding "EasyNegativ" is left out: ${why}`);
+    const why = 'there is no such file in the embeddings folders. Did you mean "easynegative.safetensors"?';
+    assert.equal(warning, `Embedding "EasyNegativ" is ignored: ${why}`);
   });
 
   it("name a file of another format, with what to do", async () => {

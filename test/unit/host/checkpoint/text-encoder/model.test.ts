@@ -72,6 +72,6 @@ describe("CheckpointClip", () => {
     const plain = await encoder!.encode([chunk(END, 320)]);
     const { cond } = await encoder!.encode([chunk(END, ...ids)]);
     assert.ok(layerError(cond, plain.cond) > 1e-3);
-    assert.match(encoder!.embedding!("no-such-embedding").warning ?? "", /"no-such-embedding" is left out/);
+    assert.match(encoder!.embedding!("no-such-embedding").warning ?? "", /"no-such-embedding" is ignored/);
   });
 });

@@ -111,15 +111,15 @@ describe("controls of a checkpoint's model", () => {
     const input = part.config.input.map((block) => ({ ...block, channels: 2 * block.channels }));
     const wide = Object.create(part, { config: { value: { ...part.config, input } } }) as typeof part;
     const wider = control({ net: new CheckpointControlNet(wide, false) });
-    await refuses(predicted(2, wider), "value.invalid", /is for models of another family than UNet of tiny-sd1\./);
+    await refuses(predicted(2, wider), "value.invalid", /is for a different model family than UNet of tiny-sd1\./);
   });
 
   it("refuse nets of other hosts and families", async () => {
     const foreign = { ofType: () => foreign } as unknown as ControlNet;
-    await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run a ControlNet of another host/);
+    await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run another host's ControlNet/);
     const { model: other } = await host().loadCheckpoint("tiny-sd2.safetensors");
     const sentence =
-      /^ControlNet of tiny-sd1-control\.safetensors is for models of another family than UNet of tiny-sd2/;
+      /^ControlNet of tiny-sd1-control\.safetensors is for a different model family than UNet of tiny-sd2/;
     await refuses(predicted(2, control(), other), "value.invalid", sentence);
   });
 });

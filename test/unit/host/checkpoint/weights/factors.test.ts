@@ -103,7 +103,7 @@ describe("withFactors", () => {
       await refuses(
         opened({ "a.weight": EIGHT_BITS, [key]: f32([]) }),
         "model.unsupported",
-        new RegExp(`received one with "${key}", which stands beside no weight\\.$`),
+        new RegExp(`received one with "${key}", which belongs to no weight\\.$`),
       );
   });
 

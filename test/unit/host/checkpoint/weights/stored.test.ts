@@ -39,7 +39,7 @@ describe("openWeightFile", () => {
     await refuses(
       opened(join(folder(), "none.safetensors")),
       "file.not-found",
-      /^Model "sub\/none\.safetensors" is not there any more\.$/,
+      /^Model "sub\/none\.safetensors" no longer exists\.$/,
     );
     mkdirSync(join(folder(), "dir"));
     await refuses(opened(join(folder(), "dir")), "file.read-failed", /^Model "sub\/dir" cannot be read: EISDIR\.$/);

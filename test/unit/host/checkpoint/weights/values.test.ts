@@ -118,6 +118,6 @@ describe("HalfWeights", () => {
     truncateSync(path, 66);
     assert.deepEqual([...(await new HalfWeights(weights).find())], []);
     unlinkSync(path);
-    await refuses(new HalfWeights(weights).find(), "file.not-found", /"w\.safetensors" is not there any more/);
+    await refuses(new HalfWeights(weights).find(), "file.not-found", /"w\.safetensors" no longer exists/);
   });
 });

@@ -82,7 +82,7 @@ describe("zImagePart", () => {
       [{ ...SHAPES, "siglip_embedder.0.weight": [1152] }, /received a Z-Image Omni model/],
       [{ ...SHAPES, "dec_net.cond_embed.weight": [1, 1] }, /received a Z-Image Pixel model/],
       [{ ...SHAPES, "x_embedder.weight": [3840, 128] }, /with 16 latent channels, received one with 32/],
-      [{ ...SHAPES, "layers.3.attention.extra.weight": [1] }, /further weight "layers\.3\.attention\.extra\.weight"/],
+      [{ ...SHAPES, "layers.3.attention.extra.weight": [1] }, /unknown weight "layers\.3\.attention\.extra\.weight"/],
     ];
     for (const [shapes, pattern] of cases) await refuses(recognised(shapes), "model.unsupported", pattern);
   });

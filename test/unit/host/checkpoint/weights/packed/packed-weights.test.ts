@@ -5,8 +5,10 @@ import { Tensor } from "latentkit";
 import { changesOf } from "#src/host/checkpoint/lora/changes.js";
 import type { Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET } from "#src/host/checkpoint/onnx/target.js";
+import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import type { Network } from "#src/host/checkpoint/weights/network.js";
 import { isBlockType, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
+import { zImagePlaces } from "#src/host/checkpoint/z-image/lora.js";
 import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { root, suiteFolder } from "../../../../../helpers/folders.js";
 import { goldenBytes, goldenText } from "../../../../../helpers/golden-file.js";
@@ -139,7 +141,7 @@ describe("products with packed weights", () => {
       [`diffusion_model.${LAYER}.lora_down.weight`]: down,
       [`diffusion_model.${LAYER}.diff`]: diff,
     });
-    const changes = changesOf(lora, { kind: "unet", weights: one }, 0.5);
+    const changes = changesOf(lora, { places: unetPlaces, weights: one }, 0.5);
     assert.equal(changes.size, 1);
     const [a, b, c] = [up, down, diff].map(valuesOf) as [number[], number[], number[]];
     const merged = floatsOf(values).map((value, i) => {
@@ -162,7 +164,7 @@ describe("products with packed weights", () => {
       "diffusion_model.layers.0.attention.to_q.diff": diff[0]!,
       "diffusion_model.layers.0.attention.to_v.diff": diff[1]!,
     });
-    const changes = changesOf(lora, { kind: "z-image", weights: one }, 1);
+    const changes = changesOf(lora, { places: zImagePlaces, weights: one }, 1);
     const sums = [...valuesOf(diff[0]!), ...new Array(COLUMNS).fill(0), ...valuesOf(diff[1]!)];
     const merged = floatsOf(values).map((value, i) => value + sums[i]!);
     const x = tensorOf(5, [2, 3, COLUMNS]);
@@ -178,7 +180,7 @@ describe("products with packed weights", () => {
       [`diffusion_model.${LAYER}.lora_down.weight`]: randomTensor(3, [4, COLUMNS]),
       [`diffusion_model.${LAYER}.dora_scale`]: randomTensor(4, [ROWS, 1]),
     });
-    const changes = changesOf(lora, { kind: "unet", weights: one }, 1);
+    const changes = changesOf(lora, { places: unetPlaces, weights: one }, 1);
     const build = (network: Network): void => {
       const { graph } = network;
       const x = graph.input("x", "float", ["M", COLUMNS]);

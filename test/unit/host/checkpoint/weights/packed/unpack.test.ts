@@ -80,14 +80,14 @@ describe("withUnpacked", () => {
     await refuses(
       withUnpacked(packed.plan, async () => {}),
       "model.invalid",
-      /"m.gguf": expected the whole tensor "w"/,
+      /"m.gguf": tensor "w" is cut off/,
     );
     const other = new PackedWeights(path, unpacked());
     other.floats({ ...weight, file: join(folder(), "gone.gguf") });
     await refuses(
       withUnpacked(other.plan, async () => {}),
       "file.not-found",
-      /"gone.gguf" is not there/,
+      /"gone.gguf" no longer exists/,
     );
     assert.deepEqual(readdirSync(unpacked()), []);
   });
@@ -97,7 +97,7 @@ describe("withUnpacked", () => {
     writeFileSync(join(folder(), "file"), "");
     const packed = new PackedWeights(path, join(folder(), "file", "unpacked"));
     packed.floats(weight);
-    const pattern = /cannot be unpacked in .*: ENOTDIR\. They need 0\.0 GB there .*LATENTKIT_CACHE_DIR names another/;
+    const pattern = /cannot be unpacked in .*: ENOTDIR\. Loading needs 0\.0 GB there: set LATENTKIT_CACHE_DIR/;
     await refuses(
       withUnpacked(packed.plan, async () => {}),
       "file.write-failed",

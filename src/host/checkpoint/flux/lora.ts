@@ -1,4 +1,3 @@
-import type { WeightMap } from "../weights/stored.js";
 import {
   type ModulePlaces,
   type NamedPlaces,
@@ -7,8 +6,8 @@ import {
   rowsOf,
   thirdOf,
   transformerNames,
-  underscored,
-} from "./places.js";
+} from "../lora/places.js";
+import type { WeightMap } from "../weights/stored.js";
 
 const BLOCK = /^(double|single)_blocks\.(\d+)\.(.+)$/;
 
@@ -50,16 +49,6 @@ function aroundBlocks(module: string, at: ModulePlaces, rows: number): [string, 
 }
 
 const isKeyOf = <T extends object>(names: T, key: string): key is keyof T & string => Object.hasOwn(names, key);
-
-/** Layers of a T5 encoder by the names of LoRA files: it is the third encoder of some trainers, the second of others. */
-export const t5Places = (weights: WeightMap): NamedPlaces =>
-  [...ownPlaces(weights)].map(([module, at]) => [
-    [
-      ...["lora_te3_", "lora_te2_", "lora_te_"].map((prefix) => prefix + underscored(module)),
-      ...["text_encoder_2.", "text_encoder_3.", "text_encoders.t5xxl.transformer."].map((prefix) => prefix + module),
-    ],
-    at,
-  ]);
 
 /** Layers of diffusers by those of Flux: in a block of two streams, in one of the joint stream, and around the blocks. */
 export const IN_DOUBLE = {

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
+import { fluxPlaces } from "#src/host/checkpoint/flux/lora.js";
 import { pictureOf } from "#src/host/checkpoint/flux/patches.js";
 import { changesOf, unmatchedModules } from "#src/host/checkpoint/lora/changes.js";
-import { type LoraTarget, placesByName } from "#src/host/checkpoint/lora/names.js";
 import type { Place } from "#src/host/checkpoint/lora/places.js";
+import { type LoraTarget, placesByName } from "#src/host/checkpoint/lora/places.js";
 import { readLora, takingInputs } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { t5Places } from "#src/host/checkpoint/text-encoder/lora.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
@@ -19,8 +21,8 @@ import { graphSession } from "../../../../helpers/models/session.js";
 const OF_WEIGHTS = 2e-6;
 const OF_NETWORKS = 5e-6;
 const { flux1_dev, t5xxl } = fullSizeFlux();
-const FLUX: LoraTarget = { kind: "flux", weights: weightsOf(flux1_dev) };
-const T5: LoraTarget = { kind: "t5", weights: weightsOf(t5xxl) };
+const FLUX: LoraTarget = { places: fluxPlaces, weights: weightsOf(flux1_dev) };
+const T5: LoraTarget = { places: t5Places, weights: weightsOf(t5xxl) };
 const H = 3072;
 
 const shown = ({ key, rows }: Place): string => [key, ...(rows ?? []).map((range) => range.join("-"))].join(" ");
@@ -97,9 +99,9 @@ describe("names of Flux's layers in LoRA files", () => {
       const lora = await readLora(await fluxFile(`loras/flux_${style}`, folder()), readValues);
       const inputs = lora.inputs ?? FLUX_DEV.inputs;
       const weights = takingInputs(await fluxWeights("diffusion_models/flux_dev", folder()), inputs);
-      const target: LoraTarget = { kind: "flux", weights };
+      const target: LoraTarget = { places: fluxPlaces, weights };
       const t5 = await fluxWeights("text_encoders/t5xxl_fp16", folder());
-      const unmatched = unmatchedModules(lora, [target, { kind: "t5", weights: t5 }]);
+      const unmatched = unmatchedModules(lora, [target, { places: t5Places, weights: t5 }]);
       // those of CLIP alone
       assert.deepEqual(
         unmatched.filter((name) => !name.startsWith("lora_te1_text_model_")),

@@ -1,21 +1,22 @@
 import { square } from "../../../native/elementary.js";
-import type { CheckpointSampling, StableDiffusionFamily } from "../recognition/family.js";
+import { type CheckpointParts, type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
+import type { CheckpointSampling } from "../diffusion/sampling.js";
 import { type ModelHeader, numberOf, type Part } from "../recognition/part.js";
-import { foreignKind, invalid, OWN_FAMILIES, unsupported } from "../recognition/refusal.js";
+import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import {
   type FoundEncoder,
   findTextEncoders,
+  type StableDiffusionFamily,
   type TextEncoderName,
   TOKEN_TABLES,
   textEncoderPart,
 } from "../text-encoder/recognise.js";
-import type { UnetConfig } from "../unet/build.js";
-import { type FoundUnet, findUnet, unetPart } from "../unet/recognise.js";
-import { vaeOfCheckpoint } from "../vae/recognise.js";
-import type { StoredWeight } from "../weights/stored.js";
+import { invalid, type StoredWeight, unsupported } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
-import type { RecognisedCheckpoint } from "./recognised.js";
+import type { UnetConfig } from "./build.js";
+import { BuiltUnet } from "./model.js";
+import { type FoundUnet, findUnet, hasUnet, unetPart } from "./recognise.js";
 
 const EXPECTED = `a checkpoint of ${OWN_FAMILIES}`;
 const LATENT_CHANNELS = 4;
@@ -37,20 +38,21 @@ const V_KEY = "output_blocks.11.1.transformer_blocks.0.norm1.bias";
 /** Relatives with the layers of a UNet and others beside them. */
 const RELATIVES = [".time_stack.", ".time_mixer.", ".noise_augmentor.", ".encoder_hid_proj.", ".position_net."];
 
-/** The parts of a checkpoint of Stable Diffusion. */
-export interface StableDiffusionParts extends Omit<RecognisedCheckpoint, "sampling" | "network" | "textEncoders"> {
-  readonly family: StableDiffusionFamily;
-  readonly file: ModelHeader;
-  readonly found: FoundUnet;
-  readonly unet: Part<UnetConfig>;
-  readonly textEncoders: readonly Part<TextEncoderConfig>[];
-}
+/** Names of the families for their users. */
+export const WORDS: Readonly<Record<StableDiffusionFamily, string>> = {
+  sd1: "SD 1",
+  sd2: "SD 2",
+  sdxl: "SDXL",
+  "sdxl-refiner": "SDXL refiner",
+};
 
-/**
- * The parts of a checkpoint, or of a file with a UNet alone, in steps of some milliseconds. Throws model.unsupported and
- * model.invalid.
- */
-export function* stableDiffusionParts(file: ModelHeader): Generator<undefined, StableDiffusionParts> {
+/** Stable Diffusion 1, 2 and XL. It refuses files without a UNet by what they are. */
+export const stableDiffusion: ModelFamily = {
+  has: hasUnet,
+  parts: stableDiffusionParts,
+};
+
+function* stableDiffusionParts(file: ModelHeader): Generator<undefined, CheckpointParts> {
   const found = requireUnet(file);
   const unet = unetPart(file, found, EXPECTED);
   yield;
@@ -62,18 +64,16 @@ export function* stableDiffusionParts(file: ModelHeader): Generator<undefined, S
   const textEncoders = textEncodersOf(file, family, config.contextDim, encoders);
   yield;
   checkContext(file, family, config, textEncoders);
-  const vae = vaeOfCheckpoint(file);
-  const used = [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];
-  return {
-    file,
-    found,
+  return withVae(file, {
     family,
-    unet,
-    textEncoders,
-    vae,
+    words: WORDS[family],
+    sampling: (read) => samplingOf({ file, family, unet, prefix: found.prefix }, read),
+    network: networkPart("UNet", unet, BuiltUnet),
+    textEncoders: textEncoders.map((part) => ({ kind: "clip", part })),
+    encoderCount: family === "sdxl" ? 2 : 1,
+    clipFamily: family,
     inpaint: config.inChannels === INPAINT_CHANNELS,
-    ignored: file.weights.size - used.reduce((sum, { weights }) => sum + weights.size, 0),
-  };
+  });
 }
 
 /** The UNet of a file. Throws model.unsupported for another family, by its name. */
@@ -152,12 +152,16 @@ function checkContext(
   if (pooled + SIZES[family] !== labelDim) throw wrongLabel(file, labelDim);
 }
 
+interface FoundParts {
+  readonly file: ModelHeader;
+  readonly family: StableDiffusionFamily;
+  readonly unet: Part<UnetConfig>;
+  readonly prefix: string;
+}
+
 /** Noise levels and latents of a checkpoint, which some files mark. Throws model.invalid. */
-export async function stableDiffusionSampling(
-  { file, family, unet, found }: StableDiffusionParts,
-  read: ReadValues,
-): Promise<CheckpointSampling> {
-  const mark = (key: string): StoredWeight | undefined => file.weights.get(key) ?? file.weights.get(found.prefix + key);
+async function samplingOf({ file, family, unet, prefix }: FoundParts, read: ReadValues): Promise<CheckpointSampling> {
+  const mark = (key: string): StoredWeight | undefined => file.weights.get(key) ?? file.weights.get(prefix + key);
   const discrete = { schedule: "discrete", zeroTerminalSnr: false } as const;
   if (family === "sd1") return { ...discrete, prediction: "eps", latentFormat: "SD15" };
   if (family === "sd2") {

@@ -3,19 +3,55 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost, listModels } from "latentkit/models";
+import type { ModelPart } from "#src/host/checkpoint/session/model-part.js";
+import type { Runtime } from "#src/host/checkpoint/session/runtime.js";
 import { buildTaesdDecoder } from "#src/host/checkpoint/vae/taesd.js";
 import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
-import { refuses } from "../../../helpers/errors.js";
-import { root, suiteFolder } from "../../../helpers/folders.js";
-import { receiptOf } from "../../../helpers/graph/receipt-graphs.js";
-import { unpackFolders } from "../../../helpers/models/golden-graphs.js";
-import { layerError } from "../../../helpers/models/layers.js";
-import { f32, writeWeights } from "../../../helpers/models/weight-file.js";
+import type { ZImageConfig } from "#src/host/checkpoint/z-image/build.js";
+import { BuiltZImage, zImagePositions } from "#src/host/checkpoint/z-image/model.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { root, suiteFolder } from "../../../../helpers/folders.js";
+import { receiptOf } from "../../../../helpers/graph/receipt-graphs.js";
+import { flowLayers } from "../../../../helpers/models/golden-flow.js";
+import { unpackFolders } from "../../../../helpers/models/golden-graphs.js";
+import { layerError } from "../../../../helpers/models/layers.js";
+import { f32, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const NAME = "z_image_tiny.safetensors";
 const ALONE = "Z-Image, without text encoder and VAE";
 const context = (tokens: number, seed: number): Conditioning =>
   [[randn([1, tokens, 32], { seed }), {}]] as unknown as Conditioning;
+
+/** Sizes of Z-Image's transformer that its rotations and time depend on. */
+const SIZES = { channels: 16, headSize: 16, captionWidth: 32 };
+
+describe("BuiltZImage", () => {
+  it("sends the same rotations for the same sizes, of eight in turn too", async () => {
+    const sent: unknown[] = [];
+    const part = { label: "Z-Image", config: SIZES, weights: new Map(), session: () => ({}) };
+    const runtime = {
+      run: async (_: unknown, feeds: Readonly<Record<string, Tensor>>) => {
+        sent.push(feeds.image_cos);
+        return { out: feeds.x };
+      },
+    };
+    const network = new BuiltZImage(runtime as unknown as Runtime, part as unknown as ModelPart<ZImageConfig>);
+    const latent = Tensor.zeros([1, 16, 4, 4]);
+    const run = network.forRun({ sampling: modelSampling("z-image"), latent, negative: [], steps: 1 });
+    const entry = context(8, 1)[0]!;
+    const predict = async (rows: number): Promise<unknown> => {
+      const x = Tensor.zeros([1, 16, rows, 4]);
+      await run.predict({ x, noisy: x, timestep: 0.5, context: entry[0], labels: {}, entry, sigma: 0.5 });
+      return sent.at(-1);
+    };
+    const sizes = [2, 4, 6, 8, 10, 12, 14, 16];
+    const first: unknown[] = [];
+    for (const rows of sizes) first.push(await predict(rows));
+    assert.equal(new Set(first).size, sizes.length);
+    for (let turn = 0; turn < 2; turn++)
+      for (const [i, rows] of sizes.entries()) assert.equal(await predict(rows), first[i], `${rows} rows`);
+  });
+});
 
 describe("models of Z-Image", () => {
   const folder = suiteFolder();
@@ -129,7 +165,7 @@ describe("models of Z-Image", () => {
     const four = randn([1, 4, 8, 8], { seed: 1 });
     await refuses(model.predict!(four, 0.5, context(8, 1)), "tensor.bad-shape", /a latent \[B, 16, h, w\]/);
     const guided = [[context(8, 1)[0]![0], { control: {} }]] as unknown as Conditioning;
-    await refuses(model.predict!(x, 0.5, guided), "host.missing", /guided by model patches \(ModelPatchLoader\)/);
+    await refuses(model.predict!(x, 0.5, guided), "host.missing", /as model patches \(ModelPatchLoader\)/);
     await refuses(() => model.patch!({ node: "FreeU", inputs: {} }), "host.missing", /cannot apply FreeU/);
   });
 
@@ -222,5 +258,30 @@ describe("models of Z-Image", () => {
     const x = randn([1, 16, 8, 8], { seed: 1 });
     const [before, after] = [model, changed].map((each) => each.predict!(x, 0.5, context(8, 1)));
     assert.ok(layerError(await after!, await before!) > 1e-3);
+  });
+});
+
+describe("zImagePositions", () => {
+  it("count captions with their padding, and cells by row and column after them", () => {
+    const { caption, image } = zImagePositions(3, [2, 3], 8);
+    assert.deepEqual([caption.length, caption[0], caption[7]], [8, [1, 0, 0], [8, 0, 0]]);
+    assert.deepEqual(image, [
+      [9, 0, 0],
+      [9, 0, 1],
+      [9, 0, 2],
+      [9, 1, 0],
+      [9, 1, 1],
+      [9, 1, 2],
+      [0, 0, 0],
+      [0, 0, 0],
+    ]);
+    assert.equal(zImagePositions(8, [2, 4], 8).image.length, 8);
+  });
+
+  it("are those of the vectors' lengths", () => {
+    for (const { tokens } of flowLayers("z_image").cases) {
+      const { caption, image } = zImagePositions(tokens.caption, [1, tokens.image], 32);
+      assert.deepEqual([caption.length, image.length], [tokens.caption_padded, tokens.image_padded]);
+    }
   });
 });

@@ -1,0 +1,75 @@
+import type { ModelHeader, Part } from "../recognition/part.js";
+import { ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
+import type { StableDiffusionFamily, TextPart } from "../text-encoder/recognise.js";
+import type { VaeConfig } from "../vae/build.js";
+import { vaeOfCheckpoint } from "../vae/recognise.js";
+import { placedWeights, type WeightFile, type WeightMap } from "../weights/stored.js";
+import type { ReadValues } from "../weights/values.js";
+import type { DiffusionNetwork } from "./model.js";
+import type { CheckpointSampling } from "./sampling.js";
+
+/** A kind of network with the models that have it: how their files are recognised. */
+export interface ModelFamily {
+  /** Whether such a network is among the weights, complete or not. */
+  has(weights: WeightMap): boolean;
+  /**
+   * Recognises a file that has one, in steps of some milliseconds. Every weight that the builders ask for is there
+   * afterwards, with that shape. Throws model.unsupported for relatives, by name, and model.invalid.
+   */
+  parts(file: ModelHeader): Generator<undefined, CheckpointParts>;
+}
+
+/** The networks of a checkpoint, and what its family says about them. A part that the file lacks is undefined, or missing in the list. */
+export interface RecognisedCheckpoint {
+  /** Name of the family: "sdxl". */
+  readonly family: string;
+  /** The family in words of its users: "SDXL". */
+  readonly words: string;
+  readonly sampling: CheckpointSampling;
+  readonly network: NetworkPart;
+  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g"; Flux "l" and T5. */
+  readonly textEncoders: readonly TextPart[];
+  /** Number of text encoders that a whole clip has. */
+  readonly encoderCount: 1 | 2;
+  /** Family whose layers of CLIP's encoders count; absent: they are all the same. */
+  readonly clipFamily?: StableDiffusionFamily;
+  readonly vae?: Part<VaeConfig>;
+  /** Whether the network takes a mask and a masked picture beside the latent. */
+  readonly inpaint: boolean;
+  /** Number of tensors in the file that no part uses, such as averages of training. */
+  readonly ignored: number;
+}
+
+/** A checkpoint as its header tells it; `sampling` reads marks that some files have. */
+export interface CheckpointParts extends Omit<RecognisedCheckpoint, "sampling"> {
+  sampling(read: ReadValues): CheckpointSampling | Promise<CheckpointSampling>;
+}
+
+/** The network of a checkpoint that predicts. */
+export interface NetworkPart<Config = unknown> {
+  /** The network in words: "UNet". */
+  readonly what: string;
+  readonly part: Part<Config>;
+  /** The network that runs over the weights of the file. */
+  open(runtime: Runtime, file: WeightFile): DiffusionNetwork;
+}
+
+/** A part with the class that runs it. */
+export const networkPart = <Config>(
+  what: string,
+  part: Part<Config>,
+  Network: new (runtime: Runtime, part: ModelPart<Config>) => DiffusionNetwork,
+): NetworkPart<Config> => ({
+  what,
+  part,
+  open: (runtime, file) => new Network(runtime, ModelPart.of(what, file, part)),
+});
+
+/** The parts with the VAE of the file, and the number of tensors that none of them uses. */
+export function withVae(file: ModelHeader, parts: Omit<CheckpointParts, "vae" | "ignored">): CheckpointParts {
+  const vae = vaeOfCheckpoint(file);
+  const used = [parts.network, ...parts.textEncoders].map(({ part }): Part<unknown> => part);
+  const all = [...used, ...(vae === undefined ? [] : [vae])].flatMap(({ weights }) => placedWeights(weights));
+  return { ...parts, vae, ignored: file.weights.size - new Set(all.map(({ key }) => key)).size };
+}
