@@ -4,7 +4,7 @@
 //   --json FILE  --markdown FILE   where the figures go      --turns N   turns for each subject, 15
 //   --points     prints the points of gpu-check as JSON      --quick     small sizes, a few turns
 //   --torch-device cpu             to try this program where there is no card
-// decision 88
+// Speed is a share of the card's own copies, measured in turn, so a throttled card judges itself.
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// node bench/png-levels.mjs: time and size of PNG files, level by level, as a table; docs/performance.md shows one.
+// node bench/png-levels.mjs: time and size of PNG files, level by level, as a table.
 //   --turns N   encodings of each picture and level, 15; those that take long have three
 // Ends with status 1 where a level is larger than the one below or its pixels differ.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -15,12 +15,11 @@ import { startNode, startPython } from "./client.mjs";
 import { better, isSameMachine, joined, lossesOf } from "./figures.mjs";
 import { idOf, measureRow } from "./interleave.mjs";
 import { writePicture } from "./pictures.mjs";
-import { between, heading, table } from "./report.mjs";
+import { heading, table } from "./report.mjs";
 import { rows } from "./rows.mjs";
 
 const root = new URL("..", import.meta.url);
 const COMMITTED = fileURLToPath(new URL("bench/figures.json", root));
-const PAGE = fileURLToPath(new URL("docs/performance.md", root));
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -109,8 +108,6 @@ function summaryOf({ rows, losses }) {
 function save({ losses, ...measured }) {
   const report = names.length === 0 ? measured : withCommitted(measured);
   writeFileSync(COMMITTED, `${JSON.stringify(report, null, 1)}\n`);
-  const content = `\n${heading(report)}\n\n${table(report.rows)}\n\n`;
-  writeFileSync(PAGE, between(readFileSync(PAGE, "utf8"), content));
 }
 
 /** The committed run with the rows of this one in it. */

@@ -3,7 +3,8 @@
 //   node scripts/attack-service.mjs [--only readers,pipelining] [--json]
 // Exit code 1 where an attack delays /health or takes memory beyond the bounds below, or is not refused as it should be.
 // Memory is read from /proc: Linux only.
-// decision 136
+// The bounds are 250 ms for /health and 300 MiB over the idle service; the row `nothing` shows how busy the machine
+// is.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";

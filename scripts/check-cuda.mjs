@@ -2,7 +2,7 @@
 // Compiles latentkit_cuda.so for every GPU and checks what came out: one export, no CUDA library needed at load, an
 // image for each architecture, all kernels in them, and no arithmetic but the one that is written.
 // Without a CUDA compiler it says so and ends well, unless LATENTKIT_REQUIRE_CUDA=1.
-// decision 74
+// With -fmad=false the compiler writes operations that the assembler may not fuse either; the PTX is read to check.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";

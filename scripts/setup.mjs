@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Brings a checkout to the point where it runs: packages, compiled TypeScript, native core. Needs nothing but Node.
-// decisions 4, 5
+// Compares the lockfile with the installed packages by version: a checkout resets file times.
+// Runs `npm ci --ignore-scripts` and builds the core itself, so a compiler's complaint is shown once and in full.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";

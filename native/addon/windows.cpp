@@ -1,4 +1,4 @@
-// decision 303
+// decisions: Cores for musl and Windows are cross-compiled
 // Parts of a module of Node.js that Windows alone needs.
 #include <node_api.h>
 #include <windows.h>

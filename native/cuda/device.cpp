@@ -6,7 +6,8 @@
 
 #include "device.h"
 
-// decisions 72, 76
+// Only missing functions refuse a driver: what it accepts does not follow from its version.
+// decisions: It calls the driver and not the CUDA runtime
 namespace latentkit::cuda {
 
 bool Driver::load(const char *path, std::string *why) {
@@ -33,7 +34,7 @@ std::string Driver::name_of(int error) const {
   return std::string(name) + " (" + std::to_string(error) + ")";
 }
 
-// decision 79
+// decisions: Any error but a lack of memory ends the device
 /* ---- the device ---- */
 namespace {
 

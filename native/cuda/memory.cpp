@@ -5,7 +5,7 @@
 
 #include "device.h"
 
-// decision 77
+// One stream per device: a block may be lent again while queued work still uses it, without events.
 namespace latentkit::cuda {
 
 /* ---- the pool ---- */
@@ -93,7 +93,7 @@ void Pool::sizes(uint64_t *lent, uint64_t *cached) {
   *cached = cached_bytes_;
 }
 
-// decision 78
+// Copies go through pinned buffers: from pageable memory the driver would wait for the stream first.
 /* ---- staging ---- */
 namespace {
 

@@ -86,7 +86,7 @@ LK_INLINE void gaussian_pair(Floats u, Floats a, Floats *with_cosine, Floats *wi
 
 }  // namespace
 
-// decision 87
+// 32-bit products keep nvcc from carrying 64 bits from round to round.
 /* ---- Philox 4x32-10, and the normals that PyTorch's CUDA generator makes of its words ---- */
 namespace {
 

@@ -15,7 +15,7 @@ export function body() {
     code(comfyType),
   ]);
   const refusals = Object.entries(REFUSALS).map(([kind, refusal]) => [
-    code(refusal.code ?? kind),
+    code("code" in refusal ? refusal.code : kind),
     refusal.status,
     refusal.sentence,
     "retryAfterSeconds" in refusal ? refusal.retryAfterSeconds : "",

@@ -53,7 +53,7 @@ export function installedPackages(root) {
   return Object.entries(packages).filter(([path, entry]) => path !== "" && !entry.dev && !entry.peer);
 }
 
-// decision 305
+// One list for licence texts, bill of materials and NOTICE: what is compiled in is in no node_modules.
 // Third-party code that a package carries, with versions and licences: scripts/release/third-party.json.
 
 /**

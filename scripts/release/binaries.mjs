@@ -1,4 +1,4 @@
-// decision 301
+// decisions: Cores for musl and Windows are cross-compiled
 // Demands of a binary on the system that loads it, read from the file, since few of them can be loaded here.
 import assert from "node:assert/strict";
 import { run } from "./npm.mjs";

@@ -22,7 +22,7 @@ export const PROGRAMS = [
 /** The page's own files, which Vite has bundled for browsers. */
 const PAGE = join("service", "web", "page");
 
-// decision 292
+// decisions: A release is bundled
 /**
  * Replaces the JavaScript of `dist` by bundles of its exports and programs; they share what they have in common.
  * Packages stay outside.
@@ -66,11 +66,11 @@ function keepOwnUrls(setup, dist) {
 // Packages that a release carries itself, each as one file with its types and licences.
 
 /** Dependencies of which most is sources, tests and variants for other systems. */
-export const INLINED = ["csv-parse", "hash-wasm", "oled-font-5x7", "prom-client", "yaml", "zod"];
+export const INLINED = ["csv-parse", "oled-font-5x7", "prom-client", "yaml", "zod"];
 /** Entry of the types that our own refer to; only zod's are part of the public ones. */
 const TYPES = { zod: { ".": "index.d.ts", "./v4/core": "v4/core/index.d.ts" } };
 
-// decision 292
+// decisions: A release is bundled
 /**
  * Writes the packages into node_modules below `own`, where npm packs them as `bundleDependencies`: programs and types
  * resolve them as ever, and npm lists them with their versions.

@@ -1,4 +1,4 @@
-// decision 304
+// decisions: Cores for musl and Windows are cross-compiled
 // Programs that run JavaScript as it runs on another platform, on Linux x64: from npm, with Debian's emulators.
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";

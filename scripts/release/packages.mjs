@@ -92,7 +92,7 @@ function driverAccess(root, platform) {
  * are optional peers here: their install scripts would be run, or reported, for everybody.
  * @param {{ root: string, folder: string, packages: readonly string[] }} options packages: names with their scope
  */
-// decision 290
+// The release writes the platform packages into the manifest: npm ci could not lock what is not published.
 export async function writeMainPackage({ root, folder, packages }) {
   const own = join(folder, "latentkit");
   const [{ files }] = JSON.parse(npm(["pack", "--dry-run", "--json", "--ignore-scripts"], root));
@@ -134,7 +134,6 @@ function writeManifest(folder, manifest) {
   writeFileSync(join(folder, "package.json"), `${text}\n`);
 }
 
-// decision 302
 /** npm signs where a tarball was built only for the repository that its manifest names, in that repository's own CI. */
 function repository({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env) {
   return server && name ? { repository: { type: "git", url: `git+${server}/${name}.git` } } : {};

@@ -30,7 +30,8 @@ class SharedListener {
 
 const listeners = new WeakMap<AbortSignal, SharedListener>();
 
-// decision 27
+// One listener for each signal: Node warns from the eleventh on, and the limit of a caller's signal is not ours to
+// change.
 /**
  * Calls back once when the signal aborts, at once if it has aborted. Returns a function that removes the callback; the
  * last one removes the listener from the signal. Callbacks must not throw.

@@ -2,7 +2,7 @@
 export const escaped = (characters: string): string =>
   characters.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-// decision 332
+// A name that ends otherwise than it looks is worse than an emoji family that falls apart.
 /**
  * Foreign text for one line of a terminal: characters that control the terminal, have no width, turn the direction of text
  * or break the line become escapes of JSON, and so do lone surrogates.

@@ -7,7 +7,6 @@ const require = createRequire(import.meta.url);
 export const loadExpress = () => require("express") as typeof import("express");
 /** A font of 5 x 7 pixels. */
 export const loadFont = () => require("oled-font-5x7") as typeof import("oled-font-5x7");
-export const loadHashWasm = () => require("hash-wasm") as typeof import("hash-wasm");
 export const loadKoffi = () => require("koffi") as typeof import("koffi");
 export const loadOpenTelemetry = () => require("@opentelemetry/api") as typeof import("@opentelemetry/api");
 export const loadPg = () => require("pg") as typeof import("pg");

@@ -52,7 +52,7 @@ export function modelsNamed(args: NetworkArguments, { env }: Pick<Terminal, "env
   return { folders, device, memory };
 }
 
-// decision 224
+// A single graph renders on the process's own thread: starting two more takes longer than they save.
 /**
  * The host of the models in these folders, which the signal closes: a trial of a GPU takes up to minutes. Undefined without
  * any folder: then the preview host renders.

@@ -41,7 +41,7 @@ interface Call {
   begin(command: Command): void;
 }
 
-// decision 39
+// Without LATENTKIT_DEBUG=1 every failure is one sentence.
 /**
  * Runs the command line and returns the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
  * 130 interrupted.

@@ -14,7 +14,9 @@ import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
 
-// decisions 16, 22
+// Keys that are not numbers and hold no node are left out with a warning; a numbered key without class_type is an
+// error, as in ComfyUI.
+// A list is a link, as in ComfyUI; a list as a value is wrapped in __value__.
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
 export type ClassAliases = Readonly<Record<string, string>>;
 

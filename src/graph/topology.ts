@@ -120,7 +120,8 @@ function lowestFirst(cycle: string[]): string[] {
   return [...cycle.slice(lowest), ...cycle.slice(0, lowest)];
 }
 
-// decision 12
+// An output that no item can repair refuses the whole batch; links count, and so do inputs of nodes that check
+// themselves.
 /** All nodes that may run for these, those of lazy branches included. */
 export function neededBy(graph: Graph, roots: readonly string[]): Set<string> {
   const needed = new Set<string>();

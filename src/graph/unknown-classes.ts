@@ -10,7 +10,7 @@ const MAX_IDS = 100;
 const MAX_NODES_NAMED = 8;
 const MAX_NAME_CHARACTERS = 80;
 
-// decision 18
+// All unknown classes are one error; beyond three edits a suggestion would be another node.
 /** A node whose class the registry does not know. */
 export interface UnknownNode {
   readonly id: string;

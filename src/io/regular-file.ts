@@ -5,7 +5,7 @@ import { isAbsolute, relative, sep } from "node:path";
 /** O_NONBLOCK, which Windows lacks: opening a pipe does not wait for its writer, nor a device for its other end. */
 export const READ_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
-// decision 334
+// Standard input from a pipe is refused too: it may never end, and no command documents it.
 /**
  * Opens a file named by a user, for reading. Rejects with the system's errors, EISDIR for a folder, and for a pipe or a
  * device, which may never end, with an error whose `code` says so.

@@ -10,7 +10,7 @@ const CLOSING = ["]", "}"];
 /** Marks of block lists and keys: each on a line is a level. */
 const BLOCK = ["-", "?"];
 
-// decision 333
+// The parser calls itself for each level, which can end the process, and takes quadratic time for wrong texts.
 /**
  * Reads YAML with few aliases, so that a small text cannot unfold into a huge value. Throws an error of the package, and
  * before it begins one for a text of more than 64 levels or 16,384 tokens: it calls itself for each level.

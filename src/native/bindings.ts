@@ -1,5 +1,12 @@
 import type { CudaBindings, TensorOperations } from "./tensor-operations.js";
 
+/** BLAKE3 of bytes that come in pieces. */
+export interface ByteHasher {
+  update(bytes: Uint8Array): void;
+  /** The hash of the bytes so far, as 64 digits. */
+  hex(): string;
+}
+
 /**
  * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;
  * every function checks lengths and throws a TypeError or RangeError that names the argument.
@@ -150,8 +157,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /** BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples, as 64 hex digits. `bitDepth` as of encodePng. */
   pixelHash(samples: Uint8Array, width: number, height: number, channels: number, bitDepth?: number): string;
-  /** BLAKE3 of bytes that come in pieces: `hex` gives the hash of those so far, as 64 digits. */
-  blake3(): { update(bytes: Uint8Array): void; hex(): string };
+  blake3(): ByteHasher;
   /** x * 65535, rounded and clipped: two bytes each, big-endian. */
   floatToUint16(out: Uint8Array, x: Float32Array): void;
 

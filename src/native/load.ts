@@ -13,7 +13,7 @@ interface LoadedCore {
 
 let loaded: LoadedCore | undefined;
 
-// decision 6
+// decisions: Nothing is compiled at installation
 /**
  * The native core, loaded once for each thread. The environment variable LATENTKIT_NATIVE names another file.
  * Throws native.unavailable with the remedy, and usage.invalid for a wrong LATENTKIT_ISA or LATENTKIT_THREADS.
@@ -89,7 +89,7 @@ function remedy(): string {
 /** musl's library by its own name or by its loader's, which may be a link to it; glibc's is libc.so.6. */
 const MUSL = /\/(?:ld-musl-[^/\n]*|libc\.so)$/m;
 
-// decision 289
+// The name follows from the C library that the process has mapped: Node's report takes 5 ms and may look up names.
 /**
  * Name of the package that holds the native core of this machine, such as `@latentkit/linux-x64`; `linuxmusl` is Linux
  * with musl as its C library, which is loaded into every process that uses it.

@@ -125,7 +125,7 @@ function joinedClip(clips: readonly Clip[]): Clip {
   };
 }
 
-// decision 322
+// Nodes of such families do what needs no model; texts go to `encodeTexts`, which a host has to bring.
 /**
  * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing if the
  * host's clips have no such encoders.

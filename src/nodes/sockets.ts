@@ -67,7 +67,7 @@ const isPipe = (value: unknown): boolean =>
 function isModel(value: unknown): boolean {
   if (!isObject(value) || !isObject(value.sampling)) return false;
   const { sigmas, latentFormat } = value.sampling;
-  // decision 351
+  // jest's context has its own Float32Array, which is not the core's: `types` tells, `instanceof` does not.
   return types.isFloat32Array(sigmas) && isObject(latentFormat) && typeof latentFormat.scaleFactor === "number";
 }
 
@@ -76,7 +76,7 @@ const has = (value: unknown, method: string): boolean => isObject(value) && type
 const isClip = (value: unknown): boolean =>
   isObject(value) && Array.isArray(value.encoders) && (value.encoders.length > 0 || has(value, "encodeText"));
 
-// decision 199
+// A tensor [n], as in ComfyUI; programs may hand in a Float32Array or a list.
 /** SIGMAS [n]: a tensor, a Float32Array or a list of numbers, none of them below 0. */
 function readSigmas(value: unknown): unknown {
   const list: unknown = value instanceof Tensor && value.shape.length === 1 ? value.data : value;

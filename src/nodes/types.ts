@@ -174,7 +174,8 @@ export interface TypedNode<Key extends string, Inputs extends object, Result ext
   readonly types?: { readonly inputs: Inputs; readonly result: Result };
 }
 
-// decision 30
+// Types do not keep the order of an object's keys, so a node with several outputs declares them as a list. Required
+// inputs are checked at run time.
 /** Value that a caller of `invokeNode` may give: numbers in any form, and what has a text for a text. */
 type Given<Value> = unknown extends Value ? unknown : GivenOne<Value>;
 type GivenOne<Value> = Value extends number | bigint

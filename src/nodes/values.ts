@@ -11,7 +11,8 @@ const WIDGETS: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN
 /** Lists of choices beyond this length are counted, not listed, in messages. */
 const LISTED_CHOICES = 20;
 
-// decisions 107, 117
+// Texts of the ext nodes refuse lists and objects (`strict`); other nodes take anything, as in ComfyUI.
+// Nodes that tell floats from integers (`literal`) get 7.0 as a NumberLiteral; a program's own 1.0 is 1.
 /** Whether a graph may hold a value of this type itself; any other type comes through a link. */
 export function isWidget(type: string): boolean {
   return WIDGETS.has(type) || (type.includes(",") && type.split(",").some((member) => WIDGETS.has(member.trim())));

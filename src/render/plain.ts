@@ -7,7 +7,7 @@ import type { RunOutcome } from "./result.js";
 
 const MAX_DEPTH = 32;
 
-// decision 17
+// decisions: Rounded seeds are refused
 /** An event as plain data: tensors and objects of the program are named, not carried. */
 export function plainEvent(event: RunEvent, literal: (literal: NumberLiteral) => unknown = (same) => same): unknown {
   return plainData(brief(event), literal);

@@ -4,7 +4,8 @@ import { cloneJson, isPlainObject } from "../io/json/lossless.js";
 import { findInput } from "./fill/fill.js";
 import { type DefinitionOf, nodesTitled, PRIMITIVE_INPUT, readDottedKey } from "./fill/keys.js";
 
-// decisions 163, 164
+// The hash of the graph is that of the redacted text: a hash of hidden values would let them be guessed.
+// An editor's workflow has values without names, so all widgets of a node go if one of its inputs is hidden.
 /** Stands in metadata where a value was. */
 export const REDACTED = "[redacted]";
 

@@ -118,7 +118,7 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
 
 const CLOSED = "The renderer was closed; createRenderer makes a new one.";
 
-// decision 235
+// Rejects if a thread is lost, while a batch counts a failed attempt: nobody tries again for a caller.
 /** A job with the common options that it has none of its own for; entries of `set` and `files` are joined. */
 function withCommon(common: Job, options: RendererJob): Job {
   const own = jobOf(options);

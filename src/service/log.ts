@@ -4,7 +4,7 @@ import { checkOptions, hasMethods, type OptionRules } from "../base/options.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-// decision 156
+// Logs carry names of routes, never paths or queries: neither token nor signature can end up there.
 /** Options of `createLogger`: info to stderr where absent. */
 export interface LoggerOptions {
   /** Least level that is logged. Default: info. */

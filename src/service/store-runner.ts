@@ -57,7 +57,8 @@ export interface StoreRunnerOptions {
   readonly report: (text: string) => void;
 }
 
-// decisions 265, 266
+// Runs of half a second, twice as many as workers render at once: what waits in the queue is what Ctrl-C takes back.
+// decisions: Workers return bytes and the batch publishes them
 /** Renders the items of a batch in the workers of a store: some items a run, which this process publishes. */
 class StoreRunner implements Runner {
   readonly slots = MOST_ITEMS;

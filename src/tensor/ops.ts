@@ -41,7 +41,7 @@ export type Term = readonly [coefficient: number, x: Tensor];
 /** Number of terms of a weighted sum at most. */
 const MAX_TERMS = 8;
 
-// decision 200
+// decisions: A step is one sum in float32
 /** Sum of coefficient * x over 1 to 8 terms of one shape, in float32 by fused products; coefficients keep 48 bits. */
 export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
   const like = firstOf("weightedSum", terms);

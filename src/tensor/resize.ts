@@ -101,7 +101,7 @@ export function middleOf(operation: string, x: Tensor, axis: number, height: num
   const [top, left] = marginsOf(inHeight, inWidth, height, width);
   const sides = { height: Math.max(0, inHeight - 2 * top), width: Math.max(0, inWidth - 2 * left) };
   const middle = cropped(x, axis, { top, left, ...sides });
-  // decision 212
+  // A crop without pixels is refused instead of returned.
   if (sides.height > 0 && sides.width > 0) return middle;
   const message = `${operation}, crop to ${width} x ${height}: nothing of the ${inWidth} x ${inHeight} input would be left.`;
   throw new LatentkitError("tensor.bad-shape", message);

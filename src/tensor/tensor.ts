@@ -10,7 +10,9 @@ const MAX_ELEMENTS = 2 ** 30;
 const UNFILLED_FROM = 2 ** 12;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-// decisions 90, 124
+// A fetched tensor stays in memory, since its reader may write into the array; each operation elsewhere uploads it
+// anew.
+// Memory that a kernel fills is not zeroed first; it is handed out only once written.
 /**
  * Dense float32 values, row-major and contiguous. Until `data` is read they may be on a device, or not computed yet.
  */

@@ -5,7 +5,7 @@
 #include "deflate/deflate.h"
 #include "runtime/runtime.h"
 
-// decision 65
+// decisions: PNG files are written by our own deflate
 namespace latentkit::deflate {
 
 /* ---- the units of each block, its codes, and the header that holds them ---- */

@@ -8,7 +8,7 @@
 #include "deflate/search.h"
 #include "runtime/runtime.h"
 
-// decision 66
+// decisions: PNG files are written by our own deflate
 namespace latentkit::deflate {
 namespace {
 

@@ -5,7 +5,7 @@
 #include "noise/generators.h"
 #include "runtime/runtime.h"
 
-// decision 324
+// decisions: Each thread draws its own range of a Brownian path
 namespace latentkit {
 namespace {
 

@@ -12,7 +12,8 @@
 #include "runtime/threads.h"
 #include "shared/checks.h"
 
-// decisions 59, 60
+// The last 624 raw words are the state: the recurrence needs nothing else.
+// Words are drawn in order under a lock and turned into normals in parallel: the same bits with any number of threads.
 /* ---- MT19937: 16 values and more by pairs of blocks in float32, fewer by single draws in double ---- */
 namespace latentkit {
 namespace {

@@ -20,7 +20,7 @@ struct Job {
 
 constexpr int kMaxThreads = 256;
 
-// decision 320
+// decisions: Pool threads stay awake for 250 us
 /* A sleeping thread takes some 50 us to wake, more than 110 in a virtual machine whose processor has halted: twice as
  * long, threads look for the next job, and callers for the last chunk, before they sleep. */
 constexpr auto kAwake = std::chrono::microseconds(250);
@@ -39,7 +39,7 @@ bool stay_awake(IsOver is_over) {
   return false;
 }
 
-// decision 323
+// decisions: Pool threads stay awake for 250 us
 /* Keeps a thread of the pool off its caller's processor, on which the system would wake it after every pause: there
  * they take turns, and two threads take longer than one. */
 class Distance {

@@ -50,7 +50,7 @@ void Avoidance::leave([[maybe_unused]] int processor) {
 #endif
 }
 
-// decision 61
+// Threads of the core, not libuv's four; each job owns its data, because an environment may end under it.
 namespace {
 
 constexpr int kMaxBackground = 8;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxTaps = 4095;
 
-// decision 211
+// decisions: Nodes correct the reference's faults
 /* Position i of a line of n that is mirrored at the centres of its first and last element, as often as needed. */
 size_t reflected(ptrdiff_t i, size_t n) {
   if (n == 1) return 0;

@@ -96,7 +96,7 @@ engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, 
   return ENGINE_OK;
 }
 
-// decision 159
+// decisions: Pixels are hashed by BLAKE3
 /* ---- the hash of samples, whatever the file around them: BLAKE3 with the instruction set in use ---- */
 // Called by blake3.c, whose own choice at run time would ignore LATENTKIT_ISA and engine_set_isa.
 

@@ -21,7 +21,7 @@ struct lk_divisor {
   }
 };
 
-// decision 86
+// Divisors come with their reciprocals: five instructions instead of twenty.
 namespace {
 
 struct Divided {

@@ -8,7 +8,7 @@
 #include "shared/elementwise.h"
 #include "shared/normals.h"
 
-// decision 85
+// A thread draws four adjacent counters, whose normals are adjacent: some 60 instructions a normal instead of 90.
 namespace {
 
 struct PhiloxWords {

@@ -9,7 +9,7 @@
 #include "shared/checks.h"
 #include "shared/tree.h"
 
-// decision 84
+// Noise that nobody has read is drawn while it is mixed: one launch and one pass fewer.
 namespace latentkit::cuda {
 namespace {
 
@@ -47,7 +47,7 @@ engine_status philox_words(engine_cuda *device, engine_u32 out, uint64_t seed, u
   });
 }
 
-// decision 80
+// Follows the CPU's tree: a warp is a leaf, a block eight leaves, and the last block adds the groups.
 /* Memory of the kernels that sum n values, n above 0, and the blocks of their launches. */
 template <class Result>
 struct Sums {

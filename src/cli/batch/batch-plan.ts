@@ -60,7 +60,7 @@ export async function planBatch(
     source,
     items,
     sheet,
-    // decision 267
+    // decisions: Only --store distributes a batch
     shared: args.has("store") ? config : undefined,
     options: {
       ...options,

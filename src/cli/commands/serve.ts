@@ -66,7 +66,7 @@ const OPENERS: { readonly [Platform in NodeJS.Platform]?: readonly [program: str
   win32: ["cmd", "/c", "start", '""'],
 };
 
-// decision 346
+// The token is for this start only: the list of processes may show the address to other users.
 /** Opens the page in the user's browser, with the token of this start; says what to do if no program opens it. */
 function openPage(url: string, token: string | undefined, { env }: Terminal, print: (text: string) => void): void {
   const [program, ...args] = OPENERS[process.platform] ?? ["xdg-open"];

@@ -13,7 +13,7 @@ import { harmless, oneLine } from "../terminal.js";
 const INVALID = 2;
 const HERE = "The graph cannot run here: ";
 
-// decision 13
+// Exits as render would; the JSON is ComfyUI's response, for which one good output is enough.
 export const run: Run<"validate"> = async (args, terminal) => {
   const path = args.get("GRAPH");
   const verdict = verdictOf(path, args, await openHost({ folders: args.get("models") }, terminal));

@@ -27,7 +27,8 @@ const PAUSE_MS = 60_000;
 const MIN_MS = 2;
 const MIN_MS_PER_BYTE = 2 / 1e6;
 
-// decisions 190, 191
+// Before a run the cached results nearest to its outputs are looked for; only what leads to none of them is computed.
+// Results of less than 2 ms, or 2 ms a megabyte, are not kept: reading and checking costs as much.
 /** Options of `createDiskCache`. */
 export interface DiskCacheOptions {
   /** Made when the first result is stored. Several processes and threads may share it. */

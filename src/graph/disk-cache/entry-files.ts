@@ -128,7 +128,8 @@ interface CachedFile {
   readonly usedAt: number;
 }
 
-// decisions 193, 194
+// Each process scans again after a 64th of the bound or ten minutes, so each exceeds it by a 64th at most.
+// A folder that cannot be written is one warning; writing is tried again a minute later.
 /**
  * Keeps a folder of entries below a number of bytes by evicting the least recently used. Several processes may do so at
  * once: each counts what it wrote since its last scan, so each exceeds the bound by a 64th at most.

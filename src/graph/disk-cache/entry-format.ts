@@ -10,7 +10,7 @@ const MAGIC = Buffer.from("\x89LKC\r\n\x1a\n", "latin1");
 const VERSION = 1;
 const FIXED = 16;
 const ALIGNMENT = 64;
-// decision 192
+// decisions: Entries are hashed and not synced
 export const HASH_BYTES = 32;
 export const MIN_ENTRY_BYTES = ALIGNMENT + HASH_BYTES;
 /** Limit for text and structure of a result, without tensors. */

@@ -20,7 +20,7 @@ import { networkError } from "../validation/graph-error.js";
 import type { CheckValue } from "./calls.js";
 import { RunWarnings } from "./reporting.js";
 
-// decision 207
+// Previews change no picture, so the option is not part of a batch's hash.
 /** Time from one preview to the next at least. */
 const PREVIEW_EVERY_MS = 100;
 

@@ -18,7 +18,7 @@ import {
 
 const CHECKED = Symbol("checked");
 
-// decision 19
+// Widgets that older editors export (upload, control_after_generate) pass without a warning.
 /**
  * Checks a node like `checkNode`, once for a frozen node of the package that passed among the same classes. A file that
  * it names and that is removed later fails when it is read.

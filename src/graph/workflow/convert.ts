@@ -35,7 +35,7 @@ export interface ApiNode {
   _meta: { title: string };
 }
 
-// decision 15
+// A widget fed by a muted node is missing afterwards, as in the editor; one fed by a bypassed node keeps its value.
 /**
  * Converts a workflow as the editor saves it to a graph in API format, as the editor does when it queues one. Throws
  * graph.invalid, which names the node, its type and the reason, and graph.unknown-class, which names all unknown classes

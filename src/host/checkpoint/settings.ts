@@ -2,7 +2,7 @@ import { checkOptions, isObject, type OptionRules, type Rule } from "../../base/
 import { MODELS_RULE } from "./files/kinds.js";
 import { RUNTIME_RULES, type RuntimeOptions } from "./session/runtime.js";
 
-// decision 325
+// decisions: Threads share one runtime and take turns
 /** Models as plain data: a folder of files, and how their networks run. Threads that render share one process for them. */
 export interface ModelSettings {
   /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */

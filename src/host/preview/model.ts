@@ -23,7 +23,7 @@ import type { Colour } from "./words.js";
 /** Landscapes of which what follows from them stays computed. */
 const MOST_CACHED = 8;
 
-// decision 206
+// decisions: The preview host is a known distribution
 /**
  * Makes a model without weights. Latents of a prompt are a mixture of Gaussians, one for each layout of its landscape, whose
  * colours vary. The estimate of the clean latent, the mean of what x can have been, has a closed form. predict takes

@@ -22,7 +22,7 @@ interface Encoded {
   readonly pooled: Tensor | undefined;
 }
 
-// decisions 102, 103
+// decisions: Down-weighting follows the golden vectors; Down-weighting follows the golden vectors
 /**
  * Encodes a prompt with weights, BREAK and TIMESTEP; with `a1111PromptStyle` also with schedules, one entry per run of
  * steps. Fails on unknown names, on prompts over 256 chunks and on a clip that returns wrong shapes.

@@ -111,7 +111,7 @@ const BLOCK = 16;
 /** A range passes over the normals of those before it, an eighth of the time in which it would draw and cut them. */
 const SHARE = 7 / 8;
 
-// decision 324
+// decisions: Each thread draws its own range of a Brownian path
 /** Ends of the ranges of `size` elements that as many threads work on for the same time. */
 export function rangeEnds(size: number, threads: number): Uint32Array {
   const count = Math.max(1, Math.min(Math.floor(size / LEAST_RANGE), threads, MOST_RANGES));

@@ -33,7 +33,7 @@ export function initialNoise({ seed, enabled }: InitialNoise, { shape, batchInde
   return enabled ? randn(shape, { seed, batchIndex }) : undefined;
 }
 
-// decision 205
+// The last seed is refused: noise around a mask has seed + 1, which the reference's generator refuses too.
 /** Noise of ddim around an inpainting mask: seed + 1. `after` draws what follows it. */
 export function reseededNoise(seed: bigint, shape: readonly number[]): { readonly noise: Tensor; after: Generator } {
   if (seed >= MAX_SEED) {
@@ -85,7 +85,7 @@ function generatorNoise(kind: NoiseKind, from: SolverNoise): StepNoise {
   return { draw: (_sigma, _next, out) => generator.randn(from.layout.shape, out), release: () => {} };
 }
 
-// decision 196
+// decisions: Ancestral noise starts from seed + 1
 const streamOf = ({ seed, sameSeed }: SolverNoise): Generator =>
   createGenerator({ seed: sameSeed ? seed : (seed + 1n) & MAX_SEED });
 

@@ -4,7 +4,7 @@ import { Tensor } from "../../tensor/tensor.js";
 /** Terms that one weighted sum takes. */
 const MOST_TERMS = 8;
 
-// decision 319
+// decisions: A step is one sum in float32
 /**
  * An estimate of the clean latent as a weighted sum of the model's outputs: a step adds it to its other terms in one pass,
  * whether the sum itself has been read or not.

@@ -250,7 +250,7 @@ const freeInputDisk: InputDisk = promises;
 
 const readAt = promisify(read);
 
-// decision 264
+// A file in memory costs less than a turn of Node's thread pool; a slow disk leaves the thread to its other run.
 /** For threads that only render: all calls block the thread, except reading itself, which may wait for a medium. */
 export const blockingInputDisk: InputDisk = {
   realpath: async (path) => realpathSync.native(path),

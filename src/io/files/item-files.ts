@@ -206,7 +206,7 @@ export type CollectedWrite = WriteFolder & { readonly bytes: Uint8Array } & (
     | { readonly kind: "replacing" | "appending"; readonly filename: string }
   );
 
-// decision 265
+// decisions: Workers return bytes and the batch publishes them
 /** Keeps the writes of an item of a batch, for the process that publishes them; `ItemFiles` does so by `publish`. */
 export class CollectedFiles implements OutputFiles {
   readonly keepsBytes = true;

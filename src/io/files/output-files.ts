@@ -52,7 +52,7 @@ export const counterFiles: OutputFiles = {
 /** Limit of all files of one render. */
 const MAX_BYTES = 2 ** 31;
 
-// decision 230
+// An encoded file keeps its own memory, which moves from thread to thread; a text is copied out of Node's shared pool.
 /** Keeps the files of one run under the names that an empty output folder would give them, and writes nothing. */
 export class MemoryFiles implements OutputFiles {
   readonly keepsBytes = true;

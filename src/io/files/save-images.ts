@@ -12,7 +12,7 @@ import { checkTextKey } from "../png/text-chunks.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, resolvePrefix } from "./output-path.js";
 
-// decision 168
+// extraPnginfo must not hold `prompt` or `latentkit`: readers would take them for the graph and its receipt.
 /** A saved file, relative to the output folder. */
 export interface SavedFile {
   readonly filename: string;

@@ -138,7 +138,7 @@ function reasonOf(error: unknown): string {
   return typeof cause?.code === "string" ? cause.code : error instanceof Error ? error.name : "unknown reason";
 }
 
-// decision 111
+// Built by hand: FormData turns "\n" into CRLF, the original does not.
 /** One part of a multipart/form-data body: a text field, or a file with its name and type. */
 export type FormPart =
   | { readonly name: string; readonly value: string }

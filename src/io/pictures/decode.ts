@@ -31,7 +31,7 @@ export async function decodePicture(
 ): Promise<DecodedFrames> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
   if (!isRead(kind)) throw notPicture(bytes);
-  // decision 242
+  // Colour profiles of PNG files are not applied, as in ComfyUI, so pixels do not depend on sharp being installed.
   if (kind === "png") {
     return isBlocking ? decodePngFramesHere(bytes, limit, maxPixels) : decodePngFrames(bytes, limit, maxPixels);
   }

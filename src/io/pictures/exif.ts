@@ -131,7 +131,7 @@ function utf16Text(bytes: Buffer): string {
   return text.replace(/^\ufeff/, "").split("\0", 1)[0]!;
 }
 
-// decision 240
+// Laid out as ComfyUI does in WebP, so that its readers find the graph; EXIF over 64 KiB takes several segments.
 const MODEL = 0x0110;
 const MAKE = 0x010f;
 const HEADER = Buffer.from("MM\0*\0\0\0\x08", "latin1");

@@ -18,7 +18,7 @@ import { defineNode } from "../define.js";
 import { choice, float, image, int, seed } from "../inputs.js";
 import { channelsOf, fittedImage, requireBatch } from "./image.js";
 
-// decision 215
+// decisions: Some samplers and nodes are unchecked
 const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.99, step: 0.01 });
 
 export const ROTATIONS = ["none", "90 degrees", "180 degrees", "270 degrees"] as const;

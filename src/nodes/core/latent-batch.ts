@@ -230,7 +230,7 @@ function batchOfLatents(items: readonly Item[]): Latent {
   return { ...batch, noise_mask: joined(masks, 0) };
 }
 
-// decision 208
+// decisions: Nodes correct the reference's faults
 /** One mask is that of all items. Fewer masks than items repeat to the batch first; ComfyUI leaves them too few. */
 const repeatedMask = (mask: Tensor, batch: number, amount: number): Tensor =>
   isSingleMask(mask) ? mask : repeated(mask.shape[0]! < batch ? cycled(mask, batch) : mask, amount);

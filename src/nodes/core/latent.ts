@@ -120,7 +120,7 @@ export const latentNodes = [
       return { LATENT: { ...samples, samples: flipped(samples.samples, -2) } };
     },
   }),
-  // decision 208
+  // decisions: Nodes correct the reference's faults
   defineNode({
     key: "LatentInterpolate",
     displayName: "Latent Interpolate",

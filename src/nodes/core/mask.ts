@@ -29,7 +29,7 @@ export const maskNodes = [
       return { MASK: cropped(masks, 1, region) };
     },
   }),
-  // decision 208
+  // decisions: Nodes correct the reference's faults
   defineNode({
     key: "FeatherMask",
     category: "mask",

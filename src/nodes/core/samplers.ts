@@ -6,7 +6,7 @@ import { SAMPLERS, type Sampler } from "../../tensor/sampling/sigmas.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, int, model } from "../inputs.js";
 
-// decision 197
+// decisions: A misspelt name is an error
 /** Samplers of ComfyUI's first graphs, which had a prefix there. */
 const PREFIXED: readonly Sampler[] = [
   ...(["euler", "euler_ancestral", "heun", "dpm_2", "dpm_2_ancestral", "lms"] as const),
@@ -22,7 +22,7 @@ export const samplerName = () => ({ ...choice(SAMPLERS), renamed: RENAMED });
 const amount = (value = 1, more: { tooltip?: string } = {}) =>
   float({ default: value, min: 0, max: 100, step: 0.01, round: false, ...more });
 
-// decision 204
+// decisions: The choice of a noise device is accepted and ignored
 /** The device whose stream the reference draws from; here it is the CPU's for either. */
 const noiseDevice = () =>
   choice(["gpu", "cpu"], { tooltip: "Accepted for graphs of ComfyUI; the noise is the CPU's stream either way." });

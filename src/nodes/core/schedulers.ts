@@ -203,7 +203,7 @@ function refuseZero(node: string, values: Readonly<Record<string, number>>): voi
 /** Least alpha and beta: below it all quantiles are 0 or 1; 0 has no distribution. */
 const LEAST = 1e-6;
 
-// decision 210
+// decisions: Some samplers and nodes are unchecked
 /** Sabour et al. 2024, optimised for 10 steps. */
 const LEVELS = {
   SD1: [

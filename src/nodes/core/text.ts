@@ -32,7 +32,7 @@ export const textNodes = [
       throw new LatentkitError("host.missing", message, { input: "clip" });
     },
   }),
-  // decision 105
+  // Reads weights only; BREAK and TIMESTEP stay words, as in ComfyUI.
   defineNode({
     key: "CLIPTextEncode",
     displayName: "CLIP Text Encode (Prompt)",

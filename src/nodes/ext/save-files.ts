@@ -35,7 +35,8 @@ export const saveImageLazy = defineNode({
 
 const KEY = "ext saveTextLazy";
 
-// decisions 21, 112
+// Returns ui.files beside the outputs, so that a result can name the texts.
+// Without overwrite a text is appended in one write, and images take the next free name.
 export const saveTextLazy = defineNode({
   key: KEY,
   description: "Saves a text in the output folder, and images beside it.",

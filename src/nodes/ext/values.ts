@@ -63,7 +63,7 @@ function property(object: unknown, key: string): unknown {
   return (object as Record<string, unknown>)[key];
 }
 
-// decision 109
+// null stays null; an absent value is "".
 export const showSpentTime = defineNode({
   key: "ext showSpentTime",
   description: "Shows the time that loading and sampling took, as the pipe holds it.",

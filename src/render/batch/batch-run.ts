@@ -252,7 +252,7 @@ export class BatchRun {
     this.#emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
-  // decision 341
+  // A full disk or a missing permission stops the batch, since all further items would fail alike.
   /** Cuts the batch as `drain` does: its other items would fail alike, and the journal has those that are cut. */
   #lose(error: LatentkitError): void {
     this.#lost ??= error;

@@ -104,7 +104,7 @@ export interface ItemCheck {
 /** Stands for the seeds that are not drawn yet. */
 const ANY_SEED = { batch: "", position: 0 };
 
-// decision 345
+// decisions: A file of items is read twice
 /**
  * Checks items with the nodes and the host of this thread, but for the values where others render: in threads with a setup
  * module, or elsewhere (`isElsewhere`).

@@ -13,7 +13,7 @@ const OWN_FIELDS: ReadonlySet<string> = new Set(["prefix", "number", "index"]);
 const MAX_VALUE_CHARACTERS = 60;
 const MAX_TEMPLATE_CHARACTERS = 100;
 
-// decision 45
+// decisions: A published picture keeps a second link until it is recorded
 /**
  * Prefixes of the nodes that save, as graph and `set` have them, by node id. Those that come through links are left
  * out.

@@ -78,7 +78,7 @@ function unknownKey(key: string, place: Place): string {
   return `${shown}.${suggest(key, far, (near) => `"${elsewhere.get(near)}"`).hint}`;
 }
 
-// decision 339
+// Told before any suggestion by spelling: exact names are misplaced more often than mistyped.
 /** Where a key belongs that stands elsewhere. */
 function whereIs(places: readonly (readonly string[])[], { full, frame }: Place): string {
   const parents = places.slice(0, MOST_PLACES).flatMap((path) => {

@@ -8,7 +8,8 @@ import { type Config, configFault, configLeaves, parseConfig } from "./config.js
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const PREFIX = "LATENTKIT_";
-// decisions 33, 34
+// Relative paths in a file start at the file's folder, those of flags and environment at the working folder.
+// A LATENTKIT_ variable that sets nothing is a warning: another version or program may know it.
 /** Variables that set no key, with their meaning: for the native core, its loader, the CUDA backend, the command line. */
 export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
   LATENTKIT_ISA:

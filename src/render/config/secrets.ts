@@ -61,7 +61,7 @@ const ENCODED_OR_NAMED = /%40|password\s{0,9}=/i;
 
 const setOf = (secret: string): string => `set (${secret.length} chars)`;
 
-// decision 335
+// Shown only if it can be read in one way: with "@" or "/" in a password the driver takes a piece of it for the host.
 /**
  * The text of an address as anyone may read it: postgres://user:set (6 chars)@host/database. A password, a user that
  * stands alone (it may be a token) and unknown parameters are hidden, and so is all behind the scheme of an address that

@@ -4,7 +4,7 @@ import { NumberLiteral } from "../../io/json/lossless.js";
 import type { RawImage } from "../../io/png/raw-image.js";
 import type { ItemValues } from "../items/item.js";
 
-// decision 352
+// Taken from the global once: a look-up is slow in jest's context, 12 s instead of 1.3 for 512 x 512.
 const [floor, max, min] = [Math.floor, Math.max, Math.min];
 
 export type Colour = readonly [red: number, green: number, blue: number];

@@ -15,7 +15,8 @@ import {
 } from "./keys.js";
 import { createSeedTest, lackOfDigits } from "./seed-digits.js";
 
-// decisions 9, 10
+// A text becomes a number or boolean if the input is one and the text is such a literal; digits are kept.
+// decisions: A misspelt name is an error
 /** Inputs that a message names. */
 const MAX_NAMED = 8;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;

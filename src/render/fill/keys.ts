@@ -117,7 +117,7 @@ const SIDES = { prompt: ["positive", "cond1", "conditioning"], negative: ["negat
 /** Inputs that hold a text of their own, as those of remote services. */
 const OWN_TEXTS = { prompt: ["prompt"], negative: ["negative", "negative_prompt"] } as const;
 
-// decision 342
+// They become the key of the input first, so journals and redaction know one name; titles of the same name win.
 /** Names that people have for inputs which most graphs have once, whatever their node's id. */
 export const COMMON_NAMES: ReadonlySet<string> = new Set([...Object.keys(NUMBERS), ...Object.keys(SIDES)]);
 

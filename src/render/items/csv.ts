@@ -30,7 +30,9 @@ interface Column {
   readonly takesSeed: boolean;
 }
 
-// decisions 41, 42
+// A row that cannot be read fails that item alone; broken quoting ends the items, since the next row's start is
+// unknown.
+// Values stay text until they meet the input, so every digit and zero arrives as written.
 /**
  * Items of a CSV file: the first row has keys as in `set`, each further one is an item, its values texts; blank rows
  * are left out. Fails with items.invalid if a column is for nothing or comes twice, and at broken

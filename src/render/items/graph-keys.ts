@@ -103,7 +103,7 @@ export interface ItemKeys {
 /** Keys may differ from line to line. */
 const MAX_CACHED = 1000;
 
-// decision 343
+// decisions: A misspelt name is an error
 export function createItemKeys(keys: GraphKeys, { named = new Set(), extraColumns = false }: ExtraKeys = {}): ItemKeys {
   const cached = new Map<string, KeyRole>();
   const find = (key: string): KeyRole | UnknownKey => {

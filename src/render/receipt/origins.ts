@@ -103,7 +103,7 @@ function add(
   for (const [input, { options, files }] of Object.entries(definition.inputs)) {
     const value = values[input];
     if (typeof value !== "string") continue;
-    // decision 233
+    // A data: text is named by its input, since the text itself is in the file already.
     if (options.image_upload === true) origins.files.set(isDataText(value) ? `data:${id}.${input}` : value, value);
     if (files !== undefined) origins.modelFiles.push({ kind: files, name: value });
     if (value.includes(EMBEDDING)) origins.texts.add(value);

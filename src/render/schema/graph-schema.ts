@@ -127,7 +127,7 @@ interface GraphValue {
   readonly isSeed: boolean;
 }
 
-// decision 227
+// A text in another node is not a parameter because its node is titled: default templates title half of them.
 /**
  * Parameters of a graph: placeholders, then primitives by their titles, then all other inputs that hold a value, each
  * in the order of the graph.

@@ -12,7 +12,7 @@ import {
 } from "../contact-sheet/canvas.js";
 import { offAt, type PixelDifference, type WidePicture } from "./pixel-difference.js";
 
-// decision 352
+// Taken from the global once: a look-up is slow in jest's context, 12 s instead of 1.3 for 512 x 512.
 const [ceil, floor, max, min, sqrt] = [Math.ceil, Math.floor, Math.max, Math.min, Math.sqrt];
 
 const LINE: Colour = [214, 214, 208];

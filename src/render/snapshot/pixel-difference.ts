@@ -17,7 +17,7 @@ export interface PixelDifference {
   readonly box: { readonly left: number; readonly top: number; readonly right: number; readonly bottom: number };
 }
 
-// decision 352
+// Taken from the global once: a look-up is slow in jest's context, 12 s instead of 1.3 for 512 x 512.
 const [abs, ceil, max, min] = [Math.abs, Math.ceil, Math.max, Math.min];
 
 /** Step of 8 bits in samples of 16. */

@@ -11,7 +11,7 @@ function waitForAll(): void {
   for (const flag of loading) Atomics.wait(flag, 0, 0, MOST_EXIT_WAIT_MS);
 }
 
-// decision 263
+// V8 aborts the whole process if a thread is stopped while `require` links modules (Module::IsGraphAsync, Node 20.20).
 /** A worker thread that is stopped only once its program is loaded. Its first message is `{ type: "loaded" }`. */
 export class LoadedWorker extends Worker {
   readonly #loaded: Promise<void>;

@@ -13,7 +13,7 @@ import { type LoadedWorker, startWorker } from "./loaded-worker.js";
 const require = createRequire(import.meta.url);
 const PROGRAM = new URL("../../host/checkpoint/runtime/remote/thread.js", import.meta.url);
 
-// decision 325
+// decisions: Threads share one runtime and take turns
 /**
  * The thread whose child process runs the networks of all threads that render. It starts with the first of them, and again
  * with the next one where it has ended. It does not keep the process alive.

@@ -134,7 +134,7 @@ class Pool implements ThreadPool {
     return text;
   }
 
-  // decision 237
+  // Bytes are copied to threads, not moved: they belong to the caller.
   /** Files without what their memory holds besides, which would be sent with them. */
   #filesOf(job: Job): FilesByName | undefined {
     if (job.files === undefined) return undefined;

@@ -21,7 +21,7 @@ import { defaultRegistry } from "../surroundings.js";
 import { type Comparison, compareReceipt, type Difference, versionDifference } from "./differences.js";
 import { hasPixels, largestDifference } from "./same-pixels.js";
 
-// decisions 165, 166
+// decisions: verify trusts nothing in a picture; A receipt must be true in full
 export type { Difference } from "./differences.js";
 
 /** Result of a check. */

@@ -57,7 +57,7 @@ export function readSources(
   return new Map(all.map(([name, source]) => [name, readGraph(source, { registry, classAliases })]));
 }
 
-// decision 276
+// decisions: A run keeps the text of its graph
 /** The graphs of an agent by their names. Runs keep the one that they were accepted with. */
 export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "find" | "schemaOf"> {
   readonly #context: GraphContext;

@@ -92,7 +92,7 @@ export interface AgentGraphs {
 
 /**
  * The application's function that does the work of a run. A run whose agent throws has failed; where the error has
- * `retryable: true`, or a code that `retries.codes` lists, another attempt follows (docs/hooks.md).
+ * `retryable: true`, or a code that `retries.codes` lists, another attempt follows (docs/hooks-start.md#retries).
  */
 export interface Agent {
   (run: AgentRun, context: AgentContext): Promise<{ response: string }>;

@@ -9,7 +9,8 @@ import { mismatchOf } from "../../render/schema/property.js";
 /** Lines of a session's pending events in front of a message. */
 export const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 
-// decisions 179, 180
+// A message fills placeholders and titled primitives with texts, numbers and booleans; a list could pose as a link.
+// decisions: A misspelt name is an error
 /**
  * Values for a graph's named parameters: a message that is a JSON object has a property for each, any text that is no JSON
  * object or array is the value of `message`; an empty object sets nothing. Throws usage.invalid for an array, for an object

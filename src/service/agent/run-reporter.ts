@@ -5,7 +5,7 @@ import type { RawImage } from "../../io/png/raw-image.js";
 import { filesOf, type RenderedFile } from "../../render/result.js";
 import type { AgentContext } from "./agent.js";
 
-// decision 298
+// Stored for every reader, hence few: their number grows with the logarithm of the run's time.
 /** Least time between two previews of a run that are stored; later a quarter of the time since its start, so that they stay few. */
 const PREVIEW_MS = 1000;
 const PREVIEW_SHARE = 1 / 4;

@@ -32,7 +32,7 @@ interface Rendered extends Pick<RunOutcome, "status" | "files" | "warnings" | "l
   readonly writes: readonly CollectedWrite[];
 }
 
-// decision 265
+// decisions: Workers return bytes and the batch publishes them
 /** Creates the agent of runs that `latentkit render --store` queues. Its threads start with the first of them. */
 export function createBatchAgent(options: BatchAgentOptions): Agent & { close(): Promise<void> } {
   const { models, threads, cacheDir, outputDir, device, allowNetwork, config } = options;

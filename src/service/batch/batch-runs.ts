@@ -201,7 +201,7 @@ export class BatchRuns {
     else followed?.end(end);
   }
 
-  // decision 268
+  // Retention counts runs: a thousand of a batch would displace those of hooks.
   /** Removes runs that nobody needs any more: those of hooks are kept by their number. */
   async #remove(): Promise<void> {
     const ids = this.#ended;

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 
-// decision 150
+// decisions: Time only moves forward
 export interface Timer {
   cancel(): void;
 }

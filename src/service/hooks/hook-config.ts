@@ -9,7 +9,7 @@ type WebInput = NonNullable<NonNullable<ConfigInput["channels"]>["web"]>;
 /** Session of wakes where the configuration has no default. */
 const HOOK_SESSION = "hook:ingress";
 
-// decision 338
+// decisions: Runs without a session do not wait for each other
 /** Session keys that a request may run under. */
 export interface SessionPolicy {
   /** Session of a run whose request names none; undefined: one of its own. */

@@ -14,7 +14,6 @@ interface Refusal {
   readonly of?: "Comfy API" | "classic API" | "ComfyUI's APIs";
 }
 
-// decision 367
 /** The one table of refusals, of hooks and of ComfyUI's APIs. Clients may look for the sentences: only what follows a colon may change. */
 export const REFUSALS = {
   unauthorized: { status: 401, sentence: "unauthorized", headers: { "WWW-Authenticate": "Bearer" } },

@@ -209,7 +209,8 @@ function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
   throw new LatentkitError("config.invalid", `createHookService: ${sentence}`);
 }
 
-// decisions 138, 152
+// While it drains, only starts are refused; streams, lists and cancels go on.
+// A stop waits at most 1 s for last frames; the stream of a queued run ends without a last event.
 /** Options of `createHookService`. */
 export interface HookServiceOptions {
   /** The work of a run. */

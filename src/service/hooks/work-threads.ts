@@ -37,7 +37,7 @@ type FromThread<Done> =
   | { readonly type: "loaded" }
   | { readonly type: "done"; readonly value: Done; readonly isSpent: boolean };
 
-// decision 331
+// Loading a thread takes up to a third of a second, so it stays for half a minute; one whose client left is ended.
 /** Threads that do work of requests, in the order in which it comes. They start when needed and keep no process alive. */
 export class WorkThreads<Work, Done> {
   readonly #options: WorkThreadsOptions;

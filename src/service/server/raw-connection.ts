@@ -46,7 +46,7 @@ export function parseInPieces(server: Server): void {
 /** Headers of an offer of another protocol, which `Connection` lists. */
 const OFFER: ReadonlySet<string> = new Set(["http2-settings", "upgrade"]);
 
-// decision 317
+// Java's client offers HTTP/2 with each request; Node 20 cannot take back what it has handed over.
 /**
  * Passes requests for a WebSocket on. With a listener Node hands over every request that offers another protocol, HTTP/2
  * for instance; all but WebSockets are read again without the offer, as a server may ignore it.

@@ -22,7 +22,9 @@ import { createServer } from "./server.js";
 /** Shortest token on an address that others can reach: a shorter one could be guessed. */
 const SHORTEST_TOKEN = 16;
 
-// decisions 151, 185, 186
+// 16 letters and digits are 95 bits; shorter tokens could be guessed from a thousand addresses.
+// An unhandled rejection belongs to one run: it is logged and ends nothing.
+// After an exception in an agent's timer the state is unknown: the process drains and exits with 1.
 /** A service that listens. */
 export interface RunningService {
   readonly url: string;

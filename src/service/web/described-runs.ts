@@ -131,7 +131,7 @@ export const ADDRESS_SECONDS = 3600;
 const SAME_SECONDS = 1800;
 export const isPicture = ({ name }: RunFile): boolean => isShownPicture(name);
 
-// decision 284
+// decisions: The page keeps the token for its tab
 /** The signed query with which a browser loads a run's stream and files; "" where they are open. */
 export function signedQueryOf(context: HookContext, runId: string): string {
   const until = Math.ceil(context.runs.now() / 1000 / SAME_SECONDS) * SAME_SECONDS + ADDRESS_SECONDS;

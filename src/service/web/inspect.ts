@@ -93,7 +93,7 @@ function findServed(graph: Graph, served: readonly ServedGraph[]): Inspection["s
   return null;
 }
 
-// decision 287
+// Values count as found only if the service's graph, filled with them, prints the same text.
 /**
  * Values of the named parameters with which a graph of the service becomes another graph, as texts; undefined where no
  * such values are found.
@@ -168,7 +168,7 @@ export function formOfRun(bytes: Uint8Array, message: string | null, runsAny: bo
   return { parameters, values: Object.fromEntries(values), text: runsAny ? printJson(graph.prompt) : null };
 }
 
-// decision 299
+// Filled here and not in the browser, which would round long seeds.
 /**
  * The body of a job of the Comfy API, as JSON with every digit: the graph of `{ graph, values }` with its values put in,
  * each under its key in `set`. Throws as `fillWorkflow` does.

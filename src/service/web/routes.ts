@@ -28,7 +28,7 @@ export function webRoutes(context: HookContext, library: Library, deletesIn?: st
 /** Folder that `scripts/build-page.mjs` writes. */
 const BUILT = fileURLToPath(new URL("./page/", import.meta.url));
 
-// decision 283
+// decisions: The page keeps the token for its tab
 /** Nothing but the page's own files, the service's addresses, and pictures that the page made itself. */
 const SECURITY_POLICY = [
   "default-src 'none'",

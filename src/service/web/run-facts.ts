@@ -31,7 +31,7 @@ export interface RunFacts {
   readonly searched: string;
 }
 
-// decision 348
+// Read off message and graph when shown: neither changes, so no store needs a column.
 /** Facts of a run; `graph` is its own, undefined where it has none or a very large one. */
 export function factsOf(run: Pick<RunRow, "message" | "graph">, graph: Graph | undefined): RunFacts {
   const own = run.graph !== null && run.graph.name === null ? {} : messageValues(run.message);

@@ -126,7 +126,7 @@ export function pictureRoutes(
     }),
   ];
   if (deletesIn === undefined) return routes;
-  // decision 350
+  // Off by default and below output_dir alone; the bytes go before the row, so a failure can be repeated.
   const summary = "Delete a picture with its file";
   return [
     ...routes,

@@ -69,7 +69,7 @@ function shownInput(name: string, value: unknown, known: ReadonlySet<string>): S
 
 const cut = (text: string) => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
 
-// decision 347
+// Prompts are found by a sampler's links, not by titles, which many graphs do not have.
 /**
  * Parameters without the fields that no form needs: those that the graph's author named (`named` has their keys), those
  * with a role, whose titles say it, and the others.

@@ -4,7 +4,7 @@ import { type Cuda, cudaLibrary, openCuda } from "../../native/cuda/cuda.js";
 import { loadNative } from "../../native/load.js";
 import { type CudaDevice, probeCuda } from "../../native/probe.js";
 
-// decision 101
+// Opens what it reports on, for its free memory; the setting `cpu` prevents that.
 /** A GPU, and whether it is used. */
 export interface DeviceReport extends CudaDevice {
   /** "cuda:0", as `device` options name it. */

@@ -243,7 +243,7 @@ function meanOf({ from, end, pixels }: Box, cells: readonly number[], sums: Floa
   return total.map((sum) => Math.round(sum / pixels));
 }
 
-// decision 216
+// decisions: Some samplers and nodes are unchecked
 /**
  * At most `count` colours for pixels of 8-bit red, green and blue: their own if they have no more, else the means of
  * boxes of Heckbert's median cut ("Color image quantization for frame buffer display", 1982) over 5-bit cells.

@@ -69,6 +69,7 @@ const CORE: All<NativeBindings> = {
   schedule: true,
   floatToUint16: true,
   pixelHash: true,
+  blake3: true,
   encodePng: true,
   pngBound: true,
   encodePngHere: true,

@@ -281,7 +281,10 @@ describe("--device @long", () => {
       await doctor({ LATENTKIT_CUDA: "/none.so" }),
       /cuda:0 .+; not used: This installation has no CUDA library/,
     );
-    assert.match(await doctor({ LATENTKIT_DEVICE: "cpu" }), /cuda:0 .+; not used: The device option \(or LATENTKIT_DEVICE\) is set to cpu\./);
+    assert.match(
+      await doctor({ LATENTKIT_DEVICE: "cpu" }),
+      /cuda:0 .+; not used: The device option \(or LATENTKIT_DEVICE\) is set to cpu\./,
+    );
     assert.match(await doctor({ LATENTKIT_CUDA_DRIVER: "libnone.so" }), /CUDA +not used: No CUDA driver was found/);
   });
 });

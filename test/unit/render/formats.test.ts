@@ -157,7 +157,8 @@ describe("formats of saved pictures", () => {
       }).catch((error) => console.log(error.code, error.message));`;
     const args = ["--require", join(folder(), "hide.cjs"), "--input-type=module", "--eval", program];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", cwd: root });
-    const message = 'Writing webp files needs the optional package sharp, which could not be loaded: run "npm install sharp".';
+    const message =
+      'Writing webp files needs the optional package sharp, which could not be loaded: run "npm install sharp".';
     assert.equal(stdout, `picture.needs-sharp ${message}\n`, stderr);
     assert.deepEqual(filesIn(folder()), ["hide.cjs"]);
   });

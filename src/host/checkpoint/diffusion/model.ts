@@ -76,7 +76,7 @@ const USUAL_CALLS = 20;
 /** Sets of conditioning whose inputs stay composed in a run: a regional prompt with ranges has a few. */
 const COMPOSED = 8;
 
-// decision 218
+// A model learns of its run first (`forRun`): inpainting needs the mask, SDXL the size.
 /** The diffusion model of a checkpoint, which predicts in the runtime's process. */
 export class CheckpointModel implements Model {
   readonly sampling: ModelSampling;
@@ -153,7 +153,8 @@ class ModelRun {
 
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
-    // decision 359
+    // Prompts of different lengths get calls of their own: repeating or padding would change a language model's
+    // context.
     if (this.#source.network.canShare(cond)) return this.#predict(x, sigma, cond, signal);
     const items = x.shape[0]! / cond.length;
     const estimates: Tensor[] = [];

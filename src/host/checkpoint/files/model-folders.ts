@@ -35,7 +35,7 @@ interface Cached {
   checkedAt: number;
 }
 
-// decision 226
+// A name is found in any sub-folder if only one file has it: shared graphs have their author's folders.
 /**
  * The folders of a user's model files. A root is ComfyUI's `models` folder, ComfyUI's own folder above it, or a file
  * extra_model_paths.yaml; such a file in a root counts too. Of equal names the first root's counts.

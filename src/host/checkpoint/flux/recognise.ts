@@ -167,7 +167,7 @@ const DIFFUSERS_MARK = "single_transformer_blocks.0.norm.linear.weight";
 /** Makes the error of a weight that cannot take its place. */
 type Refuse = (weight: StoredWeight, expected: string) => Error;
 
-// decision 365
+// Kept apart or joined, the layers are one weight with parts, so builder, LoRAs and checks see one layout.
 /**
  * The weights under the keys of Flux; those that it has no place for stay. Throws what `refuse` makes of one whose halves
  * have to change places and cannot, and of one whose place is taken.

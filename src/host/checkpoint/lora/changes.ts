@@ -13,7 +13,7 @@ interface PlacedChange {
   readonly change: WeightChange;
 }
 
-// decision 221
+// decisions: LoRAs are merged into the graph
 /**
  * Changes that a LoRA makes to the weights of one network, none for strength 0. A layer that the network does not have is
  * left out: see unmatchedModules. Throws model.invalid where a tensor does not fit the weight it is for, or lacks another

@@ -78,7 +78,7 @@ const OPERATOR_SETS = [
 /** DataLocation.EXTERNAL of a TensorProto. */
 const EXTERNAL = 1;
 
-// decision 219
+// decisions: Weights stay in the user's file
 /** An ONNX graph in the making; its weights stay in their files. Source of the schema: onnx.proto3 of ONNX 1.16. */
 export class OnnxGraph {
   readonly name: string;

@@ -47,7 +47,7 @@ export async function within(work: Promise<void>): Promise<boolean> {
   }
 }
 
-// decision 336
+// Lists are answered within a second from what has been read; a run that loads a file says what is wrong with it.
 /** Reads headers of model files in a thread, one after the other, each once for each state of its file. */
 export class HeaderReader {
   readonly #known = new Recent<HeaderRead>(MOST);

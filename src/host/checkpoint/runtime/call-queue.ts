@@ -32,7 +32,7 @@ const MOST_RUNS = 4096;
 const HOLD = { least: 5, most: 200, share: 0.1 } as const;
 const ALONE: Place = { run: "", rank: 0 };
 
-// decision 326
+// decisions: Threads share one runtime and take turns
 /**
  * Calls that take turns: those of the lowest rank first, of one rank that of the run which has waited longest for a turn,
  * of one run the oldest. An abort rejects a call at once; its work ends when it can.

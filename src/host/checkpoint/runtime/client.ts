@@ -22,7 +22,7 @@ import { LoadedProcess } from "./loaded-process.js";
 import { coreCount } from "./machine.js";
 import { type Load, type OnLoad, SessionLoader } from "./session-loader.js";
 
-// decision 220
+// decisions: Networks run in a child process
 /** Makes a runtime. Nothing is started or loaded before the first run. Throws usage.invalid. */
 export function createRuntime(options: RuntimeOptions = {}): OwnRuntime {
   checkOptions("createRuntime", options, RUNTIME_RULES);

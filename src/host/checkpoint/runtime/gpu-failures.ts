@@ -15,7 +15,7 @@ export interface FailingRuntime {
   replace(loaded: LoadedProcess): Promise<void>;
 }
 
-// decision 355
+// decisions: A GPU failure replaces its process
 /**
  * Mends failures of a GPU. Each leaves it in a state that is not to be trusted: its process is replaced. What more memory
  * may mend is tried once more, with nothing else loaded.

@@ -84,7 +84,7 @@ export class OnnxSession {
         return new Tensor(type, values instanceof Float32Array ? values : Float32Array.from(values), shape);
       case "float16": {
         const halves = toHalves(Float32Array.from(numbers));
-        // decision 309
+        // onnxruntime-node 1.30 replaces these by Node 24's Float16Array, whose length its binding takes for 0.
         return Object.defineProperty(new Tensor(type, halves, shape), "data", { value: halves });
       }
       case "float64":

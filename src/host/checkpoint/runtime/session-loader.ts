@@ -140,7 +140,7 @@ interface Need {
   readonly work: number;
 }
 
-// decision 363
+// decisions: Memory estimates refuse late
 /**
  * Throws memory.missing for a network that does not fit: `free` is what is left when it has what it takes, and negative
  * where that is too little. On macOS nothing tells what the system can still give.

@@ -39,7 +39,7 @@ interface CallControls {
 const CELL = 8;
 const COLOURS = 3;
 
-// decision 222
+// decisions: A ControlNet has a session of its own
 /** Control nets of a run, with the UNet that they guide. */
 export class RunControls {
   readonly #unet: ModelPart<UnetConfig>;

@@ -77,7 +77,7 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
   return graph.node("Mul", [floats, isOne ? factors : rowsOf(factors)]);
 }
 
-// decision 357
+// 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB with the shape.
 /**
  * A value as it is, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights of
  * a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.

@@ -97,7 +97,7 @@ const MAGNITUDE = 0x7fff;
 /** 65,280, the largest bfloat16 that is no larger than a float16. */
 const LARGEST = 0x477f;
 
-// decision 356
+// decisions: BF16 and 8-bit weights become F16 on a GPU
 /** Weights of a file that can be held as F16, though they are stored in another type. */
 export class HalfWeights {
   #found: Promise<ReadonlySet<StoredWeight>> | undefined;

@@ -198,7 +198,7 @@ interface ControlBranch {
   besideLayer(index: number, x: Value): Value | undefined;
 }
 
-// decision 360
+// decisions: A ControlNet has a session of its own
 /** Writes a control net. Source: Z-Image Fun ControlNet (VideoX-Fun), by the facts of its files. */
 export function zImageControl({ network, config }: ZImageControl, surroundings: Surroundings): ControlBranch {
   const { graph } = network;

@@ -94,7 +94,7 @@ export class BuiltZImage implements DiffusionNetwork {
     );
     // one rounding an operation, as in the source: sines of it come next
     const time = Math.fround(Math.fround(1 - timestep) * TIME_STEPS);
-    // decision 358
+    // Embedded outside of the graph: sines of some hundred radians are rough on GPUs.
     const embedding = repeated(timeEmbeddings([time]), items);
     const feeds = { x: even, context, embedding, ...tables, ...controls };
     const nets = this.controls.map(({ part }) => part);

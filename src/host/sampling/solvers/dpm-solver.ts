@@ -198,7 +198,7 @@ interface Slope {
   readonly slope: Tensor;
 }
 
-// decision 201
+// Each operation is rounded in the reference's order: the step size follows from a difference little above rounding.
 const f32 = Math.fround;
 
 /**

@@ -74,7 +74,7 @@ interface PastEstimate {
 }
 
 const HIGHEST_ORDER = 3;
-// decision 198
+// Ends at 0.001 without writing into the caller's sigmas, which the reference does.
 /** Noise level at which the method ends instead of 0. */
 const LAST_SIGMA = Math.fround(0.001);
 

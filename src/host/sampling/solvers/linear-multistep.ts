@@ -65,7 +65,7 @@ function variableWeights([h, h1, h2, h3]: readonly number[]): number[] {
   return weights;
 }
 
-// decision 202
+// decisions: Some samplers and nodes are unchecked
 /**
  * CFG++ (arXiv 2406.08070) with a second-order Adams-Bashforth step: the guided estimate is the clean part, scaled as
  * the model scales its signal, and the negative side gives the direction of the noise. Only the sampler's name is

@@ -50,7 +50,7 @@ export const seeds3: Solver<Seeds3Options> = {
   },
 };
 
-// decision 203
+// decisions: Some samplers and nodes are unchecked
 /** The exponential Heun method of second order for the estimate: `seeds2` with its second estimate at the end. */
 export const expHeun2X0: Solver = {
   noise: "none",

@@ -54,7 +54,7 @@ export function eulerTo(point: Point, to: number, scale = 1, terms: readonly Lat
   return [[scale, denoised], ...terms];
 }
 
-// decision 225
+// float32 holds such noise so coarsely that a more exact result is another picture than the reference's.
 /** Noise level from which on roundings of x are larger than what follows may differ: schedules of zero terminal SNR begin there. */
 export const COARSE_SIGMA = 1000;
 

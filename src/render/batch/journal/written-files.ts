@@ -5,7 +5,7 @@ import { readTemporary } from "../../../io/files/item-files.js";
 import { isWholePicture } from "../../../io/pictures/format.js";
 import { TEMPORARY } from "../../../nodes/core/save-files.js";
 
-// decision 48
+// decisions: The journal is synced and pictures are not
 /**
  * Takes away what items of a batch left that did not come to their end: temporary files, and the published files that
  * are second links to them. Files of finished items stay and lose their second link. `isDone` takes the position of an

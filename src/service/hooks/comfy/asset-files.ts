@@ -14,9 +14,9 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
-import type { IHasher } from "hash-wasm";
-import { loadHashWasm } from "../../../base/lazy.js";
 import { syncFile } from "../../../io/files/write-file.js";
+import type { ByteHasher } from "../../../native/bindings.js";
+import { loadNative } from "../../../native/load.js";
 import { blobPath } from "../../agent/asset-references.js";
 import { HookError } from "../hook-error.js";
 
@@ -69,7 +69,8 @@ export interface Upload {
   discard(): Promise<void>;
 }
 
-// decisions 280, 281
+// Files and renames are the only transaction: processes share the folder, and the sweep leaves young bytes alone.
+// BLAKE3 hashes as the bytes arrive, so an upload is read once.
 /**
  * Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. What writes there fails
  * with storage_full where the disk is full, and with files_unavailable where the folder may not be written.
@@ -93,9 +94,9 @@ export class AssetFiles {
     return inStorage(async () => {
       await this.#sweep();
       const path = join(this.folder, "blobs", `.${randomUUID()}.tmp`);
-      const hasher = await loadHashWasm().createBLAKE3();
+      const hasher = loadNative().blake3();
       const handle = await open(path, "wx", 0o600);
-      return new FileUpload(handle, hasher.init(), path, this.folder, (bytes) => this.#count(bytes));
+      return new FileUpload(handle, hasher, path, this.folder, (bytes) => this.#count(bytes));
     });
   }
 
@@ -235,12 +236,12 @@ class FileUpload implements Upload {
   readonly #path: string;
   readonly #folder: string;
   readonly #count: (bytes: number) => void;
-  readonly #hasher: IHasher;
+  readonly #hasher: ByteHasher;
   #isOpen = true;
   #isSettled = false;
   size = 0;
 
-  constructor(handle: FileHandle, hasher: IHasher, path: string, folder: string, count: (bytes: number) => void) {
+  constructor(handle: FileHandle, hasher: ByteHasher, path: string, folder: string, count: (bytes: number) => void) {
     this.#handle = handle;
     this.#hasher = hasher;
     this.#path = path;
@@ -263,7 +264,7 @@ class FileUpload implements Upload {
   }
 
   async #commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
-    const hash = `blake3:${this.#hasher.digest("hex")}`;
+    const hash = `blake3:${this.#hasher.hex()}`;
     if (expected !== undefined && expected !== hash) {
       throw new HookError("hash_mismatch", `expected_hash: the uploaded file has hash ${hash}`, { details: { hash } });
     }
@@ -310,7 +311,7 @@ function missing(error: NodeJS.ErrnoException): undefined {
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
 const FORBIDDEN: ReadonlySet<unknown> = new Set(["EROFS", "EACCES", "EPERM"]);
 
-// decision 330
+// A full disk is 507, any other failure of the folder 503: the request was right and the operator can help.
 /** Does work in the folder of uploads. Fails with storage_full where the disk is, else with files_unavailable. */
 async function inStorage<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -40,7 +40,8 @@ export interface ComfyApis {
   close(): void;
 }
 
-// decisions 278, 279, 340
+// A look at a job younger than a second is held: the SDK looks at once and then after half a second.
+// decisions: Comfy APIs are closed by default; Comfy APIs are closed by default
 /** ComfyUI's APIs: version 2 below `/api/v2`, and the classic one. Throws config.invalid for an agent without graphs. */
 export function createComfyApis(context: HookContext): ComfyApis {
   const { comfy_api, comfy_classic } = context.config.web;
@@ -95,7 +96,7 @@ function versionTwo(context: HookContext, parts: ComfyParts, access: "open" | "t
   });
 }
 
-// decision 311
+// decisions: Comfy APIs are closed by default
 /** ComfyUI's classic API, each path below `/api` as well. */
 function createClassicApi(context: HookContext, parts: Omit<ComfyParts, "jobs">, access: "open" | "token") {
   const { limits } = context.config;

@@ -10,7 +10,7 @@ import { type JobOutput, type JobProgress, JobView } from "./job-view.js";
 
 /** Jobs whose events are remembered, folded: the next look reads what is new. */
 const MOST_VIEWS = 200;
-// decision 282
+// The id needs no row: it is that of the run and its event, and it is gone with the run.
 /** Id of an output's asset: that of its run and of its event. */
 const OUTPUT_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
 
@@ -106,7 +106,7 @@ export class Jobs {
     return { run, output, file };
   }
 
-  // decision 337
+  // Paths, though the contract has whole addresses: the SDK takes paths.
   /**
    * Address of an asset's bytes, which needs no token until `expiresAt`; without a configured address, its path alone: a
    * client's Host header would lead readers to a host of the client's choice.

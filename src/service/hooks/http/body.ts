@@ -169,7 +169,7 @@ interface ArrivalLimits {
   readonly clock: Clock;
 }
 
-// decision 329
+// decisions: A body may take as long as its size allows
 /** The limits of every body, small or large: how long it may take follows from its size alone. */
 export const arrivalLimits = (
   { header_seconds, body_bytes_per_second: bytesPerSecond }: Limits,

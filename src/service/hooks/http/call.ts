@@ -59,7 +59,7 @@ export interface Route extends Place {
   readonly operation?: string;
   /** An imperative, without a full stop. */
   readonly summary: string;
-  /** Heading of docs/hooks.md that says more, as an anchor. */
+  /** Heading of a page docs/hooks*.md that says more, as an anchor. */
   readonly section?: string;
   readonly query?: Fields;
   readonly headers?: Fields;

@@ -148,7 +148,7 @@ type Watched = Pick<Socket, "bytesWritten" | "writableLength" | "destroy"> & {
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 };
 
-// decision 133
+// decisions: A client that reads nothing is disconnected
 /**
  * Cuts a connection whose client reads nothing for `seconds` while bytes of the response wait, until the response ends.
  * Bytes that the client sends meanwhile do not count, as they would for Node's socket time-out.

@@ -44,7 +44,7 @@ function enterRun(context: ProbeContext, call: Pick<Call, "req" | "query" | "par
   return isSigned ? "" : null;
 }
 
-// decision 139
+// The last X-Forwarded-For address counts: the nearest proxy wrote it.
 /**
  * Key of a client: its IPv4 address, IPv6-mapped or not, or the /64 of its IPv6 address. With `trustProxy` it is the
  * address that the nearest proxy appended to X-Forwarded-For; the text before it is the client's own claim.

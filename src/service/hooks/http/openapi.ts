@@ -64,7 +64,8 @@ function openApiBytes(document: object): (url: string) => Buffer {
   };
 }
 
-// decisions 155, 366
+// The server that the document names is the path that the router is mounted at.
+// decisions: Endpoint, document and table are one object
 /**
  * The routes as an OpenAPI 3.1 document, without servers: those of hooks and of ComfyUI's APIs, not the page's own. Each
  * route brings its description, so that none can be missing.

@@ -88,7 +88,7 @@ export function requestSchemas(limits: Limits) {
     defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
     idempotencyKey,
   });
-  // decision 295
+  // A group has one key: an item's own could name a run of an earlier request.
   const groupItem = defaults
     .extend({
       message,
@@ -199,7 +199,7 @@ export function requestedSessionKey(
   return checkSessionKey(policy, first.key, first.field);
 }
 
-// decision 246
+// Templates need no hooks_allow_request_session_key; the prefixes hold, since parts of a key may be a stranger's text.
 /** Session key from a sender's template, undefined where it is absent or blank. Fails as `requestedSessionKey` does. */
 export function mappedSessionKey(policy: SessionPolicy, mapped: string | undefined): string | undefined {
   const key = normalizeSessionKey(mapped ?? "");

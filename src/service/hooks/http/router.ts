@@ -23,7 +23,8 @@ const UNKNOWN = crossing({ name: "unknown", paths: [] }, []);
 /** Refusals whose causes are logged. */
 const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailable", "files_unavailable"]);
 
-// decisions 126, 127, 128
+// The public type is its shape, (req, res, next), so no @types/express is needed.
+// decisions: The router takes exact paths and comes before body parsers; The router takes exact paths and comes before body parsers
 /**
  * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
  * paths are left to the application, even those that only differ by case or a slash. `unknown`: paths that are

@@ -91,7 +91,7 @@ export interface RetryPolicy {
 
 type RetryConfig = Config["channels"]["web"]["retries"];
 
-// decision 274
+// decisions: Only you can say that a failure may be retried
 /** Makes the policy of a configuration. The delay doubles with each attempt, less up to a quarter by chance. */
 export function createRetryPolicy(
   { attempts, first_delay_seconds: first, longest_delay_seconds: longest, codes }: RetryConfig,

@@ -88,7 +88,7 @@ export class RunStarter {
     });
   }
 
-  // decision 296
+  // Each item without a session gets its own, and a group counts as one start, or none could be large.
   async startGroup(items: readonly GroupItem[], { idempotency, admit }: StartGuard = {}): Promise<StartedGroup> {
     const createdMark = this.#context.mark();
     const groupId = randomUUID();
@@ -253,7 +253,8 @@ export interface Idempotency {
   readonly payloadHash: string;
 }
 
-// decisions 142, 143
+// A pending event spends no rate of starts: it starts nothing. It is bounded by number and by bytes as stored.
+// A run takes events up to `body_bytes`, always the oldest, and leaves the rest to the next run.
 const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {
   session: "this session has too many pending events, or too large ones, try again later",
   service: "the service has too many pending events, or too large ones, try again later",

@@ -31,7 +31,7 @@ export function createEndpoints(webhooks: HookConfig["web"]["webhooks"]): Endpoi
   });
 }
 
-// decision 318
+// decisions: A webhook address comes from the configuration only
 /** Beginning of the sessions whose runs have asked for a webhook. */
 const requestedSession = (name: string): string => `comfy:${name}:`;
 

@@ -88,7 +88,7 @@ export function takeToken(): string | undefined {
   return token;
 }
 
-// decision 283
+// decisions: The page keeps the token for its tab
 /** Keeps the token until the tab is closed. */
 export const keepToken = (token: string): void => void onStorage((storage) => storage.setItem(KEY, token));
 

@@ -123,11 +123,7 @@ describe("io/pictures/decode", () => {
       .jpeg()
       .toBuffer();
     for (const file of [jpeg.subarray(0, jpeg.length / 2), Buffer.from("GIF89a"), jpeg.subarray(0, 4)]) {
-      await refuses(
-        decodePicture(file),
-        "picture.invalid",
-        /^Picture: the \w+ file is damaged [^\n]+\.$/,
-      );
+      await refuses(decodePicture(file), "picture.invalid", /^Picture: the \w+ file is damaged [^\n]+\.$/);
     }
     await refuses(
       decodePicture(Buffer.from("BM no picture")),

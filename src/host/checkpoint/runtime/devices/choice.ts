@@ -48,7 +48,7 @@ interface Machine {
   readonly adapters: readonly GraphicsAdapter[];
 }
 
-// decision 353
+// decisions: A GPU is used unasked only after a trial
 /**
  * Chooses where networks run. "auto" is the first provider that computes rightly and is faster than the CPU; undefined the
  * first of those whose trial an earlier process has seen, else the CPU: a trial takes seconds, and nothing is tried unasked.

@@ -66,7 +66,7 @@ const targetOf = (provider: Provider, attention: Target["attention"], halfTypes:
   halfTypes,
 });
 
-// decision 354
+// decisions: A GPU is used unasked only after a trial
 /**
  * Runs small networks on a provider and on the CPU, and compares: attention as one operator, then written out; weights in
  * F16, then in float32. Then requires every layer to run on the provider, and takes the time. All in processes of their own,

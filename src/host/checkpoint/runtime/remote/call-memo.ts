@@ -9,7 +9,7 @@ const MOST_BYTES = 2 ** 26;
 /** Bytes that each result counts beside its values. */
 const RESULT_BYTES = 1024;
 
-// decision 327
+// 64 MiB hold the prompts of hundreds of items; a call whose equal is being computed waits for it.
 /** Results of calls that are equal in all runs of a runtime, least recently used first. */
 export class CallMemo {
   readonly #results = new Map<string, RunResult>();

@@ -45,7 +45,7 @@ export interface PlacedRun {
 const UNNAMED: Place = { run: "", rank: 0 };
 const LOST = { error: { code: "runtime.failed", message: "ONNX Runtime: its thread has ended." } } as const;
 
-// decision 325
+// decisions: Threads share one runtime and take turns
 /** The runtime of another thread, at the other end of a port. Calls that are made within a run take turns as that run. */
 export class RemoteRuntime implements Runtime {
   readonly #port: MessagePort;

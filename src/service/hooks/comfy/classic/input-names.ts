@@ -24,7 +24,7 @@ export interface FileAddress {
 /** The file behind an address: an upload, or a file of a prompt. */
 export type NamedFile = { readonly asset: Asset } | { readonly file: RunFile };
 
-// decision 315
+// The id follows from the name, so a second upload replaces it; the stored graph refers to the bytes of its time.
 /** Uploaded files and outputs by the names that graphs and clients have for them. */
 export class InputNames {
   readonly #parts: Pick<ComfyParts, "assets" | "keepOutput" | "graphs">;

@@ -27,7 +27,7 @@ export const readClientId = (value: unknown): string | undefined =>
     ? value
     : undefined;
 
-// decision 313
+// Facts of the client are a text field of the run, and its history a fold of the events: no table of its own.
 /** Prompts of ComfyUI's classic API: runs, and what their clients may know of them. */
 export class Prompts {
   readonly #context: HookContext;

@@ -9,7 +9,7 @@ import type { Sockets } from "./sockets.js";
 const GATE_MS = 50;
 const FAILURES: ReadonlySet<string> = new Set(["error", "aborted"]);
 
-// decision 314
+// decisions: Classic clients learn of a prompt 50 ms late
 /** Tells clients how their prompts go on. */
 export class Publisher {
   readonly #context: HookContext;

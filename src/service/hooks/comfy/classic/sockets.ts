@@ -97,14 +97,14 @@ export class Sockets {
     for (const client of sockets) this.#write(client, text);
   }
 
-  // decision 316
+  // Live previews come ten times a second from the process that renders; workers send none here.
   /** Shows the sockets of a client a picture of the moment; those that still have much to read do without. */
   preview(clientId: string, png: Uint8Array, metadata: object): void {
     for (const client of this.#byClient.get(clientId) ?? [])
       if (client.bufferedAmount <= FEW_BYTES) this.#write(client, this.#frame(client, png, metadata));
   }
 
-  // decision 321
+  // Too large for the readers' bound and not to be skipped: the prompt's messages wait until it has left.
   /** Sends the sockets of a client a picture that a node has made for them, and waits until they have read it. */
   async picture(clientId: string, png: Uint8Array, metadata: object): Promise<void> {
     for (const client of this.#byClient.get(clientId) ?? []) {

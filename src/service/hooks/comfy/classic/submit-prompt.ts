@@ -24,7 +24,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const MOST_TARGETS = 10_000;
 const MOST_TEXTS = 32;
 
-// decision 313
+// Facts of the client are a text field of the run, and its history a fold of the events: no table of its own.
 /** The route that starts a prompt: a run of the graph that the body brings, with facts of its client beside it. */
 export function submitRoute(
   context: HookContext,

@@ -47,7 +47,7 @@ export function allowCrossOrigin(
   return true;
 }
 
-// decision 312
+// decisions: Comfy APIs are closed by default
 /**
  * Refuses what a page of another site sends that the configuration does not allow: it could start prompts by a form or an
  * image, without any preflight. Where the API is open, also a name that its owner may have pointed at this machine. Fails

@@ -75,7 +75,7 @@ export function hookRoutes(context: HookContext): Route[] {
   ];
 }
 
-// decision 249
+// Keeps the earlier run's session whatever the policy is now: only a session that has a run can be named.
 /** A new run with what an earlier one had, as far as the body does not change it. */
 export function againRoute(context: HookContext): Route {
   const { runs, schemas, parameters, config } = context;

@@ -13,7 +13,8 @@ import { mappedSessionKey, parseBody } from "../request-schemas.js";
 import { sendJson } from "../responses.js";
 import { respondToStart, startAnswers, startBodyLimits } from "./start.js";
 
-// decisions 244, 245, 247
+// Payloads are read by parseJson, so that a seed keeps its digits.
+// decisions: A sender that signs has a path of its own; A sender that signs has a path of its own
 /** A route for each configured sender. */
 export function incomingRoutes(context: HookContext): Route[] {
   const any = loadZod().z.looseObject({});

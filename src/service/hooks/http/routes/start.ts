@@ -126,7 +126,7 @@ const FAILED_RUNS: Readonly<Record<Exclude<TerminalState, "succeeded">, HookErro
   expired: "run_expired",
 };
 
-// decision 248
+// Whatever goes wrong while waiting, the response is the 202 of a run that goes on.
 /**
  * Waits for the end of a run. Resolves to undefined where it goes on after `seconds`, the client leaves, the service stops,
  * or too many requests wait and read streams: whatever happens here, the run is stored and goes on.

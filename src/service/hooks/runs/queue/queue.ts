@@ -26,7 +26,7 @@ export interface QueueOptions {
   readonly worker?: Omit<ClaimOptions, "claimed" | "requeued" | "looked">;
 }
 
-// decision 251
+// decisions: The store is the queue
 /**
  * The queue of one service: admits runs, lets the worker of its process claim them, cancels them, and ends those that
  * wait too long. The store has the order. Where other processes share it, this one wakes the readers of what they change.
@@ -116,7 +116,7 @@ export class Queue {
     return this.#context.store.isPaused();
   }
 
-  // decision 300
+  // One row of the store, which every claim reads: a lost message leaves nothing running.
   /** Lets no run start, or lets them start again; other processes learn of it with their next claim, a second later at most. */
   setPaused(isPaused: boolean): Promise<void> {
     // one after the other: two at once could leave the store and this queue apart

@@ -122,7 +122,6 @@ export class RunTask {
   async #callAgent(row: RunRow): Promise<void> {
     try {
       const { current, eventLimits, batchAgent } = this.#context;
-      // decision 269
       // never the other one's: it would take a batch for a prompt
       const agent = row.origin === "batch" ? batchAgent! : this.#context.agent;
       const context = this.#output.context(this.#end.signal);
@@ -160,7 +159,7 @@ export class RunTask {
       this.isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents, this.#held.token);
       return this.isRetried ? retry : null;
     }
-    // decision 369
+    // The first outcome of an attempt counts; a cancel after a failure ends only a run that would be tried again.
     const end = retry === undefined ? outcome : late!;
     const { token } = this.#held;
     if (end.state === "interrupted" && this.#isReleased()) {

@@ -17,7 +17,7 @@ interface Moves {
   readonly aborts?: true;
 }
 
-// decision 369
+// The first outcome of an attempt counts; a cancel after a failure ends only a run that would be tried again.
 /** Moves of each event, while the agent works and once the run has an outcome: the first one wins. */
 const TABLE: Record<EndEvent, { readonly working: Moves; readonly ending: Moves }> = {
   returned: { working: { ends: true }, ending: {} },

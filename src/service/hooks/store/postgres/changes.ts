@@ -13,7 +13,7 @@ const BREAK = "\n";
 /** Called with the stored id of a run that has changed; with null where any may have. */
 export type ChangeListener = (id: string | null) => void;
 
-// decision 239
+// Sent after the commit, every 10 ms at most: commits that notify take turns on the whole server.
 /**
  * Hints from process to process that runs have changed, by NOTIFY and LISTEN. They may be late, doubled or lost: they
  * follow the commit instead of being part of it, since commits that notify wait for each other.

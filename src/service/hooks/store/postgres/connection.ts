@@ -31,7 +31,7 @@ export interface Transaction extends Queryable {
 
 type Values = readonly (SqlValue | readonly SqlValue[])[];
 
-// decision 231
+// No statement depends on a session's state: locks are of rows or transactions, settings SET LOCAL.
 /**
  * A bounded pool of connections to one schema, opened before the first statement; failures are HookErrors. Nothing
  * depends on the state of a session, so a pooler may give each transaction another one.

@@ -5,7 +5,7 @@ import { fromStored, type SqlRow, type SqlValue, toStored, toStoredOrNull } from
 import { firstOf, toGroupEnd } from "./event-rows.js";
 import { createNothing, grow, LOAD, LOCK_ATTEMPTS, lockGraph, NO_WAKES, saveReply, takeWakes } from "./inbox.js";
 
-// decision 297
+// A dozen statements for a thousand runs: single starts would hold the sessions' locks for thousands of exchanges.
 /** As `createRun` for each run, by a number of statements that does not grow with the runs. */
 export async function createGroup(tx: Transaction, group: NewGroup, key?: NewKey): Promise<CreateGroupResult> {
   const sessions = await lockSessions(tx, group.runs);
@@ -185,7 +185,7 @@ async function insertRuns(
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-// decision 294
+// decisions: A group's stream counts the ends of its runs
 /** Counts the end of a run, given its group; the ends of a group wait for each other's commits. Returns the group's id. */
 export async function countEnd(tx: Transaction, group: number, run: number): Promise<string> {
   const [row] = await tx.query(

@@ -114,7 +114,7 @@ interface LockedSession extends Backlog {
   readonly id: number;
 }
 
-// decision 238
+// Locking the session's row numbers runs in commit order, and keeps a sweep from deleting the session under a new run.
 /** Locks a session's row and creates it where it is absent: the runs and wakes of a session come one after the other. */
 async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedSession> {
   const key = toStored(sessionKey);
@@ -184,7 +184,8 @@ export async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Pro
   return stored;
 }
 
-// decision 277
+// A start locks the row in share, a sweep skips locked rows: a counter would make all starts of a graph wait for each
+// other.
 /** Stores a graph that no run has yet, and keeps it from sweeps until the transaction ends. Returns its hash. */
 export async function lockGraph(tx: Transaction, { text }: RunGraph): Promise<string> {
   const hash = graphHash(text);

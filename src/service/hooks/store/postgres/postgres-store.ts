@@ -56,7 +56,8 @@ const STORE_RULES: OptionRules<PostgresStoreOptions> = {
   ],
 };
 
-// decisions 229, 232
+// All commits are durable, those of events too: a remote reader has seen what a crash would take back.
+// decisions: PostgreSQL and no separate queue
 /**
  * Stores runs and events in a PostgreSQL database, by the package `pg`. Connects with the first call. Throws
  * config.invalid where `pg` is not installed.

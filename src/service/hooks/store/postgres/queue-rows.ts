@@ -5,7 +5,9 @@ import type { Connection, Transaction } from "./connection.js";
 import { fromStored, toStored } from "./driver.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";
 
-// decisions 234, 236
+// Claims read only the runs marked `active`, as many of a session as may run at once: 100,000 queued runs cost as much
+// as ten.
+// decisions: A run belongs to its worker by lease and token
 /** Lets runs whose delay is over be claimed, from the next statement on. */
 const PROMOTE = `promoted AS (
   UPDATE lk.runs SET delayed = false WHERE seq IN (

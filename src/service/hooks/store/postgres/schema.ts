@@ -9,7 +9,7 @@ const OPEN_MS = 60_000;
 const SCHEMA_LOCKS = 0x6c6b6974;
 export const SWEEP_LOCKS = SCHEMA_LOCKS + 1;
 
-// decision 368
+// decisions: A store has one version of its tables
 /** Version of the tables: every change of them counts it up, and a store of another version is refused. */
 const VERSION = 1;
 

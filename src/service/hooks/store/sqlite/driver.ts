@@ -62,7 +62,7 @@ export function loadSqliteDriver(load: (name: string) => unknown = requireQuietl
 
 const require = createRequire(import.meta.url);
 
-// decision 306
+// A flag of Node's would need another process and silence the application's own warnings.
 /** `require` without Node's warning that its SQLite is experimental; every other warning is left as it is. */
 function requireQuietly(name: string): unknown {
   const { emitWarning } = process;

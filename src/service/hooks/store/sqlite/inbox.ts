@@ -194,7 +194,7 @@ function findSession(db: Connection, key: string): StoredSession | undefined {
 
 const addSession = (db: Connection, key: string): number => db.run("INSERT INTO sessions (key) VALUES (?)", key).lastId;
 
-// decision 293
+// decisions: A group's stream counts the ends of its runs
 /** Counts the end of a run, of a group or not. */
 export function countEnd(db: Connection, runId: string): void {
   const sql = "SELECT run_group, run FROM group_runs WHERE run = (SELECT seq FROM runs WHERE id = ?)";

@@ -5,7 +5,7 @@ import type { SqliteDatabase } from "./driver.js";
 // spells "lkit" and distinguishes a store from any other database
 const APPLICATION_ID = 0x6c6b6974;
 
-// decision 368
+// decisions: A store has one version of its tables
 /** Version of the tables: every change of them counts it up, and a store of another version is refused. */
 const VERSION = 1;
 

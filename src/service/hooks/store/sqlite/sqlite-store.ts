@@ -50,7 +50,7 @@ const PAGE_BYTES = 1000;
 /** More than a start writes. */
 const START_BYTES = 65_536;
 
-// decision 149
+// Starts a run and takes it back; after a failure it also repeats that statement and writes more than a start does.
 /**
  * Checks that a run could be started: starts one, rolls it back, and writes one page. After a failure it also repeats the
  * statement that failed, and writes as much as a start does: where both succeed, the store has recovered.

@@ -3,7 +3,7 @@ import type { Parameter, Run } from "../api/types.ts";
 import { type Axis, axesOf, type FormValues, runsOf, singleValues, type Values } from "../parts/form.tsx";
 import { goTo } from "../parts/route.ts";
 
-// decision 288
+// A batch is its tags, so it needs no table and survives the tab; the newest run at a place counts.
 /** Most runs that one batch starts: as many again fit the page of a list when it is resumed. */
 const MOST_RUNS = 100;
 /** Characters of a tag. */

@@ -62,7 +62,7 @@ export function RunGraph({ text, parameters }: { text: string; parameters: reado
   );
 }
 
-// decision 299
+// Posted to /api/v2/jobs as any client would, so that one route checks and starts such graphs.
 /** Runs a graph, given as JSON, with values put in; returns the id of the run. */
 export async function sendGraph(
   client: Client,

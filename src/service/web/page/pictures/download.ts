@@ -56,7 +56,7 @@ const END = 0x06054b50;
 const FLAGS = 0x0800;
 const VERSION = 20;
 
-// decision 349
+// The page writes it, because the service would have to hold what a browser can fetch file by file.
 /** A ZIP archive of files as they are: pictures are compressed already. Rejects with a sentence beyond 1 GiB. */
 async function zipOf(files: AsyncIterable<ZipFile>): Promise<Blob> {
   const parts: BlobPart[] = [];

@@ -3,7 +3,7 @@ import { type Client, Refusal } from "../api/client.ts";
 import type { ListedRun, Run, RunDetail, RunPage, RunState } from "../api/types.ts";
 import { usePolling, useService } from "../parts/service.ts";
 
-// decision 286
+// Polled, since no stream tells of all runs and a browser opens six connections to an address.
 const POLL_MS = 1200;
 const NEWEST = 60;
 const OLDER = 200;

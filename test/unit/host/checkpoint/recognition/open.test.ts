@@ -127,7 +127,11 @@ describe("openModelFile", () => {
       ["eight bytes", whole.subarray(0, 8), /received the first 8 bytes of one: download it again/],
       ["pairs", Uint8Array.from({ length: 300 }, (_, i) => (i === 1 ? 0 : 200)), /a file that does not begin as one: /],
       ["junk", Uint8Array.from({ length: 300 }, (_, i) => (i * 97 + 13) % 256), /a file that does not begin as one: /],
-      ["cut values", whole.subarray(0, whole.length - 1), /the file is cut off: its tensors need \d+ bytes, it has \d+; /],
+      [
+        "cut values",
+        whole.subarray(0, whole.length - 1),
+        /the file is cut off: its tensors need \d+ bytes, it has \d+; /,
+      ],
     ];
     for (const [name, bytes, received] of cases)
       await refuses(weightFile(written(`${name}.safetensors`, bytes)), "safetensors.invalid", received);
