@@ -14,7 +14,7 @@ import { GRAPH } from "./render/source.js";
 
 /** Options of a comparison: those of the render that change its pixels, and how much they may differ. */
 export interface MatchRenderOptions extends SnapshotRenderOptions {
-  /** Largest difference of a sample that counts as equal, 0 to 255. Default: 0; models of another machine need 4. */
+  /** Largest difference of a sample that counts as equal, 0 to 255; models of another machine need 4. Default: 0. */
   readonly tolerance?: number;
   /** Name of the snapshot instead of the test's, for a test that compares two graphs. */
   readonly name?: string;

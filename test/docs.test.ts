@@ -86,6 +86,15 @@ describe("the pages", () => {
     assert.deepEqual(broken, []);
   });
 
+  it("have at most 55,000 words, without what is generated", () => {
+    const parts = /<!-- routes: \w+ -->.*?<!-- end of routes -->|<!-- bench -->.*?<!-- \/bench -->/gs;
+    const wordsOf = (text: string) => text.replace(parts, "").match(/\S+/g)?.length ?? 0;
+    const words = [...texts.values()]
+      .filter((text) => !isGenerated(text))
+      .reduce((sum, text) => sum + wordsOf(text), 0);
+    assert.ok(words <= 55_000, `${words} words`);
+  });
+
   it("are named in docs/README.md, each in one line", () => {
     const index = texts.get("docs/README.md")!;
     const unnamed = [...texts.keys()]

@@ -22,7 +22,7 @@ const MAX_SEED = 2n ** 64n - 1n;
 export interface NoiseOptions {
   /** 0 … 2^64-1; a number must be a safe integer, a string decimal. */
   seed: bigint | number | string;
-  /** "CPU" or "GPU": the generator that is followed; default: "CPU". */
+  /** The generator that is followed, "CPU" or "GPU". Default: "CPU". */
   source?: NoiseSource;
   /** GPU only. Default: the H100 on every machine. */
   card?: Card;

@@ -96,7 +96,7 @@ describe("latentkit", () => {
     await refused(
       ["render", "a.json", "--set", "--json"],
       2,
-      /--set: .* none; .* with a dash is written --set=-…\.\n$/,
+      /--set: expected a value, received none; write one that begins with a dash as --set=-…\.\n$/,
     );
     await refused(["render", "a.json", "--json=x"], 2, /--json: expected no value, received one\.\n$/);
     await refused(["render", "a.json", "--sett", "x=1"], 2, /Unknown option --sett\. Did you mean --set\?/);

@@ -233,7 +233,7 @@ describe("--device @long", () => {
         ["--device", "cuda:7"],
         {},
         1,
-        /^(?:Without a model, .+\n)?latentkit: Device cuda:7 cannot be used: The CUDA driver sees one device, .+\.\n$/,
+        /^(?:Without a model, .+\n)?latentkit: Device cuda:7 cannot be used: There is no cuda:7: the driver reports one device, .+\.\n$/,
       ],
       [
         ["--device", "cuda:0"],

@@ -119,7 +119,10 @@ describe("input files of a render", () => {
       return validation.nodeErrors["1"]!.errors[0]!;
     };
     assert.match(errorOf("a.png", { files: { "a.png": Buffer.from("BM bitmap") } }).sentence, /which is a BMP/);
-    assert.match(errorOf("data:image/png,abc").sentence, /^Node 1 \(LoadImage\), input "image": expected a data: text/);
+    assert.match(
+      errorOf("data:image/png,abc").sentence,
+      /^Node 1 \(LoadImage\), input "image": expected a base64 data: URL/,
+    );
     assert.match(errorOf("http://a.example/b.png").sentence, /expected an https: URL without user name or password/);
     const offline = errorOf("https://a.example/b.png", { allowNetwork: false });
     assert.equal(offline.code, "network.forbidden");

@@ -50,7 +50,7 @@ describe("scripts/check-dependencies", () => {
   });
 
   it("compares third-party.json with NOTICE and with what is installed", async () => {
-    const { THIRD_PARTY } = (await script("release/third-party.mjs")) as { THIRD_PARTY: ThirdParty[] };
+    const { THIRD_PARTY } = (await script("release/bill-of-materials.mjs")) as { THIRD_PARTY: ThirdParty[] };
     const notice = readFileSync(join(root, "NOTICE"), "utf8");
     assert.deepEqual(checks.checkVersions(THIRD_PARTY, notice), []);
     const changed = THIRD_PARTY.map((part) => (part.name === "preact" ? { ...part, version: "1.0.0" } : part));

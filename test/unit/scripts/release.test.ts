@@ -116,7 +116,7 @@ describe("scripts/release", () => {
   });
 
   it("lists what others wrote, each with its licence, in the packages and in the bill of materials", async () => {
-    const { THIRD_PARTY, packedText } = (await script("third-party.mjs")) as ThirdParties;
+    const { THIRD_PARTY, packedText } = (await script("bill-of-materials.mjs")) as ThirdParties;
     const { billOfMaterials } = (await script("bill-of-materials.mjs")) as BillOfMaterials;
     const { components, dependencies } = billOfMaterials(root, ["@latentkit/linux-x64"]);
     const listed = components.map(({ name }) => name);

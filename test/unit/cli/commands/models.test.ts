@@ -52,7 +52,7 @@ describe("latentkit models", () => {
   it("asks for folders, and refuses those that are not there", async () => {
     const { code, err } = await runHere("models");
     assert.equal(code, 2);
-    assert.match(err, /expected --models DIR/);
+    assert.match(err, /no folder given; use --models DIR/);
     assert.equal((await runHere("models", "--models", join(folder(), "none"))).code, 3);
     mkdirSync(join(folder(), "empty"));
     assert.deepEqual(await runHere("models", "--models", join(folder(), "empty")), {

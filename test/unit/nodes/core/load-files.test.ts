@@ -140,8 +140,8 @@ describe("LoadImage and LoadImageMask", () => {
     const heads: [string, string, string][] = [
       ["a.png", "a HEIC", "\0\0\0\x18ftypheic"],
       ["a.bmp", "a BMP", "BM6"],
-      ["a.txt", "no picture", "hello"],
-      ["short.png", "no picture", "\x89PNG"],
+      ["a.txt", "not a picture", "hello"],
+      ["short.png", "not a picture", "\x89PNG"],
       ["empty.png", "empty", ""],
     ];
     for (const [name, reason, head] of heads) {

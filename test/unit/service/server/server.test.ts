@@ -263,7 +263,7 @@ describe("listen", () => {
     await refuses(
       other.listen(),
       "config.invalid",
-      new RegExp(`127\\.0\\.0\\.1, port ${port}: another program .*EADDRINUSE.*choose another port`),
+      new RegExp(`127\\.0\\.0\\.1, port ${port}: the port is already in use .EADDRINUSE.; .*choose another port`),
     );
   });
 

@@ -50,7 +50,7 @@ describe("inspect", () => {
     assert.equal(odd.graph!.nodes[0]!.is_known, false);
     assert.match(
       inspect(bytes('{"1":{"class_type":"A","inputs":{"__proto__":1}}}')).problem!,
-      /"__proto__" is refused/,
+      /"__proto__" is not allowed/,
     );
   });
 

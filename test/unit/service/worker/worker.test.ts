@@ -399,8 +399,8 @@ describe("front ends and workers of one store", () => {
   it("need a store that can be shared", async () => {
     const wrong = (options: object) => () =>
       createHookService({ agent: upper, config: {}, workers: true, logger: silent, ...options });
-    await refuses(async () => wrong({ store: createMemoryStore() })(), "config.invalid", /expected a shared store/);
-    await refuses(async () => wrong({})(), "config.invalid", /expected a shared store/);
+    await refuses(async () => wrong({ store: createMemoryStore() })(), "config.invalid", /needs a shared store/);
+    await refuses(async () => wrong({})(), "config.invalid", /needs a shared store/);
     await refuses(
       async () => startWorker({ agent: upper, store: createMemoryStore() as never }),
       "usage.invalid",

@@ -167,7 +167,10 @@ describe("damaged files and files of other kinds in a models folder", () => {
         assert.match(sentence!, reason);
         assert.deepEqual(more, []);
         const start = `Node 2 (${class_type}), input "${input}": `;
-        assert.ok(sentence!.startsWith(`${start}Model "${file}": expected `), sentence);
+        assert.ok(
+          sentence!.startsWith(`${start}Model "${file}": ${name === "cut" ? "the file is cut off" : "expected"}`),
+          sentence,
+        );
         const load = kind === "checkpoints" ? host.loadCheckpoint(file) : host.loadFile!(kind, file);
         await assert.rejects(load, { message: sentence!.slice(start.length) });
       }
