@@ -70,29 +70,43 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
   });
 }
 
-/** Options of `executeGraph`: its job, and live objects around it. */
+/** Options of `executeGraph`: what of a job the executor heeds, and live objects around it. */
 export interface ExecuteGraphOptions
-  extends Omit<
+  extends Pick<
       Job,
-      | "set"
-      | "passing"
-      | "extraPnginfo"
-      | "metadata"
-      | "format"
-      | "parameters"
-      | "redact"
-      | "output"
-      | "cacheDir"
-      | "setup"
+      | "targets"
+      | "partialExecutionTargets"
+      | "outputDir"
+      | "inputDir"
+      | "files"
+      | "classAliases"
+      | "config"
+      | "partial"
+      | "allowNetwork"
+      | "device"
+      | "previews"
+      | "validate"
+      | "runId"
     >,
     Partial<Omit<Surroundings, InternalField>> {
   /** Further texts for the pictures, by key. */
   extraPnginfo?: unknown;
 }
 
-const { set, passing, metadata, format, parameters, redact, output, cacheDir, setup, ...EXECUTE_JOB_RULES } = JOB_RULES;
 const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = {
-  ...EXECUTE_JOB_RULES,
+  targets: JOB_RULES.targets,
+  partialExecutionTargets: JOB_RULES.partialExecutionTargets,
+  outputDir: JOB_RULES.outputDir,
+  inputDir: JOB_RULES.inputDir,
+  files: JOB_RULES.files,
+  classAliases: JOB_RULES.classAliases,
+  config: JOB_RULES.config,
+  partial: JOB_RULES.partial,
+  allowNetwork: JOB_RULES.allowNetwork,
+  device: JOB_RULES.device,
+  previews: JOB_RULES.previews,
+  validate: JOB_RULES.validate,
+  runId: JOB_RULES.runId,
   ...SURROUNDINGS_RULES,
   extraPnginfo: CHECKED_LATER,
 };
