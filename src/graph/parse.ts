@@ -61,7 +61,7 @@ export function withNotes<Graph extends object>(graph: Graph, notes: readonly st
 /**
  * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed; a request body that holds
  * one is unwrapped. Fails with graph.empty, graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256
- * levels, an editor's workflow file, a node that is no object, a number of an object whose last digits may be lost, NaN
+ * levels, an editor's workflow file, a node that is not an object, a number of an object whose last digits may be lost, NaN
  * or an infinity of a text.
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {

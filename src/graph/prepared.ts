@@ -5,7 +5,7 @@ import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";
 import { CONVERTED, plain, tryConvert } from "../nodes/values.js";
 
-// What frozen nodes say of themselves is found out once for all items; a node that an item changes is a copy.
+// Facts about frozen nodes are computed once for all items; a node that an item changes is a copy.
 export interface PreparedLink {
   readonly input: string;
   readonly spec: InputSpec;

@@ -46,7 +46,7 @@ export interface RendererJob extends Omit<Job, "setup" | "cacheDir" | "validate"
 export interface Renderer {
   /**
    * Renders as `render` does, without work on the caller's event loop. Values in `outputs` are described in words where
-   * they are no scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost if the thread
+   * they are not scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost if the thread
    * ends before the job does; the next job gets a new one. Rejects with run.interrupted if the renderer is closed.
    */
   render(job: RendererJob): Promise<RenderResult>;

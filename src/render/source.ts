@@ -184,7 +184,7 @@ function jsonObject(text: string | undefined): object | undefined {
 /** Editors on Windows put a byte-order mark before JSON. */
 const withoutMark = (text: string) => text.replace(/^\ufeff/, "");
 
-/** Texts without a file that are no path: blank ones, web pages, and JSON that is no object. */
+/** Texts that are not paths of a file: blank ones, web pages, and JSON that is not an object. */
 const NO_PATH = /^(?:".*"|\[.*\]|<.*|null|true|false|-?\d[\d.eE+-]*|)$/s;
 
 function readFile(path: string): Uint8Array {

@@ -1,4 +1,4 @@
-// What a search works with: chains of positions that find matches, and the literals and matches found so far.
+// The state of a search: chains of positions that find matches, and the literals and matches found so far.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a unit holds: how often each byte occurs, whether strings of eight bytes recur, and runs of one byte.
+// Survey of a unit: how often each byte occurs, whether strings of eight bytes recur, and runs of one byte.
 #include <algorithm>
 #include <array>
 #include <cstring>

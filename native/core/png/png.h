@@ -1,4 +1,4 @@
-// What the parts of the PNG codec share: chunks, what a scan of them finds, and rows with their filters.
+// Shared by the parts of the PNG codec: chunks, what a scan of them finds, and rows with their filters.
 #pragma once
 
 #include <cstddef>

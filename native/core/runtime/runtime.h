@@ -1,4 +1,4 @@
-// What every operation needs: the kernels in use, the thread pool, cached memory, and two rules about spans.
+// Shared by every operation: the kernels in use, the thread pool, cached memory, and two rules about spans.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a thread of a launch works on: its elements, four numbers at once, and the names that native/shared is written
+// The work of one thread of a launch: its elements, four numbers at once, and the names that native/shared is written
 // in, for one number.
 #pragma once
 

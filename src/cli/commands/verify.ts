@@ -8,7 +8,7 @@ import { namesMany, namingFile, picturePaths, readImage } from "../picture-argum
 import type { ArgumentsOf, Run } from "../table/commands.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
-/** A verdict, or why a file is no picture. */
+/** A verdict, or why a file is not a picture. */
 type Outcome = Verdict | { readonly status: "unreadable"; readonly error: LatentkitError };
 type Counts = Record<Outcome["status"], number>;
 
@@ -47,7 +47,7 @@ async function verifyMany(args: ArgumentsOf<"verify">, terminal: Terminal, optio
   const counts = { ...NONE };
   for await (const { path, isInFolder } of picturePaths(args.get("IMAGE"))) {
     const outcome = await outcomeOf(path, options);
-    // a contact sheet or grid is no picture of a graph
+    // a contact sheet or grid is not a picture of a graph
     if (isInFolder && outcome.status === "unverifiable" && (await isOwnPage(path))) continue;
     counts[outcome.status]++;
     print(path, outcome, args, terminal);

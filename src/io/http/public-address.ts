@@ -67,7 +67,7 @@ export function connectionFault(error: unknown): string {
   return typeof code === "string" ? code : "unknown reason";
 }
 
-// What is looked up is what is connected to, so a name cannot change between check and connection.
+// The address that was checked is the one connected to, so a name cannot change in between.
 /** A lookup whose result is what is connected to: a name with one address that is not allowed is refused altogether. */
 function createLookup(isAllowed: (ip: string) => boolean, refusal: () => Error): LookupFunction {
   return (name, { all, family, hints }, callback) => {

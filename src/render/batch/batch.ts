@@ -179,7 +179,7 @@ async function* withGrid(events: readonly BatchEvent[], grid: Grid, signal: Abor
   }
 }
 
-/** Items of a program as a batch takes them: one that is no object of plain values has a fault, the rest goes on. */
+/** Items of a program as a batch takes them: one that is not an object of plain values has a fault, the rest goes on. */
 async function* programItems(
   items: Iterable<object> | AsyncIterable<object>,
   keys: ItemKeys,
@@ -208,7 +208,7 @@ function keysOf(
   if (!Array.isArray(items)) return undefined;
   const names = new Set<string>();
   for (const item of items as unknown[]) {
-    // what is no object of values fails when it is read
+    // anything but an object of values fails when it is read
     if (isPlainObject(item)) for (const key of Object.keys(item)) names.add(key);
     else if (typeof item === "object" && item !== null) return undefined;
   }

@@ -49,7 +49,7 @@ export async function firstNumber(outputDir: string, prefixes: Readonly<Record<s
   return first > BigInt(Number.MAX_SAFE_INTEGER) ? 1 : Number(first);
 }
 
-/** Fails with usage.invalid for a template that is no file name. One without {number} and {index} gets the number. */
+/** Fails with usage.invalid for a template that is not a file name. One without {number} and {index} gets the number. */
 export function checkTemplate(template: string): string {
   const rest = template.replace(FIELD, "");
   if (

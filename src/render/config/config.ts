@@ -172,7 +172,7 @@ const oneOf = (words: readonly string[]): string =>
 /** Stands for each name that a user chooses, and for each entry of a list. */
 const ANY_NAME = "NAME";
 
-/** Keys that an object of the schema may hold at a path; none if it is no object. */
+/** Keys that an object of the schema may hold at a path; none if it is not an object. */
 function keysAt(at: readonly PropertyKey[]): string[] {
   let inner: z.core.$ZodType[] = [unwrap(configSchema())];
   for (const key of at) inner = inner.flatMap((type) => step(type, key));

@@ -90,7 +90,7 @@ export interface KeyInput {
 /** Why a key names nothing in a graph. */
 export interface UnknownKey {
   readonly reason: string;
-  /** Whether it names a node, or several inputs: it is no word of another meaning. */
+  /** Whether it names a node or several inputs, and so has no other meaning. */
   readonly isNear?: boolean;
   readonly suggestion?: string;
 }

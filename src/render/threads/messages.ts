@@ -50,7 +50,7 @@ export interface ThreadRun {
 /** Several runs may be in a thread at once; `id` distinguishes them. */
 export type ToThread = { readonly id: number } & (ThreadRun | { readonly type: "abort" });
 
-/** A result as data that can be sent: values that are no scalars in words. */
+/** A result as data that can be sent: values that are not scalars, in words. */
 export type SentResult = Omit<RunOutcome, "error"> & { readonly error?: SentError };
 
 export type FromThread =

@@ -34,7 +34,7 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
 export interface ThreadPool {
   /**
    * `render` in a thread, in order of the calls; the setup and the disk cache are the pool's. Values in `outputs` are
-   * described in words where they are no scalars. A thread that crashes, or has to be ended, fails its runs alone.
+   * described in words if they are not scalars. A thread that crashes, or has to be ended, fails its runs alone.
    * Throws usage.invalid for a job that cannot be sent.
    */
   render(graph: string | object, job?: Job, run?: RunListener & { readonly item?: RunnerItem }): Promise<ThreadResult>;

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../helpers/folders.js";
 
-/** What starts scripts: people by npm, the build, the nightly run, tests and other scripts. */
+/** Places that start scripts: people by npm, the build, the nightly run, tests and other scripts. */
 const STARTERS = ["package.json", "CMakeLists.txt", ".ci", ".github", "scripts", "test", "bench"];
 
 /** Files below a path, itself where it is one. */

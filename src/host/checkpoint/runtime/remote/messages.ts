@@ -6,7 +6,7 @@ import type { Plan } from "../../session/options.js";
 import type { CallOptions, LoadState, Place, RunNetwork, RuntimeFacts } from "../../session/runtime.js";
 import type { SessionPorts, SessionSource } from "../../session/sessions.js";
 
-// Messages between a thread that renders and the one that has the runtime. Values move; nobody else is on the way.
+// Messages between a thread that renders and the one that has the runtime. Values move between the two directly.
 
 /** A network without the function that writes its graph, which stays where the network was recognised. */
 export type SentSource = Omit<SessionSource, "make">;

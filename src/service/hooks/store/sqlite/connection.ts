@@ -23,7 +23,7 @@ export class Connection {
   #isClosed = false;
   #failure: Failure | undefined;
 
-  /** Fails with config.invalid where another process uses the file or it is no store, else with file.read-failed. */
+  /** Fails with config.invalid if another process uses the file or it is not a store, else with file.read-failed. */
   constructor(path: string, driver: SqliteDriver) {
     this.#database = openClaimed(path, driver);
   }

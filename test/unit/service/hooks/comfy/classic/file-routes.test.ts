@@ -148,7 +148,7 @@ describe("files of the classic API", () => {
     assert.deepEqual([refused.status, /16 megapixels/.test(await refused.text())], [400, true]);
   });
 
-  it("view: a file in a bucket is converted, or sent as it is where it is no picture", async () => {
+  it("view: a file in a bucket is converted, or sent as it is if it is not a picture", async () => {
     const service = await start({ files: createS3Files({ url: s3().url, credentials: S3_KEYS }) });
     const { prompt_id: id } = await submit(service, quick());
     const path = viewOf(await ended(service, id), { preview: "webp" });
