@@ -76,7 +76,7 @@ export interface QueueStore {
   /** Whether no run is to start; false in a new store. */
   isPaused(): Promise<boolean>;
   setPaused(isPaused: boolean): Promise<void>;
-  /** Starts runs that may start. */
+  /** Starts all runs that may start, `count` at most. */
   claim(claim: Claim): Promise<HeldRun[]>;
   /** Queues a run again that its worker gives up, which counts as no loss; false where the worker has lost it. */
   release(id: string, token: number): Promise<boolean>;

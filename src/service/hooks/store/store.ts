@@ -219,9 +219,9 @@ export interface SharedStore extends Store {
   /** Extends the leases of a worker; returns the runs that it holds. It must give up all others. */
   renew(worker: string, leaseMs: number): Promise<{ readonly id: string; readonly token: number }[]>;
   /**
-   * Calls back with the id of a run that any process created, changed or ended, and at its end with that of its group;
-   * with null if any may have changed. Hints may be lost with a connection: look every second or so as well. Returns the
-   * function that ends the calls.
+   * Calls back with the id of a run that another process created, changed or ended, and at its end with that of its
+   * group; with null if any may have changed. Hints may be lost with a connection: look every second or so as well.
+   * Returns the function that ends the calls.
    */
   listen(listener: (id: string | null) => void): () => void;
   /** Removes these runs as far as they have ended. */

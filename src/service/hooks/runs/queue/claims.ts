@@ -173,12 +173,8 @@ export class Claims {
   async #claimAll(): Promise<void> {
     while (this.#isClaimDue && !this.#isStopped) {
       this.#isClaimDue = false;
-      const found = await this.#turns.next(() => this.#claim());
-      if (found === undefined) return this.#claimLater();
-      if (found > 0) {
-        this.#isClaimDue = true;
-        continue;
-      }
+      const hasClaimed = await this.#turns.next(() => this.#claim());
+      if (hasClaimed === undefined) return this.#claimLater();
       if (!this.#isClaimDue) this.#options.looked?.();
     }
   }
@@ -192,9 +188,8 @@ export class Claims {
     });
   }
 
-  /** Returns the number of claimed runs; there may be more after any. */
-  async #claim(): Promise<number> {
-    if (this.free === 0 || this.#isStopped) return 0;
+  async #claim(): Promise<true> {
+    if (this.free === 0 || this.#isStopped) return true;
     const { store, batchAgent, clock, mark } = this.#context;
     const held = await store.claim({
       worker: this.#id,
@@ -207,7 +202,7 @@ export class Claims {
     });
     this.#options.claimed?.(held.filter(({ run }) => run.origin !== "batch").length);
     for (const run of held) this.#hold(run);
-    return held.length;
+    return true;
   }
 
   #hold(held: HeldRun): void {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Connection } from "./connection.js";
 import { type Client, createClient } from "./driver.js";
 
@@ -7,21 +8,23 @@ const RECONNECT_MS = 1000;
 const CONNECT_MS = 1500;
 /** PostgreSQL takes less than 8,000 bytes. */
 const MOST_BYTES = 7900;
-/** Between ids, of which none holds a line break as it is stored. */
+/** Between the origin and the ids, of which none holds a line break as it is stored. */
 const BREAK = "\n";
 
-/** Called with the stored id of a run that has changed; with null where any may have. */
+/** Called with the stored id of a run that has changed; with null if any may have. */
 export type ChangeListener = (id: string | null) => void;
 
 // Sent after the commit, every 10 ms at most: commits that notify take turns on the whole server.
 /**
  * Hints from process to process that runs have changed, by NOTIFY and LISTEN. They may be late, doubled or lost: they
- * follow the commit instead of being part of it, since commits that notify wait for each other.
+ * follow the commit instead of being part of it, since commits that notify wait for each other. A process does not hear
+ * its own.
  */
 export class Changes {
   readonly #db: Connection;
   readonly #url: string;
   readonly #channel: string;
+  readonly #origin = randomUUID();
   readonly #listeners = new Set<ChangeListener>();
   readonly #changed = new Set<string>();
   #telling: Promise<void> | undefined;
@@ -66,9 +69,9 @@ export class Changes {
   async #tell(): Promise<void> {
     while (this.#changed.size > 0) {
       await new Promise((resolve) => setTimeout(resolve, COLLECT_MS));
-      const payload = [...this.#changed].join(BREAK);
+      const payload = [this.#origin, ...this.#changed].join(BREAK);
       this.#changed.clear();
-      const text = Buffer.byteLength(payload) > MOST_BYTES ? "" : payload;
+      const text = Buffer.byteLength(payload) > MOST_BYTES ? this.#origin : payload;
       await this.#db.query("SELECT pg_notify($1, $2)", this.#channel, text).catch(() => undefined);
     }
   }
@@ -83,7 +86,9 @@ export class Changes {
     });
     this.#client = client;
     client.on("notification", ({ payload = "" }) => {
-      for (const id of payload === "" ? [null] : payload.split(BREAK)) this.#emit(id);
+      const [origin, ...ids] = payload.split(BREAK);
+      if (origin === this.#origin) return;
+      for (const id of ids.length === 0 ? [null] : ids) this.#emit(id);
     });
     client.on("error", () => this.#reconnect(client));
     client.on("end", () => this.#reconnect(client));

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { HookError } from "../../hook-error.js";
 import { createPool, type Pool, type PoolClient, type SqlRow, type SqlValue, withoutSecrets } from "./driver.js";
 import { openSchema } from "./schema.js";
@@ -11,6 +12,8 @@ const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${STATEMEN
 const ATTEMPTS = 4;
 /** The transaction was undone by the server and may be tried again: serialization failure, deadlock. */
 const TRANSIENT = ["40001", "40P01"];
+/** A pooler led to another session than the one that has the prepared statement: it does not exist, or exists already. */
+const UNPREPARED = ["26000", "42P05"];
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -29,18 +32,25 @@ export interface Transaction extends Queryable {
   undo<T>(result: T): T;
 }
 
+interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
 type Values = readonly (SqlValue | readonly SqlValue[])[];
 
-// No statement depends on a session's state: locks are of rows or transactions, settings SET LOCAL.
+// No statement depends on a session's state: locks are of rows or transactions, settings SET LOCAL. Planning a claim
+// takes longer than running it, so statements are prepared; a name is a hash, since a pooler shares sessions.
 /**
- * A bounded pool of connections to one schema, opened before the first statement; failures are HookErrors. Nothing
- * depends on the state of a session, so a pooler may give each transaction another one.
+ * A bounded pool of connections to one schema, opened before the first statement; failures are HookErrors. A pooler may
+ * give each transaction another session: once a session lacks a prepared statement, none is prepared any more.
  */
 export class Connection {
   readonly #pool: Pool;
   readonly #url: string;
   readonly #schema: string;
-  readonly #statements = new Map<string, string>();
+  readonly #statements = new Map<string, Statement>();
+  #isPrepared = true;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -71,22 +81,12 @@ export class Connection {
 
   /** Runs one statement, which is a transaction of its own. */
   query(sql: string, ...values: Values): Promise<SqlRow[]> {
-    return this.#guard(
-      async () => (await this.#pool.query(this.#statement(sql), values as unknown[])).rows as SqlRow[],
-    );
+    return this.#guard(() => this.#retrying(() => this.#run(this.#pool, sql, values)));
   }
 
   /** Runs `work` as one transaction, again where the server undid it for the sake of another one. */
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return this.#guard(async () => {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await this.#once(work);
-        } catch (error) {
-          if (attempt >= ATTEMPTS || !TRANSIENT.includes(codeOf(error))) throw error;
-        }
-      }
-    });
+    return this.#guard(() => this.#retrying(() => this.#once(work), TRANSIENT));
   }
 
   close(): Promise<void> {
@@ -108,8 +108,7 @@ export class Connection {
   async #once<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#begin();
     let end = "COMMIT";
-    const query = async (sql: string, ...values: Values) =>
-      (await client.query(this.#statement(sql), values as unknown[])).rows as SqlRow[];
+    const query = (sql: string, ...values: Values) => this.#run(client, sql, values);
     const undo = <R>(result: R): R => {
       end = "ROLLBACK";
       return result;
@@ -140,10 +139,34 @@ export class Connection {
     }
   }
 
-  #statement(sql: string): string {
+  async #retrying<T>(work: () => Promise<T>, transient: readonly string[] = []): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        const code = codeOf(error);
+        const isUnprepared = UNPREPARED.includes(code);
+        if (isUnprepared) this.#isPrepared = false;
+        if (attempt >= ATTEMPTS || !(isUnprepared || transient.includes(code))) throw error;
+      }
+    }
+  }
+
+  async #run(client: Pool | PoolClient, sql: string, values: Values): Promise<SqlRow[]> {
+    const { name, text } = this.#statement(sql);
+    const { rows } = await client.query({
+      name: this.#isPrepared ? name : undefined,
+      text,
+      values: values as unknown[],
+    });
+    return rows as SqlRow[];
+  }
+
+  #statement(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
-      statement = sql.replaceAll("lk.", `${this.#schema}.`);
+      const text = sql.replaceAll("lk.", `${this.#schema}.`);
+      statement = { name: createHash("sha256").update(text).digest("base64url"), text };
       this.#statements.set(sql, statement);
     }
     return statement;

@@ -1,4 +1,4 @@
-import { type LostRunPolicy, NO_EVENTS, type QueueStore } from "../queue-store.js";
+import { type HeldRun, type LostRunPolicy, NO_EVENTS, type QueueStore } from "../queue-store.js";
 import { numberOrNull } from "../rows.js";
 import type { SharedStore } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
@@ -111,8 +111,12 @@ export const queueRows = (
         WHERE earlier.session = runs.session AND earlier.state = 'queued' AND earlier.seq < runs.seq)
       ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
     const statement = { ...start, which, alongside: PROMOTE, values: [nowMark, takesBatches] };
-    let { held, promoted } = await startRuns(db, statement, count);
-    if (held.length === 0 && promoted > 0) held = (await startRuns(db, statement, count)).held;
+    const held: HeldRun[] = [];
+    for (let hasMore = true; hasMore && held.length < count; ) {
+      const started = await startRuns(db, statement, count - held.length);
+      held.push(...started.held);
+      hasMore = started.hasMore;
+    }
     for (const { run } of held) tell(run.id);
     return held;
   },

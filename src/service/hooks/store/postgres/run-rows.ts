@@ -74,13 +74,13 @@ export const runRows = (
 /**
  * Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again.
  * A caller reads its clock before the statement, and processes differ in their clocks: the stored time is at least that
- * of the end that the run waited for.
+ * of the end that the run waited for. `hasMore`: the next statement may start more, since it starts one of a session.
  */
 export async function startRuns(
   db: Queryable,
   { which, alongside = NONE_PROMOTED, values = [], worker, leaseMs, startedAt, event }: Start,
   value: SqlValue,
-): Promise<{ readonly held: HeldRun[]; readonly promoted: number }> {
+): Promise<{ readonly held: HeldRun[]; readonly hasMore: boolean }> {
   const rows = await db.query(
     `WITH ${alongside} chosen AS MATERIALIZED (${which}),
      started AS (
@@ -94,7 +94,10 @@ export async function startRuns(
      ), added AS (
        INSERT INTO lk.events SELECT seq, last_event_id, $5, $6, $7::bigint FROM started
      )
-     SELECT (SELECT count(*) FROM promoted) AS promoted, ${SUMMARY}, runs.token, ${MESSAGE}
+     SELECT (SELECT count(*) FROM promoted) AS promoted, ${SUMMARY}, runs.token, ${MESSAGE}, EXISTS (
+       SELECT 1 FROM lk.runs AS later
+       WHERE later.session = runs.session AND later.state = 'queued' AND later.active AND later.seq > runs.seq
+     ) AS is_followed
      FROM (SELECT 1) AS one LEFT JOIN (
        started AS runs ${JOIN_SESSIONS} ${JOIN_MESSAGES}
      ) ON true ORDER BY runs.priority DESC, runs.seq`,
@@ -112,7 +115,7 @@ export async function startRuns(
     const run = toRun(row);
     return { run, token: Number(row.token), readyMark: Math.max(run.createdAt, run.dueMark ?? 0) };
   });
-  return { held, promoted: Number(rows[0]!.promoted) };
+  return { held, hasMore: Number(rows[0]!.promoted) > 0 || started.some((row) => row.is_followed === true) };
 }
 
 const NONE_PROMOTED = "promoted AS (SELECT 1 WHERE false),";

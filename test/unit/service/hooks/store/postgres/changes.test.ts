@@ -33,7 +33,7 @@ describe("listen of the PostgreSQL store", () => {
     for (const one of open.splice(0).reverse()) await one.close();
   });
 
-  it("hears of every change of a run, whoever made it, until its end", async () => {
+  it("hears of every change of a run by other processes, until its end", async () => {
     const schema = newSchema();
     const [writer, reader, foreign] = [create(schema), create(schema), create(newSchema())];
     await Promise.all([writer.open(), foreign.open()]);
@@ -46,7 +46,7 @@ describe("listen of the PostgreSQL store", () => {
       () => writer.append(id, { ...NO_EVENTS, events: [event] }, KEEP),
       () => writer.release(id, 1),
       () => writer.claim(claimOf()),
-      () => reader.endRun(id, { ...ending, terminal: { event: "done", data: "{}" } }, NO_EVENTS, KEEP),
+      () => writer.endRun(id, { ...ending, terminal: { event: "done", data: "{}" } }, NO_EVENTS, KEEP),
     ];
     for (const [i, step] of steps.entries()) {
       await add(foreign, `f${i}`);
@@ -54,6 +54,11 @@ describe("listen of the PostgreSQL store", () => {
       await until(() => ids.length > 0, "a hint");
       assert.deepEqual([...new Set(ids.splice(0))], [id]);
     }
+    await add(reader, "own");
+    await sleep(50);
+    await add(writer, "next");
+    await until(() => ids.length > 0, "a hint");
+    assert.deepEqual(ids.splice(0), ["next"]);
     end();
     await add(writer, "r2");
     await sleep(50);
