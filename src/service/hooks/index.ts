@@ -5,13 +5,14 @@ export type { Agent, AgentContext, AgentGraphs, AgentRun, RunGraph } from "../ag
 export type { GraphSources } from "../agent/agent-graphs.js";
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../agent/graph-agent.js";
 export { type Clock, systemClock } from "./clock.js";
+export { createHookService } from "./create-hook-service.js";
 export type { FileStore, OpenedFile } from "./files/file-store.js";
 export type { S3Credentials } from "./files/s3-client.js";
 export { createS3Files, type S3FilesOptions } from "./files/s3-files.js";
 export type { HookConfigInput, HookLog } from "./hook-config.js";
 export { HookError } from "./hook-error.js";
+export type { HookRouter, HookService, HookServiceOptions } from "./hook-service.js";
 export type { Runs } from "./runs/create-runs.js";
-export { createHookService, type HookRouter, type HookService, type HookServiceOptions } from "./service.js";
 export { createMemoryStore } from "./store/memory-store.js";
 export { createSqliteStore, type SqliteStoreOptions } from "./store/sqlite/sqlite-store.js";
 export type { Store } from "./store/store.js";

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { HookService } from "../hooks/hook-service.js";
 import { closeLingering, whenIdle } from "../hooks/http/connection.js";
-import type { HookService } from "../hooks/service.js";
 
 const PIECE_BYTES = 2048;
 

@@ -11,11 +11,11 @@ import { parseConfig } from "../../render/config/config.js";
 import { systemClock } from "../hooks/clock.js";
 import { type HookLog, type Limits, LOGGER } from "../hooks/hook-config.js";
 import { HookError, REFUSALS } from "../hooks/hook-error.js";
+import type { HookService } from "../hooks/hook-service.js";
 import { AWAITS_CONTINUE } from "../hooks/http/body.js";
 import { enterConnection, prepareResponse } from "../hooks/http/connection.js";
 import { hostRefusal } from "../hooks/http/gate.js";
 import { errorBody, sendError, sendJson } from "../hooks/http/responses.js";
-import type { HookService } from "../hooks/service.js";
 import { createLogger } from "../log.js";
 import { parseInPieces, passUpgrades, sendRawError } from "./raw-connection.js";
 

@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Config, ConfigInput } from "../../render/config/config.js";
 import { systemClock } from "../hooks/clock.js";
 import { type HookConfigInput, type HookLog, readHookConfig } from "../hooks/hook-config.js";
+import type { HookRouter } from "../hooks/hook-service.js";
 import { createAuthBudget } from "../hooks/http/access/rates.js";
 import { createTokens, createUrlSigner } from "../hooks/http/access/token.js";
 import { createRouter } from "../hooks/http/router.js";
 import { probeRoutes } from "../hooks/http/routes/probe-routes.js";
-import type { HookRouter } from "../hooks/service.js";
 import {
   factsOf,
   openAgent,

@@ -3,7 +3,7 @@ import { createHookService, type HookService } from "latentkit/hooks";
 import { createLogger, createServer, type ListeningServer } from "latentkit/service";
 import type { Agent } from "#src/service/agent/agent.js";
 import type { Clock } from "#src/service/hooks/clock.js";
-import type { HookServiceOptions } from "#src/service/hooks/service.js";
+import type { HookServiceOptions } from "#src/service/hooks/hook-service.js";
 import { FakeClock } from "./fake-clock.js";
 import { until as waitUntil } from "./hook-runs.js";
 

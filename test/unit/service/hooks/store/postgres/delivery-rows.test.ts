@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseConfig } from "#src/render/config/config.js";
 import { systemClock } from "#src/service/hooks/clock.js";
-import { createHookService } from "#src/service/hooks/service.js";
+import { createHookService } from "#src/service/hooks/create-hook-service.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { NO_EVENTS } from "#src/service/hooks/store/queue-store.js";
 import { Deliverer } from "#src/service/hooks/webhooks/deliverer.js";
