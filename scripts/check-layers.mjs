@@ -9,8 +9,8 @@ import { arrowsOf, circlesOf, readSources } from "./layers/imports.mjs";
 /**
  * @typedef {import("./layers/imports.mjs").Source} Source
  * @typedef {import("./layers/imports.mjs").Arrow} Arrow
- * @typedef {"layer" | "floor" | "type-floor" | "narrow" | "face" | "circle" | "type-circle" | "state" | "comment"
- *   | "export" | "elementary" | "native"} Rule
+ * @typedef {"layer" | "floor" | "type-floor" | "narrow" | "face" | "entry" | "circle" | "type-circle" | "state"
+ *   | "comment" | "export" | "elementary" | "native"} Rule
  * @typedef {{ rule: Rule, text: string }} Finding
  * @typedef {typeof house} House
  */
@@ -35,6 +35,7 @@ export function checkLayers(root, tables = house) {
   return [
     ...arrows.flatMap((arrow) => checkArrow(arrow, tables)),
     ...checkFloors(sources, tables),
+    ...checkEntries(sources, tables),
     ...checkCircles(arrows),
     ...sources.filter(({ file }) => !tables.MAY_HOLD_STATE.includes(file)).flatMap(checkState),
     ...sources.filter(({ file }) => file !== "native/elementary.ts").flatMap(checkElementary),
@@ -115,12 +116,7 @@ function checkArrow({ from, to, isType }, tables) {
  * @returns {Finding[]}
  */
 function checkFloors(sources, tables) {
-  const names = new Set(
-    sources.flatMap(({ file }) => {
-      const parts = file.split("/");
-      return parts.map((_, i) => `${parts.slice(0, i).join("/")}:${nameOf(parts, i)}`);
-    }),
-  );
+  const names = placesOf(sources);
   const ordered = new Set([...names].filter((at) => at.endsWith("/")).map((at) => at.split(":")[0]));
   return [...names].flatMap((at) => {
     const [folder = "", name = ""] = at.split(":");
@@ -129,6 +125,51 @@ function checkFloors(sources, tables) {
     return [{ rule: folder === "" ? "layer" : "floor", text }];
   });
 }
+
+/**
+ * Entries of the tables that match no file: what they named has moved, and what stands there now has no rule.
+ *
+ * @param {readonly Source[]} sources
+ * @param {House} tables
+ * @returns {Finding[]}
+ */
+function checkEntries(sources, { FLOORS, NARROW, FACES, MAY_HOLD_STATE, ENTRIES }) {
+  const places = [...placesOf(sources)];
+  const files = sources.map(({ file }) => file);
+  const onFloors = Object.entries(FLOORS).flatMap(([folder, floors]) => {
+    const names = floors.flatMap((floor) => floor.split(" "));
+    const there = places.filter((at) => at.split(":")[0] === folder).map((at) => String(at.split(":")[1]));
+    const others = there.filter((name) => !name.endsWith("/") && !names.includes(name));
+    const unmatched = names.filter((name) => (name === "*" ? others.length === 0 : !there.includes(name)));
+    return unmatched.map((name) => `FLOORS["${folder}"], "${name}"`);
+  });
+  const named = [
+    ...NARROW.flatMap(({ from, to, only }) => [from, to, ...only].map((path) => ["NARROW", path])),
+    ...Object.entries(FACES).map(([room, face]) => ["FACES", `${room}/${face}`]),
+    ...MAY_HOLD_STATE.map((file) => ["MAY_HOLD_STATE", file]),
+    ...ENTRIES.map((file) => ["ENTRIES", file]),
+  ];
+  const others = named
+    .filter(([, path = ""]) => !files.some((file) => (path.endsWith("/") ? file.startsWith(path) : file === path)))
+    .map(([table, path]) => `${table}, "${path}"`);
+  return [...onFloors, ...others].map((entry) => ({
+    rule: "entry",
+    text: `scripts/layers/floors.mjs: ${entry} matches no file of src.`,
+  }));
+}
+
+/**
+ * Every file and folder as "FOLDER:NAME", folders with "/" at their end.
+ *
+ * @param {readonly Source[]} sources
+ */
+const placesOf = (sources) =>
+  new Set(
+    sources.flatMap(({ file }) => {
+      const parts = file.split("/");
+      return parts.map((_, i) => `${parts.slice(0, i).join("/")}:${nameOf(parts, i)}`);
+    }),
+  );
 
 /**
  * @param {string[]} parts

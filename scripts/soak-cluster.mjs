@@ -4,16 +4,18 @@
 // Checks that nothing that was acknowledged is lost, that no run ends twice, that a session's runs follow each other,
 // that streams of runs and groups have no gap and no repeat, that no file of a lost worker is served, and that every end
 // reaches a webhook:
-//   node scripts/soak-cluster.mjs [--times 200] [--serves 2] [--fronts 1] [--workers 3] [--clients 4] [--database 4] [--seed 1]
-// Needs Debian's PostgreSQL 15 or newer; the database is a cluster of its own in a temporary folder.
+//   node scripts/soak-cluster.mjs [--times 200] [--clients 4] [--seed 1]
+//     [--store postgres] [--serves 2] [--fronts 1] [--workers 3] [--database 4]
+//     [--store sqlite] [--requeue]: one service, whose runs a restart interrupts or starts again
+// PostgreSQL is Debian's, 15 or newer; the database is a cluster of its own in a temporary folder.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import pg from "pg";
 import { Clients } from "./soak-cluster/clients.mjs";
-import { attack, Database, Part } from "./soak-cluster/processes.mjs";
+import { Postgres, Sqlite } from "./soak-cluster/databases.mjs";
+import { attack, Part } from "./soak-cluster/processes.mjs";
 import { Receiver } from "./soak-cluster/receiver.mjs";
 
 const TOKEN = "soak-token-soak-token";
@@ -41,6 +43,8 @@ export default async ({ id, message, attempt = 1 }, { emit, addFile, signal }) =
 const { values: options } = parseArgs({
   options: {
     times: { type: "string", default: "200" },
+    store: { type: "string", default: "postgres" },
+    requeue: { type: "boolean", default: false },
     serves: { type: "string", default: "2" },
     fronts: { type: "string", default: "1" },
     workers: { type: "string", default: "3" },
@@ -53,14 +57,15 @@ const seed = Number(options.seed);
 const started = Date.now();
 const folder = mkdtempSync(join(tmpdir(), "latentkit-soak-"));
 const configFile = join(folder, "config.json");
-const database = new Database(folder);
-if (!database.isInstalled) {
-  console.error("Skipped: PostgreSQL 15 is not installed (Debian: apt-get install postgresql).");
+const isShared = options.store === "postgres";
+const database = isShared ? new Postgres(folder) : new Sqlite(folder);
+if (database.lack !== undefined) {
+  console.error(`Skipped: ${database.lack}.`);
   process.exit(process.env.CI ? 1 : 0);
 }
 const parts = (kind, count) => Array.from({ length: Number(count) }, () => new Part(kind, configFile));
-const fronts = [...parts("serve", options.serves), ...parts("front", options.fronts)];
-const workers = parts("worker", options.workers);
+const fronts = isShared ? [...parts("serve", options.serves), ...parts("front", options.fronts)] : parts("serve", 1);
+const workers = isShared ? parts("worker", options.workers) : [];
 const clients = new Clients({ fronts, token: TOKEN, seed });
 const receiver = new Receiver({ secret: SECRET, seed });
 process.env.SOAK_OUT = join(folder, "out");
@@ -77,7 +82,7 @@ try {
     database,
     seed,
     times: Number(options.times),
-    databaseStops: Number(options.database),
+    databaseStops: isShared ? Number(options.database) : 0,
   }).finally(() => {
     clients.isOver = true;
   });
@@ -87,8 +92,11 @@ try {
   ]);
   const { runs, streams } = clients;
   const states = await clients.check();
-  const { leases, ends } = await checkDatabase(runs);
-  const webhooks = await receiver.check(ends);
+  const webhooks = await receiver.check([...states].map(([id, state]) => `${id}_${state}`));
+  // a file of SQLite is its process's alone
+  await Promise.all([...fronts, ...workers].map((part) => part.end()));
+  await checkDatabase(runs);
+  const leases = isShared ? await checkLeases() : {};
   const events = [...runs.values()].reduce((sum, run) => sum + run.events.length, 0);
   const seconds = Math.round((Date.now() - started) / 1000);
   console.log(
@@ -98,7 +106,7 @@ try {
       groups: clients.groups.size,
       events,
       streams_opened: streams,
-      states,
+      states: counted(states.values()),
       webhooks,
       ...leases,
       seconds,
@@ -120,6 +128,7 @@ function configuration(url) {
   const web = {
     hooks_token: TOKEN,
     hooks_allow_request_session_key: true,
+    on_restart: options.requeue ? "requeue" : "interrupt",
     webhooks: { soak: { url, secrets: SECRET, allow_networks: ["127.0.0.1"] } },
   };
   const limits = {
@@ -141,10 +150,8 @@ function configuration(url) {
  * @param {Clients["runs"]} runs
  */
 async function checkDatabase(runs) {
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  const rows = async (sql) => (await client.query(sql)).rows;
-  const [{ n }] = await rows("SELECT count(*)::int AS n FROM latentkit.runs");
+  const rows = (sql) => database.rows(sql);
+  const [{ n }] = await rows("SELECT CAST(count(*) AS int) AS n FROM latentkit.runs");
   assert.equal(n, runs.size, "runs in the store and acknowledged keys");
   const twice = await rows(`SELECT run FROM latentkit.runs LEFT JOIN latentkit.events ON run = seq
     AND event IN ('done', 'error', 'aborted') GROUP BY seq, run HAVING count(run) <> 1`);
@@ -154,11 +161,6 @@ async function checkDatabase(runs) {
       FROM latentkit.runs WHERE started_at IS NOT NULL
     ) AS started WHERE started_at < before`);
   assert.deepEqual(overlaps, [], "runs that began before an earlier one of their session had ended");
-  const early = await rows("SELECT id FROM latentkit.runs WHERE state = 'interrupted' AND losses < 2");
-  assert.deepEqual(early, [], "runs that were interrupted before their second loss");
-  const [{ lost, again }] = await rows(
-    "SELECT sum(losses)::int AS lost, count(*) FILTER (WHERE token > 1)::int AS again FROM latentkit.runs",
-  );
   // by the clients' order of acknowledgement
   const order = await rows(
     "SELECT runs.id, key FROM latentkit.runs JOIN latentkit.sessions ON sessions.id = session ORDER BY seq",
@@ -169,7 +171,21 @@ async function checkDatabase(runs) {
     const own = (list) => list.filter((line) => line.startsWith(`${key} `));
     assert.deepEqual(own(stored), own(acknowledged), `order of ${key}`);
   }
-  const ends = await rows("SELECT id, state FROM latentkit.runs");
-  await client.end();
-  return { leases: { lost_leases: lost, started_again: again }, ends: ends.map(({ id, state }) => `${id}_${state}`) };
+}
+
+/** How often each of these comes. @param {Iterable<string>} names */
+function counted(names) {
+  const counts = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+/** Checks that runs of lost workers started again, and counts these. */
+async function checkLeases() {
+  const early = await database.rows("SELECT id FROM latentkit.runs WHERE state = 'interrupted' AND losses < 2");
+  assert.deepEqual(early, [], "runs that were interrupted before their second loss");
+  const [{ lost, again }] = await database.rows(
+    "SELECT sum(losses)::int AS lost, count(*) FILTER (WHERE token > 1)::int AS again FROM latentkit.runs",
+  );
+  return { lost_leases: lost, started_again: again };
 }

@@ -9,6 +9,7 @@ export type { MetadataPolicy } from "./graph/job.js";
 export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache.js";
 export { parseGraphText, printGraphText } from "./graph/parse.js";
 export type { ModelSettings } from "./host/checkpoint/settings.js";
+export type { Host, HostFiles, NamedModels, Provenance, RuntimeRecord } from "./host/host.js";
 export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
 export { encodePrompt } from "./host/prompt/encode.js";
 export type { PromptOptions } from "./host/prompt/options.js";
@@ -22,17 +23,12 @@ export type {
   Conditioning,
   Control,
   ControlNet,
-  Host,
-  HostFiles,
   Latent,
   LoaderSettings,
   Lora,
   Model,
   ModelPatch,
-  NamedModels,
   Pipe,
-  Provenance,
-  RuntimeRecord,
   StyleModel,
   UpscaleModel,
   Vae,

@@ -1,24 +1,10 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join, relative, sep } from "node:path";
+import { dirname, join, posix, relative, sep } from "node:path";
 import { build } from "esbuild";
 
 // The JavaScript of a release: some 90 files in place of 850, which Node would open one by one.
 
-/** Modules that are loaded by their paths, beside the exports: from bin, and programs of threads and processes. */
-export const PROGRAMS = [
-  "cli/main.js",
-  "cli/reproducible/child.js",
-  "host/checkpoint/host.js",
-  "host/checkpoint/listing-host.js",
-  "host/checkpoint/reports/header-thread.js",
-  "host/checkpoint/runtime/child.js",
-  "host/checkpoint/runtime/remote/thread.js",
-  "native/cuda/trial.js",
-  "render/threads/thread.js",
-  "service/hooks/comfy/classic/pictures/picture-thread.js",
-  "service/web/inspect-thread.js",
-];
 /** The page's own files, which Vite has bundled for browsers. */
 const PAGE = join("service", "web", "page");
 
@@ -35,7 +21,8 @@ export async function bundle({ dist, exported }) {
     .map((name) => `cli/commands/${name}`);
   const { outputFiles } = await build({
     absWorkingDir: dist,
-    entryPoints: [...exported, ...PROGRAMS, ...commands],
+    // bin imports the first
+    entryPoints: [...new Set([...exported, "cli/main.js", ...commands, ...programsOf(dist)])],
     outdir: dist,
     outbase: dist,
     chunkNames: "[name]-[hash]",
@@ -52,6 +39,24 @@ export async function bundle({ dist, exported }) {
   for (const path of readdirSync(dist, { recursive: true, encoding: "utf8" }))
     if (path.endsWith(".js") && !path.startsWith(PAGE)) rmSync(join(dist, path));
   for (const { path, contents } of outputFiles) writeFileSync(path, contents);
+}
+
+/** A module's path in another one: of the program of a thread or process, or of what is required when it is needed. */
+const LOADED = /\b(?:new URL|require)\("(\.[^"]+\.js)"(?:, import\.meta\.url)?\)/g;
+
+/**
+ * Modules below a folder that others load by their paths.
+ * @param {string} dist
+ */
+export function programsOf(dist) {
+  const paths = readdirSync(dist, { recursive: true, encoding: "utf8" });
+  return paths
+    .filter((path) => path.endsWith(".js") && !path.startsWith(PAGE))
+    .flatMap((path) => {
+      const folder = dirname(path).split(sep).join("/");
+      const text = readFileSync(join(dist, path), "utf8");
+      return Array.from(text.matchAll(LOADED), ([, name]) => posix.join(folder, name));
+    });
 }
 
 /** A module finds files beside itself by its URL: that of its source below dist, wherever its code lies in a bundle. */

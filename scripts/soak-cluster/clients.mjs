@@ -87,14 +87,18 @@ export class Clients {
     }
   }
 
-  /** Checks that the store holds in the end what the readers got on the way, and files of the last start alone. */
+  /**
+   * Checks that the store holds in the end what the readers got on the way, and files of the last start alone. Returns the
+   * state of each run.
+   */
   async check() {
     const below = seededRandom(7);
-    const states = {};
+    /** @type {Map<string, string>} */
+    const states = new Map();
     for (const [id, { events }] of this.runs) {
       const run = JSON.parse(await this.request(below, `/api/run_status?run_id=${id}`));
       assert.ok(run.done, `run ${id} is ${run.status}`);
-      states[run.status] = (states[run.status] ?? 0) + 1;
+      states.set(id, run.status);
       const whole = await this.#readWhole(this.#runStream(id), below);
       assert.deepEqual(whole, events, `run ${id}: the union of a reader is not the stored whole`);
       if (run.status !== "succeeded") continue;

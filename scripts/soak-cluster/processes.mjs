@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,6 +12,8 @@ const PROGRAM = join(dirname(fileURLToPath(import.meta.url)), "../../bin/latentk
 const PAUSE_MS = 5000;
 const DATABASE_STOP_MS = 10_000;
 const LONGEST_QUIET_MS = 2500;
+/** A start takes less, and is cut somewhere. */
+const LONGEST_START_MS = 600;
 /** A process that has not started by then never will. */
 const PATIENCE_MS = 120_000;
 
@@ -51,8 +52,14 @@ export class Part {
     }
   }
 
-  async kill() {
+  /** Kills it, by chance once more while it recovers. @param {(n: number) => number} below */
+  async kill(below) {
     await this.#down("SIGKILL");
+    if (below(5) === 0) {
+      this.#spawn();
+      await sleep(below(LONGEST_START_MS));
+      await this.#down("SIGKILL");
+    }
     await this.up();
   }
 
@@ -62,19 +69,29 @@ export class Part {
     await this.up();
   }
 
+  /** Ends it for good. */
+  end() {
+    return this.#down("SIGKILL");
+  }
+
   async pause() {
     this.child?.kill("SIGSTOP");
     await sleep(PAUSE_MS);
     this.child?.kill("SIGCONT");
   }
 
-  async #start() {
+  #spawn() {
     const child = spawn(process.execPath, this.#args, { stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     this.#ended = once(child, "exit");
     child.stderr.on("data", (chunk) => {
       this.#log = (this.#log + chunk).slice(-4000);
     });
+    return child;
+  }
+
+  async #start() {
+    const child = this.#spawn();
     for await (const line of createInterface({ input: child.stdout })) {
       this.url = JSON.parse(line).url ?? null;
       child.stdout.resume();
@@ -95,7 +112,7 @@ export class Part {
 /**
  * Kills, drains and pauses parts, and stops the database, `times` in all. Returns how often each.
  *
- * @param {{ parts: Part[], database: Database, times: number, databaseStops: number, seed: number }} options
+ * @param {{ parts: Part[], database: Pick<import("./databases.mjs").Postgres, "stop" | "start">, times: number, databaseStops: number, seed: number }} options
  */
 export async function attack({ parts, database, times, databaseStops, seed }) {
   const below = seededRandom(seed);
@@ -109,7 +126,7 @@ export async function attack({ parts, database, times, databaseStops, seed }) {
     const [fault, count] = choice < 6 ? ["kill", "killed"] : choice < 8 ? ["drain", "drained"] : ["pause", "paused"];
     part.isBusy = true;
     try {
-      await part[fault]();
+      await part[fault](below);
     } finally {
       part.isBusy = false;
     }
@@ -132,61 +149,4 @@ export async function attack({ parts, database, times, databaseStops, seed }) {
   }
   await Promise.all(repairs);
   return counts;
-}
-
-const INSTALLED = "/usr/lib/postgresql";
-/** Debian's user nobody: PostgreSQL refuses to run as root. */
-const NOBODY = 65534;
-
-/** A PostgreSQL cluster of its own in a folder, reached by a socket there. */
-export class Database {
-  #folder;
-  #version;
-  #isRoot = process.getuid?.() === 0;
-
-  /** @param {string} folder */
-  constructor(folder) {
-    const installed = existsSync(INSTALLED) ? readdirSync(INSTALLED).map(Number) : [];
-    this.#version = Math.max(...installed.filter((number) => number >= 15));
-    this.#folder = folder;
-  }
-
-  get isInstalled() {
-    return Number.isFinite(this.#version);
-  }
-
-  get url() {
-    return `postgres://latentkit@localhost/postgres?host=${this.#folder}`;
-  }
-
-  create() {
-    if (this.#isRoot) {
-      chmodSync(this.#folder, 0o755);
-      chownSync(this.#folder, NOBODY, NOBODY);
-    }
-    this.#run("initdb", "-D", this.#data, "-A", "trust", "-U", "latentkit", "--no-locale", "-E", "UTF8");
-  }
-
-  start() {
-    const settings = `-c listen_addresses='' -k ${this.#folder} -c max_connections=200`;
-    const log = join(this.#folder, "log");
-    this.#run("pg_ctl", "-D", this.#data, "-w", "-l", log, "-o", settings, "start");
-  }
-
-  /** @param {"fast" | "immediate"} mode */
-  stop(mode) {
-    this.#run("pg_ctl", "-D", this.#data, "-m", mode, "-w", "stop");
-  }
-
-  get #data() {
-    return join(this.#folder, "data");
-  }
-
-  /** @param {string[]} args */
-  #run(program, ...args) {
-    const path = `${INSTALLED}/${this.#version}/bin/${program}`;
-    const setpriv = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
-    const [command, ...rest] = this.#isRoot ? [...setpriv, path] : [path];
-    execFileSync(command, [...rest, ...args], { cwd: this.#folder, stdio: "ignore" });
-  }
 }

@@ -1,4 +1,5 @@
-import { describe, type ErrorCode, LatentkitError, suggest, valueError } from "./errors.js";
+import { describe, type ErrorCode, LatentkitError, valueError } from "./errors.js";
+import { suggest } from "./suggest.js";
 
 /** Expected value of an option in words, and the check of a value. */
 export type Rule = readonly [expected: string, holds: (value: unknown) => boolean];

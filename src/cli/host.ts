@@ -2,7 +2,7 @@ import { onAbort } from "../base/abort.js";
 import { gigabytes, type NetworkMemory } from "../base/network-memory.js";
 import { NETWORK_DEVICES } from "../host/checkpoint/session/options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
-import type { Host } from "../host/types.js";
+import type { Host } from "../host/host.js";
 import type { BatchOptions } from "../render/batch/batch-options.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/device.js";
 import type { Arguments } from "./table/arguments.js";

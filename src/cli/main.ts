@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
-import { LatentkitError, permissionHint, suggest } from "../base/errors.js";
+import { LatentkitError, permissionHint } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
+import { suggest } from "../base/suggest.js";
 import { withoutUsers } from "../render/config/secrets.js";
 import { readArguments } from "./table/arguments.js";
 import { COMMANDS, type CommandName, type Run, type ValuesOfCommand } from "./table/commands.js";

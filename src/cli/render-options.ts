@@ -39,11 +39,15 @@ function drawSeeds(
   return Object.fromEntries(drawn);
 }
 
-/** The graph of a batch, its options but for those of its items, and the configuration that they come from. */
-export function batchRenderOptions(args: RenderArguments, terminal: Terminal) {
+/** The graph and the options of a batch, and the configuration with the store whose workers render, if they do. */
+export function batchRequest(args: RenderArguments, terminal: Terminal) {
   const { source, config, models, isQuiet, options } = readOptions(args, terminal);
-  return { source, config, options: { ...options, ...modelsIn(models, terminal, isQuiet) } };
+  // decisions: Only --store distributes a batch
+  const store = args.has("store") ? config : undefined;
+  return { source, store, options: { ...options, ...modelsIn(models, terminal, isQuiet) } };
 }
+
+export type BatchRequest = ReturnType<typeof batchRequest>;
 
 /** Reads the configuration and the graph, once each, and says which host renders. */
 function readOptions(args: RenderArguments, terminal: Terminal) {

@@ -1,4 +1,5 @@
-import { atNode, describe, type LatentkitError, suggest } from "../base/errors.js";
+import { atNode, describe, type LatentkitError } from "../base/errors.js";
+import { suggest } from "../base/suggest.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json/lossless.js";
 import { bendOf } from "../nodes/bends.js";
 import type { NodeDefinition } from "../nodes/define.js";

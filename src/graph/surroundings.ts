@@ -1,5 +1,5 @@
 import { FUNCTION, HOST, hasMethods, OBJECT, type OptionRules, REGISTRY, SIGNAL } from "../base/options.js";
-import type { Host } from "../host/types.js";
+import type { Host } from "../host/host.js";
 import type { InputFiles } from "../io/files/input-files.js";
 import type { OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";

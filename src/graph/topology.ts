@@ -1,4 +1,5 @@
-import { LatentkitError, suggest } from "../base/errors.js";
+import { LatentkitError } from "../base/errors.js";
+import { suggest } from "../base/suggest.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Job } from "./job.js";
 import { type Graph, inputsOf } from "./parse.js";

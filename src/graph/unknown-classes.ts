@@ -1,4 +1,5 @@
-import { describe, LatentkitError, quoted, suggest, type UnknownClass } from "../base/errors.js";
+import { describe, LatentkitError, quoted, type UnknownClass } from "../base/errors.js";
+import { suggest } from "../base/suggest.js";
 import { ggufFamily, isGguf } from "../host/foreign-families.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";

@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest } from "../base/errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import {
   checkOptions,
   FLAG,
@@ -10,6 +10,7 @@ import {
   TEXT,
   VALUES,
 } from "../base/options.js";
+import { suggest } from "../base/suggest.js";
 import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";

@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { hostModel } from "../host/derived-model.js";
-import type { Checkpoint, Clip, Conditioning, Host, HostFiles, Model, ModelPatch } from "../host/types.js";
+import type { Host, HostFiles } from "../host/host.js";
+import type { Checkpoint, Clip, Conditioning, Model, ModelPatch } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { NodeContext } from "./define.js";
 import { type ChoiceContext, choice, clip, type FileKind, model } from "./inputs.js";

@@ -1,8 +1,9 @@
 import { describe, LatentkitError } from "../base/errors.js";
+import type { Host, HostAbility, HostFiles } from "../host/host.js";
 import type { Guider } from "../host/sampling/guiders.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, Host, HostAbility, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import type { Tensor } from "../tensor/tensor.js";
 

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { GRACE_MS, orGivenUp, Span } from "../base/abort.js";
-import { atNode, describe, inputError, LatentkitError, nodeName, suggest } from "../base/errors.js";
+import { atNode, describe, LatentkitError } from "../base/errors.js";
 import {
   CHECKED_LATER,
   checkOptions,
@@ -15,20 +15,18 @@ import {
   SIGNAL,
   VALUES,
 } from "../base/options.js";
+import { suggest } from "../base/suggest.js";
+import type { Host } from "../host/host.js";
 import { createPreviewHost } from "../host/preview/index.js";
-import type { Host } from "../host/types.js";
 import { InputFiles } from "../io/files/input-files.js";
 import type { FilesByName } from "../io/files/input-text.js";
-import { parseJson } from "../io/json/lossless.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/device.js";
-import { bendOf } from "./bends.js";
-import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
+import { type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
-import type { ChoiceContext, InputSpec } from "./inputs.js";
+import type { ChoiceContext } from "./inputs.js";
+import { readHidden, readInputs } from "./invoke-inputs.js";
 import type { Registry } from "./registry.js";
-import { checkSocket } from "./sockets.js";
 import type { NamedInputs, NodeByKey, TypesOf } from "./types.js";
-import { CONVERTED, convertInput, expectedOf } from "./values.js";
 
 /** Options of `invokeNode`: the surroundings that a graph would give the node. */
 export interface InvokeOptions {
@@ -117,12 +115,8 @@ export async function invokeNode(
   const span = new Span(options.signal);
   const context = new InvokeContext(key, options, span);
   const device = chooseDevice(options.device);
-  warnOfUnknownInputs(definition, inputs, context.log);
   const choices = new InvokeChoices(context, options.files);
-  const given = inputs as Readonly<Record<string, unknown>>;
-  const received = readInputs(definition, given, choices);
-  warnOfBends(definition, given, received, context.log);
-  validateInputs(definition, received, choices);
+  const received = readInputs(definition, inputs as Readonly<Record<string, unknown>>, choices, context.log);
   options.signal?.throwIfAborted();
   let returned: ReturnType<typeof toResult>;
   try {
@@ -230,93 +224,6 @@ class InvokeChoices implements ChoiceContext {
     return this.#context.host;
   }
 }
-
-function warnOfUnknownInputs(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
-  for (const name of Object.keys(inputs)) {
-    if (Object.hasOwn(definition.inputs, name)) continue;
-    const { hint } = suggest(name, Object.keys(definition.inputs));
-    log(`${definition.key} has no input ${describe(name)}; its value is not used.${hint}`);
-  }
-}
-
-function warnOfBends(
-  { key, inputs: specs }: NodeDefinition,
-  given: Readonly<Record<string, unknown>>,
-  received: Readonly<Record<string, unknown>>,
-  log: (message: string) => void,
-): void {
-  for (const [input, spec] of Object.entries(specs)) {
-    if (!CONVERTED.has(spec.type) || !Object.hasOwn(given, input)) continue;
-    const [values, used] = [given[input], received[input]].map((value) => (Array.isArray(value) ? value : [value]));
-    const bend = values!.map((value, i) => bendOf(spec, value, used![i])).find((sentence) => sentence !== undefined);
-    if (bend !== undefined) log(`${key}, input "${input}": ${bend}.`);
-  }
-}
-
-function readInputs(
-  definition: NodeDefinition,
-  inputs: Readonly<Record<string, unknown>>,
-  context: ChoiceContext,
-): Record<string, unknown> {
-  const received: Record<string, unknown> = {};
-  for (const [name, spec] of Object.entries(definition.inputs)) {
-    const given = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
-    const value = given === undefined ? spec.options.default : given;
-    const at = { node: definition.key, input: name };
-    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), value);
-    if (!definition.inputIsList) received[name] = readValue(spec, value, at, context);
-    else if (value !== undefined && value !== null) {
-      const items = Array.isArray(value) ? value : [value];
-      received[name] = items.map((item) => readValue(spec, item, at, context));
-    }
-  }
-  return received;
-}
-
-/** Whether a required input is absent; null is a value for an input of any type. */
-const isMissing = (spec: InputSpec, value: unknown): boolean =>
-  !spec.optional && (value === undefined || (value === null && spec.type !== "*"));
-
-function readValue(
-  spec: InputSpec,
-  value: unknown,
-  at: { node: string; input: string },
-  context: ChoiceContext,
-): unknown {
-  if (spec.type === "*") return value;
-  if (CONVERTED.has(spec.type)) return convertInput(spec, value ?? undefined, at, { context });
-  return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);
-}
-
-function validateInputs(definition: NodeDefinition, received: Record<string, unknown>, choices: ChoiceContext): void {
-  if (definition.validate === undefined) return;
-  const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const result = definition.validate(received, { inputTypes, inputDir: choices.inputDir, files: choices.files });
-  if (result === undefined || result === true) return;
-  const [input, reason] =
-    typeof result === "object"
-      ? Object.entries(result)[0]!
-      : [undefined, result === false ? "the node refuses these inputs" : result];
-  const at = { node: definition.key, input };
-  if (reason instanceof LatentkitError)
-    throw new LatentkitError(reason.code, atNode(at, reason.message), { ...reason.details, ...at }, { cause: reason });
-  const subject = input === undefined ? nodeName(at) : atNode(at, `input "${input}"`);
-  throw new LatentkitError("input.invalid", `${subject}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, at);
-}
-
-/** Hidden inputs by the node's own names for them. */
-function readHidden(definition: NodeDefinition, hidden: NonNullable<InvokeOptions["hidden"]>): Record<string, unknown> {
-  const id = hidden.unique_id;
-  const values: Readonly<Record<HiddenType, unknown>> = {
-    PROMPT: readJson(hidden.prompt),
-    EXTRA_PNGINFO: readJson(hidden.extra_pnginfo),
-    UNIQUE_ID: id === undefined || id === null ? undefined : String(id),
-  };
-  return Object.fromEntries(Object.entries(definition.hidden).map(([name, type]) => [name, values[type]]));
-}
-
-const readJson = (value: unknown): unknown =>
-  typeof value === "string" ? parseJson(value, { nonFinite: true }) : (value ?? undefined);
 
 /** Adds the node's name to an error; a foreign error becomes a LatentkitError. */
 function withNode(error: unknown, node: string): LatentkitError {

@@ -1,5 +1,5 @@
 import type { LatentkitError } from "../base/errors.js";
-import type { Host } from "../host/types.js";
+import type { Host } from "../host/host.js";
 import type { FilesByName } from "../io/files/input-text.js";
 import type { OutputHandling } from "../io/files/output-files.js";
 import type { ChoiceContext, ComfyInput, InputSpec } from "./inputs.js";

@@ -1,4 +1,5 @@
-import { type ErrorCode, inputError, type LatentkitError, suggest } from "../base/errors.js";
+import { type ErrorCode, inputError, type LatentkitError } from "../base/errors.js";
+import { suggest } from "../base/suggest.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { asciiDigits, pythonText } from "../io/python-text.js";
 import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";

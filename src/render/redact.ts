@@ -1,8 +1,8 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { inputsOf } from "../graph/parse.js";
 import { cloneJson, isPlainObject } from "../io/json/lossless.js";
-import { findInput } from "./fill/fill.js";
 import { type DefinitionOf, nodesTitled, PRIMITIVE_INPUT, readDottedKey } from "./fill/keys.js";
+import { findInput } from "./fill/targets.js";
 
 // The hash of the graph is that of the redacted text: a hash of hidden values would let them be guessed.
 // An editor's workflow has values without names, so all widgets of a node go if one of its inputs is hidden.

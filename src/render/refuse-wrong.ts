@@ -10,7 +10,8 @@ import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js"
 import { requireSharp } from "../io/pictures/sharp.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
-import { fillGraph, placeholders } from "./fill/fill.js";
+import { fillGraph } from "./fill/fill.js";
+import { placeholders } from "./fill/keys.js";
 import { redactMetadata } from "./redact.js";
 
 /**

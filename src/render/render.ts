@@ -10,7 +10,8 @@ import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../gr
 import { InputFiles } from "../io/files/input-files.js";
 import { counterFiles, MemoryFiles, type OutputFiles, type OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
-import { canonicalValues, fillGraph, nodesOfKeys } from "./fill/fill.js";
+import { fillGraph } from "./fill/fill.js";
+import { canonicalValues, nodesOfKeys } from "./fill/targets.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { infotextOf } from "./receipt/settings.js";
 import { redactMetadata } from "./redact.js";

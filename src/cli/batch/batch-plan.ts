@@ -5,7 +5,6 @@ import type { BatchOptions } from "../../render/batch/batch-options.js";
 import { isFinished } from "../../render/batch/journal/journal.js";
 import { templateKeys } from "../../render/batch/names.js";
 import type { KnownKeys } from "../../render/batch/prepare.js";
-import type { Config } from "../../render/config/config.js";
 import type { GridOptions } from "../../render/contact-sheet/grid.js";
 import { isFree, SHEET } from "../../render/contact-sheet/own-pages.js";
 import { type Axis, combine, type ItemReader, sweepAxis } from "../../render/items/axes.js";
@@ -15,20 +14,16 @@ import { isItemFile, openItemStream, openItems } from "../../render/items/open.j
 import { hasWildcard, isPictureName } from "../../render/items/picture-files.js";
 import { type InputFolders, openPictures, picturesIn } from "../../render/items/pictures.js";
 import { seedAxis } from "../../render/items/seeds.js";
-import type { GraphSource } from "../../render/source.js";
-import { batchRenderOptions } from "../render-options.js";
+import type { BatchRequest } from "../render-options.js";
 import type { ArgumentsOf } from "../table/commands.js";
 import type { Terminal } from "../terminal.js";
 
 /** A batch as the command line describes it. */
 export interface BatchPlan {
-  readonly source: GraphSource;
   readonly items: PlannedItems;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
   /** Path of the contact sheet, where there is to be one. */
   readonly sheet: string | undefined;
-  /** Configuration with the store whose workers render; undefined where this process does. */
-  readonly shared: Config | undefined;
 }
 
 /**
@@ -37,10 +32,10 @@ export interface BatchPlan {
  */
 export async function planBatch(
   args: ArgumentsOf<"render">,
+  { source, options }: BatchRequest,
   terminal: Terminal,
   report: (text: string) => void,
 ): Promise<BatchPlan> {
-  const { source, config, options } = batchRenderOptions(args, terminal);
   const { outputDir } = options;
   const keys = createGraphKeys(source.graph, options);
   const concurrency = args.get("concurrency");
@@ -57,11 +52,8 @@ export async function planBatch(
     throw error;
   }
   return {
-    source,
     items,
     sheet,
-    // decisions: Only --store distributes a batch
-    shared: args.has("store") ? config : undefined,
     options: {
       ...options,
       set,
@@ -175,10 +167,10 @@ async function planItems(
     const seeds = args.get("seeds");
     const taken = [...setKeys, ...swept, ...(file?.reader.keys ?? [])];
     const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
-    const { items, keys: known, total } = combine(file?.reader, axes, limit, createOverrideReport(setKeys, report));
+    const { items, keys: known, total } = combine(file?.reader, axes, limit);
     const again: PlannedItems["again"] = async (axes, limit) => combine((await open?.())?.reader, axes, limit).items;
     return {
-      items,
+      items: setKeys.length === 0 ? items : reportOverrides(items, setKeys, report),
       keys: known,
       settable: known,
       fields: file === undefined ? [] : file.fields,
@@ -243,15 +235,20 @@ function setValues(set: ItemValues, keys: GraphKeys): ItemValues {
   return values;
 }
 
-/** Reports once for each key of --set that a line of the file has its own value for it. */
-function createOverrideReport(set: readonly string[], report: (text: string) => void): (item: BatchItem) => void {
+/** The items, with a report once for each key of --set that a line of the file has its own value for. */
+async function* reportOverrides(
+  items: AsyncIterable<BatchItem>,
+  set: readonly string[],
+  report: (text: string) => void,
+): AsyncGenerator<BatchItem, void, undefined> {
   const unreported = new Set(set);
-  return ({ values, origin }) => {
+  for await (const item of items) {
+    const { values, origin } = item;
     for (const key of unreported) {
       if (origin === undefined || !Object.hasOwn(values, key)) continue;
       unreported.delete(key);
-      const line = `${origin.file}, line ${origin.line}`;
-      report(`Warning: --set ${key} is overridden by ${line}.`);
+      report(`Warning: --set ${key} is overridden by ${origin.file}, line ${origin.line}.`);
     }
-  };
+    yield item;
+  }
 }

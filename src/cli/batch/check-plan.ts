@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/print.js";
-import { checkItems, createItemCheck, type ItemCheck } from "../../render/batch/check.js";
+import { checkItems, createItemCheck, type ItemCheck, NO_ITEMS } from "../../render/batch/check.js";
 import type { PreparedBatch } from "../../render/batch/prepare.js";
 import { type Axis, combinations, firstValues } from "../../render/items/axes.js";
 import { oneLine, shortest } from "../terminal.js";
@@ -21,21 +21,28 @@ export interface CheckedPlan {
   readonly names: readonly string[];
 }
 
+/** How a plan is checked. */
+interface CheckKind {
+  /** Whether nothing else is asked for: a stream is checked too, and the first files are named. */
+  readonly isAll: boolean;
+  /** Whether workers render, which have models and files of their own. */
+  readonly isElsewhere: boolean;
+}
+
 /**
  * Checks the values of all sweeps, and every line of a file of items with the first value of each sweep: each combination is
  * as good as its parts. Prints each wrong line; then fails with items.invalid. A stream is checked while it renders, unless
- * that is all that is asked for. `isAll`: also the names of the first files.
+ * `isAll`.
  */
 export async function checkPlan(
-  { items: source, options, shared }: BatchPlan,
+  { items: source, options }: BatchPlan,
   prepared: PreparedBatch,
-  isAll: boolean,
+  { isAll, isElsewhere }: CheckKind,
   report: BatchReport,
   signal: AbortSignal,
 ): Promise<CheckedPlan> {
   const { axes, again, limit } = source;
-  // workers have models and files of their own
-  const check = createItemCheck(prepared, shared !== undefined);
+  const check = createItemCheck(prepared, isElsewhere);
   for (const axis of axes) refuseWrongValues(axis, check);
   if (again === undefined && !isAll) return { items: undefined, files: 0, names: [] };
   const each = again === undefined ? 1 : combinations(axes);
@@ -45,21 +52,23 @@ export async function checkPlan(
   const isLooked = source.hasLines || source.source === undefined;
   const looking = isLooked ? check : { ...check, faultOf: () => undefined };
   let wrong = 0;
-  const counted = await checkItems(prepared, looking, rows, {
-    onFault: ({ index, error }) => {
-      wrong++;
-      if (source.source === undefined) throw error;
-      report.json({ type: "item-invalid", index: index * each, error });
-      report.fail("", error.message);
-    },
-    onCount: reportEvery(REPORT_MS, (items) => report.say(`Checked ${items} items of ${source.source} so far.`)),
-    signal,
-  });
+  let counted = NO_ITEMS;
+  const isDue = createClock(REPORT_MS);
+  for await (const { fault, ...counts } of checkItems(prepared, looking, rows, signal)) {
+    counted = counts;
+    if (isDue()) report.say(`Checked ${counts.items} items of ${source.source} so far.`);
+    if (fault === undefined) continue;
+    wrong++;
+    if (source.source === undefined) throw fault.error;
+    report.json({ type: "item-invalid", index: fault.index * each, error: fault.error });
+    report.fail("", fault.error.message);
+  }
   if (wrong > 0) throw refusal(wrong, counted.items, String(source.source));
   const items = Math.min(counted.items * each, limit ?? Number.POSITIVE_INFINITY);
   if (!isAll || again === undefined) return { ...counted, items, names: counted.names.map(at(options.outputDir)) };
   const first = await again(axes, Math.min(NAMED, limit ?? NAMED));
-  const named = await checkItems(prepared, looking, first, { onFault: () => {}, signal });
+  let named = NO_ITEMS;
+  for await (const counts of checkItems(prepared, looking, first, signal)) named = counts;
   const perItem = named.items === 0 ? 0 : named.files / named.items;
   return { items, files: items * perItem, names: named.names.map(at(options.outputDir)) };
 }
@@ -82,12 +91,13 @@ function refusal(wrong: number, items: number, source: string): LatentkitError {
   return new LatentkitError("items.invalid", `${source}: ${which} invalid; nothing was rendered.`);
 }
 
-function reportEvery(ms: number, report: (items: number) => void): (items: number) => void {
+/** Says once in so many ms that they have passed. */
+function createClock(ms: number): () => boolean {
   let due = performance.now() + ms;
-  return (items) => {
-    if (performance.now() < due) return;
+  return () => {
+    if (performance.now() < due) return false;
     due = performance.now() + ms;
-    report(items);
+    return true;
   };
 }
 

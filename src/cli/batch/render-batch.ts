@@ -8,6 +8,7 @@ import { type PreparedBatch, prepareBatch } from "../../render/batch/prepare.js"
 import type { CreateRunner } from "../../render/batch/runner.js";
 import type { Config } from "../../render/config/config.js";
 import { createContactSheet } from "../../render/contact-sheet/contact-sheet.js";
+import { batchRequest } from "../render-options.js";
 import type { ArgumentsOf } from "../table/commands.js";
 import { harmless, INTERRUPTED, red, shortest, type Terminal } from "../terminal.js";
 import { type BatchPlan, makeWay, planBatch } from "./batch-plan.js";
@@ -36,11 +37,13 @@ export async function renderBatch(
   let plan: BatchPlan | undefined;
   let begun: string | undefined;
   try {
-    plan = await planBatch(args, terminal, report.say);
+    const request = batchRequest(args, terminal);
+    plan = await planBatch(args, request, terminal, report.say);
     const stops = { drain, signal: urgent() };
-    const prepared = prepareBatch(plan.source, { ...plan.options, ...stops }, plan.items);
+    const prepared = prepareBatch(request.source, { ...plan.options, ...stops }, plan.items);
     const isCheck = args.get("check");
-    const checked = await checkPlan(plan, prepared, isCheck, report, drain);
+    const kind = { isAll: isCheck, isElsewhere: request.store !== undefined };
+    const checked = await checkPlan(plan, prepared, kind, report, drain);
     if (isCheck) {
       if (isJson) terminal.out(checkLine(checked));
       else terminal.out(checkText(checked, plan));
@@ -49,7 +52,7 @@ export async function renderBatch(
     await makeWay(args, plan);
     const { journal } = plan.options;
     begun = journal;
-    const runnerOf = plan.shared && (await storeRunner(plan.shared, report.say));
+    const runnerOf = request.store && (await storeRunner(request.store, report.say));
     const counted = { ...prepared, run: { ...prepared.run, total: checked.items ?? prepared.run.total } };
     const { status, error, pages, grid } = await follow(plan, counted, runnerOf, stops, report);
     report.result(status, {

@@ -1,4 +1,5 @@
-import { LatentkitError, suggest } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
+import { suggest } from "../../base/suggest.js";
 import { printJson } from "../../io/json/print.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { describeNode } from "../../nodes/describe.js";

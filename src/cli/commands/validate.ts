@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import type { Validation } from "../../graph/validate.js";
 import { type GraphError, promptError } from "../../graph/validation/graph-error.js";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { printJson } from "../../io/json/print.js";
 import { registry } from "../../nodes/index.js";
 import { readGraph } from "../../render/source.js";

@@ -12,7 +12,7 @@ import { render } from "../../render/render.js";
 import { randn } from "../../tensor/random.js";
 import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sampling/sigmas.js";
 
-const CHILD = fileURLToPath(new URL("child.js", import.meta.url));
+const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 const THREADS = [1, 2, 7];
 const LONGEST_MS = 300_000;
 

@@ -1,5 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
-import { LatentkitError, suggest } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
+import { suggest } from "../../base/suggest.js";
 import { usageOf } from "./help.js";
 import type { Command, Option } from "./option.js";
 

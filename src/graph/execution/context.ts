@@ -1,5 +1,5 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { InputFiles } from "../../io/files/input-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import type { OutputHandling } from "../../io/files/output-files.js";

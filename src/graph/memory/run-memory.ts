@@ -1,4 +1,4 @@
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import type { Registry } from "../../nodes/registry.js";
 import { releaseMemory } from "../../tensor/deferred-values.js";
 import type { PreparedNode } from "../prepared.js";

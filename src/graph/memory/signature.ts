@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";

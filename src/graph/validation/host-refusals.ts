@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { foreignFamily, ggufFamily, isGguf } from "../../host/foreign-families.js";
-import type { EncoderFile, FileRefusal, HostAbility } from "../../host/types.js";
+import type { EncoderFile, FileRefusal, HostAbility } from "../../host/host.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { lackOf } from "../../nodes/host-files.js";
 import type { ChoiceContext, FileKind } from "../../nodes/inputs.js";

@@ -1,6 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
-import type { Host } from "../types.js";
+import type { Host } from "../host.js";
 import { FileHashes, StoredHashes } from "./files/file-hashes.js";
 import { MODELS_RULE } from "./files/kinds.js";
 import { ModelFolders } from "./files/model-folders.js";

@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../base/errors.js";
-import type { Host } from "../types.js";
+import type { Host } from "../host.js";
 import { LOADABLE } from "./files/kinds.js";
 import { ModelFolders } from "./files/model-folders.js";
 import { promptWarnings } from "./reports/prompt-warnings.js";

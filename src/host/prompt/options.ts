@@ -1,5 +1,6 @@
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkedLater, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
+import { suggest } from "../../base/suggest.js";
 import type { Warn } from "../types.js";
 
 /** Normalisations of the weights of a prompt before they are applied. */

@@ -13,7 +13,8 @@ import {
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
 import { promisify } from "node:util";
 import { sha256 } from "../../base/bytes.js";
-import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, type ErrorCode, LatentkitError } from "../../base/errors.js";
+import { hintOf, suggest } from "../../base/suggest.js";
 import { returnMemory, takeMemory } from "../../tensor/memory-pool.js";
 import { parseAddress } from "../http/download.js";
 import { HEAD_BYTES, isRead, KIND_NAMES, pictureKind, READ_NAMES } from "../pictures/format.js";

@@ -1,5 +1,6 @@
 import { describe } from "../../base/errors.js";
-import type { Checkpoint, ClipVision, HostFiles } from "../../host/types.js";
+import type { HostFiles } from "../../host/host.js";
+import type { Checkpoint, ClipVision } from "../../host/types.js";
 import { defineNode } from "../define.js";
 import { fileName, type Loading, lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
 import { choice, model } from "../inputs.js";

@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { derivedModel } from "../../host/derived-model.js";
-import type { Host, Model, ModelPatch } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
+import type { Model, ModelPatch } from "../../host/types.js";
 import { atan, tan } from "../../native/elementary.js";
 import { LATENT_FORMATS } from "../../tensor/sampling/latent-format.js";
 import {

@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
+import type { Host } from "../../host/host.js";
 import { encodePlain, encodeSides } from "../../host/prompt/encode.js";
-import type { Clip, Conditioning, Host, Vae, Warn } from "../../host/types.js";
+import type { Clip, Conditioning, Vae, Warn } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { resizeImage } from "../../tensor/resize.js";
 import { roundHalfEven } from "../../tensor/rounding.js";

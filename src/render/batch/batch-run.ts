@@ -4,10 +4,10 @@ import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-f
 import { isOutputLost } from "../../io/files/write-file.js";
 import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
-import type { DrawnFor } from "../items/seeds.js";
+import type { SeedDraw } from "../items/seeds.js";
 import type { RunnerItem } from "../threads/messages.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
-import { Intake, type NumberedItem, Semaphore } from "./intake.js";
+import { Intake, type ReadItem, Semaphore } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
 import type { Attempt, Runner } from "./runner.js";
 
@@ -34,7 +34,7 @@ export interface BatchGraph {
   /** Fault of an item with these values; undefined for one that can be rendered. */
   faultOf(values: ItemValues): LatentkitError | undefined;
   /** An item's values with its random seeds drawn. */
-  seedsOf(values: ItemValues, by: DrawnFor): ItemValues;
+  readonly seedsOf: SeedDraw["seedsOf"];
   /** An item's values without those that the journal must not hold. */
   redacted(values: ItemValues): ItemValues;
   /** File part of an item's names by the template; undefined without one. Fails with usage.invalid. */
@@ -119,20 +119,20 @@ export class BatchRun {
 
   /** Starts the items in order; returns the error that ended reading them: those before it are rendered. */
   async #renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
-    const intake = new Intake(items, [this.#options.signal, this.#options.drain, this.#halt.signal]);
+    const signals = [this.#options.signal, this.#options.drain, this.#halt.signal];
+    const intake = new Intake(items, this.#journal, this.#graph.seedsOf, signals);
     try {
-      for (let next = await intake.next(); next !== undefined; next = await intake.next()) {
+      for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
         await this.#queue.room();
         if (this.#isStopped) return undefined;
-        const entry = await this.#journal.find(next.index, next.item);
+        const { index, item, entry } = read;
         const { position, finished: files } = entry;
-        const read = this.#withSeeds(next, position);
         if (files === undefined) {
           await this.#window.take();
-          void this.#renderItem(read, entry).finally(() => this.#window.give());
+          void this.#renderItem(read).finally(() => this.#window.give());
         } else {
           this.#counts.skipped++;
-          this.#emit({ type: "item-skipped", index: read.index, values: read.item.values, position, files });
+          this.#emit({ type: "item-skipped", index, values: item.values, position, files });
         }
       }
       if (intake.isCut) this.#isCut = true;
@@ -144,20 +144,12 @@ export class BatchRun {
     }
   }
 
-  #withSeeds(read: NumberedItem, position: number): NumberedItem {
-    const { item, passing } = read;
-    const values = this.#graph.seedsOf(item.values, { batch: this.#journal.header.id, position });
-    if (values === item.values) return read;
-    const drawn = Object.keys(values).filter((key) => values[key] !== item.values[key]);
-    return { ...read, item: { ...item, values }, passing: [...new Set([...passing, ...drawn])] };
-  }
-
   /** Renders an item and records what came of it. Never rejects. */
-  async #renderItem(read: NumberedItem, entry: Entry): Promise<void> {
+  async #renderItem(read: ReadItem): Promise<void> {
     try {
-      const { index, item } = read;
+      const { index, item, entry } = read;
       const { values } = item;
-      const task = this.#taskOf(read, entry);
+      const task = this.#taskOf(read);
       if (task instanceof LatentkitError) return await this.#fail({ index, values, entry }, task, 1);
       const names = this.#graph.startsOf(values, task.names);
       await this.#journal.begin(entry, this.#graph.redacted(values), names);
@@ -172,7 +164,7 @@ export class BatchRun {
   }
 
   /** An item as the runner takes it, or why it cannot be rendered. */
-  #taskOf({ index, item, passing }: NumberedItem, entry: Entry): Task | LatentkitError {
+  #taskOf({ index, item, entry, passing }: ReadItem): Task | LatentkitError {
     const { values, fault } = item;
     if (fault !== undefined) return fault;
     try {

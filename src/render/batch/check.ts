@@ -4,7 +4,8 @@ import { LatentkitError } from "../../base/errors.js";
 import { findDefinition, findDefinitions, parseGraph, parseGraphText } from "../../graph/parse.js";
 import { type CheckedGraph, checkGraph, validationError } from "../../graph/validate.js";
 import { printJson } from "../../io/json/lossless.js";
-import { fillGraph, inputsOfKey } from "../fill/fill.js";
+import { fillGraph } from "../fill/fill.js";
+import { inputsOfKey } from "../fill/targets.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import { frozenGraph, readGraph } from "../source.js";
 import { checkBatchCall, openSource } from "./batch.js";
@@ -48,47 +49,50 @@ export async function checkBatch(
   const { source, more } = await openSource(read, items, options);
   const prepared = prepareBatch(read, { ...options, ...more }, source);
   const faults: ItemFault[] = [];
-  const { signal } = options;
-  const check = createItemCheck(prepared);
-  const counts = await checkItems(prepared, check, source.items, { onFault: (fault) => faults.push(fault), signal });
-  return { ...counts, faults };
+  let counted = NO_ITEMS;
+  const checking = checkItems(prepared, createItemCheck(prepared), source.items, options.signal);
+  for await (const { fault, ...counts } of checking) {
+    counted = counts;
+    if (fault !== undefined) faults.push(fault);
+  }
+  return { ...counted, faults };
 }
 
-/** Listener to a check of items. */
-export interface CheckListener {
-  onFault(fault: ItemFault): void;
-  /** Called now and then with the number of items so far. */
-  onCount?(items: number): void;
-  readonly signal?: AbortSignal;
-}
+type ItemCounts = Omit<BatchCheck, "faults">;
 
-/** Checks each item. Rejects with the reason of the signal. */
-export async function checkItems(
+export const NO_ITEMS: ItemCounts = { items: 0, files: 0, names: [] };
+
+/**
+ * Checks each item. Yields the counts so far: for each item with a fault, now and then, and at the end. Throws the reason of
+ * the signal.
+ */
+export async function* checkItems(
   { run, graph }: PreparedBatch,
   check: ItemCheck,
   items: AsyncIterable<BatchItem>,
-  { onFault, onCount, signal }: CheckListener,
-): Promise<Omit<BatchCheck, "faults">> {
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ItemCounts & { readonly fault?: ItemFault }, void, undefined> {
   const timer = new YieldTimer();
   const first = await firstNumber(run.outputDir, graph.prefixes);
   const names: string[] = [];
   let count = 0;
   let perItem = 0;
+  const soFar = (): ItemCounts => ({ items: count, files: count * perItem, names: names.slice(0, NAMES) });
   for await (const item of items) {
     signal?.throwIfAborted();
+    const index = count++;
     const error = check.faultOf(item);
-    if (error !== undefined) onFault({ index: count, error });
+    if (error !== undefined) yield { ...soFar(), fault: { index, error } };
     else if (names.length < NAMES) {
-      const own = check.namesOf(item, count, first + count);
+      const own = check.namesOf(item, index, first + index);
       perItem = Math.max(perItem, own.length);
       names.push(...own);
     }
-    count++;
     if (!timer.isDue) continue;
-    onCount?.(count);
+    yield soFar();
     await timer.yield();
   }
-  return { items: count, files: count * perItem, names: names.slice(0, NAMES) };
+  yield soFar();
 }
 
 /** Looks at items of a batch without rendering them. */

@@ -1,12 +1,16 @@
 import { onAbort } from "../../base/abort.js";
 import { printJson } from "../../io/json/lossless.js";
 import type { BatchItem } from "../items/item.js";
+import type { SeedDraw } from "../items/seeds.js";
+import type { Entry, Journal } from "./journal/journal.js";
 
-/** An item as it is read. */
-export interface NumberedItem {
+/** An item that was read. */
+export interface ReadItem {
   /** Number of the item in its source, from 0. */
   readonly index: number;
+  /** The item with its random seeds drawn. */
   readonly item: BatchItem;
+  readonly entry: Entry;
   /**
    * Keys whose values the item before did not have, all of them for the first item. What follows from these is not worth
    * keeping, as seeds run through while the rest stays.
@@ -15,13 +19,15 @@ export interface NumberedItem {
 }
 
 /**
- * Reads a batch's items one by one, until a signal says that no more are needed: a source that is slow, or never
- * returns, delays nothing then.
+ * Reads a batch's items one by one and finds their entries in the journal, until a signal says that no more are needed: a
+ * source that is slow, or never returns, delays nothing then.
  */
 export class Intake {
   /** A signal came before the end of the source. */
   isCut = false;
   readonly #source: AsyncIterator<BatchItem>;
+  readonly #journal: Journal;
+  readonly #seedsOf: SeedDraw["seedsOf"];
   readonly #leaves: (() => void)[];
   #isStopped = false;
   #isOver = false;
@@ -29,8 +35,15 @@ export class Intake {
   #index = 0;
   #previous = new Map<string, string>();
 
-  constructor(items: AsyncIterable<BatchItem>, signals: readonly (AbortSignal | undefined)[]) {
+  constructor(
+    items: AsyncIterable<BatchItem>,
+    journal: Journal,
+    seedsOf: SeedDraw["seedsOf"],
+    signals: readonly (AbortSignal | undefined)[],
+  ) {
     this.#source = items[Symbol.asyncIterator]();
+    this.#journal = journal;
+    this.#seedsOf = seedsOf;
     const stop = () => {
       this.#isStopped = true;
       this.#wake();
@@ -38,14 +51,25 @@ export class Intake {
     this.#leaves = signals.map((signal) => onAbort(signal, stop));
   }
 
-  /** The next item; undefined at the end, or where a signal came before it. Throws as the source does. */
-  async next(): Promise<NumberedItem | undefined> {
+  /** The next item; undefined at the end, or if a signal came before it. Throws as the source and the journal do. */
+  async next(): Promise<ReadItem | undefined> {
+    const item = await this.#read();
+    if (item === undefined) return undefined;
+    const index = this.#index++;
+    const changed = this.#changedKeys(item);
+    const entry = await this.#journal.find(index, item);
+    const values = this.#seedsOf(item.values, { batch: this.#journal.header.id, position: entry.position });
+    if (values === item.values) return { index, item, entry, passing: changed };
+    const drawn = Object.keys(values).filter((key) => values[key] !== item.values[key]);
+    return { index, item: { ...item, values }, entry, passing: [...new Set([...changed, ...drawn])] };
+  }
+
+  async #read(): Promise<BatchItem | undefined> {
     try {
       const result = await this.#nextOrStop();
       this.isCut = result === undefined;
       this.#isOver = result?.done === true;
-      if (result === undefined || result.done) return undefined;
-      return { index: this.#index++, item: result.value, passing: this.#changedKeys(result.value) };
+      return result?.done ? undefined : result?.value;
     } catch (error) {
       this.#isOver = true;
       throw error;

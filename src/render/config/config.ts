@@ -1,6 +1,7 @@
 import type { z } from "zod";
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { loadZod } from "../../base/lazy.js";
+import { suggest } from "../../base/suggest.js";
 import { type Config, configSchema } from "./config-schema.js";
 import { mayHoldSecret, shownValue } from "./secrets.js";
 

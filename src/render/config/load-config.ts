@@ -1,7 +1,8 @@
 import { dirname, resolve } from "node:path";
 import { YAMLParseError } from "yaml";
 import { z } from "zod";
-import { LatentkitError, suggest } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
+import { suggest } from "../../base/suggest.js";
 import { decodeText, readRegularSync } from "../../io/regular-file.js";
 import { readYaml } from "../../io/yaml.js";
 import { type Config, configFault, configLeaves, parseConfig } from "./config.js";

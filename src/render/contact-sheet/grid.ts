@@ -1,5 +1,6 @@
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { checkOptions, FILE, type OptionRules, TEXT } from "../../base/options.js";
+import { suggest } from "../../base/suggest.js";
 import type { RawImage } from "../../io/png/raw-image.js";
 import type { ItemValues } from "../items/item.js";
 import {

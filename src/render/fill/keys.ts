@@ -1,6 +1,7 @@
+import { isObject } from "../../base/options.js";
 import { inputsOf, isLink, type Prompt, SEED_INPUTS } from "../../graph/parse.js";
 import { titleOf } from "../../graph/unknown-classes.js";
-import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
+import { isPlainObject, NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 
 /** No node id is longer; without an end, a key of a million dots would be cut a million times. */
@@ -35,6 +36,22 @@ export function replacePlaceholders(text: string, replace: (mark: string, key: s
 
 /** A key of blanks alone is the last of them. */
 const keyOf = (inside: string): string => inside.trim() || inside.at(-1)!;
+
+const PLACEHOLDERS = Symbol("placeholders");
+
+/** Keys of all placeholders below a value. */
+export function placeholders(value: unknown): ReadonlySet<string> {
+  if (typeof value !== "object" || value === null) return collect(value, new Set());
+  return recall(value, PLACEHOLDERS, () => collect(value, new Set()));
+}
+
+function collect(value: unknown, keys: Set<string>): Set<string> {
+  if (typeof value === "string") for (const key of placeholderKeys(value)) keys.add(key);
+  if (Array.isArray(value)) for (const item of value) collect(item, keys);
+  else if (isObject(value))
+    for (const item of Object.values(value)) for (const key of placeholders(item)) keys.add(key);
+  return keys;
+}
 
 /** Longer titles are notes, not names. */
 const MAX_TITLE_CHARACTERS = 200;

@@ -113,16 +113,10 @@ export const firstValues = (axes: readonly Axis[]): Axis[] =>
 
 /**
  * Every item with every combination of the axes' values: items outermost, then the axes in order, the last one
- * innermost. One item without values if there is no file. At most `limit` items. `onItem` is called with each item
- * of the file. Fails with usage.invalid for a key that two of them set; an item of a file whose own key an axis sets
- * has a fault.
+ * innermost. One item without values if there is no file. At most `limit` items. Fails with usage.invalid for a key that
+ * two of them set; an item of a file whose own key an axis sets has a fault.
  */
-export function combine(
-  file: ItemReader | undefined,
-  axes: readonly Axis[],
-  limit?: number,
-  onItem?: (item: BatchItem) => void,
-): Combination {
+export function combine(file: ItemReader | undefined, axes: readonly Axis[], limit?: number): Combination {
   const owners = new Map<string, string>((file?.keys ?? []).map((key) => [key, "--items"]));
   for (const { option, keys } of axes) {
     for (const key of keys) {
@@ -135,7 +129,7 @@ export function combine(
   }
   const hasKeys = file === undefined || file.keys.length > 0;
   const keys = hasKeys ? [...(file?.keys ?? []), ...axes.flatMap((axis) => axis.keys)] : undefined;
-  return { items: combined(file, axes, limit, onItem), total: totalOf(file, axes, limit), keys };
+  return { items: combined(file, axes, limit), total: totalOf(file, axes, limit), keys };
 }
 
 function totalOf(file: ItemReader | undefined, axes: readonly Axis[], limit: number | undefined): number | undefined {
@@ -149,13 +143,11 @@ async function* combined(
   file: ItemReader | undefined,
   axes: readonly Axis[],
   limit = Number.POSITIVE_INFINITY,
-  onItem?: (item: BatchItem) => void,
 ): AsyncGenerator<BatchItem, void, undefined> {
   let left = limit;
   try {
     let item = file === undefined ? { values: {} } : await file.next();
     while (item !== undefined) {
-      onItem?.(item);
       const fault = item.fault ?? clash(item, axes);
       // a faulty item counts as often as a good one, so that the others keep their numbers when it is corrected
       for (const values of grid(axes, 0, item.values)) {

@@ -3,7 +3,7 @@ import { type ClassAliases, findDefinition, inputsOf, parseGraph } from "../../g
 import { HOSTILE_KEYS, printJson } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
-import { canonicalKey, inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";
+import { canonicalKey, inputsOfKey, type KeyInput, type UnknownKey } from "../fill/targets.js";
 import { defaultRegistry } from "../surroundings.js";
 import type { BatchItem, ItemValues } from "./item.js";
 

@@ -94,7 +94,7 @@ export function isRandomSeed(keys: GraphKeys, key: string, value: unknown): bool
 export const randomSeed = (): number => randomBytes(SEED_BYTES).readUIntBE(0, SEED_BYTES);
 
 /** Facts that an item's seeds are drawn from. */
-export interface DrawnFor {
+interface DrawnFor {
   /** Id of the batch. */
   readonly batch: string;
   /** Position of the item in the journal. */

@@ -1,6 +1,6 @@
 import { findDefinitions, type Graph, inputsOf, SEED_INPUTS } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
-import type { NamedModels } from "../../host/types.js";
+import type { NamedModels } from "../../host/host.js";
 import { isDataText } from "../../io/files/input-text.js";
 import { NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import { type ClassAliases, findDefinitions, parseGraph } from "../../graph/parse.js";
-import type { Host, NamedModels, RuntimeRecord } from "../../host/types.js";
+import type { Host, NamedModels, RuntimeRecord } from "../../host/host.js";
 import type { InputFiles } from "../../io/files/input-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import type { OutputHandling } from "../../io/files/output-files.js";

@@ -1,15 +1,15 @@
 import { resolve } from "node:path";
 import { checkOptions, FLAG, FOLDER, HOST, hasMethods, NAMES, type OptionRules, REGISTRY } from "../../base/options.js";
 import { type ClassAliases, findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Choice, ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { isWidget } from "../../nodes/values.js";
-import { placeholders, titleKeys } from "../fill/fill.js";
-import { ownTitle, PRIMITIVE_INPUT, wholePlaceholder } from "../fill/keys.js";
+import { ownTitle, PRIMITIVE_INPUT, placeholders, wholePlaceholder } from "../fill/keys.js";
 import { createSeedTest } from "../fill/seed-digits.js";
+import { titleKeys } from "../fill/targets.js";
 import { readGraph } from "../source.js";
 import { defaultHost, defaultRegistry } from "../surroundings.js";
 import { bothLimits, defaultOf, type Exact, IN_TEXT, isSafe, limitsOf, type PropertySchema } from "./property.js";

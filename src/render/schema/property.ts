@@ -1,4 +1,5 @@
-import { describe, suggest } from "../../base/errors.js";
+import { describe } from "../../base/errors.js";
+import { suggest } from "../../base/suggest.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
 import { asciiDigits } from "../../io/python-text.js";
 import type { Choice, ChoiceContext, InputSpec } from "../../nodes/inputs.js";

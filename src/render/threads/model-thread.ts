@@ -7,7 +7,7 @@ import type {
 } from "../../host/checkpoint/runtime/remote/thread.js";
 import type { RuntimeOptions } from "../../host/checkpoint/session/runtime.js";
 import type { ModelSettings } from "../../host/checkpoint/settings.js";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { type LoadedWorker, startWorker } from "./loaded-worker.js";
 
 const require = createRequire(import.meta.url);

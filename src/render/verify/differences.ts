@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import type { Graph } from "../../graph/parse.js";
 import { autoV2 } from "../../host/checkpoint/files/file-hashes.js";
-import type { Host, RuntimeRecord } from "../../host/types.js";
+import type { Host, RuntimeRecord } from "../../host/host.js";
 import { InputFiles } from "../../io/files/input-files.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { createOrigins, type Origins } from "../receipt/origins.js";

@@ -8,7 +8,7 @@ import { createCache } from "../../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../../graph/surroundings.js";
 import { type Validation, validateGraph } from "../../graph/validate.js";
 import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settings.js";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { TEMPORARY_SUFFIX } from "../../io/files/write-file.js";
 import { describeNode } from "../../nodes/describe.js";
 import { refuseUnsendable } from "../../render/job.js";

@@ -1,4 +1,5 @@
-import { describe, hintOf, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { hintOf, suggest } from "../../base/suggest.js";
 import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse.js";
 import { isPlainObject, parseJson, printJson } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";

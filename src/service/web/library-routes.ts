@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { lazy } from "../../base/lazy.js";
 import type { ModelListing } from "../../host/checkpoint/reports/header-reader.js";
-import type { Host } from "../../host/types.js";
+import type { Host } from "../../host/host.js";
 import { printJson } from "../../io/json/lossless.js";
 import { describeNode } from "../../nodes/describe.js";
 import { defaultHost, defaultRegistry } from "../../render/surroundings.js";

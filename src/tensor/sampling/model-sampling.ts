@@ -1,5 +1,6 @@
-import { describe, LatentkitError, suggest, valueError } from "../../base/errors.js";
+import { describe, LatentkitError, valueError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
+import { suggest } from "../../base/suggest.js";
 import type { SamplingSpec } from "../../native/bindings.js";
 import { exp, log } from "../../native/elementary.js";
 import { loadNative } from "../../native/load.js";

@@ -1,6 +1,7 @@
 import { types } from "node:util";
-import { describe, LatentkitError, suggest, valueError } from "../../base/errors.js";
+import { describe, LatentkitError, valueError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../../base/options.js";
+import { suggest } from "../../base/suggest.js";
 import { loadNative } from "../../native/load.js";
 import { DEFAULT_SPEC, type ModelSampling, type ModelSamplingName, modelSampling, specOf } from "./model-sampling.js";
 import { linspace } from "./spaced-sigmas.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { LatentkitError } from "latentkit";
-import { atNode, inputError, permissionHint, suggest } from "#src/base/errors.js";
+import { atNode, inputError, permissionHint } from "#src/base/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 describe("atNode", () => {
@@ -46,36 +46,6 @@ describe("LatentkitError", () => {
     assert.deepEqual(JSON.parse(JSON.stringify({ event: [error] })), { event: [expected] });
     const { message } = JSON.parse(JSON.stringify(new LatentkitError("node.failed", "No."))) as LatentkitError;
     assert.equal(message, "No.");
-  });
-});
-
-describe("suggest", () => {
-  it("offers the closest candidate, shown as the caller wants it", () => {
-    const candidates = ["outputDir", "inputDir"];
-    assert.deepEqual(suggest("outputdir", candidates), { suggestion: "outputDir", hint: " Did you mean outputDir?" });
-    assert.equal(suggest("inputdri", candidates, (name) => `--${name}`).hint, " Did you mean --inputDir?");
-  });
-
-  it("counts two letters that changed places as one edit", () => {
-    assert.equal(suggest("prot", ["host", "port"]).suggestion, "port");
-    assert.equal(suggest("tpor", ["port"]).suggestion, undefined);
-  });
-
-  it("offers a name that differs in signs, one that the word begins, and one that begins the word", () => {
-    const samplers = ["euler", "euler_ancestral", "euler_ancestral_cfg_pp", "dpmpp_2m", "dpmpp_2m_sde", "uni_pc"];
-    const offered = (word: string) => suggest(word, samplers).suggestion;
-    assert.equal(offered("DPM++ 2M"), "dpmpp_2m");
-    assert.equal(offered("DPM++ 2M SDE Karras"), "dpmpp_2m_sde");
-    assert.equal(offered("dpmpp_2m_karras"), "dpmpp_2m");
-    assert.equal(offered("euler_a"), "euler_ancestral");
-    assert.equal(offered("UniPC"), "uni_pc");
-    assert.equal(offered("eular"), "euler");
-  });
-
-  it("offers nothing where nothing is close, or the word is no text", () => {
-    for (const word of ["signal", "", 5, null, undefined, Symbol("outputDir")]) {
-      assert.deepEqual(suggest(word, ["outputDir"]), { suggestion: undefined, hint: "" });
-    }
   });
 });
 

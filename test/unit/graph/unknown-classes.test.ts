@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { closest } from "#src/base/errors.js";
+import { closest } from "#src/base/suggest.js";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
 import { validateGraph } from "#src/graph/validate.js";
 import { refuses } from "../../helpers/errors.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root, temporaryFolder } from "../../helpers/folders.js";
@@ -79,6 +79,42 @@ describe("scripts/check-layers", () => {
     assert.deepEqual(check("floor", { "src/graph/new/a.ts": "", "src/io/png/a.ts": "" }), [
       "src/graph/new/ has no floor in scripts/layers/floors.mjs.",
       "src/io/png/ has no floor in scripts/layers/floors.mjs.",
+    ]);
+  });
+
+  it("refuses entries of its tables that match no file", () => {
+    const missing = (...gone: string[]) => {
+      const all = [
+        "errors",
+        "io/cache",
+        "nodes/values",
+        "graph/face",
+        "graph/loose",
+        "graph/parsing/p",
+        "graph/running/run",
+      ];
+      const files = [...all, "cli/a", "service/a", "index"].filter((file) => !gone.includes(file));
+      rmSync(join(folder(), "src"), { recursive: true, force: true });
+      return check("entry", Object.fromEntries(files.map((file) => [`src/${file}.ts`, ""])));
+    };
+    assert.deepEqual(missing(), []);
+    assert.deepEqual(missing("errors", "service/a", "graph/face", "graph/parsing/p"), [
+      'scripts/layers/floors.mjs: FLOORS[""], "errors" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS[""], "service/" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS["graph"], "parsing/" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS["graph"], "face" matches no file of src.',
+    ]);
+    assert.deepEqual(missing("graph/loose", "io/cache", "nodes/values", "graph/running/run", "index"), [
+      'scripts/layers/floors.mjs: FLOORS[""], "io/" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS[""], "nodes/" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS[""], "index" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS["graph"], "*" matches no file of src.',
+      'scripts/layers/floors.mjs: FLOORS["graph"], "running/" matches no file of src.',
+      'scripts/layers/floors.mjs: NARROW, "nodes/" matches no file of src.',
+      'scripts/layers/floors.mjs: NARROW, "nodes/values.ts" matches no file of src.',
+      'scripts/layers/floors.mjs: FACES, "graph/running/run.ts" matches no file of src.',
+      'scripts/layers/floors.mjs: MAY_HOLD_STATE, "io/cache.ts" matches no file of src.',
+      'scripts/layers/floors.mjs: ENTRIES, "index.ts" matches no file of src.',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { parse } from "yaml";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
@@ -10,6 +10,10 @@ const script = (path: string): Promise<unknown> =>
 
 type Manifest = Record<string, unknown> & { name: string };
 
+interface Imports {
+  readSources(folder: string, pattern: RegExp): { readonly file: string }[];
+  arrowsOf(source: { readonly file: string }): { readonly to: string }[];
+}
 interface Packages {
   platformFiles(platform: string): string[];
   readonly MAIN_FILES: readonly string[];
@@ -152,20 +156,20 @@ describe("scripts/release", () => {
     }
   });
 
-  it("bundles every program of a thread or process that a source names", async () => {
-    const { PROGRAMS } = (await script("bundle.mjs")) as { readonly PROGRAMS: readonly string[] };
-    const src = join(root, "src");
-    const named = readdirSync(src, { recursive: true, encoding: "utf8" }).flatMap((path) => {
-      if (!path.endsWith(".ts")) return [];
-      const folder = path.split(sep).slice(0, -1);
-      const programs = readFileSync(join(src, path), "utf8").matchAll(
-        /new URL\("\.\/([^"]+\.js)", import\.meta\.url\)/g,
-      );
-      return [...programs].map(([, name]) => [...folder, name].join("/"));
-    });
-    assert.ok(named.length >= 5);
+  it("bundles every program of a thread or process, and what is required when it is needed", async () => {
+    const { programsOf } = (await script("bundle.mjs")) as { programsOf(dist: string): string[] };
+    const programs = programsOf(join(root, "dist"));
+    for (const name of programs) assert.ok(existsSync(join(root, "dist", name)), name);
+    const { arrowsOf, readSources } = (await script("../layers/imports.mjs")) as Imports;
+    const { ENTRIES } = (await script("../layers/floors.mjs")) as { readonly ENTRIES: readonly string[] };
+    // bin imports the command line, which finds commands by their names; browsers load the page
+    const isFound = (file: string) => /^(cli\/main\.ts|cli\/commands\/|service\/web\/page\/)/.test(file);
+    const sources = readSources(join(root, "src"), /(?<!\.d)\.ts$/);
+    const imported = new Set([...sources.flatMap(arrowsOf).map(({ to }) => to), ...ENTRIES]);
+    const loaded = sources.map(({ file }) => file).filter((file) => !imported.has(file) && !isFound(file));
+    assert.ok(loaded.length >= 5, String(loaded));
     assert.deepEqual(
-      named.filter((name) => !PROGRAMS.includes(name)),
+      loaded.filter((file) => !programs.includes(file.replace(/\.ts$/, ".js"))),
       [],
     );
   });

@@ -1,5 +1,5 @@
 import { type Rule, TEXTS } from "../../../base/options.js";
-import type { HostFiles } from "../../types.js";
+import type { HostFiles } from "../../host.js";
 
 /** A kind of model files, by the name of ComfyUI's folder. */
 export type ModelKind = keyof HostFiles | "checkpoints" | "embeddings" | "vae_approx";

@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import type { Checkpoint, Clip, HostFiles, Model, Vae, Warn } from "../../types.js";
+import type { HostFiles } from "../../host.js";
+import type { Checkpoint, Clip, Model, Vae, Warn } from "../../types.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
 import { samplingOf } from "../diffusion/sampling.js";

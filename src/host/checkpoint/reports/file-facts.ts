@@ -3,7 +3,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import { openRegularSync } from "../../../io/regular-file.js";
 import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors.js";
 import { ggufFamily } from "../../foreign-families.js";
-import type { FileRefusal } from "../../types.js";
+import type { FileRefusal } from "../../host.js";
 import { requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";

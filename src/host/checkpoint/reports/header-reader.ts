@@ -2,7 +2,7 @@ import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { LatentkitError } from "../../../base/errors.js";
-import type { FileRefusal } from "../../types.js";
+import type { FileRefusal } from "../../host.js";
 import { KIND_FOLDERS, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
 import { Recent } from "../files/recent.js";

@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { LatentkitError } from "../../../base/errors.js";
-import type { NamedModels, Provenance } from "../../types.js";
+import type { NamedModels, Provenance } from "../../host.js";
 import type { FileHashes } from "../files/file-hashes.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import type { Runtime } from "../session/runtime.js";

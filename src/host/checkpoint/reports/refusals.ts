@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { LatentkitError } from "../../../base/errors.js";
-import type { FileRefusal } from "../../types.js";
+import type { FileRefusal } from "../../host.js";
 import type { ModelKind } from "../files/kinds.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { Recent } from "../files/recent.js";

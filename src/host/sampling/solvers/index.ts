@@ -1,4 +1,5 @@
-import { describe, LatentkitError, notOneOf, suggest } from "../../../base/errors.js";
+import { describe, LatentkitError, notOneOf } from "../../../base/errors.js";
+import { suggest } from "../../../base/suggest.js";
 import { SAMPLERS, type Sampler } from "../../../tensor/sampling/sigmas.js";
 import type { SamplerChoice, Solver } from "../solver.js";
 import { dpm2, dpm2Ancestral, dpmAdaptive, dpmFast } from "./dpm-solver.js";

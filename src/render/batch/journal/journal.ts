@@ -1,32 +1,21 @@
 // The journal of a batch: open, find and append, recover. All else in this folder is imported from inside it only.
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../../base/errors.js";
-import { packageVersion } from "../../../base/package.js";
 import { escapeFault } from "../../../io/files/output-path.js";
 import { printJson } from "../../../io/json/lossless.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";
 import { fileAt, type RenderedFile } from "../../result.js";
-import { firstNumber } from "../names.js";
-import { JournalLog } from "./log.js";
-import type { JournalHeader, JournalRecord } from "./records.js";
+import { JournalLog, type LogOptions } from "./log.js";
+import { type JournalHeader, type JournalRecord, newHeader } from "./records.js";
 import { Positions } from "./state.js";
-import { createPresence, sweep } from "./written-files.js";
+import { sweep } from "./written-files.js";
 
 export { isFinished } from "./records.js";
 
-export interface JournalOptions {
+export interface JournalOptions extends LogOptions {
   /** Path of the journal; nothing is kept where absent. */
   readonly journal?: string;
-  readonly resume: boolean;
-  /** Items that an earlier run rendered without some outputs are finished. */
-  readonly partial: boolean;
-  /** Absolute. */
-  readonly outputDir: string;
-  /** Hash of the graph and of all options that its pictures depend on. */
-  readonly hash: string;
-  /** Prefixes of the nodes that save, by node id. */
-  readonly prefixes: Readonly<Record<string, string>>;
 }
 
 /** An item's entry in the journal. */
@@ -58,17 +47,9 @@ export class Journal {
 
   /** Fails with journal.refused and file.write-failed. */
   static async open(options: JournalOptions): Promise<Journal> {
-    const { journal: path, resume, partial, outputDir, hash, prefixes } = options;
-    const createHeader = async (): Promise<JournalHeader> => ({
-      type: "batch",
-      version: 1,
-      engine: packageVersion(),
-      graph: hash,
-      id: randomBytes(6).toString("hex"),
-      first: await firstNumber(outputDir, prefixes),
-    });
-    if (path === undefined) return new Journal(options, await createHeader(), undefined);
-    const log = await JournalLog.open(path, createHeader, resume, createPresence(outputDir), partial);
+    const { journal: path } = options;
+    if (path === undefined) return new Journal(options, await newHeader(options), undefined);
+    const log = await JournalLog.open(path, options);
     return new Journal(options, log.header, log);
   }
 

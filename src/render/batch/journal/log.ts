@@ -8,12 +8,27 @@ import { LatentkitError } from "../../../base/errors.js";
 import { makeEach } from "../../../io/files/output-path.js";
 import { syncData, writeFailed } from "../../../io/files/write-file.js";
 import { loadNative } from "../../../native/load.js";
-import { type JournalHeader, type JournalRecord, printRecord, RecordedFiles, readJournal, refused } from "./records.js";
+import {
+  type HeaderFacts,
+  type JournalHeader,
+  type JournalRecord,
+  newHeader,
+  printRecord,
+  RecordedFiles,
+  readJournal,
+  refused,
+} from "./records.js";
 import { JournalState } from "./state.js";
-import type { Presence } from "./written-files.js";
+import { createPresence } from "./written-files.js";
 
 /** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
 const GROUP_MS = 25;
+
+export interface LogOptions extends HeaderFacts {
+  readonly resume: boolean;
+  /** Items that an earlier run rendered without some outputs are finished. */
+  readonly partial: boolean;
+}
 
 /** The file of a journal: one JSON record a line, appended only. One process has it at a time. */
 export class JournalLog {
@@ -43,18 +58,12 @@ export class JournalLog {
   }
 
   /**
-   * Opens a journal, or begins one with `createHeader()`. Without `resume` one that exists is refused; with it, one of
-   * another graph, of other options or another version; where it finished nothing, it is begun anew instead. A line that
-   * a kill cut short is taken off. `stateOf`: state of a finished item's file; `takesPartial`: items that were rendered
-   * without some outputs count as finished. Fails with journal.refused and file.write-failed.
+   * Opens a journal, or begins one. Without `resume` one that exists is refused; with it, one of another graph, of other
+   * options or another version; if it finished nothing, it is begun anew instead. A line that a kill cut short is taken
+   * off. Fails with journal.refused and file.write-failed.
    */
-  static async open(
-    path: string,
-    createHeader: () => Promise<JournalHeader>,
-    resume: boolean,
-    stateOf: Presence = async () => "whole",
-    takesPartial = false,
-  ): Promise<JournalLog> {
+  static async open(path: string, options: LogOptions): Promise<JournalLog> {
+    const { outputDir, resume, partial } = options;
     const full = resolve(path);
     let file: FileHandle | undefined;
     try {
@@ -63,8 +72,8 @@ export class JournalLog {
       if (!(await file.stat()).isFile()) throw refused(path, "it is not a regular file");
       const unlock = await lockFile(file.fd, full);
       if (unlock === undefined) throw refused(path, "another process is using it");
-      const own = await createHeader();
-      const { header, state, length } = await readJournal(file, path, stateOf, takesPartial);
+      const own = await newHeader(options);
+      const { header, state, length } = await readJournal(file, path, createPresence(outputDir), partial);
       const reason = header === undefined ? undefined : reasonAgainst(header, own, resume);
       // what has finished nothing is worth nothing: a wrong option, corrected, begins anew
       const isReplaced = reason !== undefined && state.finished + state.gone + state.partial === 0;
@@ -74,7 +83,7 @@ export class JournalLog {
         return new JournalLog(full, header, state, undefined, file, unlock);
       }
       await file.truncate(0);
-      const log = new JournalLog(full, own, new JournalState(takesPartial), header?.id, file, unlock);
+      const log = new JournalLog(full, own, new JournalState(partial), header?.id, file, unlock);
       await log.#write(printRecord(own));
       return log;
     } catch (error) {

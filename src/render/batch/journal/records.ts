@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
+import { packageVersion } from "../../../base/package.js";
 import { escapeFault } from "../../../io/files/output-path.js";
 import { isPlainObject, parseJson, printJson } from "../../../io/json/lossless.js";
 import { openRegular } from "../../../io/regular-file.js";
+import { firstNumber } from "../names.js";
 import { JournalState } from "./state.js";
 import type { FileState, Presence } from "./written-files.js";
 
@@ -186,6 +189,26 @@ export interface JournalHeader {
   /** Number in the names of item 0's files. */
   readonly first: number;
 }
+
+/** Facts of a batch that its header is made of. */
+export interface HeaderFacts {
+  /** Absolute. */
+  readonly outputDir: string;
+  /** Hash of the graph and of all options that its pictures depend on. */
+  readonly hash: string;
+  /** Prefixes of the nodes that save, by node id. */
+  readonly prefixes: Readonly<Record<string, string>>;
+}
+
+/** Header of a batch that begins. */
+export const newHeader = async ({ outputDir, hash, prefixes }: HeaderFacts): Promise<JournalHeader> => ({
+  type: "batch",
+  version: 1,
+  engine: packageVersion(),
+  graph: hash,
+  id: randomBytes(6).toString("hex"),
+  first: await firstNumber(outputDir, prefixes),
+});
 
 /** One line after the header. `item`: position of the item; `key`: see `itemKey`. */
 export type JournalRecord =

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { HookError } from "../hook-error.js";
 import { Arrival, AWAITS_CONTINUE, type BodyLimits, ClientGone } from "../http/body.js";
 import { keepConnection } from "../http/connection.js";
-import type { AssetFiles, Upload } from "./asset-files.js";
+import type { AssetFiles } from "./asset-files.js";
+import type { Upload } from "./asset-upload.js";
 
 const MOST_PARTS = 64;
 /** Bytes of a form besides its file: boundaries, headers, fields. */

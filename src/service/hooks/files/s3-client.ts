@@ -3,7 +3,8 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { pipeline, type Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { LatentkitError, suggest } from "../../../base/errors.js";
+import { LatentkitError } from "../../../base/errors.js";
+import { suggest } from "../../../base/suggest.js";
 
 /** SHA-256 of no bytes. */
 const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

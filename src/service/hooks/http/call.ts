@@ -1,6 +1,7 @@
 import type { Request, Response } from "express";
 import type { z } from "zod";
-import { describe, suggest } from "../../../base/errors.js";
+import { describe } from "../../../base/errors.js";
+import { suggest } from "../../../base/suggest.js";
 import { HookError, type HookErrorKind } from "../hook-error.js";
 import type { Door } from "./responses.js";
 

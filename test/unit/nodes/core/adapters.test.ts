@@ -5,7 +5,20 @@ import { scale } from "#src/tensor/ops.js";
 import { refuses } from "../../../helpers/errors.js";
 import { fileHost, layeredClip, type PatchableModel, patchable } from "../../../helpers/graph/file-host.js";
 import { patchesOf } from "../../../helpers/graph/patch-tests.js";
+import { assertSame } from "../../../helpers/same.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
+
+/** Checks that a model estimates as another one does, times a factor. */
+async function assertFactor(actual: Model, own: Model, factor: number): Promise<void> {
+  const x = Tensor.from(
+    Float32Array.from({ length: 256 }, (_, i) => Math.sin(i)),
+    [1, 4, 8, 8],
+  );
+  const cond = (await createPreviewHost().loadCheckpoint("preview-sd15.safetensors")).clip.encoders[0]!;
+  const tokens: [Tensor, object] = [(await cond.encode([Array(77).fill(1)])).cond, {}];
+  const [a, b] = await Promise.all([actual, own].map((model) => model.predict!(x, 1, [tokens as never])));
+  assertSameBits(a, scale(b!, factor));
+}
 
 describe("LoraLoader", () => {
   const host = fileHost();
@@ -35,7 +48,7 @@ describe("LoraLoader", () => {
   it("returns its inputs if both strengths are 0, without any LoRA", async () => {
     const [model, clip] = [await patchable(), layeredClip("l")];
     const inputs = { model, clip, lora_name: "nothing", ...strengths(0, 0) };
-    assert.deepEqual((await invokeNode("LoraLoader", inputs)).result, [model, clip]);
+    assertSame((await invokeNode("LoraLoader", inputs)).result, [model, clip]);
   });
 
   it("is refused before a run if the host has no LoRAs, by node and host", () => {
@@ -55,17 +68,6 @@ describe("LoraLoader", () => {
     const inputs = { model, clip: layeredClip("l"), ...strengths(1, 1), lora_name: "../../etc/passwd" };
     await refuses(invokeNode("LoraLoader", inputs, { host }), "input.not-in-list", /passwd/);
   });
-
-  async function assertFactor(actual: Model, own: Model, factor: number): Promise<void> {
-    const x = Tensor.from(
-      Float32Array.from({ length: 256 }, (_, i) => Math.sin(i)),
-      [1, 4, 8, 8],
-    );
-    const cond = (await createPreviewHost().loadCheckpoint("preview-sd15.safetensors")).clip.encoders[0]!;
-    const tokens: [Tensor, object] = [(await cond.encode([Array(77).fill(1)])).cond, {}];
-    const [a, b] = await Promise.all([actual, own].map((model) => model.predict!(x, 1, [tokens as never])));
-    assertSameBits(a, scale(b!, factor));
-  }
 });
 
 describe("LoraLoaderModelOnly", () => {
@@ -82,14 +84,14 @@ describe("LoraLoaderModelOnly", () => {
     const host: Host = { ...fileHost(), loadFile: async () => lora as never };
     const model = await patchable();
     const { result } = await invokeNode("LoraLoaderModelOnly", { model, lora_name, strength_model: -0.25 }, { host });
-    assert.notEqual(result[0], model);
+    await assertFactor(result[0], model, 3);
     assert.deepEqual(calls, [[undefined, { model: -0.25, clip: 0 }]]);
   });
 
   it("returns the model if the strength is 0, else says what the host lacks", async () => {
     const model = await patchable();
     const load = (strength_model: number) => invokeNode("LoraLoaderModelOnly", { model, lora_name, strength_model });
-    assert.deepEqual((await load(0)).result, [model]);
+    assertSame((await load(0)).result, [model]);
     await refuses(load(1), "host.missing", /^LoraLoaderModelOnly: host "preview" has no LoRAs\.$/);
   });
 });

@@ -4,13 +4,14 @@ import type { Checkpoint } from "#src/host/types.js";
 import { refuses } from "../../../helpers/errors.js";
 import { fileHost } from "../../../helpers/graph/file-host.js";
 import { describeLoader } from "../../../helpers/graph/loader-tests.js";
+import { assertSame } from "../../../helpers/same.js";
 
 describe("CheckpointLoaderSimple", () => {
   it("loads what the host offers", async () => {
     const host = createPreviewHost({ checkpoints: { "old-anime.ckpt": "sdxl" } });
     const load = (ckpt_name: unknown) => invokeNode("CheckpointLoaderSimple", { ckpt_name }, { host });
     const { model, clip, vae }: Checkpoint = await host.loadCheckpoint("old-anime.ckpt");
-    assert.deepEqual((await load("old-anime.ckpt")).result, [model, clip, vae]);
+    assertSame((await load("old-anime.ckpt")).result, [model, clip, vae]);
     await refuses(load("old-anmie.ckpt"), "input.not-in-list", /ckpt_name/, /Did you mean old-anime.ckpt\?/);
     await refuses(load(undefined), "input.missing", /ckpt_name/);
   });
@@ -24,7 +25,7 @@ describe("CheckpointLoader", () => {
   it("loads the checkpoint for a configuration of any name", async () => {
     const host = createPreviewHost();
     const { model, clip, vae } = await host.loadCheckpoint(ckpt_name);
-    assert.deepEqual(await load("mine.yaml", host), [model, clip, vae]);
+    assertSame(await load("mine.yaml", host), [model, clip, vae]);
   });
 
   it("reads clip skip from the name of the configuration", async () => {
@@ -65,7 +66,7 @@ for (const [key, outputs] of [
       const checkpoint = await fileHost().loadCheckpoint(ckpt_name);
       const host = { ...fileHost(), loadCheckpoint: async () => checkpoint };
       const { result } = await invokeNode(key, { ckpt_name }, { host });
-      assert.deepEqual(
+      assertSame(
         result,
         outputs.map((name) => checkpoint[name]),
       );

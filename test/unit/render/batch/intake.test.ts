@@ -1,17 +1,26 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { NumberLiteral } from "#src/io/json/lossless.js";
 import { Intake } from "#src/render/batch/intake.js";
+import { Journal } from "#src/render/batch/journal/journal.js";
 import type { BatchItem, ItemValues } from "#src/render/items/item.js";
+import { createSeedDraw } from "#src/render/items/seeds.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
+import { seededKeys } from "../../../helpers/items/items.js";
 
 async function* count(to: number): AsyncGenerator<BatchItem> {
   for (let n = 0; n < to; n++) yield { values: { n } };
 }
 
 describe("intake of a batch", () => {
+  const folder = temporaryFolder();
+  const openJournal = (more: { journal?: string; resume?: boolean } = {}) =>
+    Journal.open({ resume: false, partial: false, outputDir: folder(), hash: "sha256:00", prefixes: {}, ...more });
+  const { seedsOf } = createSeedDraw(seededKeys(), {});
   const collect = async (items: AsyncIterable<BatchItem>, signal?: AbortSignal, onItem = (_: unknown) => {}) => {
-    const intake = new Intake(items, [undefined, signal]);
+    const intake = new Intake(items, await openJournal(), seedsOf, [undefined, signal]);
     const numbers: unknown[] = [];
     try {
       for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
@@ -45,10 +54,55 @@ describe("intake of a batch", () => {
     async function* source(): AsyncGenerator<BatchItem> {
       for (const values of items) yield { values };
     }
-    const intake = new Intake(source(), []);
+    const intake = new Intake(source(), await openJournal(), seedsOf, []);
     const passing: (readonly string[])[] = [];
     for (let read = await intake.next(); read !== undefined; read = await intake.next()) passing.push(read.passing);
     assert.deepEqual(passing, [["a", "b", "c"], [], ["a", "b", "d"], [], ["a"]]);
+  });
+
+  it("finds what an earlier run has finished, and draws its seeds again", async () => {
+    async function* source(...texts: string[]): AsyncGenerator<BatchItem> {
+      for (const text of texts) yield { values: { "6.text": text, "5.seed": "random" } };
+    }
+    const path = join(folder(), "batch.jsonl");
+    const journal = await openJournal({ journal: path });
+    const first = new Intake(source("a fox"), journal, seedsOf, []);
+    const { item, entry } = (await first.next())!;
+    assert.equal(entry.finished, undefined);
+    await journal.done(entry, { files: [], leftOut: [] }, 1);
+    await journal.close();
+    const resumed = await openJournal({ journal: path, resume: true });
+    try {
+      // the position is found by the item, wherever it stands now
+      const intake = new Intake(source("a hare", "a fox"), resumed, seedsOf, []);
+      const [added, again] = [(await intake.next())!, (await intake.next())!];
+      assert.deepEqual([added.entry.position, added.entry.finished], [1, undefined]);
+      assert.deepEqual([again.entry.position, again.entry.finished], [0, []]);
+      assert.deepEqual(again.item.values, item.values);
+      assert.notEqual(added.item.values["5.seed"], item.values["5.seed"]);
+      assert.deepEqual(again.passing, ["6.text", "5.seed"]);
+    } finally {
+      await resumed.close();
+    }
+  });
+
+  it("closes the source where the journal cannot be read", async () => {
+    let isClosed = false;
+    async function* closed() {
+      try {
+        yield* count(2);
+      } finally {
+        isClosed = true;
+      }
+    }
+    const journal = await openJournal();
+    const failure = new RangeError("no journal");
+    journal.find = () => Promise.reject(failure);
+    const intake = new Intake(closed(), journal, seedsOf, []);
+    await assert.rejects(intake.next(), failure);
+    intake.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(isClosed, true);
   });
 
   it("ends at a signal, before, between and while it waits, and closes the source", async () => {
@@ -87,7 +141,7 @@ describe("intake of a batch", () => {
     };
     let early = 0;
     let late = 0;
-    const intake = new Intake(count(200_001), [new AbortController().signal]);
+    const intake = new Intake(count(200_001), await openJournal(), seedsOf, [new AbortController().signal]);
     for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
       if (read.index === 20_000) early = heap();
       if (read.index === 200_000) late = heap();

@@ -1,6 +1,7 @@
 import type { z } from "zod";
-import { describe, suggest } from "../../../../base/errors.js";
+import { describe } from "../../../../base/errors.js";
 import { loadZod } from "../../../../base/lazy.js";
+import { suggest } from "../../../../base/suggest.js";
 import type { RunGraph } from "../../../agent/agent.js";
 import { asRefusal, HookError, type HookErrorKind } from "../../hook-error.js";
 import { fileUrl, type RunFile, type RunStatus, type TerminalState } from "../../run.js";

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { JournalLog, lockFile } from "#src/render/batch/journal/log.js";
-import type { JournalHeader } from "#src/render/batch/journal/records.js";
+import { packageVersion } from "#src/base/package.js";
+import { JournalLog, type LogOptions, lockFile } from "#src/render/batch/journal/log.js";
+import { type JournalHeader, printRecord } from "#src/render/batch/journal/records.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { skip } from "../../../../helpers/skip.js";
@@ -19,14 +20,23 @@ const header: JournalHeader = {
 const key = (item: number) => item.toString(16).padStart(16, "0");
 const intent = (item: number) =>
   ({ type: "intent", item, key: key(item), values: { a: 2n ** 64n }, names: {} }) as const;
-const done = (item: number) => ({ type: "done", item, key: key(item), files: ["a.png"], ms: 1 }) as const;
+const done = (item: number) => ({ type: "done", item, key: key(item), files: [], ms: 1 }) as const;
 const failed = (item: number) =>
   ({ type: "failed", item, key: key(item), attempt: 1, error: { code: "node.failed", message: "no" } }) as const;
 
 describe("log of a journal", () => {
   const folder = temporaryFolder();
   const path = () => join(folder(), "deep/er/j.jsonl");
-  const open = (resume = true) => JournalLog.open(path(), async () => header, resume);
+  const openAt = (file: string, more: Partial<LogOptions> = {}) =>
+    JournalLog.open(file, {
+      outputDir: folder(),
+      hash: header.graph,
+      prefixes: {},
+      resume: true,
+      partial: false,
+      ...more,
+    });
+  const open = (resume = true) => openAt(path(), { resume });
   const lines = () => readFileSync(path(), "utf8").split("\n");
 
   it("has the state of earlier runs", async () => {
@@ -78,12 +88,10 @@ describe("log of a journal", () => {
     writeFileSync(path(), '{"type": "batch", "ver');
     const fourth = await open(false);
     await fourth.close();
-    assert.deepEqual(lines(), [
-      JSON.stringify(header)
-        .replace(/([:,])(?=["\d])/g, "$1 ")
-        .replace("sha256: 00", "sha256:00"),
-      "",
-    ]);
+    assert.deepEqual(lines(), [printRecord(fourth.header).trimEnd(), ""]);
+    const { id, ...others } = fourth.header;
+    assert.match(id, /^[0-9a-f]{12}$/);
+    assert.deepEqual(others, { type: "batch", version: 1, engine: packageVersion(), graph: header.graph, first: 1 });
   });
 
   it("refuses a file of another kind, also one without a line break", async () => {
@@ -103,20 +111,16 @@ describe("log of a journal", () => {
     const first = await open(false);
     await Promise.all([intent(0), failed(0)].map((record) => first.append(record)));
     await first.close();
-    const other = { ...header, graph: "sha256:11", id: "ffffffffffff" };
-    const second = await JournalLog.open(path(), async () => other, true);
+    const other = { hash: "sha256:11" };
+    const second = await openAt(path(), other);
     assert.deepEqual(
-      [second.header.id, second.replaced, second.state.of(0, key(0))],
-      ["ffffffffffff", header.id, "unknown"],
+      [second.header.graph, second.replaced, second.state.of(0, key(0))],
+      ["sha256:11", first.header.id, "unknown"],
     );
     await second.append(done(0));
     await second.close();
     await refuses(() => open(), "journal.refused", /another graph/);
-    await refuses(
-      () => JournalLog.open(path(), async () => other, false),
-      "journal.refused",
-      /belongs to an earlier batch/,
-    );
+    await refuses(() => openAt(path(), { ...other, resume: false }), "journal.refused", /belongs to an earlier batch/);
   });
 
   it("refuses damage, naming the line, and changes nothing", async () => {
@@ -131,18 +135,14 @@ describe("log of a journal", () => {
       [3, '{"type": "done", "item": 999999999, "key": "0000000000000000"}'],
       [3, "\0\0\0"],
     ] as const) {
-      const journal = await JournalLog.open(join(folder(), `${damage.length}`), async () => header, true);
+      const journal = await openAt(join(folder(), `${damage.length}`));
       await journal.append(done(0));
       await journal.close();
       const before = readFileSync(journal.path, "utf8").split("\n");
       before[line - 1] = damage;
       writeFileSync(journal.path, `${before.slice(0, 2).join("\n")}\n${line === 3 ? `${damage}\n` : ""}`);
       const text = readFileSync(journal.path, "utf8");
-      await refuses(
-        () => JournalLog.open(journal.path, async () => header, true),
-        "journal.refused",
-        new RegExp(`line ${line}`),
-      );
+      await refuses(() => openAt(journal.path), "journal.refused", new RegExp(`line ${line}`));
       assert.equal(readFileSync(journal.path, "utf8"), text);
     }
   });
@@ -163,16 +163,12 @@ describe("log of a journal", () => {
     mkdirSync(path(), { recursive: true });
     await refuses(() => open(), "file.write-failed", /a folder has that name/);
     writeFileSync(join(folder(), "file"), "");
-    const below = (name: string) => () => JournalLog.open(join(name, "j.jsonl"), async () => header, true);
+    const below = (name: string) => () => openAt(join(name, "j.jsonl"));
     await refuses(below(join(folder(), "file")), "file.write-failed", /a part of the path is not a folder \(ENOTDIR\)/);
     // where Node's own way of making folders never returns
     if (existsSync("/proc/self"))
       await refuses(below("/proc/none/deep"), "file.write-failed", /does not exist \(ENOENT\)/);
-    await refuses(
-      () => JournalLog.open("/dev/full", async () => header, true),
-      "journal.refused",
-      /it is not a regular file/,
-    );
+    await refuses(() => openAt("/dev/full"), "journal.refused", /it is not a regular file/);
   });
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { KeptInputs } from "#src/host/checkpoint/runtime/remote/served-port.js";
+import { assertSame } from "../../../../../helpers/same.js";
 
 describe("KeptInputs", () => {
   const tensor = () => Tensor.zeros([25]);
@@ -10,11 +11,11 @@ describe("KeptInputs", () => {
     const [a, b, c, d, e] = [tensor(), tensor(), tensor(), tensor(), tensor()];
     for (const [number, each] of [a, b, c].entries()) assert.deepEqual(kept.add(number, each), []);
     assert.equal(kept.use(0), a);
-    assert.deepEqual(kept.add(3, d), [b]);
+    assertSame(kept.add(3, d), [b]);
     assert.equal(kept.use(1), undefined);
-    assert.deepEqual(kept.add(3, e), [d]);
+    assertSame(kept.add(3, e), [d]);
     assert.equal(kept.use(3), e);
-    assert.deepEqual(kept.clear(), [c, a, e]);
+    assertSame(kept.clear(), [c, a, e]);
     assert.equal(kept.use(0), undefined);
   });
 
@@ -23,6 +24,6 @@ describe("KeptInputs", () => {
     const [a, b] = [tensor(), tensor()];
     assert.deepEqual(kept.add(0, a), []);
     assert.equal(kept.use(0), a);
-    assert.deepEqual(kept.add(1, b), [a]);
+    assertSame(kept.add(1, b), [a]);
   });
 });
