@@ -32,7 +32,7 @@ const MODULES: { readonly [Name in CommandName]: () => { readonly run: Run<Name>
 const HANG_UP = "SIGHUP";
 const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 
-/** Surroundings of a command. */
+/** One run of the command line. */
 interface Call {
   readonly terminal: Terminal;
   readonly signal: AbortSignal;

@@ -5,7 +5,7 @@ import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/device.js";
 import { RunResults } from "./disk-cache/disk-cache.js";
 import type { Happening, RunEvent } from "./events.js";
-import { RunSetting } from "./execution/context.js";
+import { ExecutionContext } from "./execution/context.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import type { Job } from "./job.js";
@@ -101,17 +101,17 @@ async function begin(
   const memory = new RunMemory(surroundings, nodes, roots, prepared.order);
   // what retains nothing leaves nothing behind
   const signal = (memory.isContained ? surroundings.signal : undefined) ?? span.signal;
-  const setting = new RunSetting(job, surroundings, { graph, memory, signal, device }, emit);
+  const execution = new ExecutionContext(job, surroundings, { graph, memory, signal, device }, emit);
   const nodeIds = graph.ids.filter((id) => nodes.has(id));
   const runId = job.runId ?? randomUUID();
   emit({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
-  setting.warnings.begin(warnings);
+  execution.warnings.begin(warnings);
   if (cycles.length > 0) {
     emit(cycleHappening(cycles[0]!));
     emit({ type: "run-done", status: "failed", outputs: {}, ui: {} });
     return undefined;
   }
-  const { choiceContext, isChecked } = setting;
+  const { choiceContext, isChecked } = execution;
   const diskSigner = diskCache && new DiskSigner(diskCache.packageVersion, surroundings, isChecked);
   const diskResults = diskCache && diskSigner && new RunResults(diskCache, diskSigner, nodes, choiceContext);
   const onSigned = diskSigner && ((...signed: Parameters<DiskSigner["sign"]>) => diskSigner.sign(...signed));
@@ -120,7 +120,7 @@ async function begin(
   await diskResults?.expect(roots, (id) => memory.isCached(id));
   const cached = graph.ids.filter((id) => memory.isCached(id) || diskResults?.isExpected(id));
   emit({ type: "cached", nodeIds: cached });
-  return { run: new Run(nodes, roots, setting, emit, diskResults), diskResults };
+  return { run: new Run(nodes, roots, execution, emit, diskResults), diskResults };
 }
 
 async function end({ run, diskResults }: Begun, emit: Emit): Promise<void> {

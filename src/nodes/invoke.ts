@@ -30,7 +30,7 @@ import { checkSocket } from "./sockets.js";
 import type { NamedInputs, NodeByKey, TypesOf } from "./types.js";
 import { CONVERTED, convertInput, expectedOf } from "./values.js";
 
-/** Options of `invokeNode`: the surroundings that a graph would give the node. */
+/** Options of `invokeNode`: what a graph would give the node. */
 export interface InvokeOptions {
   /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
   hidden?: { prompt?: unknown; extra_pnginfo?: unknown; unique_id?: string | number | null };
@@ -157,7 +157,7 @@ function findNode(key: unknown, registry: Registry): NodeDefinition {
   throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 
-/** Surroundings of a node. A class: an object literal with getters takes microseconds to make. */
+/** The context of a node outside a graph. A class: an object literal with getters takes microseconds to make. */
 class InvokeContext implements NodeContext {
   readonly nodeId: string;
   readonly state = {};
@@ -211,7 +211,7 @@ class InvokeContext implements NodeContext {
 const ignore = (): void => {};
 const now = (): Date => new Date();
 
-/** Surroundings of choices of inputs. */
+/** The context in which the choices of an input are listed. */
 class InvokeChoices implements ChoiceContext {
   readonly #context: NodeContext;
 

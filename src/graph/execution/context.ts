@@ -34,7 +34,7 @@ export interface RunScope {
 }
 
 /** Everything that the nodes of one run share. */
-export class RunSetting {
+export class ExecutionContext {
   readonly choiceContext: ChoiceContext;
   readonly folders: Folders;
   readonly inputs: InputFiles;
@@ -156,56 +156,56 @@ export class RunningNode implements NodeContext {
   #isOver = false;
   #reached: [value: number, max: number] = [0, 0];
   readonly #node: PreparedNode;
-  readonly #setting: RunSetting;
+  readonly #execution: ExecutionContext;
 
-  constructor(node: PreparedNode, setting: RunSetting) {
+  constructor(node: PreparedNode, execution: ExecutionContext) {
     this.#node = node;
-    this.#setting = setting;
+    this.#execution = execution;
     this.nodeId = node.id;
   }
 
   get signal(): AbortSignal {
-    return this.#setting.scope.signal;
+    return this.#execution.scope.signal;
   }
 
   get state(): Record<string, unknown> {
-    return this.#setting.scope.memory.cache.stateOf(this.nodeId, this.#node.definition);
+    return this.#execution.scope.memory.cache.stateOf(this.nodeId, this.#node.definition);
   }
 
   get folders(): Folders {
-    return this.#setting.folders;
+    return this.#execution.folders;
   }
 
   get host(): Host {
-    const { host } = this.#setting.surroundings;
+    const { host } = this.#execution.surroundings;
     if (host !== undefined) return host;
     const message = `Node ${this.nodeId}: expected a host that loads models, received none.`;
     throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
   }
 
   get readInput(): (name: string, subject?: string) => Promise<Buffer> {
-    const { inputs, scope } = this.#setting;
+    const { inputs, scope } = this.#execution;
     return (name, subject) => inputs.read(name, subject, scope.signal);
   }
 
   get clock(): () => Date {
-    return this.#setting.clock;
+    return this.#execution.clock;
   }
 
   get fetch(): typeof fetch {
-    return this.#setting.fetch;
+    return this.#execution.fetch;
   }
 
   get config(): NodeConfig {
-    return this.#setting.config;
+    return this.#execution.config;
   }
 
   get output(): OutputHandling | undefined {
-    return this.#setting.surroundings.outputHandling;
+    return this.#execution.surroundings.outputHandling;
   }
 
   get isBlocking(): boolean | undefined {
-    return this.#setting.surroundings.isBlocking;
+    return this.#execution.surroundings.isBlocking;
   }
 
   // functions that nodes take out of the context, made for those that do
@@ -215,9 +215,9 @@ export class RunningNode implements NodeContext {
       this.#reached = [value, max];
       // a picture that comes late stands beside what is reached by then: progress never goes back
       const report = (image: unknown) => {
-        if (!this.#isOver) this.#setting.progress(this.nodeId, ...this.#reached, image);
+        if (!this.#isOver) this.#execution.progress(this.nodeId, ...this.#reached, image);
       };
-      const image = this.#setting.previewOf(preview);
+      const image = this.#execution.previewOf(preview);
       if (!(image instanceof Promise)) return report(image);
       report(undefined);
       image.then(report, (error) =>
@@ -228,7 +228,7 @@ export class RunningNode implements NodeContext {
 
   get log(): (message: string) => void {
     return (message) => {
-      if (!this.#isOver) this.#setting.warnings.add(this.#node, message);
+      if (!this.#isOver) this.#execution.warnings.add(this.#node, message);
     };
   }
 

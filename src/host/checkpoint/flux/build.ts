@@ -135,7 +135,7 @@ interface Modulation {
   readonly gate: Value;
 }
 
-/** Surroundings of both kinds of blocks. */
+/** Shared by both kinds of blocks. */
 interface BlockContext {
   readonly network: Network;
   readonly sizes: StreamSizes;

@@ -22,8 +22,8 @@ import { ExportedVae } from "../vae/exported.js";
 import { CheckpointVae } from "../vae/model.js";
 import { invalid, type NamedFile, unsupported } from "../weights/stored.js";
 
-/** Everything that a pipeline needs beside its folder. */
-export interface PipelineSurroundings {
+/** What loading a pipeline needs besides its folder. */
+export interface PipelineContext {
   readonly runtime: Runtime;
   /** Rows of textual inversions for an encoder of these sizes. */
   readonly rowsOf: (sizes: Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">) => EmbeddingRows;
@@ -57,7 +57,7 @@ const INPAINT_CHANNELS = 9;
  * files of fixed names in the folder alone, whatever their content says. Throws model.unsupported for other pipelines and
  * networks, model.invalid for damaged folders, and file.read-failed.
  */
-export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurroundings): Promise<Checkpoint> {
+export async function loadPipeline(folder: ModelFile, context: PipelineContext): Promise<Checkpoint> {
   const className = PipelineConfig.read(folder, MODEL_INDEX).value("_class_name");
   const match = typeof className === "string" ? CLASS.exec(className) : null;
   if (match === null) throw unsupported(folder.name, EXPECTED, describe(className));
@@ -65,11 +65,11 @@ export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurr
   const family = match[1] === undefined ? sdFamily(folder, unet) : xlFamily(folder);
   const vae = PipelineConfig.read(folder, "vae_decoder/config.json");
   const { sampling, reading } = scheduleOf(family, PipelineConfig.read(folder, "scheduler/scheduler_config.json"), vae);
-  const network = await unetOf(folder, family, unet, surroundings);
+  const network = await unetOf(folder, family, unet, context);
   return {
     model: new CheckpointModel({ network, family, sampling, reading }),
-    clip: await clipOf(folder, family, surroundings),
-    vae: await vaeOf(folder, vae, surroundings),
+    clip: await clipOf(folder, family, context),
+    vae: await vaeOf(folder, vae, context),
   };
 }
 
@@ -89,7 +89,7 @@ function sdFamily(folder: ModelFile, unet: PipelineConfig): StableDiffusionFamil
 
 const openNetwork = (
   folder: ModelFile,
-  { runtime }: PipelineSurroundings,
+  { runtime }: PipelineContext,
   what: string,
   component: string,
 ): Promise<OnnxModel> => OnnxModel.open(runtime, `${what} of ${folder.name}`, folder, component);
@@ -98,9 +98,9 @@ async function unetOf(
   folder: ModelFile,
   family: StableDiffusionFamily,
   config: PipelineConfig,
-  surroundings: PipelineSurroundings,
+  context: PipelineContext,
 ): Promise<ExportedUnet> {
-  const model = await openNetwork(folder, surroundings, "UNet", "unet");
+  const model = await openNetwork(folder, context, "UNet", "unet");
   if (config.has("out_channels")) config.oneOf("out_channels", [LATENT_CHANNELS]);
   const channels = [LATENT_CHANNELS, INPAINT_CHANNELS];
   return new ExportedUnet(model, {
@@ -115,25 +115,25 @@ async function unetOf(
 async function clipOf(
   folder: ModelFile,
   family: StableDiffusionFamily,
-  surroundings: PipelineSurroundings,
+  context: PipelineContext,
 ): Promise<Clip> {
   const encoders: ExportedTextEncoder[] = [];
   for (const [component, name] of ENCODERS[family]) {
     const config = PipelineConfig.read(folder, `${component}/config.json`);
     if (config.has("vocab_size")) config.oneOf("vocab_size", [VOCABULARY]);
     const hidden = config.positive("hidden_size") ?? WIDTHS[name];
-    const model = await openNetwork(folder, surroundings, `text encoder ${name}`, component);
-    const rows = surroundings.rowsOf({ name, hidden, vocabulary: VOCABULARY });
+    const model = await openNetwork(folder, context, `text encoder ${name}`, component);
+    const rows = context.rowsOf({ name, hidden, vocabulary: VOCABULARY });
     encoders.push(new ExportedTextEncoder({ name, model, rows, ownLayer: ownLayer(family) }));
   }
   return new CheckpointClip({ encoders, family });
 }
 
-async function vaeOf(folder: ModelFile, config: PipelineConfig, surroundings: PipelineSurroundings): Promise<Vae> {
+async function vaeOf(folder: ModelFile, config: PipelineConfig, context: PipelineContext): Promise<Vae> {
   if (config.has("latent_channels")) config.oneOf("latent_channels", [LATENT_CHANNELS]);
-  const decoder = await openNetwork(folder, surroundings, "VAE decoder", "vae_decoder");
+  const decoder = await openNetwork(folder, context, "VAE decoder", "vae_decoder");
   const hasEncoder = existsSync(join(folder.path, "vae_encoder"));
-  const encoder = hasEncoder ? await openNetwork(folder, surroundings, "VAE encoder", "vae_encoder") : undefined;
+  const encoder = hasEncoder ? await openNetwork(folder, context, "VAE encoder", "vae_encoder") : undefined;
   const networks = new ExportedVae({
     label: `VAE of ${folder.name}`,
     decoder,

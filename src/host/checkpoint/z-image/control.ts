@@ -179,7 +179,8 @@ export interface ZImageControl {
   readonly config: ZImageControlConfig;
 }
 
-interface Surroundings {
+/** The inputs of a control net, as values of the graph, with the sizes of the transformer beside it. */
+interface ControlInputs {
   readonly config: Pick<ZImageBlockConfig, "width"> & { readonly layers: number };
   /** Patches of the control's latents [B or 1, L, 4 · channels]. */
   readonly tokens: Value;
@@ -200,9 +201,9 @@ interface ControlBranch {
 
 // decisions: A ControlNet has a session of its own
 /** Writes a control net. Source: Z-Image Fun ControlNet (VideoX-Fun), by the facts of its files. */
-export function zImageControl({ network, config }: ZImageControl, surroundings: Surroundings): ControlBranch {
+export function zImageControl({ network, config }: ZImageControl, inputs: ControlInputs): ControlBranch {
   const { graph } = network;
-  const { tokens, strength, time, rotation } = surroundings;
+  const { tokens, strength, time, rotation } = inputs;
   const { width, channels, layers, refiners, guidesRefiners } = config;
   const keys = { ...config, layout: "diffusers" } as const;
   let state = linear(network, "control_all_x_embedder.2-1", tokens, [4 * channels, width]);
@@ -216,7 +217,7 @@ export function zImageControl({ network, config }: ZImageControl, surroundings: 
     return graph.node("Mul", [linear(network, `${key}.after_proj`, state, [width, width]), strength]);
   };
   if (!guidesRefiners) for (let index = 0; index < refiners; index++) step(`control_noise_refiner.${index}`);
-  const stride = Math.max(1, roundHalfEven(surroundings.config.layers / layers));
+  const stride = Math.max(1, roundHalfEven(inputs.config.layers / layers));
   return {
     besideRefiner: (index, x) =>
       guidesRefiners && index < refiners ? guided(`control_noise_refiner.${index}`, index === 0, x) : undefined,
