@@ -63,7 +63,7 @@ export class ModelThread {
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
-    // a program that has nothing else to do waits for the end too
+    // a program with nothing else to do waits for the end too
     worker.ref();
     const closed = new Promise<void>((resolve) => {
       worker.on("message", ({ type }: FromRuntimeThread) => type === "closed" && resolve());

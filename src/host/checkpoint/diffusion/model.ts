@@ -126,7 +126,7 @@ const READINGS: Readonly<Record<string, Readonly<Record<string, Reading>>>> = {
 
 const unsupported = ({ node, inputs }: ModelPatch): LatentkitError => {
   const change = Object.hasOwn(READINGS, node) ? `read its models as ${describe(inputs.sampling)}` : `apply ${node}`;
-  return new LatentkitError("host.missing", `host "checkpoint": it cannot ${change}.`);
+  return new LatentkitError("host.missing", `host "checkpoint" cannot ${change}.`);
 };
 
 /** Inputs of the network that stay the same for a set of conditionings. */

@@ -103,7 +103,7 @@ export class ModelLoader {
         new CheckpointUpscaler(this.#runtime, ModelPart.of("upscale model", file, upscalerPart(file))),
     };
     const load = loaders[kind] as Loader<Kind> | undefined;
-    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it cannot load ${kind}.`);
+    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint" cannot load ${kind}.`);
     const model = this.#folders.resolve(kind, name);
     const { weight_dtype: dtype = "default" } = settings;
     // every run is told, also of a file that is loaded already

@@ -42,7 +42,7 @@ const ENCODERS = {
   ],
   "sdxl-refiner": [["text_encoder_2", "g"]],
 } as const satisfies Record<StableDiffusionFamily, readonly (readonly [string, TextEncoderConfig["name"]])[]>;
-/** Width of an encoder where its folder does not say. */
+/** Width of an encoder if its folder does not say. */
 const WIDTHS = { l: 768, h: 1024, g: 1280 } as const;
 const VOCABULARY = 49408;
 const CONTEXT_OF_SD2 = 1024;
@@ -53,8 +53,8 @@ const LATENT_CHANNELS = 4;
 const INPAINT_CHANNELS = 9;
 
 /**
- * Loads a folder of diffusers whose networks are exported to ONNX: by Optimum, or by the script of diffusers. It opens
- * files of fixed names in the folder alone, whatever their content says. Throws model.unsupported for other pipelines and
+ * Loads a folder of diffusers whose networks are exported to ONNX: by Optimum, or by the script of diffusers. It opens only
+ * files with fixed names in the folder, whatever they refer to. Throws model.unsupported for other pipelines and
  * networks, model.invalid for damaged folders, and file.read-failed.
  */
 export async function loadPipeline(folder: ModelFile, context: PipelineContext): Promise<Checkpoint> {
@@ -73,11 +73,11 @@ export async function loadPipeline(folder: ModelFile, context: PipelineContext):
   };
 }
 
-/** The refiner has the second encoder alone. */
+/** The refiner has only the second encoder. */
 const xlFamily = ({ path }: ModelFile): StableDiffusionFamily =>
   existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner";
 
-/** SD 1 or 2, which differ in their text encoders. Exports of the script have no sizes, but special tokens. */
+/** SD 1 or 2, which differ in their text encoders. Exports of the script lack sizes but have special tokens. */
 function sdFamily(folder: ModelFile, unet: PipelineConfig): StableDiffusionFamily {
   const activation = PipelineConfig.read(folder, "text_encoder/config.json").value("hidden_act");
   if (activation !== undefined) return activation === "gelu" ? "sd2" : "sd1";
@@ -168,7 +168,7 @@ class PipelineConfig {
       if (error instanceof LatentkitError) throw error;
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT" || code === "ENOTDIR") return new PipelineConfig(folder, file, {});
-      throw invalid(folder.name, expected, code ?? "other text");
+      throw invalid(folder.name, expected, code ?? "text that is not JSON");
     }
   }
 
@@ -193,7 +193,7 @@ class PipelineConfig {
     if (this.has(key)) throw this.#unsupported(key, "none");
   }
 
-  /** A value that has to be one of these. Throws model.unsupported for any other, and where there is none. */
+  /** A value that has to be one of these. Throws model.unsupported for any other and if it is absent. */
   oneOf<Value extends string | number>(key: string, allowed: readonly Value[]): Value {
     const value = this.value(key);
     const found = allowed.find((each) => each === value);

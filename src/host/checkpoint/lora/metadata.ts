@@ -188,7 +188,7 @@ function objectIn(name: string, key: string, text: string): Record<string, unkno
     value = undefined;
   }
   if (isPlainObject(value)) return value;
-  throw invalid(name, key, "an object in JSON", "other text");
+  throw invalid(name, key, "a JSON object", "text that is not JSON");
 }
 
 /** Names under which training programs have alpha and rank, the most specific first. */

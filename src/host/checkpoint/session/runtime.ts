@@ -112,7 +112,7 @@ export class RunNetworks {
 /** Where networks run, as receipts tell it. */
 export interface DeviceFacts {
   readonly provider: Provider;
-  /** Name and driver of the GPU, where the system tells. */
+  /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
   /** How attention is computed on a GPU: by one operator, or written out. */
   readonly form?: Target["attention"];

@@ -201,7 +201,7 @@ function objectIn(file: Pick<WeightFile, "name">, text: string, key: string): Re
     value = undefined;
   }
   if (isPlainObject(value)) return value;
-  throw invalid(file.name, `${quotedName(key)} to be an object in JSON`, "other text");
+  throw invalid(file.name, `${quotedName(key)} to be a JSON object`, "text that is not JSON");
 }
 
 /** Weights of a file by key, in which packed ones take the place of their tensors. */

@@ -42,11 +42,11 @@ export const CONTROL_NODES: readonly string[] = ["QwenImageDiffsynthControlnet",
 export function controlOf({ node, inputs }: ModelPatch, label: string, width: number): ZImageControlInput {
   const { model_patch: patch, vae, image, inpaint_image, mask, strength } = inputs;
   if (!(patch instanceof CheckpointModelPatch))
-    throw new LatentkitError("host.missing", 'host "checkpoint": it cannot run a model patch of another host.');
+    throw new LatentkitError("host.missing", 'host "checkpoint" cannot run a model patch that another host loaded.');
   if (patch.part.config.width !== width)
-    throw new LatentkitError("value.invalid", `${patch.part.label} is for other models than ${label}.`);
+    throw new LatentkitError("value.invalid", `${patch.part.label} is for a different model family than ${label}.`);
   if (image === undefined && inpaint_image === undefined)
-    throw new LatentkitError("value.invalid", `${node}: expected an image or an inpaint_image, received none.`);
+    throw new LatentkitError("value.invalid", `${node}: expected an image or an inpaint_image, received neither.`);
   const control = { part: patch.part, vae: vae as Vae, strength: strength as number };
   const pictures = { image, inpaintImage: inpaint_image, mask } as Pick<ZImageControlInput, "image">;
   return { ...control, ...pictures };
@@ -102,7 +102,7 @@ export class ZImageControls {
     const own = image && (await encoded(sized(image)));
     if (part.config.channels === PLAIN_CHANNELS) {
       if (own !== undefined) return own;
-      throw new LatentkitError("value.invalid", `${part.label}: expected an image, received an inpaint_image alone.`);
+      throw new LatentkitError("value.invalid", `${part.label}: expected an image, received only an inpaint_image.`);
     }
     const picture = inpaintImage === undefined ? Tensor.full([1, height, width, COLOURS], GREY) : sized(inpaintImage);
     const hidden = await encoded(mask === undefined ? picture : withoutMasked(picture, mask));
@@ -117,13 +117,13 @@ export class ZImageControls {
 
   #latent(label: string, latent: Tensor): Tensor {
     if (latent.shape[1] === PLAIN_CHANNELS) return latent;
-    const expected = `a VAE of ${PLAIN_CHANNELS} latent channels, as Z-Image's`;
+    const expected = `a VAE with ${PLAIN_CHANNELS} latent channels, such as Z-Image's`;
     const message = `${label}: expected ${expected}, received one that encodes ${describe(latent)}.`;
     throw new LatentkitError("value.invalid", message);
   }
 }
 
-/** A picture [B, C, h, w] with its first row after an odd number of rows, and so for columns. */
+/** A picture [B, C, h, w] whose first row is repeated after an odd number of rows; likewise columns. */
 export function evenSides(x: Tensor): Tensor {
   const even = (picture: Tensor, axis: number): Tensor =>
     picture.shape[axis]! % 2 === 0 ? picture : joined([picture, narrowed(picture, axis, 0, 1)], axis);

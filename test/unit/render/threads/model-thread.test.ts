@@ -198,7 +198,7 @@ describe("models of threads that render", () => {
     await thread.close();
     const { status, error } = await running;
     assert.equal(status, "failed");
-    assert.match(error!.message, /: The host was closed\.$|: ONNX Runtime: its thread has ended\.$/);
+    assert.match(error!.message, /: The host was closed\.$|: The thread of ONNX Runtime has ended\.$/);
   });
 
   it("are refused beside a host of a setup module, and beside live objects of a batch", async () => {

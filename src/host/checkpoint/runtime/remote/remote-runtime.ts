@@ -43,7 +43,7 @@ export interface PlacedRun {
 }
 
 const UNNAMED: Place = { run: "", rank: 0 };
-const LOST = { error: { code: "runtime.failed", message: "ONNX Runtime: its thread has ended." } } as const;
+const LOST = { error: { code: "runtime.failed", message: "The thread of ONNX Runtime has ended." } } as const;
 
 // decisions: Threads share one runtime and take turns
 /** The runtime of another thread, at the other end of a port. Calls that are made within a run take turns as that run. */
@@ -200,4 +200,4 @@ export class RemoteRuntime implements Runtime {
 const plain = ({ make: _, ...source }: SessionSource): SentSource => source;
 
 const unexpected = (): LatentkitError =>
-  new LatentkitError("runtime.failed", "ONNX Runtime: its thread sent an outcome of another call.");
+  new LatentkitError("runtime.failed", "The thread of ONNX Runtime answered a different call.");

@@ -189,7 +189,7 @@ export class ServedPort {
 }
 
 const unexpected = (): LatentkitError =>
-  new LatentkitError("runtime.failed", "ONNX Runtime: a thread that renders gave the reply to another question.");
+  new LatentkitError("runtime.failed", "ONNX Runtime: a rendering thread answered a different question.");
 
 /** Bytes of one thread's values: the conditionings of some runs. */
 const MOST_BYTES = 2 ** 26;

@@ -106,7 +106,7 @@ describe("createRuntime on a GPU", () => {
     await refuses(
       runtime.run(failing(2), ONE()),
       "runtime.failed",
-      /^fails, while it was loaded: .* It failed twice, the second time with nothing else on the GPU, where its weights take 0\.0 GiB: /,
+      /^fails, while it was loaded: .* The retry failed too, with nothing else on the GPU; the weights take 0\.0 GiB there\. /,
     );
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
   });

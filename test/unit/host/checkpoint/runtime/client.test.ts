@@ -111,7 +111,7 @@ describe("createRuntime", () => {
     const runtime = make({ onLoad: (label, state) => states.push(`${label} ${state}`) });
     const source = { ...plusOneSource(), work: { x: 1e13 } };
     const run = (side: number) => runtime.run(source, { x: Tensor.zeros([side]) });
-    const wanted = /^plus one needs 20000\.1 GB of memory, of which \d+\.\d GB are free: a smaller picture/;
+    const wanted = /^plus one needs 20000\.1 GB of memory, but only \d+\.\d GB is free: use a smaller picture/;
     await refuses(run(2), "memory.missing", wanted);
     assert.deepEqual(states, []);
     assert.deepEqual(values(await run(0)), []);
