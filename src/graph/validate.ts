@@ -42,12 +42,12 @@ export interface ValidateOptions
     Pick<Job, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
   > {
   readonly registry: Registry;
-  /** Source of the choices that depend on installed models; the preview host where absent. */
+  /** Source of the choices that depend on installed models; the preview host if absent. */
   readonly host?: ChoiceContext["host"];
 }
 
 export interface GraphWarning {
-  /** Absent where the warning is about the whole graph. */
+  /** Absent if the warning is about the whole graph. */
   readonly nodeId?: string;
   readonly input?: string;
   readonly message: string;

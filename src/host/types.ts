@@ -41,7 +41,7 @@ export interface Guidance {
   readonly conditioning?: readonly Conditioning[];
 }
 
-/** One run of a sampler, of which a model learns before its first prediction. */
+/** One run of a sampler, which a model learns of before its first prediction. */
 export interface SamplingRun {
   /** Noise levels by which the run samples: the model's own, or those that a node has given it. */
   readonly sampling: ModelSampling;
@@ -58,7 +58,7 @@ export interface SamplingRun {
 export interface Model {
   readonly sampling: ModelSampling;
   /**
-   * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
+   * Returns the estimate of the clean latent of x at noise level sigma. With k entries of cond, entry i belongs to the i-th
    * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance. x is valid until the promise
    * settles: sampling writes over it then; copy it to keep it longer. The estimate is only read.
    */
@@ -213,7 +213,7 @@ export interface StyleModel {
 
 /** A change of the weights of models and clips. */
 export interface Lora {
-  /** Sentence on what of it a model and a clip have no place for; undefined if nothing is left over. */
+  /** A warning about the parts that a model and a clip cannot use; undefined if they can use all. */
   unmatched?(model: Model, clip: Clip | undefined): string | undefined;
   apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?];
 }
@@ -254,7 +254,7 @@ export interface NamedModels {
 export interface Provenance {
   /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Files that are not there are left out. */
   readonly models: Readonly<Record<string, string>>;
-  /** Absent if none of their networks has run in this process: the picture comes from a cache. */
+  /** Absent if none of their networks has run in this process: the picture came from a cache. */
   readonly runtime?: RuntimeRecord;
 }
 
@@ -335,6 +335,6 @@ export interface Host {
   promptWarnings?(text: string, models: readonly EncoderFile[]): readonly (string | LatentkitError)[];
   /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
-  /** Ends what it has started. Absent: there is nothing to end. */
+  /** Ends what the host has started. Absent: there is nothing to end. */
   close?(): Promise<void>;
 }

@@ -22,7 +22,7 @@ export function refuseWrong(graph: Graph, job: Job, surroundings: Surroundings, 
   refuseInvalid(graph, refuseUnknown(graph, job, surroundings.registry), job, surroundings, keys);
 }
 
-/** Fails with picture.needs-sharp where sharp would have to write the pictures, and is missing. */
+/** Fails with picture.needs-sharp if sharp would have to write the pictures, and is missing. */
 export function refuseUnwritable({ format: { type = "png" } = {} }: Job): void {
   if (type !== "png") requireSharp(`Writing ${type} files`);
 }

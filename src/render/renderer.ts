@@ -25,7 +25,7 @@ import type { RunListener } from "./threads/render-thread.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "./threads/thread-pool.js";
 
 interface ThreadOptions extends Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
-  /** Models of the threads, which share one process for their networks; the preview host where absent. */
+  /** Models of the threads, which share one process for their networks; the preview host if absent. */
   readonly models?: ModelSettings;
 }
 
@@ -82,7 +82,7 @@ const RENDERER_JOB_RULES: OptionRules<RendererJob> = {
 };
 
 /**
- * Creates a renderer: graphs render in `threads` worker threads (one for each processor, at most 4, where absent), each of
+ * Creates a renderer: graphs render in `threads` worker threads (one for each processor, at most 4, if absent), each of
  * which calls the setup module once and keeps its models and cache. Close it to end the threads.
  */
 export function createRenderer(options: RendererOptions = {}): Renderer {

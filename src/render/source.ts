@@ -92,7 +92,7 @@ function readPath(path: string, options: ConvertOptions): GraphSource {
   return { ...read, inputDir: mayExist(beside) ? beside : resolve("input"), name: basename(path) };
 }
 
-/** Whether a path exists; true where node's permission model denies the answer, so that reading it says which flag is missing. */
+/** Whether a path exists; true if node's permission model denies the answer, so that reading it says which flag is missing. */
 function mayExist(path: string): boolean {
   try {
     return existsSync(path);
@@ -222,7 +222,7 @@ function readFile(path: string): Uint8Array {
 
 /** Options of `convertWorkflow`. */
 export interface ConvertOptions {
-  /** Node classes, whose inputs tell which value belongs to which input. All nodes where absent. */
+  /** Node classes, whose inputs tell which value belongs to which input. All nodes if absent. */
   readonly registry?: Registry;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   readonly classAliases?: ClassAliases;

@@ -32,7 +32,7 @@ export const defaultHost: Host = createPreviewHost();
 
 /** Options of `validateGraph`. */
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
-  /** The nodes; those of the package where absent. */
+  /** The nodes; those of the package if absent. */
   readonly registry?: Registry;
 }
 const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = JOB_RULES;
@@ -50,7 +50,7 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
 
 /**
  * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing. The graph
- * is an object, JSON text in API format, or the bytes or file: URL of a file that `render` reads. All nodes, the preview host and ./input where absent.
+ * is an object, JSON text in API format, or the bytes or file: URL of a file that `render` reads. All nodes, the preview host and ./input if absent.
  */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
@@ -114,7 +114,7 @@ const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = {
 /**
  * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run. One that `signal`
  * interrupts yields `run-done` with that status, then throws the signal's reason. The graph is what `validateGraph` takes.
- * All nodes, the preview host, ./out and ./input where absent.
+ * All nodes, the preview host, ./out and ./input if absent.
  */
 export function executeGraph(
   prompt: unknown,

@@ -67,7 +67,7 @@ interface OpenAgent {
   close(): Promise<void>;
 }
 
-/** Opens the models of a configuration; undefined where it names none, and where this process renders nothing. */
+/** Opens the models of a configuration; undefined if it names none, and where this process renders nothing. */
 export function openModels(config: Config, logger: Logger): ModelThread | undefined {
   const { models: folders, models_device: device, models_memory: memory, render } = config;
   if (folders.length === 0 || !render) return undefined;
@@ -128,7 +128,7 @@ export function openBatchAgent(config: Config, models?: ModelThread): ReturnType
 
 const threadsOf = ({ limits }: Config) => Math.min(limits.running, availableParallelism());
 
-/** Opens the bucket of a configuration; undefined where files stay on this machine. */
+/** Opens the bucket of a configuration; undefined if files stay on this machine. */
 export function openFiles({ files, agent, output_dir }: Config): FileStore | undefined {
   if (files === undefined) return undefined;
   // files of a module are its own

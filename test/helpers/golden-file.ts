@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 
-/** Bytes of a golden file, which lies there as it is or gzipped under its name and ".gz"; undefined where neither does. */
+/** Bytes of a golden file, which lies there as it is or gzipped under its name and ".gz"; undefined if neither does. */
 export function goldenBytes(path: string): Buffer | undefined {
   if (existsSync(path)) return readFileSync(path);
   return existsSync(`${path}.gz`) ? gunzipSync(readFileSync(`${path}.gz`)) : undefined;

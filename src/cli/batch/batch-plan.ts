@@ -27,7 +27,7 @@ export interface BatchPlan {
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
   /** Path of the contact sheet, where there is to be one. */
   readonly sheet: string | undefined;
-  /** Configuration with the store whose workers render; undefined where this process does. */
+  /** Configuration with the store whose workers render; undefined if this process does. */
   readonly shared: Config | undefined;
 }
 
@@ -129,7 +129,7 @@ interface PlannedItems extends KnownKeys {
   readonly axes: readonly Axis[];
   /** Folder of the input images where pictures are the items. */
   readonly inputDir: string | undefined;
-  /** Reads the source once more, with other axes; undefined where it can be read but once. */
+  /** Reads the source once more, with other axes; undefined if it can be read but once. */
   readonly again: ((axes: readonly Axis[], limit?: number) => Promise<AsyncIterable<BatchItem>>) | undefined;
   readonly limit: number | undefined;
   /** The source for messages; undefined without one. */

@@ -14,7 +14,7 @@ const REPORT_MS = 10_000;
 
 /** Facts of a batch that are known before its first item. */
 export interface CheckedPlan {
-  /** Number of items; undefined where they are a stream. */
+  /** Number of items; undefined if they are a stream. */
   readonly items: number | undefined;
   /** Number of files at least, and the beginnings of the first names, where they were asked for. */
   readonly files: number;

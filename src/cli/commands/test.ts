@@ -129,7 +129,7 @@ async function createTest(
 }
 
 /**
- * Fails with path.outside where a link leads the snapshots or the pictures of differences out of the graphs' folder: they
+ * Fails with path.outside if a link leads the snapshots or the pictures of differences out of the graphs' folder: they
  * would be written and removed elsewhere.
  */
 async function refuseLinks(folder: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../base/errors.js";
 
-/** Reads the texts that were given, none where there are none. `source` begins messages: "--port". */
+/** Reads the texts that were given, none if there are none. `source` begins messages: "--port". */
 type Read<Value> = (texts: readonly string[], source: string) => Value;
 
 /** Words of the help on an option or operand. */
@@ -124,7 +124,7 @@ export const choice = <Word extends string>(
     wordOf(words, text, source),
   );
 
-/** Throws usage.invalid where the text is none of the words. */
+/** Throws usage.invalid if the text is none of the words. */
 export function wordOf<Word extends string>(words: readonly Word[], text: string, source: string): Word {
   const word = words.find((word) => word === text);
   if (word !== undefined) return word;

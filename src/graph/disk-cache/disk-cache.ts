@@ -33,11 +33,11 @@ const MIN_MS_PER_BYTE = 2 / 1e6;
 export interface DiskCacheOptions {
   /** Made when the first result is stored. Several processes and threads may share it. */
   readonly folder: string;
-  /** Bytes beyond which the least recently used entries are evicted; 4 GiB where absent. */
+  /** Bytes beyond which the least recently used entries are evicted; 4 GiB if absent. */
   readonly bytes?: number;
-  /** Results that took less to compute are not stored; 2 ms, and 2 ms for each megabyte, where absent. */
+  /** Results that took less to compute are not stored; 2 ms, and 2 ms for each megabyte, if absent. */
   readonly minMs?: number;
-  /** Version that results belong to: those of another are not used. The package's version where absent. */
+  /** Version that results belong to: those of another are not used. The package's version if absent. */
   readonly engine?: string;
   /** Clock in milliseconds since 1970, to compare with the times of files. */
   readonly now?: () => number;

@@ -29,7 +29,7 @@ export interface RunScope {
   readonly graph: Graph;
   readonly memory: RunMemory;
   readonly signal: AbortSignal;
-  /** Where nodes compute; as around the run where absent. */
+  /** Where nodes compute; as around the run if absent. */
   readonly device?: DeviceChoice;
 }
 

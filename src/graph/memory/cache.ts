@@ -47,11 +47,11 @@ interface Stored {
   run: number;
 }
 
-/** Options of `createCache`. `size` is bytes (1 GiB where absent) for the policy "bytes", results (1000) for "lru". */
+/** Options of `createCache`. `size` is bytes (1 GiB if absent) for the policy "bytes", results (1000) for "lru". */
 export interface CacheOptions {
-  /** Kind of the bound: "bytes", or "lru", a number of results; "bytes" where absent. */
+  /** Kind of the bound: "bytes", or "lru", a number of results; "bytes" if absent. */
   policy?: CachePolicy;
-  /** The bound; 1 GiB, or 1000 results, where absent. */
+  /** The bound; 1 GiB, or 1000 results, if absent. */
   size?: number;
 }
 

@@ -86,7 +86,7 @@ function isThere(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name:
   );
 }
 
-/** Kinds of which nodes load nothing where their strengths are 0. */
+/** Kinds of which nodes load nothing if their strengths are 0. */
 const OPTIONAL: ReadonlySet<FileKind> = new Set(["loras", "hypernetworks"]);
 
 /** Whether all strengths of a node are 0. */

@@ -33,7 +33,7 @@ export const withAbilities = <Made extends Host>(host: Made): Made =>
   Object.freeze(Object.defineProperty(host, "abilities", { value: ABILITIES }));
 
 /**
- * Makes a host that lists and checks model files for those that render elsewhere. It loads none. Throws usage.invalid, and
+ * Makes a host that lists and checks model files for those that render elsewhere. It does not load them. Throws usage.invalid, and
  * config.invalid for folders that do not exist.
  */
 export function createListingHost(settings: ModelSettings): Host {

@@ -90,7 +90,7 @@ function encoder(shape: Shape): ClipEncoder {
   return Object.freeze({ name, start: START, end: END, pad, length: LENGTH, tokenize, encode });
 }
 
-/** out[at …] = own row + a share of its position's + a share of the text's. A function of its own: no number is boxed. */
+/** out[at …] = own row + a share of its position's + a share of the text's. A separate function, so that no number is boxed. */
 function mixRow(
   out: Float32Array,
   at: number,

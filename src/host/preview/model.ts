@@ -20,7 +20,7 @@ import {
 import { type Contents, PIGMENTS, type Scene, sceneOf } from "./scene.js";
 import type { Colour } from "./words.js";
 
-/** Landscapes of which what follows from them stays computed. */
+/** Landscapes whose derived values stay computed. */
 const MOST_CACHED = 8;
 
 // decisions: The preview host is a known distribution

@@ -103,7 +103,7 @@ const THINGS: Readonly<Record<Part, Readonly<Record<string, Colour>>>> = {
   flaw: Object.fromEntries(FLAWS.map((word) => [word, GREY])),
 };
 
-/** Words by their beginnings, of which the rows of the preview clip tell six letters apart. */
+/** Words by their beginnings: rows of the preview clip tell only the first six letters apart. */
 const WORDS = new Map<string, Word>([
   ...Object.entries(COLOURS).map(([word, colour]) => [word, { colour }] as const),
   ...Object.entries(THINGS).flatMap(([part, words]) =>

@@ -21,14 +21,14 @@ export interface Guided {
   readonly uncond: Tensor;
 }
 
-/** Everything that a solver works with. It keeps no x once the estimate is there, and changes none that it receives. */
+/** Everything that a solver works with. It drops x once the estimate is there, and never changes an x that it receives. */
 export interface SolverContext {
   readonly sampling: ModelSampling;
   /** Falling noise levels, one more than steps; the last need not be 0. */
   readonly sigmas: Float32Array;
   /** Returns the estimate of the clean latent of x at noise level sigma. */
   denoise(x: Tensor, sigma: number): Promise<Tensor>;
-  /** `denoise`, as the terms that guidance adds up: for a step that reads it once or twice and keeps none. */
+  /** `denoise`, as the terms that guidance adds up: for a step that reads it once or twice and does not keep it. */
   estimate(x: Tensor, sigma: number): Promise<{ readonly denoised: Estimate }>;
   /** `denoise`, with the estimate of the negative side, which is computed also if cfg is 1. */
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;

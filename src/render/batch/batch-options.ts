@@ -23,25 +23,25 @@ import type { GridOptions } from "../contact-sheet/grid.js";
 export interface BatchOptions
   extends Omit<Job, "passing" | "output" | "validate" | "runId">,
     Partial<Omit<Surroundings, InternalField | "cache" | "diskCache" | "outputHandling" | "onEvent">> {
-  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects; one for each processor where absent. */
+  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects; one for each processor if absent. */
   concurrency?: number;
-  /** A file that a killed batch goes on from; none where absent. */
+  /** A file that a killed batch goes on from; none if absent. */
   journal?: string;
   /** Goes on from the journal: what is finished is skipped, what was cut or failed is done again. */
   resume?: boolean;
   /** No item starts after one has failed. */
   failFast?: boolean;
-  /** Further tries of an item that fails, 0 to 100; 0 where absent. */
+  /** Further tries of an item that fails, 0 to 100; 0 if absent. */
   retry?: number;
   /** Keys of items that fit nothing in the graph are left out, instead of failing the item; `name` may use them without. */
   extraColumns?: boolean;
-  /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
+  /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" if absent. */
   name?: string;
   /** A labelled grid of the pictures by the values of two or three keys, written at the end. */
   grid?: GridOptions;
   /**
    * Models of the worker threads, which share one process for their networks: the calls of the first item that is not done
-   * go first, and equal prompts are encoded once. The preview host where absent. For turns in this thread: `host`.
+   * go first, and equal prompts are encoded once. The preview host if absent. For turns in this thread: `host`.
    */
   models?: ModelSettings;
   /** Called when a network of `models` begins to load, has been loaded and has been released. Must not throw. */

@@ -22,9 +22,9 @@ export interface Attempt {
   /** Outputs that were left out. */
   readonly leftOut: readonly string[];
   readonly error?: LatentkitError;
-  /** Absent where a lost thread left no word of what it had written. */
+  /** Absent if a lost thread left no word of what it had written. */
   readonly written?: readonly WrittenFile[];
-  /** Time that the item took; what passed in `run` where absent. */
+  /** Time that the item took; what passed in `run` if absent. */
   readonly ms?: number;
 }
 
@@ -42,7 +42,7 @@ export interface Runner {
   run(item: RunnerItem): Promise<Attempt>;
   /** Retries an item alone, in case another one crashed their thread. */
   runAlone(item: RunnerItem): Promise<Attempt>;
-  /** Starts nothing more: items that wait inside end as interrupted. Absent where none does. */
+  /** Starts nothing more: items that wait inside end as interrupted. Absent if none does. */
   stop?(): void;
   close(): Promise<void>;
 }
@@ -61,7 +61,7 @@ const RUNS_PER_THREAD = 2;
 /** Each item uses what stays the same between items, so a small cache keeps it. */
 const CACHE_BYTES = 2 ** 26;
 
-/** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor where absent. */
+/** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor if absent. */
 export function createRunner(
   graph: string | object,
   job: Job,

@@ -7,9 +7,9 @@ import type { SheetItem } from "./contact-sheet.js";
 /** Keys of the items whose values are a grid's rows, columns and pages. */
 export interface GridAxes {
   readonly rows: string;
-  /** One column where absent. */
+  /** One column if absent. */
   readonly columns?: string;
-  /** One page where absent. */
+  /** One page if absent. */
   readonly pages?: string;
 }
 

@@ -24,7 +24,7 @@ import { type Box, fileThumbnail } from "./thumbnail.js";
 
 /** A grid of a batch's pictures: the keys of its axes, and its file. */
 export interface GridOptions extends GridAxes {
-  /** PNG file; the pages of a third axis are `name-2.png` and so on. `grid.png` in the output folder where absent. */
+  /** PNG file; the pages of a third axis are `name-2.png` and so on. `grid.png` in the output folder if absent. */
   readonly path?: string;
 }
 

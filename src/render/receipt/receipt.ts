@@ -33,9 +33,9 @@ export interface Receipt {
   /** Hashes of image files, by the names that the graph has; of a data: text by "data:" and its input, "data:3.image". */
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
-  /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent where the host says nothing of models. */
+  /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent if the host says nothing of models. */
   readonly models?: Readonly<Record<string, string>>;
-  /** The program that ran the models' networks; absent where none ran. */
+  /** The program that ran the models' networks; absent if none ran. */
   readonly runtime?: RuntimeRecord;
   /** Keys whose values the metadata hides. */
   readonly redacted?: readonly string[];

@@ -27,11 +27,11 @@ export interface GraphSchema<Bound = number> {
 
 /** Options of `graphSchema`. */
 export interface GraphSchemaOptions {
-  /** The nodes; those of the package where absent. */
+  /** The nodes; those of the package if absent. */
   readonly registry?: Registry;
-  /** Source of the choices of model files; the preview host where absent. */
+  /** Source of the choices of model files; the preview host if absent. */
   readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf">;
-  /** Folder of the input images; as in `render` where absent. */
+  /** Folder of the input images; as in `render` if absent. */
   readonly inputDir?: string;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   readonly classAliases?: ClassAliases;

@@ -14,7 +14,7 @@ export type SnapshotWrites = "none" | "missing" | "all";
 
 export interface SnapshotOptions {
   readonly write: SnapshotWrites;
-  /** Largest difference of a sample that counts as equal, 0 to 255; 0 where absent. */
+  /** Largest difference of a sample that counts as equal, 0 to 255; 0 if absent. */
   readonly tolerance?: number;
 }
 

@@ -31,15 +31,15 @@ export interface RunnerItem extends Required<Pick<Job, "passing">> {
 export interface ThreadRun {
   /** "check" only finds out whether the graph can run with the setup's nodes, before any item of it does. */
   readonly type: "run" | "check";
-  /** A path or JSON text; that of the message before where absent. */
+  /** A path or JSON text; that of the message before if absent. */
   readonly graph?: string | Uint8Array;
-  /** Text of `printJob`; that of the message before where absent. */
+  /** Text of `printJob`; that of the message before if absent. */
   readonly job?: string;
-  /** Files of the job; those of the message before where absent, null for none. */
+  /** Files of the job; those of the message before if absent, null for none. */
   readonly files?: FilesByName | null;
-  /** The item of a batch that is rendered, its values as JSON, which keeps every digit; the job as it is where absent. */
+  /** The item of a batch that is rendered, its values as JSON, which keeps every digit; the job as it is if absent. */
   readonly item?: Omit<RunnerItem, "values"> & { readonly values: string };
-  /** For a check: keys that items may set; anything where absent. */
+  /** For a check: keys that items may set; anything if absent. */
   readonly keys?: readonly string[];
   /** Without a listener: only the result is sent, at the end. */
   readonly isQuiet?: boolean;

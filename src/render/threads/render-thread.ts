@@ -19,7 +19,7 @@ import type { ModelThread } from "./model-thread.js";
 
 export interface ThreadSettings {
   readonly data: ThreadData;
-  /** Models of the thread; none where absent. */
+  /** Models of the thread; none if absent. */
   readonly models?: ModelThread;
   readonly resourceLimits?: ResourceLimits;
   /** From an abort to the end of a thread whose node does not listen. */

@@ -17,15 +17,15 @@ import { RenderThread, type RunListener, type ThreadResult, type ThreadSettings 
 
 /** `setup` and `cacheDir`: each thread calls the setup module once and opens the disk cache. */
 export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDir">> {
-  /** Graphs that render at once, 1 to 256; one for each processor, at most 4, where absent. */
+  /** Graphs that render at once, 1 to 256; one for each processor, at most 4, if absent. */
   readonly threads?: number;
-  /** Graphs that one thread renders at once, in turns: while one waits for a disk, another computes. 1 where absent. */
+  /** Graphs that one thread renders at once, in turns: while one waits for a disk, another computes. 1 if absent. */
   readonly runsPerThread?: number;
-  /** Results of former runs that each thread keeps; 256 MiB where absent. */
+  /** Results of former runs that each thread keeps; 256 MiB if absent. */
   readonly cacheBytes?: number;
   /** Limits of each thread's JavaScript heap; tensors lie outside it. */
   readonly resourceLimits?: ResourceLimits;
-  /** Time of a node after an abort before its thread is ended; 2,000 ms where absent. */
+  /** Time of a node after an abort before its thread is ended; 2,000 ms if absent. */
   readonly graceMs?: number;
   /** Models to render with; they outlive the pool. */
   readonly models?: ModelThread;
@@ -40,7 +40,7 @@ export interface ThreadPool {
   render(graph: string | object, job?: Job, run?: RunListener & { readonly item?: RunnerItem }): Promise<ThreadResult>;
   /**
    * Makes a thread ready and has it check the graph: its setup, classes of nodes, keys of `set` and `redact`, inputs
-   * that no item sets. `keys`: those that items may set; anything where absent. Rejects with what is wrong.
+   * that no item sets. `keys`: those that items may set; anything if absent. Rejects with what is wrong.
    */
   check(graph: string | object, job?: Job, keys?: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Threads that exist now. */

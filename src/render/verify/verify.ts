@@ -28,7 +28,7 @@ export type { Difference } from "./differences.js";
 export interface Verdict {
   /** "unverifiable": the file does not hold what it takes. */
   readonly status: "verified" | "different" | "unverifiable";
-  /** Reasons why it is not verified; empty where it is. */
+  /** Reasons why it is not verified; empty if it is. */
   readonly differences: readonly Difference[];
   /**
    * Pixels of a verified picture: equal, or, where models painted it, close, at most 4 of 255 off. Rounding of float32 in

@@ -70,7 +70,7 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     this.#graphs = this.#prepareAll(sources);
   }
 
-  /** Puts other graphs in their place: all of them, or none where one is wrong, as the constructor throws. */
+  /** Puts other graphs in their place: all of them, or none if one is wrong, as the constructor throws. */
   replace(sources: ReadonlyMap<string, GraphSource>): void {
     this.#graphs = this.#prepareAll(sources);
   }

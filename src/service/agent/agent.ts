@@ -31,7 +31,7 @@ export interface AgentRun {
   /** Pending system events first, one line each, then the request's message. */
   readonly message: string;
   readonly name: string | null;
-  /** The graph that the run was accepted with; absent where the agent has no graphs. */
+  /** The graph that the run was accepted with; absent if the agent has no graphs. */
   readonly graph?: RunGraph;
   /** Facts of a prompt of ComfyUI's classic API: client, wanted nodes and texts, as JSON. Absent for every other run. */
   readonly promptFacts?: string;
@@ -80,7 +80,7 @@ export interface AgentGraphs {
   describe(classType: string): NodeDescription | undefined;
   /** Has the heads of new model files read off the thread, within a second or so; whether all have been. Absent: nothing to read. */
   refresh?(): Promise<boolean>;
-  /** Names of the model files of a kind; undefined where there are no models of the kind. */
+  /** Names of the model files of a kind; undefined if there are no models of the kind. */
   models(kind: FileKind): readonly string[] | undefined;
   /** Returns a graph with values for its parameters put in. Throws graph.invalid and usage.invalid. */
   fill(graph: object, values: Record<string, unknown>): object;

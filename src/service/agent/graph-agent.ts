@@ -43,11 +43,11 @@ export interface GraphAgentOptions
   readonly graph?: string | object;
   /** Further graphs by the names that requests choose them by. */
   readonly graphs?: Readonly<Record<string, string | object>>;
-  /** Models of the threads, which share one process for their networks; the preview host where absent. */
+  /** Models of the threads, which share one process for their networks; the preview host if absent. */
   readonly models?: ModelSettings;
   /** Live objects: with either, graphs run on the calling thread. For worker threads: `models` and `setup`. */
   readonly host?: Surroundings["host"];
-  /** The nodes, as `host`; those of the package where absent. */
+  /** The nodes, as `host`; those of the package if absent. */
   readonly registry?: Surroundings["registry"];
   /** Each run writes in `runs/<run id>` below. */
   readonly outputDir: string;

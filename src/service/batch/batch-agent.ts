@@ -23,7 +23,7 @@ const CACHE_BYTES = 2 ** 26;
 export interface BatchAgentOptions
   extends Required<Pick<Job, "outputDir" | "device" | "allowNetwork" | "config">>,
     Pick<Job, "cacheDir"> {
-  /** Models of the worker; none where absent. */
+  /** Models of the worker; none if absent. */
   readonly models?: ModelThread;
   readonly threads: number;
 }

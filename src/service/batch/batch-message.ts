@@ -47,7 +47,7 @@ interface ReplyError {
 export const printMessage = (message: BatchMessage): string =>
   JSON.stringify({ latentkit: packageVersion(), ...message });
 
-/** Reads a message. Throws config.invalid where another version of the package wrote it. */
+/** Reads a message. Throws config.invalid if another version of the package wrote it. */
 export function readMessage(text: string): BatchMessage {
   const { latentkit, ...message } = JSON.parse(text) as BatchMessage & { readonly latentkit: string };
   if (latentkit === packageVersion()) return message;

@@ -23,7 +23,7 @@ const LIMITS = { events: 100, bytes: 2 ** 24 };
 export interface BatchRunsOptions {
   /** Called when runs have started or ended. */
   readonly changed: () => void;
-  /** Time for which the store may fail; 30 s where absent. */
+  /** Time for which the store may fail; 30 s if absent. */
   readonly patienceMs?: number;
 }
 

@@ -37,7 +37,7 @@ export function takeChunk(
 
 /**
  * Publishes what a run has rendered under the names of its items, each whole or not at all. Returns the mean time of an
- * item in ms. Rejects with store.unavailable where the bytes cannot be read.
+ * item in ms. Rejects with store.unavailable if the bytes cannot be read.
  */
 export async function publishReply(
   chunk: readonly Pending[],

@@ -51,7 +51,7 @@ export interface ServerOptions {
 /** A server around a hook service. */
 export interface ListeningServer {
   readonly server: Server;
-  /** Resolves once the server accepts connections. Fails with config.invalid where the address is not available. */
+  /** Resolves once the server accepts connections. Fails with config.invalid if the address is not available. */
   listen(): Promise<{ host: string; port: number; url: string }>;
   /** Refuses starts with 503 while running agents end (at most `drainSeconds`), then closes hooks, streams and sockets. */
   close(drainSeconds?: number): Promise<void>;

@@ -44,7 +44,7 @@ export class DescribedRuns {
     this.#context = context;
   }
 
-  /** Facts of a run; none where it has been removed. */
+  /** Facts of a run; none if it has been removed. */
   async factsOf(id: string): Promise<RunFacts> {
     const known = this.#facts.get(id);
     if (known !== undefined) return known;
@@ -72,7 +72,7 @@ export class DescribedRuns {
     this.#pictures.delete(id);
   }
 
-  /** State of a run; undefined where it has been removed. */
+  /** State of a run; undefined if it has been removed. */
   statusOf(id: string): Promise<RunStatus | undefined> {
     return unlessRemoved(this.#context.runs.status(id));
   }

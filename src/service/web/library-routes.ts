@@ -17,7 +17,7 @@ const LISTING_MS = 10_000;
 
 /** Parts of a service that the page shows. */
 export interface Library {
-  /** Source of the choices of model files; absent where other processes render. */
+  /** Source of the choices of model files; absent if other processes render. */
   readonly host?: Host;
   /** Folders of model files. */
   readonly models: readonly string[];

@@ -32,7 +32,7 @@ export interface RunFacts {
 }
 
 // Read off message and graph when shown: neither changes, so no store needs a column.
-/** Facts of a run; `graph` is its own, undefined where it has none or a very large one. */
+/** Facts of a run; `graph` is its own, undefined if it has none or a very large one. */
 export function factsOf(run: Pick<RunRow, "message" | "graph">, graph: Graph | undefined): RunFacts {
   const own = run.graph !== null && run.graph.name === null ? {} : messageValues(run.message);
   const filled = graph && filledGraph(graph, own);
@@ -95,7 +95,7 @@ function filesOf(graph: Graph): { file: string; isModel: boolean }[] {
   );
 }
 
-/** Returns what the work does; undefined where it throws a LatentkitError. */
+/** Returns what the work does; undefined if it throws a LatentkitError. */
 export function attempt<T>(work: () => T): T | undefined {
   try {
     return work();

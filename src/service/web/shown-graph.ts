@@ -183,7 +183,7 @@ const byRole = (a: Role | undefined, b: Role | undefined): number => placeOf(a) 
 
 const placeOf = (role: Role | undefined) => (role === undefined ? ROLES.length : ROLES.indexOf(role));
 
-/** Inputs of a node of a graph; none where it is not one. */
+/** Inputs of a node of a graph; none if it is not one. */
 export const inputsOf = (node: unknown): Inputs =>
   isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
 

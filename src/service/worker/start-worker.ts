@@ -24,7 +24,7 @@ import { type RunningWorker, startWorker } from "./worker.js";
 
 /** A worker process. */
 export interface RunningWorkerProcess {
-  /** Address of its probes; undefined where it has no port. */
+  /** Address of its probes; undefined if it has no port. */
   readonly url: string | undefined;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;

@@ -37,7 +37,7 @@ const DECISIONS: Readonly<Record<string, "valid" | readonly (readonly [type: str
   // "*" is every type, both ways
   "validate/star_input_linked": "valid",
   "validate/star_output": "valid",
-  // "1_0" is no number, NaN is refused where there are bounds
+  // "1_0" is no number, NaN is refused if there are bounds
   "validate/int/2": [["invalid_input_type", "i"]],
   "validate/float/13": [["invalid_input_type", "f"]],
   "validate/float/4": [["invalid_input_type", "f"]],

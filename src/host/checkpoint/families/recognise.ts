@@ -6,7 +6,7 @@ import { stableDiffusion } from "../unet/stable-diffusion.js";
 import type { ReadValues } from "../weights/values.js";
 import { zImage } from "../z-image/recognise.js";
 
-/** The families, in the order in which a file is tried. The last one refuses what none of them has, by name. */
+/** The families, in the order in which a file is tried. The last one refuses all other files, by name. */
 const FAMILIES: readonly ModelFamily[] = [zImage, flux, stableDiffusion];
 
 /**

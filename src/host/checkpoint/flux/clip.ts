@@ -35,7 +35,7 @@ export class FluxClip implements Clip {
   }
 }
 
-/** A T5 encoder of a file of its own, which Flux takes beside CLIP-L. */
+/** A T5 encoder in a separate file, which Flux takes beside CLIP-L. */
 export class T5Clip implements Clip {
   readonly encoders = [];
 

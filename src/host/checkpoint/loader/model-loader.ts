@@ -124,7 +124,7 @@ export class ModelLoader {
     });
   }
 
-  /** Finds a tiny decoder for previews in its folder; undefined where there is none. */
+  /** Finds a tiny decoder for previews in its folder; undefined if there is none. */
   #tinyDecoder(latentFormat: string): ModelSource["tinyDecoder"] {
     const start = TINY_DECODERS[latentFormat];
     const isDecoder = (name: string): boolean => basename(name).startsWith(start!) && name.endsWith(".safetensors");

@@ -28,7 +28,7 @@ function otherKind({ name, weights }: ModelHeader): LatentkitError {
   return unsupported(name, "a LoRA", received);
 }
 
-/** Throws model.unsupported for a file none of whose keys is a LoRA's, as recogniseLora, which reads values too. */
+/** Throws model.unsupported for a file without keys of a LoRA, as recogniseLora does, without reading values. */
 export function requireLora(file: ModelHeader): void {
   for (const key of file.weights.keys()) if (readKey(key) !== undefined || key.includes(BUNDLED)) return;
   throw otherKind(file);
@@ -64,8 +64,8 @@ const BUNDLED = "bundle_emb.";
 const PARAMETERS = ".string_to_param.";
 
 /**
- * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. An alpha that is no tensor is read from
- * the metadata. Throws model.invalid for an alpha that is no finite number and for two tensors of one role, model.unsupported for two adapters, and as `read`.
+ * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. An alpha without a tensor is read from
+ * the metadata. Throws model.invalid for an alpha that is not a finite number and for two tensors of one role, model.unsupported for two adapters, and as `read`.
  */
 export async function readLora(file: WeightFile, read: ReadValues): Promise<LoraFile> {
   const { name: fileName, metadata } = file;

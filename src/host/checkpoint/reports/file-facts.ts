@@ -37,9 +37,9 @@ export type EncoderSize = Pick<TextEncoderConfig, "name"> & { readonly width: nu
 
 /** Facts on a model file that its header tells. */
 export interface FileFacts {
-  /** Why it cannot be loaded; undefined where nothing speaks against it. */
+  /** Why it cannot be loaded; undefined if no reason is known. */
   readonly refusal?: FileRefusal;
-  /** Those of its text encoders; absent where they were not looked for. */
+  /** Those of its text encoders; absent if they were not looked for. */
   readonly encoders?: readonly EncoderSize[];
 }
 
@@ -76,7 +76,7 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
 /** Kinds of files with text encoders. */
 export const ENCODER_KINDS: ReadonlySet<ModelKind> = new Set(["checkpoints", "text_encoders"]);
 
-/** Reads the facts on a file of a kind; none on a file that is gone. Blocks the thread. */
+/** Reads the facts about a file of a kind; none if the file is gone. Blocks the thread. */
 export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileFacts {
   try {
     const descriptor = openRegularSync(file.path);

@@ -51,7 +51,7 @@ export interface StageRequest {
 export interface RunRequest extends StageRequest {
   readonly type: "run";
   readonly stages: readonly StageRequest[];
-  /** Names of outputs to compute; all where absent. */
+  /** Names of outputs to compute; all if absent. */
   readonly outputs?: readonly string[];
 }
 

@@ -74,7 +74,7 @@ export class ModelPart<Config> {
     return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.#halves);
   }
 
-  /** The part with other sizes, and weights that are made of its own. */
+  /** The part with other sizes, and weights made from this one's. */
   with(config: Config, weights: WeightMap): ModelPart<Config> {
     return new ModelPart(this.label, this.file, config, weights, this.adapters);
   }

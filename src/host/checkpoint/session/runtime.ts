@@ -26,7 +26,7 @@ export interface RuntimeOptions {
   device?: NetworkDevice;
   /** Way to hold weights; by default chosen for each network. */
   plan?: Plan;
-  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` is a sentence then. */
+  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` then says why in a sentence. */
   onDevice?: (report: DeviceReport) => void;
   /** Called when a network begins to load, with estimates of its memory, has been loaded, and has been released. */
   onLoad?: (label: string, state: LoadState, memory?: NetworkMemory) => void;
@@ -140,7 +140,7 @@ export interface Runtime {
    * and device.lost: a GPU failed. The next run works with a new process then.
    */
   run(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<Record<string, Tensor>>;
-  /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
+  /** Loads a network unless it is loaded, and returns its inputs and outputs. Rejects as `run`. */
   ports(source: SessionSource, options?: LoadOptions): Promise<SessionPorts>;
   /** Returns the facts for a receipt. */
   describe(): RuntimeFacts;

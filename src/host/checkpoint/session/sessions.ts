@@ -8,7 +8,7 @@ import type { Device, Plan } from "./options.js";
 /** An input or output of a session. */
 export interface Port {
   readonly name: string;
-  /** Name of its type as in ONNX Runtime: "float32", "int64"; "none" for what is no tensor. */
+  /** Name of its type as in ONNX Runtime: "float32", "int64"; "none" for anything but a tensor. */
   readonly type: string;
   /** Sides; a text names one that is known when the session runs. */
   readonly shape: readonly (number | string)[];
@@ -29,11 +29,11 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
-  /** Bytes that a run takes beside the weights, for each value of an input; unknown where absent. */
+  /** Bytes that a run takes beside the weights, for each value of an input; unknown if absent. */
   readonly work?: Readonly<Record<string, number>>;
   /** Whether its outputs are inputs of another network. */
   readonly isStage?: boolean;
-  /** Paths of the files of its weights, without symbolic links; none where a receipt names them in another way. */
+  /** Paths of the files of its weights, without symbolic links; none if a receipt names them in another way. */
   readonly files?: readonly string[];
   /** Its files as they were when `key` was made: looked at before it is loaded, and before each streamed run. */
   readonly states?: readonly FileState[];
@@ -81,7 +81,7 @@ export interface LoadedSession extends NextSession {
 export interface Room {
   /** Bytes for the weights of all sessions. */
   readonly weights: number;
-  /** Bytes that are free before others are released, less all that it takes: negative where it does not fit. */
+  /** Bytes that are free before others are released, less all that it takes: negative if it does not fit. */
   readonly free: number;
 }
 
@@ -161,9 +161,9 @@ interface PlannedNetwork {
   readonly parameters: number;
   /** Those of weights that a streamed run has as float32 at once. */
   readonly convertedParameters?: number;
-  /** Parameters that a GPU can hold in 16 bits; none where absent. */
+  /** Parameters that a GPU can hold in 16 bits; none if absent. */
   readonly halfParameters?: number;
-  /** Those of matrices that stay packed where the provider has a product with them. */
+  /** Those of matrices that stay packed if the provider can multiply with them. */
   readonly packedParameters?: number;
   /** Size of these in the form that it takes. */
   readonly packedBytes?: number;
@@ -196,7 +196,7 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
-/** A network as a device holds it: where it has no product with packed weights, nothing stays packed. */
+/** A network as a device holds it: nothing stays packed if the device cannot multiply with packed weights. */
 export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
   target.groups === undefined ? { ...network, packedParameters: 0, packedBytes: 0 } : network;
 
@@ -240,5 +240,5 @@ export function preferredPlan(
   return parameters <= SMALL_PARAMETERS || calls >= FOLD_FROM_CALLS ? "fold" : "stream";
 }
 
-/** Whether a folded session fits into that much memory, of which other sessions may be released for it. */
+/** Whether a folded session fits into that much memory, counting what other sessions can release. */
 export const fits = (network: PlannedNetwork, bytes: number): boolean => sessionBytes(network, "fold") <= bytes;

@@ -86,7 +86,7 @@ const UNKNOWN_PENALTY = 10;
 const NONE = -1;
 
 /**
- * A vocabulary of pieces with scores, of which a text takes those whose sum is highest: SentencePiece's Unigram model.
+ * A vocabulary of pieces with scores; a text is split into the pieces with the highest sum: SentencePiece's Unigram model.
  *
  * @internal
  */
@@ -127,7 +127,7 @@ export class Unigram {
     for (const id of found.reverse()) ids.push(id);
   }
 
-  /** Tries every piece that begins at a place, and an unknown character where none is as short as that. */
+  /** Tries every piece that begins at a place, and an unknown character if no piece is as short as that. */
   #extend(word: string, at: number): void {
     const character = lengthAt(word, at);
     let isKnown = false;
@@ -144,7 +144,7 @@ export class Unigram {
     if (!isKnown) this.#offer(at, at + character, this.#unknown, this.#unknownScore);
   }
 
-  /** Takes a piece where it makes the best way to its end; of equal ways the first, which has the longest last piece. */
+  /** Takes a piece if it makes the best way to its end; among equal ways the first, which has the longest last piece. */
   #offer(start: number, end: number, id: number, score: number): void {
     const sum = this.#best[start]! + score;
     if (this.#starts[end] !== NONE && sum <= this.#best[end]!) return;

@@ -160,7 +160,7 @@ function unshuffled(graph: OnnxGraph, image: Value, r: number): Value {
   return graph.node("Reshape", [squares, shape]);
 }
 
-/** A picture whose axis is continued to a multiple of r: in mirror image, the edge where that is too short. */
+/** A picture whose axis is continued to a multiple of r: mirrored, or the edge repeated if that is too short. */
 function mirrored(graph: OnnxGraph, image: Value, axis: number, r: number): Value {
   const [zero, one, two, side] = [0, 1, 2, r].map((value) => graph.ints([value], []));
   const length = graph.node("Gather", [graph.node("Shape", [image]), graph.ints([axis], [])]);

@@ -26,7 +26,7 @@ const MOST_BLOCKS = 16;
 const ROOTS = ["decoder.", "encoder.", "quant_conv.", "post_quant_conv."];
 const EXPECTED = `a VAE of ${OWN_FAMILIES}`;
 
-/** Prefixes of the VAE's keys in checkpoints; in a file of its own there may be none. */
+/** Prefixes of the VAE's keys in checkpoints; a separate file may have none. */
 const PREFIXES = ["first_stage_model.", "vae."];
 
 /** Keys that show a VAE, also one that lacks some: LDM's names and diffusers'. */
@@ -37,7 +37,7 @@ const MARKS = [
   "decoder.mid_block.resnets.0.norm1.weight",
 ];
 
-/** A VAE of a file of its own. */
+/** A VAE in a separate file. */
 export type RecognisedVae =
   | { readonly kind: "vae"; readonly part: Part<VaeConfig> }
   | { readonly kind: "taesd"; readonly part: Part<TaesdConfig> };
@@ -54,7 +54,7 @@ export function recogniseVae(whole: ModelHeader): RecognisedVae {
   return { kind: "vae", part: vaePart(file, prefix) };
 }
 
-/** The VAE of a checkpoint; undefined where there is none. Throws model.unsupported, model.invalid. */
+/** The VAE of a checkpoint; undefined if there is none. Throws model.unsupported, model.invalid. */
 export function vaeOfCheckpoint(file: ModelHeader): Part<VaeConfig> | undefined {
   const prefix = findVae(file.weights, PREFIXES);
   return prefix === undefined ? undefined : vaePart(file, prefix);

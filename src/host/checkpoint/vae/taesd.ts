@@ -144,7 +144,7 @@ export function taesdPart(file: ModelHeader): Part<TaesdConfig> | undefined {
 }
 
 /**
- * Factor between the latents of nodes and those of a tiny autoencoder's file. Throws model.unsupported where they differ in
+ * Factor between the latents of nodes and those of a tiny autoencoder's file. Throws model.unsupported if they differ in
  * more, model.invalid.
  */
 export async function taesdScale({ name, weights }: ModelHeader, read: ReadValues): Promise<number> {

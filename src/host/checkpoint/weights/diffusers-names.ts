@@ -111,13 +111,13 @@ export function unetModules({ down, up }: UnetLevels): readonly ModuleNames[] {
 
 /**
  * Makes the function that replaces a module's name, alone or at the beginning of a key, by its other name. `from` is the
- * index of the known name in each pair: 1 leads from diffusers' names to LDM. It returns undefined where no module fits.
+ * index of the known name in each pair: 1 leads from diffusers' names to LDM. It returns undefined if no module fits.
  */
 export function renaming(names: readonly ModuleNames[], from: 0 | 1): (key: string) => string | undefined {
   const others = new Map(names.map((pair) => [pair[from], pair[1 - from]!]));
   return (key) => {
     const parts = key.split(".", MOST_PARTS + 1);
-    // the longest first: an upsampler has the index of a transformer where the level has none
+    // the longest first: an upsampler has the index of a transformer if the level has none
     for (let count = Math.min(parts.length, MOST_PARTS); count > 0; count--) {
       const name = parts.slice(0, count).join(".");
       const other = others.get(name);

@@ -18,7 +18,7 @@ const FACTORS = ["scale_weight", "weight_scale"];
 const FACTORS_OF_INPUTS = ["scale_input", "input_scale"];
 /** End of the key of a layer's format, a text in JSON. */
 const FORMAT = "comfy_quant";
-/** Keys of factors and formats, which are refused where no weight is beside them. */
+/** Keys of factors and formats, which are refused if no weight is beside them. */
 const OF_A_WEIGHT = /\.(?:scale_weight|weight_scale|comfy_quant)$/;
 /** Beginning of the keys of factors that stand apart from their weights. */
 const APART = /^scales?\./;
@@ -212,7 +212,7 @@ const SECOND_FACTOR = "weight_scale_2";
 /** Values that share a scale. */
 const GROUP = { mxfp8: 32, nvfp4: 16 } as const;
 
-/** Puts a weight with scales in blocks in the place of its tensors. Throws model.invalid where these do not fit each other. */
+/** Puts a weight with scales in blocks in the place of its tensors. Throws model.invalid if these do not fit each other. */
 function packScaled(weights: Weights, weight: StoredWeight, format: "mxfp8" | "nvfp4", name: string): void {
   const { key, factor: scales } = weight;
   const { factor: _, ...single } = weight;
@@ -245,7 +245,7 @@ const NESTED_LARGEST = ".nested_absmax";
 const NESTED_TABLE = ".nested_quant_map";
 
 /**
- * Puts a weight of NF4 in the place of its tensors, `state` being what the file says of it. Throws model.invalid where these do
+ * Puts a weight of NF4 in the place of its tensors, `state` being what the file says of it. Throws model.invalid if these do
  * not fit each other, model.unsupported for other types.
  */
 function packNf4(weights: Weights, weight: StoredWeight, state: Readonly<Record<string, unknown>>, name: string): void {

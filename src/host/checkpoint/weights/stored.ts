@@ -20,9 +20,9 @@ export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
   readonly key: string;
   /** Factor of the values of an 8-bit weight: one number, or one for each row. */
   readonly factor?: StoredWeight;
-  /** Columns of the matrix in the file, where the shape has more: these are zeros. */
+  /** Columns of the matrix in the file, if the shape has more: the others are zeros. */
   readonly storedColumns?: number;
-  /** Weights whose rows follow each other in this one, which has no place of its own then. */
+  /** Weights whose rows follow each other in this one, which then has no place in the file itself. */
   readonly parts?: readonly StoredWeight[];
   /** Tensors and numbers without which a weight of 4 or 8 bits has no values. */
   readonly packing?: Packing;
@@ -70,7 +70,7 @@ export interface FileState {
   readonly inode: bigint;
 }
 
-/** A model file on disk, of which only the header has been read. */
+/** A model file on disk; only its header has been read. */
 export interface WeightFile extends FileState {
   readonly metadata: Readonly<Record<string, string>>;
   /** By the file's own keys, in the order of the header. */
@@ -150,7 +150,7 @@ export const fileState = ({ name, path, bytes, modifiedNs, inode }: FileState): 
   inode,
 });
 
-/** Rejects with model.invalid where a file has changed since it was opened. */
+/** Rejects with model.invalid if a file has changed since it was opened. */
 export async function requireUnchanged(files: readonly FileState[]): Promise<void> {
   for (const file of files) {
     if (!(await hasChanged(file))) continue;
@@ -170,7 +170,7 @@ async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): 
   }
 }
 
-/** Reads `length` bytes, which the file's size promises: fewer where it has shrunk since. */
+/** Reads `length` bytes, which the file's size promises: fewer if it has shrunk since. */
 export async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   let filled = 0;
@@ -207,7 +207,7 @@ export interface BlockType {
   readonly group: 16 | 32;
   /** Bits of a number: its code has four of them, and another one those below. */
   readonly bits: 4 | 8;
-  /** Number whose codes are the middle ones, where no offset takes that up. */
+  /** Number whose codes are the middle ones, unless an offset accounts for that. */
   readonly centre?: number;
   /** Whether each group has an offset too. */
   readonly hasOffsets?: boolean;

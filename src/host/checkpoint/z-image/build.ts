@@ -131,7 +131,7 @@ interface Refined {
   guided(value: Value, index: number): Value;
 }
 
-/** Adds to the tokens from `start` to `end` of a sequence [B, L, C]; nothing where there is nothing to add. */
+/** Adds to the tokens from `start` to `end` of a sequence [B, L, C]; nothing if there is nothing to add. */
 function addTokens(
   graph: OnnxGraph,
   sequence: Value,

@@ -16,7 +16,7 @@ import { createPresence, sweep } from "./written-files.js";
 export { isFinished } from "./records.js";
 
 export interface JournalOptions {
-  /** Path of the journal; nothing is kept where absent. */
+  /** Path of the journal; nothing is kept if absent. */
   readonly journal?: string;
   readonly resume: boolean;
   /** Items that an earlier run rendered without some outputs are finished. */

@@ -167,7 +167,7 @@ type Unlock = () => Promise<void>;
 
 /**
  * Locks an open file for this process; undefined if another has it. The system itself keeps the lock (flock on the
- * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed where the file
+ * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed if the file
  * system knows no locks.
  *
  * @internal

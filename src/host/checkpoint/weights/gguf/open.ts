@@ -36,7 +36,7 @@ export function openGgufFile(model: NamedFile): Promise<WeightFile> {
   });
 }
 
-/** The contents by the first bytes of a file; undefined where more of GGUF_BEGINNINGS is needed. Throws as openGgufFile. */
+/** The contents by the first bytes of a file; undefined if more of GGUF_BEGINNINGS is needed. Throws as openGgufFile. */
 export function ggufContents(
   { name, path, bytes: fileBytes }: Pick<FileState, "name" | "path" | "bytes">,
   bytes: Uint8Array,

@@ -102,13 +102,13 @@ export class PackedWeights {
     return found;
   }
 
-  /** Largest magnitudes of the groups of a weight of NF4 as float32, where the file has codes for them. */
+  /** Largest magnitudes of the groups of a weight of NF4 as float32, if the file has codes for them. */
   largest(weight: StoredWeight): MadeTensor {
     const [place] = this.#add(weight, "largest");
     return { file: this.#path, dtype: "F32", shape: [(place!.to - place!.from) / 4], ...place! };
   }
 
-  /** The file, with all that has been asked for; undefined where that is nothing. */
+  /** The file, with all that has been asked for; undefined if nothing has. */
   get plan(): UnpackPlan | undefined {
     return this.#weights.length === 0 ? undefined : { path: this.#path, bytes: this.#bytes, weights: this.#weights };
   }
@@ -144,7 +144,7 @@ interface Place {
 const outputBytes = ({ units, outputs }: Conversion): number[] => outputs.map((bytes) => units * bytes);
 
 // decisions: Eight-bit products are two products of four bits
-/** x · Wᵀ on the last axis of x, for a matrix that stays packed; undefined where the target cannot, or the matrix is none such. */
+/** x · Wᵀ on the last axis of x, for a matrix that stays packed; undefined if the target has no such product, or not for this matrix. */
 export function packedProduct(
   graph: OnnxGraph,
   packed: PackedWeights,

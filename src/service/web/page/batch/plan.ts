@@ -64,7 +64,7 @@ const namesOf = (id: string, places: readonly string[]) => ({
 
 export const batchTag = (id: string): string => `${PREFIX}${id}`;
 
-/** Id of the batch of a run; undefined where it has none. */
+/** Id of the batch of a run; undefined if it has none. */
 export const batchOf = (tags: readonly string[]): string | undefined =>
   tags.find((tag) => tag.startsWith(PREFIX))?.slice(PREFIX.length);
 

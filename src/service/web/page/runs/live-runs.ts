@@ -24,7 +24,7 @@ export interface LiveRuns {
   note(run: RunDetail): void;
 }
 
-/** Runs of a state, all where it is undefined, that hold the words; refreshed while they are shown. */
+/** Runs of a state, all if it is undefined, that hold the words; refreshed while they are shown. */
 export function useLiveRuns(state: RunState | undefined, words: string): LiveRuns {
   const client = useService();
   const filter = new URLSearchParams({ ...(state && { state }), ...(words && { search: words }) });
