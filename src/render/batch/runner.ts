@@ -22,15 +22,15 @@ export interface Attempt {
   /** Outputs that were left out. */
   readonly leftOut: readonly string[];
   readonly error?: LatentkitError;
-  /** Absent if a lost thread left no word of what it had written. */
+  /** Absent if a thread was lost without reporting what it had written. */
   readonly written?: readonly WrittenFile[];
-  /** Time that the item took; what passed in `run` if absent. */
+  /** Time that the item took; the duration of `run` if absent. */
   readonly ms?: number;
 }
 
 /** Renders items, several at once. */
 export interface Runner {
-  /** Attempts that make sense at once. */
+  /** Number of attempts worth making at once. */
   readonly slots: number;
   readonly concurrency: number;
   /**
@@ -42,7 +42,7 @@ export interface Runner {
   run(item: RunnerItem): Promise<Attempt>;
   /** Retries an item alone, in case another one crashed their thread. */
   runAlone(item: RunnerItem): Promise<Attempt>;
-  /** Starts nothing more: items that wait inside end as interrupted. Absent if none does. */
+  /** Starts nothing more: items that wait inside end as interrupted. Absent if none waits. */
   stop?(): void;
   close(): Promise<void>;
 }
@@ -107,7 +107,7 @@ function threadRunner(
   const { setup, cacheDir } = job;
   const common = { setup, cacheDir, models, cacheBytes: CACHE_BYTES };
   const pool = createThreadPool({ ...common, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
-  // its threads start when it is needed
+  // threads start when they are needed
   const lonely = createThreadPool({ ...common, threads: 1 });
   const runIn =
     (threads: ThreadPool) =>

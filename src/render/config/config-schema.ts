@@ -8,7 +8,7 @@ import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./run-terms.js";
 import { webhooksSchema } from "./webhooks.js";
 
-/** Whether a failed run may have an error code: `agent_failed` is that of errors of an agent without one. */
+/** Whether a failed run may have an error code; `agent_failed` stands for errors of an agent without one. */
 const isRunCode = (code: string) => code === "agent_failed" || Object.hasOwn(ERROR_CODES, code);
 
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
@@ -33,7 +33,7 @@ export const configSchema = lazy(() => {
     keys: z
       .array(z.strictObject({ name: nonEmpty, key: nonEmpty }))
       .default([])
-      .describe("Keys of that service, by the name that the node gives; without any, `STABILITY_API_KEY`."),
+      .describe("Keys of that service, by the name that the node gives; without keys, `STABILITY_API_KEY`."),
   });
 
   /** Options of `createGraphAgent` under their wire names. */
@@ -66,7 +66,7 @@ export const configSchema = lazy(() => {
       .min(1)
       .max(100)
       .default(3)
-      .describe("Most attempts of a run whose error is transient, the first one included; 1: none is tried again."),
+      .describe("Most attempts of a run whose error is transient, including the first; 1: no retry."),
     first_delay_seconds: z
       .number()
       .positive()
@@ -97,13 +97,13 @@ export const configSchema = lazy(() => {
       .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
     hooks_default_session_key: sessionKey
       .optional()
-      .describe("Session of runs that name none. Absent: each has its own, and wakes share `hook:ingress`."),
+      .describe("Session of runs that do not name one. Absent: each has its own, and wakes share `hook:ingress`."),
     hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
     hooks_allowed_session_key_prefixes: z
       .array(sessionKey)
       .optional()
-      .describe("Prefixes that a session key must have one of. Absent or empty: anything."),
-    hooks_heartbeat_seconds: countOrOff(0, "Interval of runs that take waiting events; 0: none."),
+      .describe("A session key must have one of these prefixes. Absent or empty: any key is allowed."),
+    hooks_heartbeat_seconds: countOrOff(0, "Interval of runs that take waiting events; 0: no such runs."),
     stream_auth: z
       .enum(["token", "signed", "none"])
       .default("token")
@@ -129,14 +129,14 @@ export const configSchema = lazy(() => {
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Webhooks notified when runs end, keyed by name."),
     comfy_api: comfyAccess.describe(
-      "Who may render graphs of their own by the Comfy API v2 (`/api/v2`). `token` (or true): clients with the token. `open`: all clients, on a loopback address only. `none` (or false): the paths do not exist.",
+      "Who may render their own graphs by the Comfy API v2 (`/api/v2`). `token` (or true): clients with the token. `open`: all clients, only on a loopback address. `none` (or false): the paths do not exist.",
     ),
     comfy_inputs: flag(
       false,
       "Whether jobs of the Comfy API v2 may have `inputs`, values for the parameters of their graph.",
     ),
     comfy_classic: comfyAccess.describe(
-      "Who may render graphs of their own by ComfyUI's classic API (`/prompt`, `/ws`); the same values.",
+      "Who may render their own graphs by ComfyUI's classic API (`/prompt`, `/ws`); the same values.",
     ),
     retries: retries.default(() => retries.parse({})),
     public_url: z
@@ -144,12 +144,12 @@ export const configSchema = lazy(() => {
       .transform(withoutSlashes)
       .optional()
       .describe(
-        "Address of the service for others, for the addresses in webhooks and in `/api/v2`; absent: these are paths.",
+        "Public address of the service, used in webhooks and in `/api/v2`; absent: their addresses are paths.",
       ),
     allowed_origins: allowedOrigins()
       .default([])
       .describe(
-        "Origins of pages that may call the service from a browser, as `https://gallery.example.com`: hooks, the Comfy API and the classic one. Where a token is needed, they need it too.",
+        "Origins of pages that may call the service from a browser, such as `https://gallery.example.com`: hooks, the Comfy API and the classic one. If a token is needed, they need it too.",
       ),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
@@ -168,25 +168,25 @@ export const configSchema = lazy(() => {
     ),
     body_bytes_per_second: count(
       8192,
-      "Bytes that a body must bring a second, on average and beyond its first `header_seconds`.",
+      "Bytes per second that a body must bring on average, after its first `header_seconds`.",
     ),
-    failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
+    failed_auth_per_minute: count(20, "Wrong tokens from one address in a minute, then 429."),
     starts_per_10s: count(1000, "Starts with one token in ten seconds."),
     session_starts_per_10s: count(200, "Starts in one session in ten seconds."),
     running: count(4, "Runs at the same time."),
     running_per_session: count(1, "Runs of one session at the same time."),
-    queued: countOrOff(1000, "Runs that wait."),
-    queued_per_session: countOrOff(100, "Runs of one session that wait."),
-    pending_wakes: countOrOff(10000, "Events that wait for a heartbeat, of all sessions."),
+    queued: countOrOff(1000, "Waiting runs."),
+    queued_per_session: countOrOff(100, "Waiting runs of one session."),
+    pending_wakes: countOrOff(10000, "Events of all sessions that wait for a heartbeat."),
     pending_wakes_per_session: countOrOff(1000, "Events of one session that wait for a heartbeat."),
-    pending_wake_bytes: count(67108864, "Bytes of the events that wait, of all sessions."),
-    pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
+    pending_wake_bytes: count(67108864, "Bytes of the waiting events of all sessions."),
+    pending_wake_bytes_per_session: count(4194304, "Bytes of the waiting events of one session."),
     run_seconds: count(600, "Longest run."),
     queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
     delay_seconds: count(604800, "Longest delay of a run, and latest deadline."),
     streams: count(1000, "Open streams, and requests that wait for their run's end."),
     streams_per_run: count(20, "Open streams of one run, and requests that wait for its end."),
-    wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: none waits."),
+    wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: no request waits."),
     streams_bytes: count(67108864, "Unsent bytes of all readers together."),
     slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
     slow_reader_seconds: count(30, "Time after which a client that reads nothing is disconnected."),
@@ -199,13 +199,13 @@ export const configSchema = lazy(() => {
     webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
     webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
     webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
-    drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
+    drain_seconds: countOrOff(30, "Time that runs have to finish when the service stops."),
   });
 
   return z.strictObject({
     host: nonEmpty
       .default("127.0.0.1")
-      .describe("Address on which `serve` listens; others than loopback need a token."),
+      .describe("Address on which `serve` listens; any but a loopback address needs a token."),
     page: flag(true, "Whether `serve` shows its page at `/`."),
     page_delete: flag(
       false,
@@ -255,7 +255,7 @@ export const configSchema = lazy(() => {
       .enum(NETWORK_DEVICES, { error: `expected ${NETWORK_DEVICES.join(", ")}` })
       .optional()
       .describe(
-        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes rightly here and is faster than the CPU, or one by its name. Absent: a backend that `latentkit doctor` or `auto` has found good on this machine, else `cpu`.",
+        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes correctly here and is faster than the CPU, or a backend by its name. Absent: a backend that `latentkit doctor` or `auto` has found good on this machine, else `cpu`.",
       ),
     models_memory: z
       .int()
@@ -263,7 +263,7 @@ export const configSchema = lazy(() => {
       .max(MOST_MODELS_BYTES)
       .optional()
       .describe(
-        "Bytes of memory for the weights of `models`, on a GPU its own. Absent: as much as is free, and on a GPU as much as it takes.",
+        "Bytes of memory for the weights of `models`; on a GPU, its own memory. Absent: as much as is free, and on a GPU as much as it takes.",
       ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),
@@ -297,13 +297,13 @@ function withoutSlashes(url: string): string {
 
 const MOST_ORIGINS = 100;
 
-/** Schema of a list of origins, each as a browser sends it: in lower case, without the scheme's own port. */
+/** Schema of a list of origins, each as a browser sends it: in lower case, without the scheme's default port. */
 function allowedOrigins() {
   const { z } = loadZod();
   const origin = z.string().transform((text, { addIssue }) => {
     const origin = originOf(text);
     if (origin === undefined) {
-      addIssue("expected an origin, scheme://host or scheme://host:port, as https://gallery.example.com");
+      addIssue("expected an origin, scheme://host or scheme://host:port, such as https://gallery.example.com");
       return z.NEVER;
     }
     return origin;
@@ -311,11 +311,11 @@ function allowedOrigins() {
   return z.array(origin).max(MOST_ORIGINS);
 }
 
-/** Undefined for what is more or less than an origin. */
+/** Undefined for anything but an origin. */
 function originOf(text: string): string | undefined {
   const [, scheme, host] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*,]+)$/i.exec(text) ?? [];
   if (scheme === undefined || host === undefined || !URL.canParse(text)) return undefined;
   const { origin } = new URL(text);
-  // of a scheme that browsers alone know, as those of their extensions
+  // a scheme that only browsers know, such as that of their extensions
   return origin === "null" ? text.toLowerCase() : origin;
 }

@@ -38,7 +38,7 @@ export async function isFree(path: string, kind: PageKind): Promise<boolean> {
 /** Whether a file is a page of a contact sheet or grid. */
 export const isOwnPage = (path: string): Promise<boolean> => hasMark(path, [SHEET, GRID]);
 
-/** False for what is no PNG file. Rejects if the file cannot be read. */
+/** False for anything but a PNG file. Rejects if the file cannot be read. */
 async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolean> {
   const bytes = await readRegular(path, MAX_FILE_BYTES);
   if (bytes === undefined) return false;
@@ -66,7 +66,7 @@ export async function writePage(path: string, page: number, picture: RawImage, k
   return file;
 }
 
-/** Takes away the pages that earlier, longer ones of the same name had beyond these. */
+/** Removes the further pages of an earlier, longer sheet or grid of the same name. */
 export async function removeLater(path: string, pages: number, kind: PageKind): Promise<void> {
   const extension = extname(path);
   const start = `${basename(path, extension)}-`;

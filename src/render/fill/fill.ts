@@ -25,10 +25,10 @@ const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
 type Graph = Record<string, unknown>;
 
 /**
- * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node
+ * A copy of the graph, sharing nodes that are frozen, with values put in: "6.text" sets that input of node
  * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, sets the primitive of that title, or the one
  * input of that common name. A string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid
- * for a key that names none of these, and for a seed that a program has written as a float.
+ * for a key that names none of these, and for a seed that a program wrote as a float.
  */
 export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Graph {
   refuseShortenedSeeds(graph, values, definitionOf);
@@ -78,7 +78,7 @@ export function findInput(
   throw new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${reason}`, { suggestion });
 }
 
-/** An input that a key sets; `type` as its class declares it, "" where it declares none. */
+/** An input that a key sets; `type` as its class declares it, "" if it declares none. */
 export interface KeyInput {
   readonly nodeId: string;
   readonly input: string;
@@ -97,7 +97,7 @@ export interface UnknownKey {
 
 /**
  * The inputs that a key of `set` gives its whole value to: the one that "6.text" names, or all that are nothing but the
- * placeholder. None if a placeholder stands inside texts only.
+ * placeholder. None if a placeholder only stands inside longer texts.
  */
 export function inputsOfKey(graph: Graph, key: string, definitionOf: DefinitionOf): readonly KeyInput[] | UnknownKey {
   const marks = placeholders(graph);
@@ -125,7 +125,7 @@ function wholeInputs(graph: Graph, key: string): { nodeId: string; input: string
 /** Fails with usage.invalid for a value that lacks digits of a seed. */
 function refuseShortenedSeeds(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf) {
   for (const [key, value] of Object.entries(values)) {
-    // a program's numbers are refused wherever they are
+    // a program's numbers are refused at any input
     const lack = typeof value === "number" ? undefined : lackOfDigits(value);
     const inputs = lack === undefined ? [] : inputsOfKey(graph, key, definitionOf);
     const seed = "reason" in inputs ? undefined : inputs.find(({ isSeed }) => isSeed);
@@ -136,8 +136,8 @@ function refuseShortenedSeeds(graph: Graph, values: Readonly<Record<string, unkn
 }
 
 /**
- * The key by the node's id, "6.text", where it is a common name ("prompt") of that input: a placeholder, title or input of
- * the key's own name comes first.
+ * The key by the node's id, "6.text", if it is a common name ("prompt") of that input; a placeholder, title or input
+ * with that very name comes first.
  */
 export function canonicalKey(graph: Graph, key: string, definitionOf: DefinitionOf): string {
   if (!COMMON_NAMES.has(key) || placeholders(graph).has(key) || nodesTitled(graph, key, definitionOf).length > 0)
@@ -146,7 +146,7 @@ export function canonicalKey(graph: Graph, key: string, definitionOf: Definition
   return "reason" in match ? key : `${match.nodeId}.${match.input}`;
 }
 
-/** Values whose common names are keys by the nodes' ids. Fails with usage.invalid if two keys mean one input. */
+/** Values with common names replaced by keys with node ids. Fails with usage.invalid if two keys mean one input. */
 export function canonicalValues(
   graph: Graph,
   values: Readonly<Record<string, unknown>>,
@@ -158,14 +158,14 @@ export function canonicalValues(
   for (const key of keys) {
     const own = canonicalKey(graph, key, definitionOf);
     if (own !== key && Object.hasOwn(values, own)) {
-      throw new LatentkitError("usage.invalid", `set ${key}: ${own} is the same input, and is set as well.`);
+      throw new LatentkitError("usage.invalid", `set ${key}: ${own} is the same input and is also set.`);
     }
     canonical[own] = values[key];
   }
   return canonical;
 }
 
-/** Node and input that a key names by the node's id or, where none has it, by the title of a primitive or a common name. */
+/** Node and input that a key names: by the node's id or, if no node has it, by the title of a primitive or a common name. */
 function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
   const dotted = readNode(graph, key, definitionOf);
   if (dotted?.isInput) return { nodeId: dotted.nodeId, input: dotted.input };
@@ -189,7 +189,7 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitio
       "",
       key.slice(nodeId.length),
     );
-    // other words may hold a dot as well
+    // other words may also hold a dot
     return { ...unknown, isNear: /^\d+(?::\d+)*\.\w/.test(key) };
   }
   const [common, ...others] = inputsByCommonName(graph, key, definitionOf);
@@ -213,7 +213,7 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitio
   return unknownKey(what, key, [...marks, ...titledPrimitives(graph, definitionOf).keys(), ...names]);
 }
 
-/** Ids of the nodes that have a value of their own for an input of this name. */
+/** Ids of the nodes with a literal value for an input of this name. */
 const nodesWithInput = (graph: Graph, input: string): string[] =>
   Object.entries(graph).flatMap(([id, node]) => {
     const inputs = isObject(node) && isObject(node.inputs) ? node.inputs : {};
@@ -294,7 +294,7 @@ function inText(value: unknown): string {
   return String(value);
 }
 
-/** A string that was put in becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
+/** A string that was put in becomes a number or boolean if the input is one: the metadata shows 7, not "7". */
 function readNumbers(node: unknown, original: unknown, definitionOf: DefinitionOf): void {
   if (!isObject(node) || !isObject(node.inputs)) return;
   const before = (original as { inputs: Graph }).inputs;

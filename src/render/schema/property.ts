@@ -126,7 +126,7 @@ export const isSafe = (value: bigint): boolean =>
 
 /** Lists of choices beyond this length are counted, not listed. */
 const LISTED_CHOICES = 20;
-/** Longer texts are no numbers. */
+/** Longer texts are not numbers. */
 const MAX_DIGITS = 400;
 
 const WHOLE = /^[+-]?\d+$/;

@@ -611,7 +611,7 @@ describe("batch", () => {
       /batch\.jsonl: it belongs to an earlier batch; continue that batch with resume/,
     );
     const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
-    await refuses(again({ resume: true }, other), "journal.refused", /belongs to another graph/);
+    await refuses(again({ resume: true }, other), "journal.refused", /belongs to a different graph/);
     await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /other options/);
     await refuses(again({ resume: true, metadata: "none" }), "journal.refused", /other options/);
     await refuses(() => run(reds(1), { resume: true }), "usage.invalid", /expected a journal/);
@@ -1027,7 +1027,7 @@ describe("batch", () => {
       const [failed] = only(events, "item-failed");
       assert.deepEqual([failed!.index, failed!.error.code], [13, "thread.lost"]);
       const warning = only(events, "warning").find(({ index }) => index === 13);
-      assert.match(warning!.message, /^Node 1: the rendering thread ended .* Item 13 is tried again, alone\.$/);
+      assert.match(warning!.message, /^Node 1: the rendering thread ended .* Item 13 is retried alone\.$/);
       assert.equal(filesIn(out("o", "sub")).length, 29);
     });
   });

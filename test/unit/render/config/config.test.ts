@@ -133,7 +133,7 @@ describe("parseConfig", () => {
       [{ channels: { web: { running: 2 } } }, 'unknown key "channels.web.running": it belongs under "limits".'],
       [{ graph: "a.json" }, 'unknown key "graph": it belongs under "agent".'],
       [{ signature: "github" }, 'unknown key "signature": it belongs under "channels.web.incoming.NAME".'],
-      [{ "limits.running": 2 }, 'unknown key "limits.running": expected keys in each other, limits: { running: … }.'],
+      [{ "limits.running": 2 }, 'unknown key "limits.running": expected nested keys, limits: { running: … }.'],
       [{ hook_token: "x" }, 'unknown key "hook_token". Did you mean "channels.web.hooks_token"?'],
     ];
     for (const [config, sentence] of cases) {

@@ -92,8 +92,8 @@ describe("parseTemplate", () => {
 
   for (const [text, sentence] of [
     ["{{/a", 'expected }} after "{{/a"'],
-    ["{{a b}}", 'expected a JSON pointer as /action or a header\'s name, not "a b"'],
-    ["{{$.a}}", 'expected a JSON pointer as /action or a header\'s name, not "$.a"'],
+    ["{{a b}}", 'expected a JSON pointer such as /action or a header\'s name, not "a b"'],
+    ["{{$.a}}", 'expected a JSON pointer such as /action or a header\'s name, not "$.a"'],
     ["{{/a~2}}", "expected ~0 for ~ and ~1 for / in the keys of a JSON pointer"],
     ["{{/a}}".repeat(33), "expected at most 32 references"],
   ] as const) {

@@ -262,7 +262,7 @@ describe("common names of inputs", () => {
     await refuses(
       render(graph, { ...options, set: { ...set, "2.text": "x" } }),
       "usage.invalid",
-      /^set prompt: 2\.text is the same input, and is set as well\.$/,
+      /^set prompt: 2\.text is the same input and is also set\.$/,
     );
   });
 });

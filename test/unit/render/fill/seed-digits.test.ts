@@ -30,7 +30,7 @@ describe("fillGraph", () => {
 
   it("refuses a shortened seed by its key, whatever form the key has", () => {
     for (const key of ["5.seed", "seed"]) {
-      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.`;
+      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not show them.`;
       assert.throws(() => fill({ [key]: "1.84467E+19" }), { code: "usage.invalid", message });
     }
   });
@@ -51,7 +51,7 @@ describe("fillGraph", () => {
     };
     for (const key of ["Seed", "11.value", "10.value", "linked", "12.value", "15.value"]) {
       const values = { [key]: "1.84467E+19" };
-      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.`;
+      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not show them.`;
       assert.throws(() => fillGraph(graph, values, (type) => registry.get(type)), { code: "usage.invalid", message });
     }
     for (const values of [{ Seed: "18446744073709551615" }, { Steps: "1e3" }, { "13.value": "1e3" }])

@@ -43,7 +43,7 @@ describe("--sweep", () => {
     );
     refused(
       "5.seed=7,1.84467E+19",
-      '--sweep 5.seed: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.',
+      '--sweep 5.seed: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not show them.',
     );
     refused("5.steps=3..1", '--sweep 5.steps: expected a range that goes up, received "3..1".');
     refused("5.steps=[]", "--sweep 5.steps: expected at least one value, received none.");

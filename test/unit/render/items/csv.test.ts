@@ -38,7 +38,7 @@ describe("items from CSV", () => {
   });
 
   it("refuses a seed that a spreadsheet has shortened, by its line and column", async () => {
-    const why = "a number with an exponent does not have them; save the column as text.";
+    const why = "a number with an exponent does not show them; save the column as text.";
     assert.deepEqual(await files.valuesOrFaults("items.csv", '5.steps,seed\n1e1,1.84467E+19\n2,7\n3,"1,84467E+19"'), [
       `items.csv, line 2, column 2 (seed): expected a seed with all its digits, received "1.84467E+19": ${why}`,
       { "5.steps": "2", seed: "7" },

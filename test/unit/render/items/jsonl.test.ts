@@ -71,7 +71,7 @@ describe("items from JSONL", () => {
 
   it("faults a seed that is written as a float, by line and key", async () => {
     const lines = ['{"seed": 1.84467E+19}', '{"5.seed": "1.84467E+19"}', '{"5.steps": 1e3}'];
-    const why = "a number with an exponent does not have them.";
+    const why = "a number with an exponent does not show them.";
     assert.deepEqual(await files.valuesOrFaults("items.jsonl", lines.join("\n")), [
       `items.jsonl, line 1 (seed): expected a seed with all its digits, received 1.84467E+19: ${why}`,
       `items.jsonl, line 2 (5.seed): expected a seed with all its digits, received "1.84467E+19": ${why}`,
