@@ -52,7 +52,7 @@ export function refuseTargets({ ids }: Graph, targets: readonly string[] | undef
 type MayChange = (nodeId: string, input: string) => boolean;
 
 /**
- * Fails as validation does where an output cannot be computed whatever values items have, with `partial` where none
+ * Fails as validation does if an output cannot be computed with any values of items, or with `partial` if none
  * can. `prompt`: the graph with all values that items share; `keys`: those that items may set, undefined: any. Fails
  * as findDefinitions and findRoots, too.
  */
@@ -165,7 +165,7 @@ function marksOf(
       for (const key of placeholders(value)) marks.push({ key, nodeId, input });
     }
   }
-  // most graphs have none
+  // most graphs have no placeholder
   if (marks.length === 0) return marks;
   const running = neededBy(graph, rootsOf(graph, registry, targets));
   return marks.filter(({ nodeId }) => running.has(nodeId));

@@ -22,7 +22,7 @@ import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
 import { readPrompt } from "./source.js";
 
-// Defaults of graphs are bound here; the graph layer has none.
+// Defaults of graphs are bound here; the graph layer does not have any.
 // All runs share one preview host, which keeps the rows of text tokens: half the time of a small render.
 /** Every node of the package. */
 export const defaultRegistry: Registry = registry;
@@ -49,7 +49,7 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
 };
 
 /**
- * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing. The graph
+ * Checks a graph as ComfyUI does: good if one output can be computed, with the errors of all nodes. Writes nothing. The graph
  * is an object, JSON text in API format, or the bytes or file: URL of a file that `render` reads. All nodes, the preview host and ./input if absent.
  */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
@@ -70,7 +70,7 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
   });
 }
 
-/** Options of `executeGraph`: what of a job the executor heeds, and live objects around it. */
+/** Options of `executeGraph`: the parts of a job that the executor uses, and live objects around it. */
 export interface ExecuteGraphOptions
   extends Pick<
       Job,
@@ -151,7 +151,7 @@ export async function openSurroundings(
 
 const SETUP_RULES = { registry: REGISTRY, host: HOST };
 
-/** Calls the function of the setup module at this address. Fails with setup.failed, whatever went wrong in it. */
+/** Calls the function of the setup module at this address. Fails with setup.failed for any fault in it. */
 export async function runSetup(url: URL): Promise<Partial<Pick<Surroundings, "registry" | "host">>> {
   try {
     const module = (await import(url.href)) as { default?: unknown; setup?: unknown };

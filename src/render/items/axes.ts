@@ -12,7 +12,7 @@ export interface Axis {
   readonly keys: readonly string[];
   readonly count: bigint;
   values(): Iterable<unknown>;
-  /** Values of which none is wrong where all of these are right: the ends of a range. */
+  /** Values that vouch for all others: if the ends of a range are right, so is the rest. */
   samples(): Iterable<unknown>;
 }
 

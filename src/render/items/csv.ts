@@ -9,7 +9,7 @@ const MAX_ROW_BYTES = 1 << 20;
 const MAX_COLUMNS = 10_000;
 const MAX_KEY_CHARACTERS = 1000;
 const LINE_BREAK = /\r\n|\n|\r/g;
-/** Stands for a byte that is no UTF-8. */
+/** Stands for bytes that are not UTF-8. */
 const REPLACEMENT = "\ufffd";
 
 interface Row {

@@ -11,17 +11,17 @@ import type { BatchItem, ItemValues } from "./item.js";
 export interface GraphKeys {
   /** The inputs that a key gives its whole value to, or why the graph knows no such key. */
   find(key: string): readonly KeyInput[] | UnknownKey;
-  /** The key by the node's id where it is a common name ("prompt"); any other key as it is. */
+  /** The key by the node's id if it is a common name ("prompt"); any other key as it is. */
   canonical(key: string): string;
-  /** Inputs by these names that are no links, as keys, in the order of the graph. */
+  /** Inputs of these names that are not links, as keys, in the order of the graph. */
   literals(names: ReadonlySet<string>): readonly KeyInput[];
-  /** Inputs with the name of an image file that are no links, in the order of the graph. */
+  /** Inputs with the name of an image file that are not links, in the order of the graph. */
   pictures(): readonly KeyInput[];
 }
 
 const TEXT_TYPES: ReadonlySet<string> = new Set(["STRING", "*", ""]);
 
-/** Fails as parseGraph if the graph is none. */
+/** Fails as parseGraph if the graph is wrong. */
 export function createGraphKeys(
   graph: unknown,
   { classAliases, registry = defaultRegistry }: { classAliases?: ClassAliases; registry?: Registry } = {},

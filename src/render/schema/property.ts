@@ -111,7 +111,7 @@ function commonMultiple(a: bigint, b: bigint): bigint {
   return (a / x) * b;
 }
 
-/** Value of an input as its schema shows it; undefined for one that is no text, number or boolean, or that does not fit. */
+/** Value of an input as its schema shows it; undefined if it is not a text, number or boolean, or does not fit. */
 export function defaultOf(spec: InputSpec | undefined, value: unknown): string | Exact | boolean | undefined {
   const conversion = spec === undefined ? undefined : tryConvert(spec, value, { skipRange: true });
   if (conversion?.ok === false) return undefined;
@@ -139,7 +139,7 @@ export interface Mismatch {
 }
 
 /**
- * Compares a value with the limits of a property, as `set` reads it: a text of digits is a number where one is expected,
+ * Compares a value with the limits of a property, as `set` reads it: a text of digits is a number if one is expected,
  * and a number is a text. A seed needs all its digits. Undefined if it fits.
  */
 export function mismatchOf(limits: Limits<Exact>, value: unknown, isSeed = false): Mismatch | undefined {

@@ -43,7 +43,7 @@ export interface ThreadRun {
   readonly keys?: readonly string[];
   /** Without a listener: only the result is sent, at the end. */
   readonly isQuiet?: boolean;
-  /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
+  /** Where a quiet run leaves the id of its current node, in case the thread is lost. */
   readonly mark?: SharedArrayBuffer;
 }
 
@@ -70,21 +70,21 @@ export type FromThread =
           readonly files?: RunOutcome["files"];
           /** Writes of an item that is collected, whose bytes move to the owner. */
           readonly collected?: readonly CollectedWrite[];
-          /** Why a run that came to its end has failed after all. */
+          /** Why a run that ended has failed after all. */
           readonly failure?: SentError;
         }
       | {
-          /** Before anything was written; `isFatal`: the thread is of no use. */
+          /** Before anything was written; `isFatal`: the thread is useless. */
           readonly type: "refused";
           readonly error: SentError;
           readonly isFatal: boolean;
         }
     ));
 
-/** Ids of nodes are short; of a longer one the start must do. */
+/** Ids of nodes are short; a longer one is cut. */
 const MOST_BYTES = 255;
 
-/** Memory that a thread and its owner share: where a run is, readable also when the thread is gone. */
+/** Memory that a thread and its owner share: the node a run is at, readable even when the thread is gone. */
 export const createMark = (): SharedArrayBuffer => new SharedArrayBuffer(1 + MOST_BYTES);
 
 /** Leaves the id of the node that a run is at; "" for none. */

@@ -45,7 +45,7 @@ export interface ThreadPool {
   check(graph: string | object, job?: Job, keys?: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Threads that exist now. */
   readonly size: number;
-  /** Interrupts what runs, refuses what follows and ends all threads. */
+  /** Interrupts what runs, refuses further graphs and ends all threads. */
   close(): Promise<void>;
 }
 
@@ -73,10 +73,10 @@ class Pool implements ThreadPool {
   /** In order of last use, most recent last. */
   readonly #threads = new Set<RenderThread>();
   #free: number;
-  /** Runs that wait for a free thread; called with false, they get none. */
+  /** Runs that wait for a free thread; called with false if they do not get one. */
   readonly #waiting = new Set<(isTurn: boolean) => void>();
   #isClosed = false;
-  /** A job never changes: that of a batch is printed once for all items. */
+  /** A job never changes: a batch's is printed once for all items. */
   readonly #texts = new WeakMap<Job, string>();
   readonly #files = new WeakMap<Job, FilesByName>();
   readonly #limit: number;
@@ -135,7 +135,7 @@ class Pool implements ThreadPool {
   }
 
   // Bytes are copied to threads, not moved: they belong to the caller.
-  /** Files without what their memory holds besides, which would be sent with them. */
+  /** Files without the rest of their memory, which would be sent with them. */
   #filesOf(job: Job): FilesByName | undefined {
     if (job.files === undefined) return undefined;
     const entries = Object.entries(job.files).map(([name, bytes]) => [name, alone(bytes)]);
@@ -156,7 +156,7 @@ class Pool implements ThreadPool {
     await Promise.all([...this.#threads].map(({ ended }) => ended));
   }
 
-  /** An idle one, of which the one that ran last has the warmest cache; else a new one; else the least busy. */
+  /** The idle thread that ran last, whose cache is warmest; else a new one; else the least busy. */
   #takeThread(): RenderThread {
     const alive = [...this.#threads].filter(({ isAlive }) => isAlive);
     const idle = alive.findLast(({ load }) => load === 0);
@@ -215,7 +215,7 @@ const alone = (bytes: Uint8Array): Uint8Array =>
 /** Threads that each open pool may have. */
 const rendering = new Map<Pool, number>();
 
-/** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS has the last word. */
+/** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS overrides it. */
 function shareProcessors(): void {
   if (process.env.LATENTKIT_THREADS) return;
   let threads = 0;

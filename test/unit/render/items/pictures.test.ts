@@ -130,7 +130,7 @@ describe("pictures as items", () => {
     await refuses(
       run(load("x"), "none"),
       "file.not-found",
-      /none: expected a folder of pictures, or a pattern such as 'photos\/\*\.png'; there is no such file/,
+      /none: expected a folder of pictures, or a pattern such as 'photos\/\*\.png'; the file does not exist/,
     );
     writeFileSync(path("a.txt"), "");
     await refuses(run(load("x"), "a.txt"), "usage.invalid", /a\.txt: expected a folder of pictures/);

@@ -93,7 +93,7 @@ describe("verifyImage", () => {
     const [status, why] = await verdict(await withReceipt(last, { index: 0 }));
     assert.deepEqual([status, why], ["different", "rendered: Rendered again, picture 0 of node 6 has other pixels."]);
     const [, none] = await verdict(await withReceipt(last, { index: 3 }));
-    assert.equal(none, "rendered: It cannot be rendered again: Node 6 saves no picture of number 3.");
+    assert.equal(none, "rendered: It cannot be rendered again: Node 6 does not save a picture 3.");
   });
 
   it("finds a picture that was edited, by a single sample", async () => {
@@ -247,7 +247,7 @@ describe("verifyImage", () => {
       ],
     );
     const shown = (key: string) =>
-      `redacted: The receipt has ${JSON.stringify(key)} as hidden, and the graph in the file shows it.`;
+      `redacted: The receipt says that ${JSON.stringify(key)} is hidden, but the graph in the file shows it.`;
     for (const key of ["3.seed", "positive", "class_type", "6"]) {
       assert.deepEqual(await verdict(await withReceipt(file, { redacted: [key, "nowhere"] })), [
         "different",
