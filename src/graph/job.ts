@@ -36,7 +36,7 @@ export interface Job {
    * negative, seed, steps, width and height, the one input of that name which the graph has.
    */
   set?: Readonly<Record<string, unknown>>;
-  /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
+  /** Keys of `set` whose values other runs will not have: the cache does not keep results that depend on them. */
   passing?: readonly string[];
   /** Ids of the nodes to compute; the graph's output nodes if absent. */
   targets?: readonly string[];
@@ -47,8 +47,8 @@ export interface Job {
   /** Folder that input files are read from; `input` beside the graph's file if there is one, else ./input, if absent. */
   inputDir?: string;
   /**
-   * Input files at hand, by the names that the graph has for them; they precede those of `inputDir`. Their bytes must stay
-   * as they are until the run ends.
+   * Input files at hand, by the names that the graph has for them; they precede those of `inputDir`. Their bytes must not
+   * change until the run ends.
    */
   files?: FilesByName;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
@@ -58,11 +58,11 @@ export interface Job {
   /** Address and keys of the service that `ext remoteImageApi` calls; the environment's if absent. */
   config?: NodeConfig;
   /**
-   * An output that cannot be computed is left out, with a warning, and the others are computed. With false it refuses the
-   * graph; true for `executeGraph`, false for all that renders, if absent.
+   * true: an output that cannot be computed is left out, with a warning, and the others are computed; false: the graph is
+   * refused. If absent, true for `executeGraph` and false for functions that render.
    */
   partial?: boolean;
-  /** false: a graph is refused in which a node that runs reaches the network or uses a key; true if absent. */
+  /** false: refuses a graph in which a node that runs reaches the network or uses a key; true if absent. */
   allowNetwork?: boolean;
   /** Where tensors are computed: "auto", "cpu" or "cuda:N", see docs/cuda.md; LATENTKIT_DEVICE, else "auto", if absent. */
   device?: DeviceChoice;
@@ -94,7 +94,7 @@ export interface Job {
 
 const IDS: Rule = ["a list of node ids", TEXTS[1]];
 
-/** Rules of a job's fields. Ranges, and what depends on the graph, are checked where they are used. */
+/** Rules of a job's fields. Ranges, and everything that depends on the graph, are checked where they are used. */
 export const JOB_RULES: OptionRules<Job> = {
   targets: IDS,
   partialExecutionTargets: [IDS[0], (value) => value === null || IDS[1](value)],
@@ -124,5 +124,5 @@ export const JOB_RULES: OptionRules<Job> = {
   runId: TEXT,
 };
 
-/** The job among options that are checked. */
+/** The job among checked options. */
 export const jobOf = (options: Job): Job => pickOptions(options, JOB_RULES);

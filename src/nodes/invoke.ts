@@ -46,7 +46,7 @@ export interface InvokeOptions {
   registry?: Registry;
   /** Aborts the call. */
   signal?: AbortSignal;
-  /** Time for the node; the system's if absent. */
+  /** Clock of the node; the system's if absent. */
   clock?: () => Date;
   /** Requests of a node that reaches the network; the global `fetch` if absent. */
   fetch?: typeof fetch;
@@ -89,7 +89,7 @@ export interface Invoked<Result extends readonly unknown[] = unknown[]> {
  * Runs one node: one of the package or of `registry` by its key, or a definition of your own. Inputs and outputs carry the
  * node's names and order; a node that takes lists gets arrays, a list output is an array; an absent input is its default.
  * Every input is checked before the node runs. Fails with a LatentkitError that names the node, and with the reason of
- * `signal`; a node that does not listen to that has 2 s.
+ * `signal`; a node that does not listen to it is abandoned after 2 s.
  */
 export function invokeNode<const Key extends string, Nodes extends NodeDefinition = BuiltInNode>(
   key: Key,
@@ -185,7 +185,7 @@ class InvokeContext implements NodeContext {
     this.#currentHost = options.host;
   }
 
-  // the rest is made for a node that reads it
+  // the rest is made when a node reads it
 
   get signal(): AbortSignal {
     return this.#span.signal;

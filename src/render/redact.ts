@@ -18,8 +18,8 @@ export interface Metadata {
 /**
  * Metadata without the values of some keys: `node.input`, the title of a primitive, or a bare key at any depth of the
  * graph and of extra_pnginfo.
- * An editor's workflow holds a node's values without names:all of a node's values go if the graph hides one of them. The arguments
- * are not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
+ * An editor's workflow holds a node's values without names: all of a node's values go if the graph hides one of them. The
+ * arguments are not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
  */
 export function redactMetadata(
   { prompt, extraPnginfo }: Metadata,

@@ -31,7 +31,7 @@ interface Expanded extends Expansion {
 
 const NONE_NEEDED: ReadonlySet<string> = new Set();
 
-/** One run of a graph: runs node after node of its plan until none is left, one fails or the signal aborts. */
+/** One run of a graph: runs node after node of its plan until it is empty, one fails or the signal aborts. */
 export class Run {
   /** UI results by node id. */
   readonly ui: Record<string, NodeUi> = {};
@@ -111,7 +111,7 @@ export class Run {
     }
   }
 
-  /** Ends the run while a step is under way: its node did not listen to the abort. */
+  /** Ends the run during a step: its node did not listen to the abort. */
   giveUp(): void {
     this.#interrupt(this.#current);
   }
@@ -171,7 +171,7 @@ export class Run {
     if (gathered.calls > 0) {
       if (!this.#execution.isChecked || definition.inputs[input]!.optional) return false;
       const at = { nodeId: id, node: definition.key, input };
-      throw inputError("input.missing", at, "a value and not an empty list", undefined);
+      throw inputError("input.missing", at, "a value, not an empty list", undefined);
     }
     this.#execution.warnings.add(node, `input "${input}": the list is empty; the node does not run.`);
     this.#finish(node, this.#kept(node, { outputs: definition.outputs.map(() => []), skipped: true }), 0);

@@ -192,7 +192,7 @@ async function sampledBoth(context: SamplingContext, sampling: NodeSampling) {
   return { output: latent, denoised_output: denoised };
 }
 
-/** Options of sampling, where each step is progress with a preview of its estimate. */
+/** Options of sampling; each step is progress with a preview of its estimate. */
 const inNode = (
   { signal, progress }: SamplingContext,
   { guider, sampler, sigmas, noise, latent }: NodeSampling,
@@ -227,7 +227,7 @@ function warnOfNonFinite(samples: Tensor, context: SamplingContext): void {
   context.log(`${values}; its pictures will be black or damaged.`);
 }
 
-/** Whether three numbers of each plane are finite: a network that fails leaves no finite number in an item. */
+/** Whether three numbers of each plane are finite: a failing network leaves only NaN or infinities in an item. */
 function looksFinite(samples: Tensor): boolean {
   // values on a device stay there
   if (samples.isAway) return Number.isFinite(std(samples));

@@ -52,7 +52,7 @@ export const valueNodes = [
     outputs: { INT: "INT" },
     run: ({ value }) => ({ INT: value }),
   }),
-  // the editor resolves it; graphs that programs wrote hold it
+  // the editor resolves it; graphs written by programs hold it
   defineNode({
     key: "PrimitiveNode",
     displayName: "Primitive",
@@ -80,7 +80,7 @@ export const valueNodes = [
     outputs: { STRING: "STRING" },
     run: ({ value }) => ({ STRING: value }),
   }),
-  // the editor resolves it; graphs that programs wrote hold it
+  // the editor resolves it; graphs written by programs hold it
   defineNode({
     key: "Reroute",
     category: "utils",

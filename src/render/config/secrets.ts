@@ -63,7 +63,7 @@ const setOf = (secret: string): string => `set (${secret.length} chars)`;
 
 // Shown only if it can be read in one way: with "@" or "/" in a password the driver takes a piece of it for the host.
 /**
- *The text of an address as anyone may read it: postgres://user:set (6 chars)@host/database. A password, a user that
+ * The text of an address as anyone may read it: postgres://user:set (6 chars)@host/database. A password, a user that
  * stands alone (it may be a token) and unknown parameters are hidden, and so is everything after the scheme if the address
  * could be read in two ways.
  */

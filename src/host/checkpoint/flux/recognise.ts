@@ -85,7 +85,7 @@ export const findFlux = (weights: WeightMap): string | undefined =>
   );
 
 /**
- * Sizes and weights of a Flux.1 transformer,checked to hold every weight that its builder needs. Throws model.invalid,
+ * Sizes and weights of a Flux.1 transformer, checked to hold every weight that its builder needs. Throws model.invalid,
  * and model.unsupported for its relatives.
  *
  * @internal

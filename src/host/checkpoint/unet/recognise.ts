@@ -59,7 +59,7 @@ export const diffusersRenames = (weights: WeightMap): readonly Rename[] =>
   unetModules(levelsOfDiffusers(weights.keys())).map(([ldm, diffusers]) => [`${diffusers}.`, `${ldm}.`]);
 
 /**
- * Sizes and weights of a UNet,checked to hold every weight that its builder needs. Throws model.invalid, and
+ * Sizes and weights of a UNet, checked to hold every weight that its builder needs. Throws model.invalid, and
  * model.unsupported for further layers.
  */
 export function unetPart(file: ModelHeader, { weights, nameInFile }: FoundUnet, expected: string): Part<UnetConfig> {

@@ -62,7 +62,7 @@ const findZImage = (weights: WeightMap): string | undefined =>
   );
 
 /**
- * Sizes and weights of a Z-Image transformer,checked to hold every weight that its builder needs. Throws model.invalid,
+ * Sizes and weights of a Z-Image transformer, checked to hold every weight that its builder needs. Throws model.invalid,
  * and model.unsupported for its relatives.
  *
  * @internal

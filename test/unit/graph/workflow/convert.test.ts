@@ -247,7 +247,7 @@ describe("graph/workflow/convert", () => {
     const workflow = { nodes: [node(4, "Some Label", { widgets_values: ["x"] })], links: [] };
     assert.deepEqual(convertWorkflow(workflow, { onWarning: (message) => warnings.push(message) }), {});
     assert.deepEqual(warnings, [
-      "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
+      "Workflow: node 4 (Some Label) is left out: its class is unknown, and nothing is linked to it.",
     ]);
     const { warnings: found } = validateGraph({ ...workflow, nodes: [...workflow.nodes, node(5, "PreviewAny")] });
     assert.equal(found[0]?.message, warnings[0]);
@@ -261,7 +261,7 @@ describe("graph/workflow/convert", () => {
     ];
     const workflow = { nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]] };
     const expected = [
-      "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
+      "Workflow: node 4 (Some Label) is left out: its class is unknown, and nothing is linked to it.",
     ];
     const options = { outputDir: outputDir() };
     const renderer = createRenderer({ threads: 1 });

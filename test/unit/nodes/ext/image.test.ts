@@ -131,7 +131,7 @@ describe("ext remoteImageApi", () => {
 
     async function refused(one: Case, work: Promise<unknown>): Promise<void> {
       const meaning = /^Exception: Failed to generate image: (.*)$/.exec(one.error!)?.[1];
-      const status = one.http_status === 200 ? "the service returned no image" : `HTTP ${one.http_status}`;
+      const status = one.http_status === 200 ? "the service did not return an image" : `HTTP ${one.http_status}`;
       const error = await refuses(work, "remote.failed", new RegExp(status));
       if (meaning !== undefined) assert.ok(error.message.includes(meaning), error.message);
       if (one.response_json !== null && one.http_status !== 200) assert.match(error.message, /bad_request; e1; e2/);

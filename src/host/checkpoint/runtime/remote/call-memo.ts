@@ -22,7 +22,7 @@ export class CallMemo {
   }
 
   /**
-   * The result of an equal call, else of this one.If one is already being made, it is awaited; if it fails, or its run is
+   * The result of an equal call, else of this one. If one is already being made, it is awaited; if it fails, or its run is
    * given up, the next that waits makes its own.
    */
   async get(key: string, signal: AbortSignal, make: () => Promise<RunResult>): Promise<RunResult> {
