@@ -77,7 +77,7 @@ export const modelsIn = (
 ): ModelReports & Pick<BatchOptions, "models"> =>
   models.folders.length === 0 ? {} : { models, ...modelReports(terminal, isQuiet) };
 
-/** Estimates of memory, and what follows where they do not fit: " (0.7 GB, plus 6.2 GB mapped from its file)". */
+/** Estimates of memory, and the consequence if they do not fit: " (0.7 GB, plus 6.2 GB mapped from its file)". */
 function inWords({ bytes, work, pages, free }: NetworkMemory): string {
   if (pages === 0) return ` (${gigabytes(bytes + work)})`;
   const isSlow = free !== undefined && pages > free;

@@ -85,7 +85,7 @@ function readOptions(args: RenderArguments, terminal: Terminal) {
 const policyOf = (text: string | undefined): MetadataPolicy | undefined =>
   text === undefined ? undefined : wordOf(METADATA_POLICIES, text, "--metadata");
 
-/** The format of --format, --quality, --lossless and --bits: of the configuration where the first one is absent. */
+/** The format of --format, --quality, --lossless and --bits: of the configuration if the first one is absent. */
 function formatOf(args: RenderArguments, configured: PictureFormat | undefined): PictureFormat | undefined {
   const type = args.get("format");
   const [quality, bits] = [args.get("quality"), args.get("bits")];

@@ -41,7 +41,7 @@ export function processTerminal(codeWhenClosed: number): Terminal {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    // it is opened where it is asked for
+    // it is opened on first use
     get input() {
       return process.stdin;
     },

@@ -116,7 +116,7 @@ export interface CudaMemoryState {
 
 /**
  * Operations of the CUDA library, queued in the order of the calls; download, std, stdOfItems, scaledError and injectNoise
- * with normalize wait. They throw as the core's do, with `status` "no-memory" if the device has none left (it stays usable,
+ * with normalize wait. They throw as the core's do, with `status` "no-memory" if the device has no memory left (it stays usable,
  * and nothing is written) and "device-lost" if it cannot be used any more.
  */
 export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {

@@ -83,7 +83,7 @@ class StoreRunner implements Runner {
     this.#options = options;
     this.concurrency = options.concurrency;
     this.#lanes = Array.from({ length: options.concurrency }, (_, lane) => lane);
-    // each worker has devices, keys and folders of its own
+    // each worker has its own devices, keys and folders
     const { device, config, cacheDir, inputDir = "input", ...job } = options.job;
     this.#job = printJob({ ...job, inputDir: resolve(inputDir) });
   }

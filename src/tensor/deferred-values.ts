@@ -66,7 +66,7 @@ export class DeviceValues {
     return memory;
   }
 
-  /** Copies the values into memory of their own; undefined if the device has no room for them. */
+  /** Copies the values into separate memory; undefined if the device has no room for them. */
   copy(): DeviceValues | undefined {
     const { cuda, size } = this;
     const noise = this.#noise;

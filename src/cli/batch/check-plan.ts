@@ -16,7 +16,7 @@ const REPORT_MS = 10_000;
 export interface CheckedPlan {
   /** Number of items; undefined if they are a stream. */
   readonly items: number | undefined;
-  /** Number of files at least, and the beginnings of the first names, where they were asked for. */
+  /** Number of files at least, and the beginnings of the first names, if requested. */
   readonly files: number;
   readonly names: readonly string[];
 }

@@ -13,7 +13,7 @@ export interface Arguments<Values extends object> {
 
 type Options = Command["options"];
 
-/** Words of an argument, none if it is absent, by its name. */
+/** Words of an argument by its name, an empty list if it is absent. */
 type Given = ReadonlyMap<string, readonly string[]>;
 
 /**

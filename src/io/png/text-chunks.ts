@@ -150,7 +150,7 @@ export function withInternationalTexts(file: Buffer, texts: readonly (readonly [
     return Buffer.concat([length, body, check]);
   });
   const parts = [file.subarray(0, HEADER_BYTES), ...chunks, file.subarray(HEADER_BYTES)];
-  // memory of its own, which may go to the pool of tensors: Buffer.concat shares Node's pool for short files
+  // separate memory, which may go to the pool of tensors: Buffer.concat shares Node's pool for short files
   const out = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) at += part.copy(out, at);

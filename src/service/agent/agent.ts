@@ -35,7 +35,7 @@ export interface AgentRun {
   readonly graph?: RunGraph;
   /** Facts of a prompt of ComfyUI's classic API: client, wanted nodes and texts, as JSON. Absent for every other run. */
   readonly promptFacts?: string;
-  /** Number of the run's start, from 2 where an attempt failed or a worker was lost: earlier starts' files are not read. */
+  /** Number of the run's start, from 2 if an attempt failed or a worker was lost: earlier starts' files are not read. */
   readonly attempt?: number;
   /** Trace context of the request, as its header `traceparent` had it (W3C Trace Context). */
   readonly traceparent?: string;
@@ -65,7 +65,7 @@ export interface AgentContext {
 
 /** The graphs of an agent, as they are now. */
 export interface AgentGraphs {
-  /** Graph of a request that names none. */
+  /** Graph for a request that does not name one. */
   readonly default: RunGraph;
   readonly names: readonly string[];
   /** Returns undefined for an unknown name. */
@@ -91,7 +91,7 @@ export interface AgentGraphs {
 }
 
 /**
- * The application's function that does the work of a run. A run whose agent throws has failed; where the error has
+ * The application's function that does the work of a run. A run whose agent throws has failed; if the error has
  * `retryable: true`, or a code that `retries.codes` lists, another attempt follows (docs/hooks-start.md#retries).
  */
 export interface Agent {

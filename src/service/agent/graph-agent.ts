@@ -84,7 +84,7 @@ interface Renderer {
 
 /**
  * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, preview, node_done,
- * image (file for other files), warning and node_error; its response is the list of files as JSON. Throws where a graph cannot
+ * image (file for other files), warning and node_error; its response is the list of files as JSON. Throws if a graph cannot
  * be read or names an unknown class; a message that the graph's schema does not allow is refused, or fails its run.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {

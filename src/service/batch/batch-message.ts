@@ -105,7 +105,7 @@ export class PackReader {
     this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
-  /** Reads the bytes of the next write. Rejects where the pack is shorter, or cannot be read. */
+  /** Reads the bytes of the next write. Rejects if the pack is too short or cannot be read. */
   async take(length: number): Promise<Uint8Array> {
     const parts: Buffer[] = [];
     let missing = length;

@@ -23,7 +23,7 @@ import { parseInPieces, passUpgrades, sendRawError } from "./raw-connection.js";
 const MAX_HEADER_BYTES = 18 * 1024;
 /** Connections beyond those of streams: idle ones and requests. */
 const SPARE_CONNECTIONS = 1024;
-/** After these the client has to open a new connection: none lives for ever. */
+/** After these the client has to open a new connection, so that every connection ends some day. */
 const REQUESTS_PER_CONNECTION = 1000;
 const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;

@@ -34,7 +34,7 @@ export interface RunningService {
   readonly takesText: boolean;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
-  /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
+  /** Logs an uncaught error and fails its run. The process should end soon. */
   crash(error: unknown): void;
   /**
    * Reads the graphs of a configuration in place of these, all or none; runs keep those that they were accepted with. All

@@ -21,7 +21,7 @@ const MODEL_FILE = /\.(?:safetensors|sft|ckpt|gguf|onnx|pt|pth|bin)$/i;
 
 /** Facts by which people know a run. */
 export interface RunFacts {
-  /** First words of its message or prompt; "" where it has none. */
+  /** First words of its message or prompt; "" if it has none. */
   readonly title: string;
   /** Values that it was started with, by names. */
   readonly values: readonly (readonly [name: string, value: string])[];
@@ -77,7 +77,7 @@ function messageValues(message: string): Readonly<Record<string, unknown>> {
 export const messageTexts = (message: string): Record<string, string> =>
   Object.fromEntries(Object.entries(messageValues(message)).map(([key, value]) => [key, asText(value)]));
 
-/** The graph with the values put in; as it is where they do not fit. */
+/** The graph with the values put in; unchanged if they do not fit. */
 function filledGraph(graph: Graph, values: Readonly<Record<string, unknown>>): Graph {
   if (Object.keys(values).length === 0) return graph;
   const definitionOf = (type: string) => findDefinition(graph, type, defaultRegistry);

@@ -28,7 +28,7 @@ export interface RunningWorkerProcess {
   readonly url: string | undefined;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
-  /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
+  /** Logs an uncaught error and fails its run. The process should end soon. */
   crash(error: unknown): void;
   /** Claims nothing more, lets running runs end for `drainSeconds` (default: the limit), then gives the others up. */
   close(drainSeconds?: number): Promise<void>;

@@ -210,7 +210,7 @@ function longestAxis(cells: readonly number[]): number {
   return extents.indexOf(Math.max(...extents));
 }
 
-/** Sorts a box's cells along its longest axis and cuts it where half of its pixels lie on either side. */
+/** Sorts a box's cells along its longest axis and cuts it so that half of its pixels lie on either side. */
 function cutBox(box: Box, cells: number[], counts: Uint32Array): [Box, Box] {
   const own = cells.slice(box.from, box.end);
   const axis = longestAxis(own);

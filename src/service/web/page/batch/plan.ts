@@ -15,7 +15,7 @@ const PLACE = /^[xy]\d+ /;
 /** A run before it is started. */
 export interface PlannedRun {
   readonly values: Values;
-  /** Its place in a batch in words; "" where it is alone. */
+  /** Its place in a batch in words; "" if it is alone. */
   readonly name: string;
   readonly tags: readonly string[];
 }
@@ -43,7 +43,7 @@ function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[
   );
 }
 
-/** Combinations of the values of axes, the last of which changes fastest; one without values where there is no axis. */
+/** Combinations of the values of axes, the last of which changes fastest; one without values if there is no axis. */
 function placesOn(axes: readonly Axis[]): Place[] {
   return axes.reduce<Place[]>(
     (places, { key, title, values }) =>
@@ -70,14 +70,14 @@ export const batchOf = (tags: readonly string[]): string | undefined =>
 
 function tagOf(name: string, position: number, { label }: Place): string[] {
   if (label === "") return [];
-  // what is no text of one line cannot be a tag, and half of a character neither
+  // only a text of one line without halves of characters can be a tag
   const tag = `${name}${position} ${label}`.replace(/[\p{Cc}\p{Cs}]/gu, " ").slice(0, TAG_CHARACTERS);
   return [tag.replace(/[\uD800-\uDBFF]$/, "")];
 }
 
 /** A batch as its runs tell it. */
 export interface Grid {
-  /** Labels of the columns and rows; [""] where there is no such axis. */
+  /** Labels of the columns and rows; [""] without such an axis. */
   readonly columns: readonly string[];
   readonly rows: readonly string[];
   /** Newest run at each place, by "column row". */

@@ -18,7 +18,7 @@ export interface LiveRuns {
   /** Progress and place in the queue of runs that have not ended. */
   readonly details: ReadonlyMap<string, RunDetail>;
   readonly error?: Error;
-  /** Loads older runs, unless it does already or there are none. */
+  /** Loads older runs, unless it is doing so or there are none. */
   loadOlder(): void;
   /** Takes what another view has learnt of a run. */
   note(run: RunDetail): void;
