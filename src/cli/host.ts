@@ -34,7 +34,7 @@ export function deviceOf(args: Arguments<{ readonly device: string | undefined }
 export const networkOf = (args: Arguments<{ readonly offline: boolean }>): false | undefined =>
   args.get("offline") ? false : undefined;
 
-/** Options of where a graph is computed, for a configuration; undefined for what is absent. */
+/** Options for the device of a graph, for a configuration; undefined if absent. */
 export const deviceFlags = (
   args: NetworkArguments & Arguments<{ readonly device: string | undefined; readonly offline: boolean }>,
 ) => ({ ...modelFlags(args), device: deviceOf(args), allow_network: networkOf(args) });

@@ -269,7 +269,7 @@ export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Gra
     registry,
     now: clock?.() ?? new Date(),
     onWarning: (message, nodeId) => {
-      // those of nodes that are in the graph are found again where it runs
+      // warnings of nodes in the graph are found again when it runs
       if (nodeId === undefined) notes.push(message);
       onWarning?.(message, nodeId);
     },

@@ -14,7 +14,7 @@ export const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 /**
  * Values for a graph's named parameters: a message that is a JSON object has a property for each, any text that is not a JSON
  * object or array is the value of `message`; an empty object sets nothing. Throws usage.invalid for an array, for an object
- * that parseJson refuses, for a property that is no parameter, where a placeholder gets no value, and where a value is
+ * that parseJson refuses, for a property that is not a parameter, if a placeholder gets no value, and if a value is
  * outside its schema (a list would become a link to a node).
  */
 export function fillsOf(message: string, parameters: readonly Parameter[]): Record<string, unknown> {

@@ -95,7 +95,7 @@ export function ancestral(sigma: number, next: number, eta: number): Down {
 
 /**
  * `ancestral` with `up` in float32, as the reference has it: if next is small beside sigma, this leaves few digits of
- * `down`, which the noise level of a model call shows, or undefined for a step without noise.
+ * `down`, which the noise level of a model call shows, or no digit and then no noise.
  */
 export function ancestral32(sigma: number, next: number, eta: number): Down {
   if (!eta) return { down: next, up: 0 };
