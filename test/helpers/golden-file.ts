@@ -7,7 +7,7 @@ export function goldenBytes(path: string): Buffer | undefined {
   return existsSync(`${path}.gz`) ? gunzipSync(readFileSync(`${path}.gz`)) : undefined;
 }
 
-/** Text of a golden file. Throws where there is none. */
+/** Text of a golden file. Throws if there is none. */
 export function goldenText(path: string): string {
   const bytes = goldenBytes(path);
   if (bytes === undefined) throw new Error(`no golden file ${path}`);

@@ -35,7 +35,7 @@ import { temporaryFolder } from "../helpers/folders.js";
 import { weightFile, writeWeights } from "../helpers/models/weight-file.js";
 import { fakeGpu, onFakeGpu } from "../helpers/process/fake-gpu.js";
 
-/** Lets a failure happen in an empty folder; its sentence, where that is not what is thrown. */
+/** Lets a failure happen in an empty folder; its sentence, if that is not what is thrown. */
 type Trigger = (folder: string) => unknown;
 
 const image = (inputs: object = {}) => ({

@@ -71,7 +71,7 @@ describe("latentkit with --models", () => {
     assert.match(stderr, /LATENTKIT_MODELS_DEVICE: expected auto, cpu, .*webgpu, received "gpu"\./);
   });
 
-  it("warns where auto finds no GPU", async () => {
+  it("warns if auto finds no GPU", async () => {
     const nowhere = join(folder(), "nowhere.json");
     const env = { VK_ICD_FILENAMES: nowhere, VK_DRIVER_FILES: nowhere, LATENTKIT_CACHE_DIR: join(folder(), "cache") };
     const args = ["--models", tinyModels(), "--models-device", "auto", "--models-memory", "1.5 GiB", "--out", folder()];

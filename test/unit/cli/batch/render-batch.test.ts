@@ -181,7 +181,7 @@ describe("latentkit render, many times", () => {
     assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is invalid/);
     assert.match((await streamed("2.seed\n7\n", ["--check"])).out, /^1 item from stdin: valid\.\n/);
     assert.equal((await streamed("")).code, 2);
-    // a pipe that nobody closes holds up nobody
+    // a pipe that stays open delays nothing
     const open = await latentkit(["render", graph, ...ONE_SIDE, "--items", "-", "--limit", "1", "--out", out("pipe")], {
       stdin: "2.seed\n7\n8\n9\n10\n",
     });

@@ -69,7 +69,7 @@ describe("graph/workflow/convert", () => {
     );
   });
 
-  it("knows the widgets of ComfyUI's core classes that are no nodes here", () => {
+  it("knows the widgets of ComfyUI's core classes that are not nodes here", () => {
     assert.deepEqual(
       registry.keys().filter((name) => coreWidgets(name) !== undefined),
       [],
@@ -395,7 +395,7 @@ describe("graph/workflow/convert", () => {
     );
   });
 
-  it("refuses what is no workflow, and names of inputs that objects have themselves", async () => {
+  it("refuses anything but a workflow, and names of inputs that objects have themselves", async () => {
     const cases: [object, RegExp][] = [
       [{ nodes: [3], links: [] }, /^Workflow: expected each node of the workflow as an object, received 3\.$/],
       [{ nodes: [{ type: "A" }], links: [] }, /^Workflow: expected an id for each node of the workflow/],

@@ -126,7 +126,7 @@ describe("io/files/output-path", () => {
     assert.equal(await nextCounter(folder(), "p_x", ".png"), 901n);
   });
 
-  it("names what is no folder", async () => {
+  it("names a path that is not a folder", async () => {
     writeFileSync(join(folder(), "file"), "");
     await refuses(
       () => nextCounter(join(folder(), "file"), "p", ".png"),

@@ -267,7 +267,7 @@ describe("ext remoteImageApi", () => {
     assert.equal(seen.length, 1);
   });
 
-  it("refuses answers that are no picture", async () => {
+  it("refuses answers that are not a picture", async () => {
     const good = await picture();
     for (const body of [
       "not json",
@@ -420,7 +420,7 @@ describe("ext imageToMask", () => {
     assertSameBits(image, Tensor.full([1, 2, 2, 3], 0.5));
   });
 
-  it("refuses what is no image", async () => {
+  it("refuses anything but an image", async () => {
     const channel = "red";
     for (const image of [5, [[1]], Tensor.zeros([4]), Tensor.zeros([1, 2, 2, 5]), Tensor.zeros([1, 2, 2, 0])]) {
       await refuses(invokeNode(KEY, { image, channel }), "input.wrong-type", /ext imageToMask, input "image"/);

@@ -42,7 +42,7 @@ describe("channels.web.incoming", () => {
     ],
     ["no secrets in the list", { it: { ...GOOD, secrets: [] } }, /secrets": expected a list of at least 1 entry/],
     [
-      "a secret that is no base64",
+      "a secret that is not base64",
       { it: { ...GOOD, signature: "standard-webhooks", secrets: "it's a secret, no base64" } },
       /expected base64, as in whsec_/,
     ],

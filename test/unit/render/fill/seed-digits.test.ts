@@ -13,7 +13,7 @@ describe("lackOfDigits", () => {
       assert.notEqual(lackOfDigits(parseJson(json)), undefined, json);
   });
 
-  it("leaves a seed with all its digits, and whatever is no number, alone", () => {
+  it("leaves a seed with all its digits, and anything but a number, alone", () => {
     const texts = ["18446744073709551615", "42", "42.0", "-1", "", "a fox", "18,446,744", "{{seed}}", "e5"];
     for (const text of texts) assert.equal(lackOfDigits(text), undefined, text);
     for (const json of ["18446744073709551615", "42", "42.0", "true", "null"])
@@ -58,7 +58,7 @@ describe("fillGraph", () => {
       assert.doesNotThrow(() => fillGraph(graph, values, (type) => registry.get(type)));
   });
 
-  it("takes a number with an exponent for an input that is no seed", () => {
+  it("takes a number with an exponent for an input that is not a seed", () => {
     const filled = fill({ "5.steps": "1e3" }) as Record<string, { inputs: Record<string, unknown> }>;
     assert.equal(Number(filled["5"]!.inputs.steps), 1000);
   });

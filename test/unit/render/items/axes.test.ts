@@ -58,7 +58,7 @@ describe("items combined with sweeps and seeds", () => {
 
   const files = itemFiles();
 
-  it("is one item without values where nothing varies", async () => {
+  it("is one item without values if nothing varies", async () => {
     const { items, total } = combine(undefined, []);
     assert.equal(total, 1);
     assert.deepEqual(await collect(items), [{ values: {} }]);
@@ -74,7 +74,7 @@ describe("items combined with sweeps and seeds", () => {
     assert.deepEqual([rows.length, rows[8], rows.at(-1)], [16, "hill 10 1 3", "hill 20 2 4"]);
   });
 
-  it("has the total where no file has to be read for it", () => {
+  it("has the total if no file has to be read for it", () => {
     const axes = [sweep("5.steps=10,20,30"), seeds("0..9", [])];
     assert.equal(combine(undefined, axes).total, 30);
     assert.equal(combine(undefined, axes, 7).total, 7);

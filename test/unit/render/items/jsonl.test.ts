@@ -60,7 +60,7 @@ describe("items from JSONL", () => {
     ]);
   });
 
-  it("keeps keys of the name template as fields, and ignores others where that is allowed", async () => {
+  it("keeps keys of the name template as fields, and ignores others if that is allowed", async () => {
     const text = '{"scene": "x", "price": 7.0, "note": [1]}\n{"5.seed": 1}\n{"5.sead": 1}';
     const items = await files.read("items.jsonl", text, { named: new Set(["price"]), extraColumns: true });
     assert.deepEqual(
@@ -79,7 +79,7 @@ describe("items from JSONL", () => {
     ]);
   });
 
-  it("faults bytes that are no UTF-8, and refuses a missing file", async () => {
+  it("faults bytes that are not UTF-8, and refuses a missing file", async () => {
     const bytes = Buffer.concat([Buffer.from('{"scene": "'), Buffer.from([0xff]), Buffer.from('"}\n{}')]);
     assert.deepEqual(await files.valuesOrFaults("items.jsonl", bytes), [
       "items.jsonl, line 1: expected text in UTF-8, received other bytes.",

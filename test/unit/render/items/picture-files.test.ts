@@ -56,7 +56,7 @@ describe("picture files", () => {
     assert.deepEqual(await found("**/*.png"), ["real/a.png", "real/out.png"]);
   });
 
-  it("fail where a folder is not there or too deep", async () => {
+  it("fail if a folder is not there or too deep", async () => {
     await refuses(found("none/*.png"), "file.not-found", /none: the folder does not exist/);
     put("file.png");
     await refuses(found("file.png/*.png"), "file.read-failed", /cannot be read \(ENOTDIR\)/);

@@ -36,7 +36,7 @@ describe("--seeds", () => {
     assert.equal(whole.values()[Symbol.iterator]().next().value, 0);
   });
 
-  it("refuses texts that are no seeds", () => {
+  it("refuses texts that are not seeds", () => {
     for (const text of ["", "x", "1,", "-1", "1.5", "..", "1..", "1...3", "0x10", "1e3", "123456789012345678901"]) {
       assert.throws(
         () => parseSeeds(text),

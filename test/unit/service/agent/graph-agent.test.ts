@@ -251,7 +251,7 @@ describe("createGraphAgent", () => {
     assert.ok(files.some(({ type, subfolder }) => type === "temp" && subfolder === `runs/${id}/temp`));
   });
 
-  it("emits previews where asked, a second apart, from threads and without them", async () => {
+  it("emits previews if asked, a second apart, from threads and without them", async () => {
     const ofSize = (sides: object) => ({
       ...JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8")),
       4: { class_type: "EmptyLatentImage", inputs: { ...sides, batch_size: 2 } },

@@ -239,7 +239,7 @@ describe("front ends and workers of one store", () => {
     assert.equal(await lost.append(id, batch, { events: 10, bytes: 1000 }, held!.token), false);
   });
 
-  it("end a lost worker's run as interrupted where that is configured @long", async () => {
+  it("end a lost worker's run as interrupted if that is configured @long", async () => {
     const schema = newSchema();
     const runs = front(schema);
     const lost = createPostgresStore({ url, schema, connections: 1 });

@@ -305,7 +305,7 @@ describe("loadPipeline @long", () => {
       );
     });
 
-    it("fractional timesteps where it takes whole ones", async () => {
+    it("fractional timesteps if it takes whole ones", async () => {
       await exported("tiny-sd1", "old optimum");
       const { model } = await load();
       const patched = model.patch!({ node: "ModelSamplingContinuousEDM", inputs: { sampling: "eps" } });

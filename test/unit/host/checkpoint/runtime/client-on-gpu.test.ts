@@ -62,7 +62,7 @@ describe("createRuntime on a GPU", () => {
     Object.assign(process.env, before);
   });
 
-  it("runs on one that an earlier trial has found good, where none is named", async () => {
+  it("runs on one that an earlier trial has found good, if none is named", async () => {
     const runtime = make();
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
     const { provider, adapter, form } = runtime.describe().device!;
@@ -75,7 +75,7 @@ describe("createRuntime on a GPU", () => {
     assert.deepEqual(cpu.describe().device, { provider: "cpu" });
   });
 
-  it("refuses the CPU's plan there, and F16 weights where it has no floats of 16 bits", async () => {
+  it("refuses the CPU's plan there, and F16 weights if it has no floats of 16 bits", async () => {
     for (const plan of ["stream", "keep"] as const) {
       const run = make({ device: "webgpu", plan }).run(plusOneSource(), ONE());
       await refuses(run, "usage.invalid", new RegExp(`^plan: expected fold on webgpu, received "${plan}"\\.$`));
@@ -87,7 +87,7 @@ describe("createRuntime on a GPU", () => {
     const runtime = make({ device: "webgpu" });
     for (let i = 0; i < 3; i++)
       assert.deepEqual(values(await runtime.run(productSource(), { x: Tensor.from([5], [1]) }, { stages })), [30]);
-    // its outputs stay on the GPU, where nothing reads them
+    // its outputs stay on the GPU, if nothing reads them
     await refuses(runtime.run(stageSource(), ONE()), "runtime.failed", /output "y" stays on the device/);
   });
 

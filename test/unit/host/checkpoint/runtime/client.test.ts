@@ -212,7 +212,7 @@ describe("createRuntime", () => {
     assert.deepEqual(order, [2, 3, 4, 5]);
   });
 
-  it("releases the least recently used network where the budget is spent", async () => {
+  it("releases the least recently used network if the budget is spent", async () => {
     const states: string[] = [];
     const runtime = make({ memory: 300 * MIB, onLoad: (label, state) => states.push(`${label} ${state}`) });
     const source = (key: string) => ({ ...plusOneSource(key), parameters: 26 * MIB, fileBytes: 52 * MIB });
@@ -270,7 +270,7 @@ describe("createRuntime", () => {
     assert.equal(runtime.describe().processId, processId);
   });
 
-  it("kills the process where an aborted run keeps the next one waiting @alone @long", async () => {
+  it("kills the process if an aborted run keeps the next one waiting @alone @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();
@@ -295,7 +295,7 @@ describe("createRuntime", () => {
     }
   });
 
-  it("starts anew where the process was killed between two runs", async () => {
+  it("starts anew if the process was killed between two runs", async () => {
     const runtime = make();
     const x = Tensor.from([1], [1]);
     const run = () => runtime.run(plusOneSource(), { x }, { keep: ["x"] });

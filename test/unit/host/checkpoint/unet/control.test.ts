@@ -82,7 +82,7 @@ describe("controls of a checkpoint's model", () => {
     assert.deepEqual(a.data, b.data);
   });
 
-  it("keep a picture for each latent where calls of a run have other numbers of entries", async () => {
+  it("keep a picture for each latent if calls of a run have other numbers of entries", async () => {
     const pictures = Tensor.from([...hint.data, ...hint.data.map((value) => 1 - value)], [2, 64, 64, 3]);
     const [entry] = cond(control({ hint: pictures })) as [Conditioning[number]];
     const [two, four] = [randn([2, 4, 8, 8], { seed: 3 }), Tensor.zeros([4, 4, 8, 8])];

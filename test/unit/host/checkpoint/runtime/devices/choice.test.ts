@@ -50,7 +50,7 @@ describe("devices of networks", () => {
     assert.equal(await known.isEmpty(), false);
   });
 
-  it("are refused by name where ONNX Runtime does not have them", async () => {
+  it("are refused by name if ONNX Runtime does not have them", async () => {
     const provider = process.platform === "win32" ? "coreml" : "dml";
     const message = new RegExp(`^Provider ${provider}: onnxruntime-node .* does not include it on `);
     await refuses(chooseDevice(provider, { stored: stored() }), "device.unavailable", message);

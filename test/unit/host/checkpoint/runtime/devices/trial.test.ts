@@ -48,7 +48,7 @@ describe("judge", () => {
     }
   });
 
-  it("says what to install where a provider's libraries or drivers are missing", async () => {
+  it("says what to install if a provider's libraries or drivers are missing", async () => {
     const cuda = await judge("cuda");
     if (process.platform === "linux" && !cuda.isUsable) assert.match(cuda.reason, /--onnxruntime-node-install=cuda12/);
     const { VK_ICD_FILENAMES, VK_DRIVER_FILES } = process.env;

@@ -154,7 +154,7 @@ describe("RemoteRuntime and ServedPort", () => {
     assert.deepEqual(values(await waiting), [2]);
   });
 
-  it("loads for the next call where the thread that was asked for the graph is gone", async () => {
+  it("loads for the next call if the thread that was asked for the graph is gone", async () => {
     const [a, b] = [connect(), connect()];
     let isAsked = false;
     const silent = {
