@@ -15,7 +15,7 @@ export const startNode = (threads, isPinned = false) =>
 export const startPython = (isPinned = false) =>
   start(process.env.BENCH_PYTHON ?? "/usr/bin/python3", ["-B", script("peers/serve.py")], {}, isPinned);
 
-/** taskset and its arguments; none where there is no such program, or this process may not use that processor. */
+/** taskset and its arguments; empty without such a program, or if this process may not use that processor. */
 const LAST = ["-c", String(cpus().length - 1)];
 const PIN = spawnSync("taskset", [...LAST, "true"]).status === 0 ? ["taskset", ...LAST] : [];
 

@@ -125,7 +125,7 @@ function median(list, field) {
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
-/** Processor time of a process, in ms; 0 before it is there, and where there is no /proc. */
+/** Processor time of a process, in ms; 0 before it exists, and without /proc. */
 function cpuMs(id) {
   if (id === undefined || !existsSync(`/proc/${id}/stat`)) return 0;
   // after the program's name, which may hold blanks: fields 14 and 15 in ticks of 10 ms

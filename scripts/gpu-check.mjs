@@ -9,7 +9,7 @@
 //   --only NAME      this step alone; may be repeated
 //   --models         networks by ONNX Runtime instead of operations of tensors
 //   --provider NAME  the one that runs the networks: webgpu where absent
-// Ends with 0 where no point failed and at least one passed. A point that could not be run says why.
+// Ends with 0 if no point failed and at least one passed. A point that could not be run says why.
 // Runs the programs of the tests with the real driver, so a card is judged as CI judges the fake one.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";

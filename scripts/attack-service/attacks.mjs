@@ -18,7 +18,7 @@ export function allAttacks() {
     headers: { attack: hostileHeaders },
     texts: {
       rendersGraph: true,
-      // threads and their caches are no attack
+      // threads and their caches are not an attack
       prepare: (service) => Promise.all(Array.from({ length: 8 }, (_, i) => service.run(`a quiet lake ${i}`))),
       attack: hostileTexts,
     },

@@ -117,7 +117,7 @@ export class Sessions {
   #runtime;
   #session = 0;
 
-  /** Why a graph becomes no session; undefined where it does. @param {import("./roles.mjs").Built} built */
+  /** Why a graph becomes no session; undefined if it does. @param {import("./roles.mjs").Built} built */
   async flawOf({ graph: { bytes, folder }, unpack }) {
     this.#runtime = this.#runtime?.isAlive ? this.#runtime : new RuntimeProcess();
     const runtime = this.#runtime;

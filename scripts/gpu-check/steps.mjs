@@ -136,7 +136,7 @@ async function programs(check, point, names, how) {
   return [passed(point, times.join(", "))];
 }
 
-/** compute-sanitizer is no part of a driver: it lies with the compiler, or is not installed. */
+/** compute-sanitizer is not part of a driver: it comes with the compiler, or is not installed. */
 async function sanitizer(check, point, names, tool) {
   if (isFake(check)) return [notRun(point, "the fake driver runs kernels on the CPU")];
   const installed = [process.env.CUDA_PATH, process.env.CUDA_HOME, "/usr/local/cuda"]

@@ -172,7 +172,7 @@ function checkReadme(project, env) {
   assert.ok(pictures.length > 0, "render wrote no PNG");
   for (const picture of pictures) {
     const file = readFileSync(join(project, "out", picture));
-    assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is no PNG`);
+    assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is not a PNG`);
   }
 }
 

@@ -49,7 +49,7 @@ async function partsOf(family) {
   const parts = await recogniseCheckpoint(await openModelFile({ name: family, path: file(family) }), readValues);
   const { network, textEncoders } = parts;
   const [text] = textEncoders;
-  if (network.what !== "UNet" || text?.kind !== "clip") throw new Error(`${family} is no Stable Diffusion`);
+  if (network.what !== "UNet" || text?.kind !== "clip") throw new Error(`${family} is not a Stable Diffusion`);
   const encode = (part, target, overridable, build) => {
     const graph = new OnnxGraph("measured", target);
     build(networkOf(graph, part.weights), part.config);

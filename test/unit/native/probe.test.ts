@@ -43,7 +43,7 @@ describe("probeCuda", () => {
     assert.match(probeCuda([]).reason!, /no library was named/);
   });
 
-  it("reports a library that is no driver", () => {
+  it("reports a library that is not a driver", () => {
     const path = join(folder(), "libcuda.so.1");
     writeFileSync(path, "no library");
     assert.equal(probeCuda([path]).available, false);

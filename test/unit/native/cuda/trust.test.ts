@@ -223,7 +223,7 @@ describe("trust in a CUDA library @long", () => {
       assert.deepEqual([calls(), existsSync(lock)], [2, false]);
     });
 
-    it("waits for nothing that is no lock, and leaves it alone", () => {
+    it("does not wait for anything but a lock, and leaves it alone", () => {
       const lock = lockOf();
       const { trial } = trialOf(YES);
       const makers: (() => void)[] = [

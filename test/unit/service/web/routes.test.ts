@@ -156,7 +156,7 @@ describe("web routes", () => {
     const kept = await run(closed.url, "one");
     assert.equal((await remove(closed.url, `run_id=${kept}&name=hook_00001_.png`)).status, 404);
     const foreign = join(folder(), "foreign.png");
-    writeFileSync(foreign, "a picture of somebody");
+    writeFileSync(foreign, "a stranger's picture");
     const module = join(folder(), "files.mjs");
     const agent = `import { writeFileSync } from "node:fs";
       export default async ({ message }, { addFile, signal }) => {

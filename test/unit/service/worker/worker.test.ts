@@ -136,7 +136,7 @@ describe("front ends and workers of one store", () => {
     assert.match((await eventsOf(next, id)).at(-1)!.data, /A FOX/);
   });
 
-  it("run a session's runs one after the other, whoever runs them", async () => {
+  it("run a session's runs one after the other, on any worker", async () => {
     const schema = newSchema();
     const runs = front(schema);
     const order: string[] = [];

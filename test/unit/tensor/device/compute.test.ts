@@ -384,7 +384,7 @@ describe("a device that fails @long", () => {
     const program = `
       const x = withDevice("cpu", () => randn(${LARGE}, { seed: 1n }));
       const lying = randn(${LARGE}, { seed: 2n, source: "GPU" });
-      // a launch that fails shows when somebody waits for it
+      // a failed launch shows when it is awaited
       send([lying.isAway, refused(() => ops.std(ops.scale(lying, 2)))[0], refused(() => lying.data)[0]]);
       const launches = counted("cuLaunchKernel");
       const found = [ops.scale(x, 3), randn(${LARGE}, { seed: 2n, source: "GPU" })];

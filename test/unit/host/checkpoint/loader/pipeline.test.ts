@@ -249,7 +249,7 @@ describe("loadPipeline @long", () => {
       }
     });
 
-    it("a UNet with other inputs and outputs, and a file that is no model", async () => {
+    it("a UNet with other inputs and outputs, and a file that is not a model", async () => {
       await exported("tiny-sd1");
       const original = readFileSync(unet()).toString("latin1");
       const rename = (from: string, to: string) => writeFileSync(unet(), original.replaceAll(from, to), "latin1");

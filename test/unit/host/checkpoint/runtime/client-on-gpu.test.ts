@@ -121,7 +121,7 @@ describe("createRuntime on a GPU", () => {
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
   });
 
-  it("cuts the trial of a GPU for which nobody waits, and leaves neither process nor verdict", async function () {
+  it("stops an abandoned trial of a GPU, and leaves neither process nor verdict", async function () {
     process.env.LATENTKIT_CACHE_DIR = join(folder(), "another cache");
     const runtime = make({ device: "webgpu" });
     const duringTrial = async (signal?: AbortSignal) => {

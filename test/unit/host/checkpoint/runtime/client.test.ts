@@ -26,7 +26,7 @@ import { skip } from "../../../../helpers/skip.js";
 
 const MIB = 2 ** 20;
 const values = ({ y }: Record<string, Tensor>) => [...y!.data];
-/** Whether a process runs; one that has ended may stay listed until somebody asks how. */
+/** Whether a process runs; one that has ended may stay listed until its parent asks how. */
 const isAlive = (id: number) => {
   try {
     process.kill(id, 0);
@@ -258,7 +258,7 @@ describe("createRuntime", () => {
     assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
   });
 
-  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it @alone @long", async () => {
+  it("rejects an aborted run at once, and leaves the process alone while no run waits for it @alone @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();

@@ -104,7 +104,7 @@ describe("taesdPart", () => {
     assert.ok(weights.has("taesd_decoder.1.weight"));
   });
 
-  it("reads those of Flux, which decode previews and are no VAE of a graph", async () => {
+  it("reads those of Flux, which decode previews and are not the VAE of a graph", async () => {
     const file = headerOf(shapesOf(16));
     assert.deepEqual(taesdPart(file)!.config, { ...CONFIG, latentChannels: 16 });
     await refuses(
