@@ -233,7 +233,7 @@ export const isEditorFile = ({ nodes, links }: Prompt): boolean => Array.isArray
 const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
 
 /**
- * Removes what the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are not
+ * Removes entries that the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are not
  * numbers and hold no object, or one with neither class_type nor inputs. Returns the object itself if there are none.
  */
 function nodesOnly(prompt: Record<string, unknown>): { prompt: Record<string, unknown>; ignored: readonly string[] } {

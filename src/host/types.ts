@@ -14,7 +14,7 @@ export interface Latent {
   [key: string]: unknown;
 }
 
-/** Estimates of the clean latent that guidance combines, at one noise level. Its tensors are valid for the call alone. */
+/** Estimates of the clean latent that guidance combines, at one noise level. Its tensors are valid only during the call. */
 export interface GuidanceStep {
   readonly x: Tensor;
   readonly sigma: number;
@@ -33,7 +33,7 @@ export interface GuidanceStep {
 export interface Guidance {
   /** Replaces uncond + (cond - uncond) * cfg: by a tensor, or by the terms of a weighted sum, which a step adds to its own. */
   combine?(step: GuidanceStep): Tensor | readonly Term[] | Promise<Tensor | readonly Term[]>;
-  /** Change the guided estimate, in order; it too is valid for the call alone. */
+  /** Change the guided estimate, in order; it too is valid only during the call. */
   readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
   /** Returns the denoise mask of one noise level in place of the run's own. */
   mask?(mask: Tensor, sigma: number, sigmas: Float32Array): Tensor;
@@ -78,7 +78,7 @@ export interface ModelPatch {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
-/** Receives a sentence on what a host leaves out or does otherwise than asked: a warning of the node that called it. */
+/** Receives a warning, in the name of the calling node, about a request that the host ignores or changes. */
 export type Warn = (message: string) => void;
 
 /** The bridge between pictures and latents; both functions return new tensors. */
@@ -226,7 +226,7 @@ export interface UpscaleModel {
 }
 
 /**
- * Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and what each is loaded as. An object of a
+ * Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and the types that they are loaded as. An object of a
  * host has a method or a class of its own: a cache would store plain data, and the host would not see the same object again.
  */
 export interface HostFiles {
@@ -252,7 +252,7 @@ export interface NamedModels {
 
 /** The model files of a picture, and how their networks ran. */
 export interface Provenance {
-  /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Files that are not there are left out. */
+  /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Missing files are left out. */
   readonly models: Readonly<Record<string, string>>;
   /** Absent if none of their networks has run in this process: the picture came from a cache. */
   readonly runtime?: RuntimeRecord;
@@ -263,7 +263,7 @@ export interface RuntimeRecord {
   readonly name: string;
   readonly version: string;
   readonly provider: string;
-  /** Name and driver of the GPU, if the system tells. */
+  /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
   /** How attention was computed on a GPU: "fused" by one operator, or "plain", written out. */
   readonly form?: string;
@@ -324,7 +324,7 @@ export interface Host {
    */
   refresh?(): Promise<boolean>;
   /**
-   * Abilities of its models. Absent: a graph is not refused for want of one. Counts only as the host's own, non-enumerable
+   * Abilities of its models. Absent: graphs are not refused for lack of one. Counts only as the host's own, non-enumerable
    * property: a host made from another one's has to declare it again.
    */
   readonly abilities?: readonly HostAbility[];
@@ -333,7 +333,7 @@ export interface Host {
    * headers say. `models`: files whose text encoders will read it. Absent: they show when it is encoded.
    */
   promptWarnings?(text: string, models: readonly EncoderFile[]): readonly (string | LatentkitError)[];
-  /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
+  /** Returns the facts for receipts about the models that these names mean. Absent: receipts do not report models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
   /** Ends what the host has started. Absent: there is nothing to end. */
   close?(): Promise<void>;

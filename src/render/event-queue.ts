@@ -52,7 +52,7 @@ export class EventQueue<Event> {
     this.#wakeReader();
   }
 
-  /** Lets the work go on without waiting for room, once the reader has left. */
+  /** Lets the work continue without waiting for room, once the reader has left. */
   abandon(): void {
     this.end();
     this.#events = [];

@@ -15,7 +15,7 @@ import { redactMetadata } from "./redact.js";
 
 /**
  * Refuses a graph and a job that would fail every item of a batch: unknown classes, keys of `set` and `redact` that name
- * nothing, outputs that cannot be computed whatever an item sets. `keys`: those that items may set; undefined: any.
+ * nothing, outputs that cannot be computed with any item. `keys`: those that items may set; undefined: any.
  */
 export function refuseWrong(graph: Graph, job: Job, surroundings: Surroundings, keys?: readonly string[]): void {
   refuseUnwritable(job);
@@ -27,7 +27,7 @@ export function refuseUnwritable({ format: { type = "png" } = {} }: Job): void {
   if (type !== "png") requireSharp(`Writing ${type} files`);
 }
 
-/** Refuses unknown classes and keys alone. Returns the graph with the values that all items share. */
+/** Refuses only unknown classes and keys. Returns the graph with the values that all items share. */
 export function refuseUnknown(
   graph: Graph,
   { set = {}, redact = [] }: Job,
@@ -92,7 +92,7 @@ function createMayChange({ prompt }: Graph, keys: readonly string[] | undefined)
   };
 }
 
-/** The errors that stay, whatever items set. */
+/** The errors that stay with any values of items. */
 function certainErrors(
   nodeErrors: Readonly<Record<string, NodeErrors>>,
   prepared: ReadonlyMap<string, PreparedNode>,
@@ -108,7 +108,7 @@ function certainErrors(
         links.every((link) => !cycle.has(link.source) || !mayChange(id, link.input));
       return [...cycle].every((id) => holds(prepared.get(id)!));
     }
-    // what a node makes of one input may hang on the others
+    // the effect of one input may depend on the others
     const isOwn = input === undefined || definition.validate !== undefined;
     return isOwn ? !Object.keys(definition.inputs).some((name) => mayChange(nodeId, name)) : !mayChange(nodeId, input);
   };

@@ -92,7 +92,7 @@ export async function renderJob(graph: string | object, job: Job, surroundings: 
   return { ...fold.end(), status: "interrupted", error: undefined };
 }
 
-/** Reads and fills the graph of a render, and finds what its pictures show of it. */
+/** Reads and fills the graph of a render, and derives the texts for its pictures. */
 function prepareRender(graph: string | object, job: Job, { registry, clock }: Surroundings) {
   const { metadata = "full", classAliases = {}, redact = [] } = job;
   refuseUnwritable(job);

@@ -132,7 +132,7 @@ export function executeGraph(
   return execute(readPrompt(prompt, { registry, clock, classAliases }), { ...job, ...folders }, surroundings);
 }
 
-/** Surroundings with the package's nodes, the preview host and the job's disk cache in place of what is missing. */
+/** Surroundings with the package's nodes, the preview host and the job's disk cache for missing parts. */
 export function surroundingsOf({ cacheDir }: Pick<Job, "cacheDir">, given: Partial<Surroundings>): Surroundings {
   const { registry = defaultRegistry, host = defaultHost } = given;
   const diskCache = given.diskCache ?? (cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir }));

@@ -189,7 +189,7 @@ export class Bound {
         total -= bytes;
       }
     }
-    // the scan may or may not have seen what was written meanwhile
+    // the scan may or may not have seen files written meanwhile
     this.#bytes = total + this.#written;
   }
 

@@ -150,7 +150,7 @@ function foldersOf({ outputDir, inputDir }: Job): Folders {
   };
 }
 
-/** The context of one node while it runs: a view of what its run holds. */
+/** The context of one node while it runs: a view of its run's state. */
 export class RunningNode implements NodeContext {
   readonly nodeId: string;
   #isOver = false;

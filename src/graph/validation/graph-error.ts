@@ -249,7 +249,7 @@ export function outputsFailed(ownErrors: readonly GraphError[]): GraphError {
   return fromError(error, { message: "Prompt outputs failed validation", details: lines.join("\n") });
 }
 
-/** An input of a node, with what is needed to describe it. */
+/** An input of a node, with the facts for its description. */
 export interface CheckedInput {
   readonly nodeId: string;
   readonly node: string;

@@ -23,7 +23,7 @@ interface Place {
   readonly link: string;
 }
 
-/** Finds what feeds an input of a type through a link; undefined if the way back ends at an open input. */
+/** Finds the source of an input of a type through a link; undefined if the way back ends at an open input. */
 export type FindSource = (scope: Scope, link: string, type: string) => Source | undefined;
 
 /** Returns a search that walks each link once for each type, even if many inputs share a chain of reroutes. */
@@ -206,7 +206,7 @@ const LINKING: ReadonlySet<string> = new Set([
   "Seed Everywhere",
 ]);
 
-/** Ways in which a virtual node carries what comes into it. */
+/** Ways in which a virtual node passes its input on. */
 export type Carrier = "reroute" | "primitive" | "set" | "get";
 
 export const carrierOf = (type: string): Carrier | undefined =>

@@ -12,7 +12,7 @@ const AFTER_RUN: ReadonlySet<unknown> = new Set(["fixed", "increment", "decremen
 
 export interface Widget {
   readonly name: string;
-  /** INT … COMBO as far as the file tells. */
+  /** INT … COMBO if the file says so. */
   readonly type: string;
   readonly isSeed: boolean;
 }
@@ -31,7 +31,7 @@ function widgetsOf(node: EditorNode, definition: NodeDefinition | undefined): Wi
   return isNewer && listsWidgets(node, definition) ? namedWidgets(node) : (known ?? namedWidgets(node));
 }
 
-/** Widgets of a node that its class had when the file was saved, as far as its own values tell. */
+/** Widgets of a node that its class had when the file was saved, as far as its values show. */
 export function savedWidgets(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
   const widgets = widgetsOf(node, definition);
   return node.values.length === 0 ? widgets : widgets.slice(0, assignValues(widgets, node.values).byName.size);

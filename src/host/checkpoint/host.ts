@@ -34,7 +34,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
 export interface CheckpointHost extends Host {
-  /** Ends the process that runs the networks, and a trial of a GPU; a later call starts anew. */
+  /** Ends the process that runs the networks, and a trial of a GPU; a later call starts new ones. */
   close(): Promise<void>;
 }
 

@@ -28,7 +28,7 @@ export function listedBy(folders: ModelFolders): Listing {
 
 const ABILITIES: Host["abilities"] = ["texts"];
 
-/** Declares what a host of checkpoints can do beside the usual; a copy of the host does not inherit that. */
+/** Declares the further abilities of a host of checkpoints; a copy of the host does not inherit them. */
 export const withAbilities = <Made extends Host>(host: Made): Made =>
   Object.freeze(Object.defineProperty(host, "abilities", { value: ABILITIES }));
 

@@ -8,7 +8,7 @@ export interface ModelSettings {
   /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */
   readonly folders: string | readonly string[];
   /**
-   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes rightly here and is faster than
+   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes correctly here and is faster than
    * the CPU. If absent: a provider that an earlier trial found to be so, else the CPU.
    */
   readonly device?: NonNullable<RuntimeOptions["device"]>;

@@ -17,7 +17,7 @@ const CONTEXT_SHARE = 0.5;
 const LAYER_SHARE = 0.25;
 
 /**
- * Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". An earlier layer
+ * Makes a clip without weights: words are hashed to ids, ids seed their rows. Only "l", or "l" and "g". An earlier layer
  * than -1 adds one row of its own to those of all tokens; pooled outputs are the last layer's, as in a real clip.
  */
 export function previewClip(kind: "l" | "lg", layer = -1): Clip {

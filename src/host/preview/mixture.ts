@@ -68,7 +68,7 @@ export function weightsOf(
   return weights.map((weight) => weight / sum);
 }
 
-/** Gain of what no basis has. */
+/** Gain of the texture, which no basis has. */
 export const textureGain = (keep: number, sigma: number): number =>
   gainOf(TEXTURE_SPREAD * TEXTURE_SPREAD, keep, sigma * sigma);
 

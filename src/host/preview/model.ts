@@ -107,7 +107,7 @@ function estimate(
   }
 }
 
-/** The value of a key, which is made if it is absent; a full map begins anew. */
+/** The value of a key, made if it is absent; a full map is cleared first. */
 function cached<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const value = map.get(key) ?? make();
   if (map.size >= MOST_CACHED && !map.has(key)) map.clear();

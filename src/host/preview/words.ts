@@ -152,7 +152,7 @@ function firstToken(cond: Float32Array, tokens: number, dim: number, row: Float3
   return token;
 }
 
-/** Columns that tell most rows apart from a word's. */
+/** Columns that distinguish most rows from a word's. */
 const FIRST = 64;
 
 /** Whether a row looks like a word's in its first columns. */

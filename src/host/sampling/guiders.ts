@@ -70,7 +70,7 @@ interface GuidanceInput {
   sum(terms: readonly Term[]): Tensor;
 }
 
-/** The guided estimate, and that of the negative side alone; undefined counts as zeros. */
+/** The guided estimate, and that of only the negative side; undefined counts as zeros. */
 export interface GuidedEstimate {
   readonly denoised: Estimate;
   readonly uncond: Tensor | undefined;

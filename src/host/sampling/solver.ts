@@ -15,7 +15,7 @@ export interface SamplerChoice {
  */
 export type NoiseKind = "none" | "stream" | "global" | "brownian";
 
-/** Estimates of the clean latent, under guidance and of the negative side alone. */
+/** Estimates of the clean latent, under guidance and of only the negative side. */
 export interface Guided {
   readonly denoised: Tensor;
   readonly uncond: Tensor;
@@ -41,11 +41,11 @@ export interface SolverContext {
    * one and `kept`.
    */
   next(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor;
-  /** `sum`, of what no call of the model reads: a slope, say. */
+  /** `sum` for a value that calls of the model do not read, such as a slope. */
   combined(terms: readonly LatentTerm[]): Tensor;
   /** A latent that `write` computes, in memory of the run if it gets some. */
   written(write: (out: Tensor | undefined) => Tensor): Tensor;
-  /** Takes all latents that it has returned back but these: the solver reads no other any more, and later ones have its memory. */
+  /** Reclaims all returned latents except these: the solver no longer reads the others, and later ones reuse their memory. */
   keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor | Estimate): void;

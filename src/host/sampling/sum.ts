@@ -46,7 +46,7 @@ export function sumOfFlat(flat: readonly Term[], out?: Tensor): Tensor {
   return sum;
 }
 
-/** A sum several times as one batch, and its first items alone in the same memory. */
+/** A sum repeated as one batch, and only its first items in the same memory. */
 export interface RepeatedSum {
   readonly batch: Tensor;
   readonly first: Tensor;

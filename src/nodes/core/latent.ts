@@ -28,7 +28,7 @@ export const latentNodes = [
     key: "LatentBlend",
     displayName: "Latent Blend",
     category: "_for_testing",
-    description: "Mixes two latents; a factor of 1 is the first alone.",
+    description: "Mixes two latents; a factor of 1 keeps only the first.",
     inputs: {
       samples1: latent(),
       samples2: latent(),
@@ -125,7 +125,7 @@ export const latentNodes = [
     key: "LatentInterpolate",
     displayName: "Latent Interpolate",
     category: "latent/advanced",
-    description: "Mixes direction and length of two latents' cells; a ratio of 1 is the first alone.",
+    description: "Mixes direction and length of two latents' cells; a ratio of 1 keeps only the first.",
     inputs: { samples1: latent(), samples2: latent(), ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
     outputs: { LATENT: "LATENT" },
     run: ({ samples1, samples2, ratio }) => {

@@ -95,7 +95,7 @@ export async function checkItems(
 export interface ItemCheck {
   /** Why an item cannot be rendered; undefined if no fault shows before its nodes run. */
   faultOf(item: BatchItem): LatentkitError | undefined;
-  /** Why an input refuses a value whatever the others are; undefined if it does not. */
+  /** Why an input refuses a value regardless of the others; undefined if it does not. */
   refusalOf(key: string, value: unknown): LatentkitError | undefined;
   /** Beginnings of the names of an item's files, below the output folder; `number`: see `ItemNames`. */
   namesOf(item: BatchItem, position: number, number: number): string[];

@@ -58,7 +58,7 @@ export type CreateRunner = (
 
 /** While one item of a thread waits for its file, another one computes. */
 const RUNS_PER_THREAD = 2;
-/** Each item uses what stays the same between items, so a small cache keeps it. */
+/** Each item uses the results that stay the same between items, so a small cache keeps them. */
 const CACHE_BYTES = 2 ** 26;
 
 /** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor if absent. */

@@ -140,7 +140,7 @@ export function parseTemplate(text: string): Template {
   return pieces.filter((piece) => piece !== "");
 }
 
-/** Reads what stands between the braces. Fails with config.invalid. */
+/** Reads the text between the braces. Fails with config.invalid. */
 export function parseReference(written: string): Reference {
   if (written === "") return { pointer: [] };
   if (!written.startsWith("/")) {

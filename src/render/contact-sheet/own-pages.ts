@@ -26,7 +26,7 @@ function pagePath(path: string, page: number): string {
   return join(dirname(path), `${basename(path, extension)}-${page}${extension}`);
 }
 
-/** Whether a path is free for a page: nothing is there, or an earlier page of its kind. */
+/** Whether a path is free for a page: it does not exist or is an earlier page of its kind. */
 export async function isFree(path: string, kind: PageKind): Promise<boolean> {
   try {
     return await hasMark(path, [kind]);
@@ -51,7 +51,7 @@ async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolea
   }
 }
 
-/** Writes a page in one step and returns its path. Fails with file.write-failed, also if another picture is there. */
+/** Writes a page in one step and returns its path. Fails with file.write-failed, also if another picture has the name. */
 export async function writePage(path: string, page: number, picture: RawImage, kind: PageKind): Promise<string> {
   const file = pagePath(path, page);
   const bytes = await encodePng(picture, { text: { [kind.mark]: String(page) } });

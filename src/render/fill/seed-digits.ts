@@ -38,7 +38,7 @@ function seedSources(graph: Readonly<Record<string, unknown>>, definitionOf: Def
       .filter(([name, value]) => Array.isArray(value) && Object.hasOwn(declared, name) && isFollowed(declared[name]!))
       .map(([, link]) => String((link as unknown[])[0]));
   };
-  // a set yields what is added while it is walked
+  // a set also yields entries added during the iteration
   const sources = new Set(Object.keys(graph).flatMap((id) => sourcesOf(id, takesSeeds)));
   for (const id of sources) for (const source of sourcesOf(id, carriesSeeds)) sources.add(source);
   return sources;

@@ -30,7 +30,7 @@ interface Column {
   readonly takesSeed: boolean;
 }
 
-// A row that cannot be read fails that item alone; broken quoting ends the items, since the next row's start is
+// A row that cannot be read fails only that item; broken quoting ends the items, since the next row's start is
 // unknown.
 // Values stay text until they meet the input, so every digit and zero arrives as written.
 /**

@@ -74,7 +74,7 @@ export function requireKey(keys: GraphKeys, key: string, option: string): readon
 /** Whether a value may lack digits: one of the inputs takes seeds. */
 export const takesSeed = (inputs: readonly KeyInput[]): boolean => inputs.some(({ isSeed }) => isSeed);
 
-/** Whether an empty text can be what is meant. */
+/** Whether an empty text can be meant. */
 export const takesText = (inputs: readonly KeyInput[]): boolean => inputs.every(({ type }) => TEXT_TYPES.has(type));
 
 /** Keys that items may have beside those of the graph. */
@@ -110,7 +110,7 @@ export function createItemKeys(keys: GraphKeys, { named = new Set(), extraColumn
     const own = keys.canonical(key);
     const inputs = keys.find(own);
     if (!("reason" in inputs)) return { role: "value", key: own, inputs };
-    // what is nearly an input was meant to set it
+    // a key close to an input was meant to set it
     if (inputs.isNear) return inputs;
     if (named.has(key)) return { role: "field" };
     return extraColumns ? { role: "extra" } : inputs;
@@ -128,7 +128,7 @@ export function createItemKeys(keys: GraphKeys, { named = new Set(), extraColumn
 export const withFields = (fields: ItemValues): Pick<BatchItem, "fields" | "state"> =>
   Object.keys(fields).length === 0 ? {} : { fields, state: printJson(fields) };
 
-/** Why a key of a file is refused, and how one that is for people alone is allowed. */
+/** Why a key of a file is refused, and how to allow one meant only for people. */
 export const unknownKey = ({ reason, isNear, suggestion }: UnknownKey, key: string): string =>
   isNear || suggestion !== undefined
     ? reason

@@ -13,7 +13,7 @@ export interface ItemOrigin {
   readonly columns?: Readonly<Record<string, number>>;
 }
 
-/** One item of a batch; one with a `fault` could not be read: it counts as failed, and the rest goes on. */
+/** One item of a batch; one with a `fault` could not be read: it counts as failed, and the rest continues. */
 export interface BatchItem {
   readonly values: ItemValues;
   readonly origin?: ItemOrigin;

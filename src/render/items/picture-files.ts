@@ -97,7 +97,7 @@ function withAnyFolders(cursor: Cursor): Cursor {
   return [...all.values()];
 }
 
-/** Endings of files that count as pictures, whatever this installation can decode. */
+/** Endings of files that count as pictures, even if this installation cannot decode them. */
 const PICTURE_ENDINGS: ReadonlySet<string> = new Set([
   ".png",
   ".jpg",
@@ -129,7 +129,7 @@ export function isPictureName(name: string): boolean {
 export const hasWildcard = (path: string): boolean => WILD.test(path);
 
 /**
- * Reads a path with the wildcards "*", "?", "{a,b}" and, as a whole name, "**". The folder is what stands before the
+ * Reads a path with the wildcards "*", "?", "{a,b}" and, as a whole name, "**". The folder is the part before the
  * first of them. Fails with usage.invalid.
  */
 export function readPattern(text: string): PicturePattern {

@@ -162,7 +162,7 @@ function imageKey(pattern: string, keys: GraphKeys, taken: Iterable<string>): { 
   throw new LatentkitError("usage.invalid", `Items ${pattern}: expected ${expected}, received ${found}.`);
 }
 
-/** The input folder, and what stands before the pictures' names; undefined if their own folder becomes it. */
+/** The input folder, and the prefix of the pictures' names; undefined if their own folder becomes it. */
 async function placeOf(
   pattern: string,
   folder: string,

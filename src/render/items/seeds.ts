@@ -111,8 +111,8 @@ export interface SeedDraw {
 
 // 48 bits, at most 15 digits, which JavaScript and spreadsheets keep.
 /**
- * Draws the seeds of a batch's items. They follow from the id of the batch and from what tells the item from others, so that
- * the same items have the same seeds when the batch goes on.
+ * Draws the seeds of a batch's items. They are derived from the batch's id and from what distinguishes the item, so that
+ * the same items have the same seeds when the batch continues.
  */
 export function createSeedDraw(keys: GraphKeys, set: ItemValues): SeedDraw {
   const isDrawn = (values: ItemValues) => (key: string) => isRandomSeed(keys, key, values[key]);

@@ -7,7 +7,7 @@ import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 
-/** Origins of a picture that follow from the graph alone. */
+/** Origins of a picture that the graph alone determines. */
 export interface Origins {
   /** "9.seed": digits. */
   readonly seeds: Readonly<Record<string, string>>;

@@ -164,7 +164,7 @@ export async function provenanceFields(
   return { models: Object.fromEntries(hashes), runtime };
 }
 
-/** A branch that did not run may name a file that is not there. */
+/** A branch that did not run may name a missing file. */
 async function readable(hash: Promise<string | undefined>): Promise<string | undefined> {
   try {
     return await hash;

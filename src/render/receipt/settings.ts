@@ -172,7 +172,7 @@ export function pictureSettings(graph: unknown, node: string | undefined): Setti
   return undefined;
 }
 
-// Off unless asked for: what most pictures carry must not depend on how a program words its settings.
+// Off by default: the texts of most pictures must not depend on how another program words its settings.
 /** Names of samplers and schedulers as A1111 spells them; others stay as they are. */
 const SAMPLERS: Readonly<Record<string, string>> = {
   euler: "Euler",

@@ -26,7 +26,7 @@ const MAX_SIDE = 768;
 /** Smaller pictures grow by a whole number, so that single pixels can be seen. */
 const MIN_SIDE = 192;
 
-/** The picture is this many times as large as what a frame is drawn around. */
+/** The picture is this many times as large as an area that gets a frame. */
 const MIN_FRAMED = 16;
 const FRAME: Colour = [208, 0, 0];
 const FRAME_GAP = 6;

@@ -18,7 +18,7 @@ export interface ThreadData extends Readonly<Pick<Job, "cacheDir">> {
   readonly isBlocking: boolean;
 }
 
-/** An item of a batch as it is rendered: what distinguishes it from the job that all items share. */
+/** An item of a batch, by its differences from the job that all items share. */
 export interface RunnerItem extends Required<Pick<Job, "passing">> {
   /** Values that precede those of the job's `set`. */
   readonly values: NonNullable<Job["set"]>;

@@ -34,7 +34,7 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
 export interface ThreadPool {
   /**
    * `render` in a thread, in order of the calls; the setup and the disk cache are the pool's. Values in `outputs` are
-   * described in words if they are not scalars. A thread that crashes, or has to be ended, fails its runs alone.
+   * described in words if they are not scalars. A thread that crashes, or has to be ended, fails only its own runs.
    * Throws usage.invalid for a job that cannot be sent.
    */
   render(graph: string | object, job?: Job, run?: RunListener & { readonly item?: RunnerItem }): Promise<ThreadResult>;
@@ -45,7 +45,7 @@ export interface ThreadPool {
   check(graph: string | object, job?: Job, keys?: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Threads that exist now. */
   readonly size: number;
-  /** Interrupts what runs, refuses further graphs and ends all threads. */
+  /** Interrupts running graphs, refuses further ones and ends all threads. */
   close(): Promise<void>;
 }
 

@@ -129,7 +129,7 @@ function verdictOf(status: Verdict["status"], differences: readonly Difference[]
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>
   verdictOf("unverifiable", [{ what, message: `The picture cannot be verified: ${why}.` }], receipt);
 
-/** Differences that the file alone shows. */
+/** Differences that show in the file alone. */
 function ownDifferences(image: StillImage, receipt: Receipt): Difference[] {
   const differences: Difference[] = [];
   if (!hasPixels(image, receipt.pixels)) {
@@ -145,7 +145,7 @@ function ownDifferences(image: StillImage, receipt: Receipt): Difference[] {
   return differences;
 }
 
-/** Texts that a PNG file has twice: readers take either, so what is verified may not be what another one shows. */
+/** Texts that a PNG file has twice: readers take either, so another program may show a text that was not verified. */
 function doubles(file: Uint8Array): Difference[] {
   const keys = pictureKind(file) === "png" ? textKeys(file) : [];
   return ["prompt", RECEIPT_KEY]

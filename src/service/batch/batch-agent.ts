@@ -16,7 +16,7 @@ import type { Agent } from "../agent/agent.js";
 import { runFolder } from "../agent/agent-graphs.js";
 import { type MessageItem, PACK_NAME, PackWriter, printReply, type ReplyItem, readMessage } from "./batch-message.js";
 
-/** Each item uses what stays the same between items, so a small cache keeps it. */
+/** Each item uses the results that stay the same between items, so a small cache keeps them. */
 const CACHE_BYTES = 2 ** 26;
 
 /** Options of a batch agent: what a worker decides for itself, whatever batch it renders. */

@@ -30,7 +30,7 @@ export function inpaintChannels(entry: Conditioning[number], run: SamplingRun): 
   return joined([rounded(sized(planesOf(mask))), sized(hidden)], 1);
 }
 
-/** The part of the channels that lies in the area of an entry, for a model that gets that part of the latent alone. */
+/** The part of the channels that lies in the area of an entry, for a model that gets only that part of the latent. */
 export function inArea(channels: Tensor, entry: Conditioning[number], { sampling, latent }: SamplingRun): Tensor {
   const [, , rows, columns] = latent.shape as [number, number, number, number];
   const [whole] = readEntries([entry], sampling, [rows, columns]);

@@ -48,7 +48,7 @@ export interface NetworkRun {
 export interface NetworkCall {
   /** Scaled latent [B, inChannels, h, w], with the channels of inpainting. */
   readonly x: Tensor;
-  /** Scaled latent alone, which control nets take: x itself but for inpainting. */
+  /** Only the scaled latent, for control nets: x itself except for inpainting. */
   readonly noisy: Tensor;
   readonly timestep: number;
   /** [B, tokens, contextDim]. The same tensor at each step, as are the labels. */

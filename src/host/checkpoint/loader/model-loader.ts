@@ -40,7 +40,7 @@ const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   // of CLIP-L it takes the pooled text, which all layers share
   flux: ["sd1"],
 };
-/** Family of an encoder that is alone in its clip. */
+/** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
 /** Types of families that read another state of a Qwen3 encoder than Z-Image does. */
@@ -61,7 +61,7 @@ export class ModelLoader {
   readonly #folders: ModelFolders;
   readonly #runtime: Runtime;
   readonly #files = new FileCache();
-  /** Rows of textual inversions, by what makes encoders differ in them. */
+  /** Rows of textual inversions, by the encoder sizes that they depend on. */
   readonly #rows = new Map<string, EmbeddingRows>();
 
   constructor(folders: ModelFolders, runtime: Runtime) {
@@ -106,7 +106,7 @@ export class ModelLoader {
     if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint" cannot load ${kind}.`);
     const model = this.#folders.resolve(kind, name);
     const { weight_dtype: dtype = "default" } = settings;
-    // every run is told, also of a file that is loaded already
+    // every run is warned, even if the file is loaded already
     if (dtype !== "default")
       warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect: weights keep the type they are stored in.`);
     const variant = JSON.stringify([kind, settings]);
@@ -146,7 +146,7 @@ export class ModelLoader {
     return this.#clipOf(file, textEncoders, () => clipFamily);
   }
 
-  /** `familyOf` tells the family of CLIP's encoders. Throws as it. */
+  /** `familyOf` returns the family of CLIP's encoders. Throws the same errors. */
   #clipOf(
     file: WeightFile,
     found: readonly TextPart[],

@@ -14,7 +14,7 @@ export interface Alpha {
 
 /** Where diffusers keeps the settings of PEFT, as JSON. SimpleTuner and others have them as metadata of their own. */
 const SETTINGS = "lora_adapter_metadata";
-/** All names of PEFT's settings as JSON, with what is before their keys; others than the first may be something else. */
+/** All names of PEFT's settings as JSON, with the text before their keys; names after the first may mean something else. */
 const SCOPES_OF_SETTINGS: Readonly<Record<string, string>> = {
   [SETTINGS]: "",
   adapter_config: "",

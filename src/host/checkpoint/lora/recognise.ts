@@ -55,7 +55,7 @@ export interface LoraFile {
   readonly unknown: readonly string[];
   /** Numbers of a patch that a model takes with it: only a Control LoRA says so. */
   readonly inputs?: number;
-  /** One sentence on what its metadata says and is not applied. */
+  /** A sentence about metadata that is not applied. */
   readonly note?: string;
 }
 
@@ -161,10 +161,10 @@ export type TensorRole =
   | "diff_b"
   | "w_norm"
   | "b_norm"
-  /** The whole weight, whatever the strength. */
+  /** The whole weight, at any strength. */
   | "replacement";
 
-/** Ends of keys: what is before one is the layer in the names of the file's style. */
+/** Ends of keys: the text before one is the layer, named in the file's style. */
 const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
   // kohya
   [".lora_up.weight", "up"],

@@ -206,7 +206,7 @@ export const quickGelu = (graph: OnnxGraph, x: Value): Value =>
 const transpose = (graph: OnnxGraph, x: Value, perm: readonly number[]): Value =>
   graph.node("Transpose", [x], { perm: { ints: perm } });
 
-/** 0 keeps a side, -1 takes what is left. */
+/** 0 keeps a side, -1 takes the rest. */
 export const reshape = (graph: OnnxGraph, x: Value, shape: readonly number[]): Value =>
   graph.node("Reshape", [x, graph.ints(shape)]);
 

@@ -279,7 +279,7 @@ function writePort(message: ProtobufWriter, { name, type, sides }: Port): void {
   );
 }
 
-/** Writes the fields of a TensorProto that say where its values are; the runtime takes paths relative to a folder alone. */
+/** Writes the fields of a TensorProto that say where its values are; the runtime takes only paths relative to a folder. */
 function writeLocation(message: ProtobufWriter, { from, to }: StoredTensor, location: string): void {
   const entries = { location, offset: String(from), length: String(to - from) };
   for (const [key, value] of Object.entries(entries))

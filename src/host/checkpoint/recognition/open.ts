@@ -10,7 +10,7 @@ const EXPECTED = "a .safetensors or GGUF file";
 
 /**
  * Reads the header of a model file. Throws as openWeightFile, withFactors and openGgufFile, and model.unsupported for a file
- * of another format, whatever its name says.
+ * of another format, with any name.
  */
 export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   try {

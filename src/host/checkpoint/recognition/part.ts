@@ -222,7 +222,7 @@ const LONGEST_KEY = 160;
 /** Parts behind a layer's name: `weight.quant_state.bitsandbytes__nf4` has six. */
 const MOST_PARTS = 8;
 
-/** Weights without what stands before all keys of their file. */
+/** Weights without the prefix of all keys of their file. */
 export interface UnwrappedWeights {
   readonly weights: WeightMap;
   readonly wrapper: string;
@@ -272,7 +272,7 @@ function withOtherKeys(weights: WeightMap, rename: (key: string) => string): Wei
   return result.size === weights.size ? result : undefined;
 }
 
-/** Beginnings of a key that may be a layer's name, the longest first: what is before its last dots and underscores. */
+/** Beginnings of a key that may be a layer's name, the longest first: the text before its last dots and underscores. */
 export function beginnings(key: string): string[] {
   const found: string[] = [];
   for (let end = Math.min(key.length, LONGEST_KEY) - 1; end > 0 && found.length < MOST_PARTS; end--)

@@ -70,7 +70,7 @@ const RULES: OptionRules<ListModelsOptions> = {
 
 /**
  * Lists the model files of a user's folders by kind and name, each recognised as the checkpoint host would. Only headers
- * are read, but for hashes. Rejects with config.invalid, usage.invalid and the signal's reason; a file that cannot be
+ * are read, except for hashes. Rejects with config.invalid, usage.invalid and the signal's reason; a file that cannot be
  * loaded has its reason as `refusal`.
  */
 export async function listModels(options: ListModelsOptions): Promise<ListedModel[]> {

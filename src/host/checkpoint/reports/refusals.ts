@@ -45,7 +45,7 @@ export class FileRefusals {
     return isComplete;
   }
 
-  /** Why a file of a kind cannot be loaded, by its header; undefined for one that is not there. `quick`: in most cases. */
+  /** Why a file of a kind cannot be loaded, by its header; undefined for a missing one. `quick`: in most cases. */
   of(kind: ModelKind, name: string, effort: Effort = "whole"): FileRefusal | undefined {
     return this.#find(kind, name, effort)?.refusal;
   }

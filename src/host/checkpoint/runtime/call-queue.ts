@@ -45,7 +45,7 @@ export class CallQueue {
   /** Number of each run's last turn, the oldest first. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
-  /** The place after a call whose run is likely to go on at once, and the time for which calls of higher ranks wait. */
+  /** The place after a call whose run will probably continue at once, and the time for which calls of higher ranks wait. */
   #hold: { readonly place: Place; readonly timer: NodeJS.Timeout } | undefined;
   readonly #options: CallQueueOptions;
 

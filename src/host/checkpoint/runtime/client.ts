@@ -47,7 +47,7 @@ class ChildRuntime implements OwnRuntime {
   readonly #networks = new RunNetworks();
 
   constructor(options: RuntimeOptions) {
-    // a plan of the CPU alone asks for it
+    // only a plan of the CPU needs it
     const { threads = coreCount(), memory, plan, device = plan === "stream" ? "cpu" : undefined } = options;
     this.#options = options;
     this.#threads = threads;
@@ -111,7 +111,7 @@ class ChildRuntime implements OwnRuntime {
     return { device, loaded, sessions };
   }
 
-  /** Tells the owner of this runtime and the maker of a call what is loaded and released. */
+  /** Reports loads and releases to the owner of this runtime and the maker of a call. */
   #teller(onLoad: OnLoad | undefined): OnLoad {
     return (...report) => {
       this.#options.onLoad?.(...report);

@@ -6,7 +6,7 @@ import type { Turn } from "./call-queue.js";
 import { RuntimeProcess } from "./process.js";
 import { bytesOf, type SentFeed, type StageRequest } from "./protocol.js";
 
-/** A child process, and what is in it. */
+/** A child process with its loaded sessions and values. */
 export class LoadedProcess {
   readonly process = new RuntimeProcess();
   readonly sessions = new LoadedSessions();

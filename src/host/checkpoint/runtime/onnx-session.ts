@@ -12,7 +12,7 @@ export interface SessionInput {
   readonly values: Float32Array | readonly number[];
 }
 
-/** Values of one output, float32 whatever their type was. */
+/** Values of one output, as float32 from any type. */
 export interface SessionOutput {
   readonly name: string;
   readonly shape: readonly number[];
@@ -22,7 +22,7 @@ export interface SessionOutput {
 /** Values by name that pass from session to session without a copy, on the GPU if the first leaves them there. */
 export type PassedValues = Record<string, Tensor>;
 
-/** A session of ONNX Runtime that takes and returns float32, whatever the types of its inputs and outputs are. */
+/** A session of ONNX Runtime that takes and returns float32, with inputs and outputs of any type. */
 export class OnnxSession {
   readonly ports: SessionPorts;
   readonly #types: ReadonlyMap<string, string>;

@@ -12,7 +12,7 @@ const FILE = "model.onnx";
 const OTHER_FORMATS = [".safetensors", ".bin"];
 /** More files than any export has beside a model: one for each weight. */
 const MOST_FILES = 4096;
-/** Half-precision weights have two: what they take in memory is unknown before they are loaded. */
+/** Half-precision weights have two: their size in memory is unknown before they are loaded. */
 const BYTES_OF_FLOAT = 4;
 /** Names of a model that a message lists. */
 const MOST_LISTED = 8;
@@ -33,7 +33,7 @@ export class OnnxModel {
   /**
    * Opens the network in a sub-folder of a folder; `label` is its name for messages. ONNX Runtime reads the files: the
    * model, and its weights beside it, never outside the sub-folder. Throws model.invalid if it is absent,
-   * model.unsupported if it is there in another format.
+   * model.unsupported if it exists in another format.
    */
   static async open(runtime: Runtime, label: string, folder: NamedFile, component: string): Promise<OnnxModel> {
     const files = await filesOf(folder, component);
@@ -155,7 +155,7 @@ async function filesOf(
   return files;
 }
 
-/** A result of the file system; undefined for a file or folder that is not there. */
+/** A result of the file system; undefined for a missing file or folder. */
 async function orAbsent<Value>(result: Promise<Value>): Promise<Value | undefined> {
   try {
     return await result;

@@ -60,7 +60,7 @@ export function sessionOptions({ provider, threads, isStage = false }: SessionPl
     // DirectML refuses a session with it
     enableMemPattern: provider !== "dml",
     intraOpNumThreads: threads,
-    // errors alone: each weight that is an input too is a warning
+    // only errors: each weight that is also an input is a warning
     logSeverityLevel: 3,
     ...(isStage && provider === "webgpu" ? { preferredOutputLocation: "gpu-buffer" } : {}),
     extra: {

@@ -20,7 +20,7 @@ export interface SessionPorts {
   readonly outputs: readonly Port[];
 }
 
-/** A graph, with what to write before a session of it is made; or the path of a file that holds one. */
+/** A graph, with the file to write before its session is made; or the path of a file that holds one. */
 type MadeGraph = (EncodedGraph & { readonly unpack?: UnpackPlan }) | { readonly path: string };
 
 /** A network that a runtime can load. */
@@ -44,7 +44,7 @@ export interface SessionSource extends PlannedNetwork {
 /** Value of an input: a tensor, or whole numbers. */
 export type Feed = Tensor | { readonly int64: readonly number[]; readonly shape: readonly number[] };
 
-/** Memory for a run of a network that does not say what it takes. */
+/** Memory for a run of a network without an estimate. */
 const USUAL_WORK = 2 ** 30;
 
 /** Estimate of the bytes that a run takes beside the weights. */
@@ -95,7 +95,7 @@ export class LoadedSessions {
     return [...this.#byKey.values()];
   }
 
-  /** All that is held, but for the sessions in `needed`. */
+  /** Everything that is held, except the sessions in `needed`. */
   heldBytes(needed: readonly LoadedSession[] = []): number {
     return this.all.reduce((sum, each) => sum + (needed.includes(each) ? 0 : each.bytes + each.arenaBytes), 0);
   }
@@ -122,7 +122,7 @@ export class LoadedSessions {
 
   /**
    * Sessions to release, least recently used first, so that there is room for `next`, or for a run of loaded ones; those in
-   * `needed` stay. Folded ones go for the pages of its file too: what is not in memory is read from the disk in every run.
+   * `needed` stay. Folded ones also make room for the pages of its file: pages not in memory are read from the disk in every run.
    */
   surplus(
     room: Room,
@@ -215,7 +215,7 @@ export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
 }
 
 /**
- * Plan for a network as long as there is memory for it. It does not depend on what is loaded or free: the same run uses
+ * Plan for a network as long as there is memory for it. It does not depend on loaded networks or free memory: the same run uses
  * the same plan, and so has the same bits. The first row that holds decides:
  *
  * | Case | Plan | Why |

@@ -33,7 +33,7 @@ export interface TextEncoderOptions {
 /** Id of the token that ends a text; the first of a row is the place of the pooled output. */
 const END_TOKEN = 49407;
 
-/** Keys of one block's layers and of what surrounds the blocks. */
+/** Keys of one block's layers and of the layers around the blocks. */
 const KEYS = {
   hf: {
     tokens: "embeddings.token_embedding.weight",

@@ -152,7 +152,7 @@ export function readEmbedding(file: ModelFile, encoder: Encoder): Float32Array |
 }
 
 /**
- * Reads the header of a textual inversion alone: why it has no rows for each of some encoders, in words. Throws as
+ * Reads only the header of a textual inversion: why it has no rows for each of some encoders, in words. Throws as
  * readEmbedding if no encoder can use the file.
  */
 export function embeddingProblems(file: ModelFile, encoders: readonly Encoder[]): string[] {

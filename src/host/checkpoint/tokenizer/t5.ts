@@ -244,7 +244,7 @@ export class CharacterMap {
       } else {
         const [start, end] = [at, windowEnd(text, at)];
         for (const { segment, index } of this.#segmenter.segment(text.slice(start, end))) {
-          // it may go on after the window
+          // it may continue after the window
           if (index > 0 && start + index + segment.length === end && end < text.length) break;
           this.#replaceCluster(segment, start + index, replace);
           at = start + index + segment.length;
@@ -296,7 +296,7 @@ export class CharacterMap {
 /** Distance from a unit of the trie to those after it. */
 const offsetOf = (unit: number): number => (unit >>> 10) << ((unit & 0x200) >>> 6);
 
-/** Whether an ASCII character is a cluster whatever stands before it: nothing joins it but what is not ASCII. */
+/** Whether an ASCII character is a cluster after any character: only non-ASCII characters can join it. */
 const isAlone = (code: number, next: number): boolean =>
   code < ASCII && !(next >= ASCII) && !(code === RETURN && next === LINE_FEED);
 

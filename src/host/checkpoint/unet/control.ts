@@ -79,7 +79,7 @@ export class RunControls {
     return { source, feeds: { x, timestep, context, ...labels, hint, strength }, keep: ["context", "y", "hint"] };
   }
 
-  /** The net of a control, with what the UNet's own weights add to it. Fails with host.missing and value.invalid. */
+  /** The net of a control, plus the UNet's weights if it is stored as differences. Fails with host.missing, value.invalid. */
   #partOf({ net }: Control): CheckpointControlNet["part"] {
     if (!(net instanceof CheckpointControlNet))
       throw new LatentkitError("host.missing", `host "checkpoint" cannot run a ControlNet that another host loaded.`);

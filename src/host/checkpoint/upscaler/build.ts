@@ -30,7 +30,7 @@ export class CheckpointUpscaler implements UpscaleModel {
 /** Sizes of an ESRGAN network, residual dense blocks, under BasicSR's keys. */
 export interface RrdbConfig {
   readonly kind: "rrdb";
-  /** Channels between blocks, and what each layer of a block adds. */
+  /** Channels between blocks, and those that each layer of a block adds. */
   readonly channels: number;
   readonly growth: number;
   readonly blocks: number;

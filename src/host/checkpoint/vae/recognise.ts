@@ -47,7 +47,7 @@ export function recogniseVae(whole: ModelHeader): RecognisedVae {
   const file = unwrappedFile(whole, (weights) => isTaesd(weights) || findVae(weights, [...PREFIXES, ""]) !== undefined);
   const tiny = taesdPart(file);
   if (tiny?.config.latentChannels === FLUX_CHANNELS)
-    throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which decodes previews alone");
+    throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which only decodes previews");
   if (tiny !== undefined) return { kind: "taesd", part: tiny };
   const prefix = findVae(file.weights, [...PREFIXES, ""]);
   if (prefix === undefined) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
@@ -75,7 +75,7 @@ function vaePart(file: ModelHeader, prefix: string): Part<VaeConfig> {
       buildVaeDecoder(network, config);
       if (config.hasEncoder) buildVaeEncoder(network, config);
     },
-    // a file with a decoder alone may keep the layer between
+    // a file with only a decoder may keep the layer between
     config.hasEncoder ? ROOTS : ["decoder."],
     EXPECTED,
   );

@@ -107,7 +107,7 @@ const IMAGE_CHANNELS = 3;
 const MOST_LAYERS = 32;
 const NUMBERS = Array.from({ length: MOST_LAYERS }, (_, number) => number);
 
-/** Keys of a file with one half: numbers alone. */
+/** Keys of a file with one half: only numbers. */
 const DECODER_ALONE: readonly Rename[] = NUMBERS.map((n) => [`${n}.`, `${TAESD_DECODER}.${n}.`]);
 const ENCODER_ALONE: readonly Rename[] = NUMBERS.map((n) => [`${n}.`, `${TAESD_ENCODER}.${n}.`]);
 /** Diffusers does not count the squeezing of latents. */

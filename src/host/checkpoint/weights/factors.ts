@@ -14,7 +14,7 @@ import { readStored, readValues } from "./values.js";
 
 /** Ends of the keys of factors, in the place of `weight`: of "scaled fp8" files, and of newer ones. */
 const FACTORS = ["scale_weight", "weight_scale"];
-/** Ends of the keys of what a product in 8 bits would need; here products are of float32. */
+/** Ends of keys that only products in 8 bits need; here products are in float32. */
 const FACTORS_OF_INPUTS = ["scale_input", "input_scale"];
 /** End of the key of a layer's format, a text in JSON. */
 const FORMAT = "comfy_quant";
@@ -57,7 +57,7 @@ export async function withFactors(file: WeightFile): Promise<WeightFile> {
 }
 
 /**
- * Checks the formats of a file's layers, `texts` being what `stored` holds, and puts packed weights in the place of their
+ * Checks the formats of a file's layers, with `texts` from `stored`, and puts packed weights in the place of their
  * tensors. Throws as withFactors.
  */
 export function applyFormats(
@@ -91,7 +91,7 @@ async function requireNf4Table(file: Pick<WeightFile, "name">, { key, packing }:
 }
 
 /**
- * The weights of a file with their factors, and what says the formats of layers, unread. Throws model.invalid for a second
+ * The weights of a file with their factors, and the formats of its layers, unread. Throws model.invalid for a second
  * factor, and for more or longer formats than files have; model.unsupported for a factor or a format beside no weight.
  */
 export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
@@ -245,7 +245,7 @@ const NESTED_LARGEST = ".nested_absmax";
 const NESTED_TABLE = ".nested_quant_map";
 
 /**
- * Puts a weight of NF4 in the place of its tensors, `state` being what the file says of it. Throws model.invalid if these do
+ * Puts a weight of NF4 in the place of its tensors, `state` is from the file. Throws model.invalid if these do
  * not fit each other, model.unsupported for other types.
  */
 function packNf4(weights: Weights, weight: StoredWeight, state: Readonly<Record<string, unknown>>, name: string): void {

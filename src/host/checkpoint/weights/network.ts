@@ -8,7 +8,7 @@ import { isPacked, type StoredWeight, type WeightMap } from "./stored.js";
 export interface Network {
   readonly graph: OnnxGraph;
   /**
-   * A whole weight, the same value at every call. One that each run converts waits until `x` is there. Throws model.invalid
+   * A whole weight, the same value at every call. One that each run converts waits until `x` exists. Throws model.invalid
    * for absent ones and other shapes.
    */
   weight(key: string, shape: readonly number[], x?: Value): Value;
@@ -79,8 +79,8 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
 
 // 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB with the shape.
 /**
- * A value as it is, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights of
- * a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
+ * An unchanged value, once `after` exists. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights
+ * of a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
  */
 function waiting(graph: OnnxGraph, value: Value, shape: readonly number[], after: Value): Value {
   const side = graph.node("Shape", [after], { end: { int: 1 } });

@@ -39,7 +39,7 @@ export type Packing =
       /** Largest magnitude of each group, or its code. */
       readonly largest: StoredWeight;
       readonly group: number;
-      /** Values of these codes, what they are multiplied by in groups, and added to. */
+      /** Values of these codes, with the factors and offsets of their groups. */
       readonly nested?: {
         readonly table: StoredWeight;
         readonly largest: StoredWeight;
@@ -91,7 +91,7 @@ const LONGEST_NAME = 160;
 export const quotedName = (name: string): string =>
   JSON.stringify(name.length > LONGEST_NAME ? `…${name.slice(-LONGEST_NAME)}` : name);
 
-/** The error of a file that is not what was expected, though sound. */
+/** The error of a sound file that is not the expected one. */
 export const unsupported = (name: string, expected: string, received: string): LatentkitError =>
   refusal("model.unsupported", name, expected, received);
 
@@ -121,7 +121,7 @@ export function openWeightFile(model: NamedFile): Promise<WeightFile> {
   });
 }
 
-/** Opens a model file and reads what is in it. Throws file.not-found, file.read-failed and what `read` throws. */
+/** Opens a model file and reads it. Throws file.not-found, file.read-failed and the errors of `read`. */
 export async function openedFile(
   { name, path }: NamedFile,
   read: (handle: FileHandle, state: FileState) => Promise<Pick<WeightFile, "metadata" | "weights">>,
@@ -141,7 +141,7 @@ export async function openedFile(
   }
 }
 
-/** The state of a file alone. */
+/** Only the state of a file. */
 export const fileState = ({ name, path, bytes, modifiedNs, inode }: FileState): FileState => ({
   name,
   path,

@@ -5,7 +5,7 @@ import { openRegular } from "../../../io/regular-file.js";
 import { type StoredType, toTensor } from "../../../io/safetensors.js";
 import { isPacked, placedWeights, quotedName, readAt, readError, type StoredWeight, type WeightMap } from "./stored.js";
 
-/** Weights of more bytes are read by the runtime alone. */
+/** Larger weights are read only by the runtime. */
 const MOST_BYTES = 2 ** 20;
 
 /** Reads the values of a weight of few numbers. */
@@ -109,7 +109,7 @@ export class HalfWeights {
 
   /**
    * Those in 8 bits, whose values F16 has, and those in BF16 whose values are in F16's range; numbers below 2^-24 become 0.
-   * Reads what is in BF16 once. Rejects with file.read-failed.
+   * Reads weights in BF16 once. Rejects with file.read-failed.
    */
   find(): Promise<ReadonlySet<StoredWeight>> {
     this.#found ??= this.#find();

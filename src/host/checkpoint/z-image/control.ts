@@ -56,7 +56,7 @@ export function controlOf({ node, inputs }: ModelPatch, label: string, width: nu
 const CELL = 8;
 const COLOURS = 3;
 const GREY = 0.5;
-/** Channels of nets for a control picture alone. */
+/** Channels of nets that take only a control picture. */
 const PLAIN_CHANNELS = 16;
 
 /** Inputs of the control nets of a run: latents in the size of a call, and strengths. */
@@ -169,7 +169,7 @@ interface ZImageControlConfig extends Omit<ZImageBlockConfig, "layout"> {
   readonly channels: number;
   readonly layers: number;
   readonly refiners: number;
-  /** Whether the refiners run beside those of the transformer and guide them, or before its layers alone. */
+  /** Whether the refiners run beside those of the transformer and guide them, or only before its layers. */
   readonly guidesRefiners: boolean;
 }
 
@@ -210,7 +210,7 @@ export function zImageControl({ network, config }: ZImageControl, inputs: Contro
   const step = (key: string): void => {
     state = zImageBlock(network, key, state, keys, rotation, time);
   };
-  /** One block, before which the first one takes what entered the transformer's. */
+  /** One block; the first one also adds the input of the transformer's. */
   const guided = (key: string, isFirst: boolean, x: Value): Value => {
     if (isFirst) state = add(graph, linear(network, `${key}.before_proj`, state, [width, width]), x);
     step(key);
@@ -230,7 +230,7 @@ export function zImageControl({ network, config }: ZImageControl, inputs: Contro
 }
 
 /**
- * Writes a control net alone, beside a transformer of as many layers. Inputs: control [B, L, 4 · channels], strength [1],
+ * Writes only a control net, for a transformer of this many layers. Inputs: control [B, L, 4 · channels], strength [1],
  * time [B, timeWidth], x [B, L, width], and the rotations `image_cos` and `image_sin`. Outputs: `refiner_N` and `layer_N`.
  */
 export function buildZImageControl(network: Network, config: ZImageControlConfig): void {

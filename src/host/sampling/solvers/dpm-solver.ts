@@ -78,7 +78,7 @@ const MOST_STEPS = 10_000;
 /** Distance from the end, in log(sigma), at which a run is complete. */
 const NEAR_END = 1e-5;
 
-/** DPM-Solver-12 or 23: steps of a size that keeps their error in bounds, whatever the number of the schedule's. */
+/** DPM-Solver-12 or 23: steps sized to bound their error, regardless of the number in the schedule. */
 export const dpmAdaptive: Solver<DpmAdaptiveOptions> = {
   noise: "stream",
   options: {

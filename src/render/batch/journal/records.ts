@@ -73,7 +73,7 @@ export async function isFinished(path: string): Promise<boolean> {
     const record = readRecord(last, path);
     return record.type === "end" && record.failed === 0;
   } catch {
-    // opening it reports what is wrong with it
+    // opening it reports the error
     return false;
   } finally {
     await file?.close();

@@ -46,7 +46,7 @@ const TEXT_ENCODER: TextEncoderConfig = {
   activation: "quick-gelu",
 };
 
-/** Sides of the picture that tells a provider's speed, and its channels. */
+/** Sides and channels of the picture that measures a provider's speed. */
 const SPEED = { side: 32, channels: 128, heads: 4 } as const;
 
 /**

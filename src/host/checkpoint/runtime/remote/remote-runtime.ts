@@ -74,7 +74,7 @@ export class RemoteRuntime implements Runtime {
     });
   }
 
-  /** Does the work of a run, whose calls take turns as its place says; `onLoad` learns what they load and release. */
+  /** Does the work of a run, whose calls take turns as its place says; `onLoad` receives what they load and release. */
   async within<T>(run: PlacedRun, work: () => Promise<T>): Promise<T> {
     try {
       return await this.#runs.run(run, work);
@@ -131,7 +131,7 @@ export class RemoteRuntime implements Runtime {
     if (!(feed instanceof Tensor)) return { int64: feed.int64, shape };
     const known = isKept ? this.#kept.get(feed) : undefined;
     if (known !== undefined) return { kept: known, shape };
-    // a copy: the thread goes on to use its own
+    // a copy: the thread keeps using its own
     const values = feed.data.slice();
     moved.push(values.buffer);
     if (!isKept) return { values, shape };

@@ -80,7 +80,7 @@ export const isGgufStart = (start: Uint8Array): boolean =>
 
 /**
  * Reads the header of a GGUF file of `fileBytes` from its first bytes; `name` is for messages. Every count, length, offset
- * and product is checked before it is used. Throws model.invalid for what the file cannot hold, model.unsupported for
+ * and product is checked before it is used. Throws model.invalid for impossible values, model.unsupported for
  * another version and for unknown types of weights, by name, and MORE if more of the file is needed.
  */
 export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): GgufHeader {

@@ -23,7 +23,7 @@ export interface Conversion {
   readonly bytes: number;
   /** Bytes of a unit in each output. */
   readonly outputs: readonly number[];
-  /** Reads what belongs to the weight. */
+  /** Reads the parts that belong to the weight. */
   open(read: Read): Promise<Convert>;
 }
 

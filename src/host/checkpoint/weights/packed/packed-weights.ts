@@ -22,7 +22,7 @@ export interface Codes {
   readonly centre: number;
 }
 
-/** A weight in another form, and the places of what it is made of. */
+/** A weight in another form, and the places of its sources. */
 interface PlacedWeight {
   readonly weight: StoredWeight;
   readonly form: Form;
@@ -46,7 +46,7 @@ const ALIGNMENT = 64;
 // ONNX Runtime's option for weights in memory copies them: 20 s and twice the memory for 600 MB, a mapped file 2 s.
 /**
  * Packed weights in the forms that a runtime takes. They lie in a file of their own, which a session maps, so that no second
- * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` says what is to be written.
+ * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` lists what to write.
  */
 export class PackedWeights {
   readonly #path: string;
@@ -175,7 +175,7 @@ export function packedProduct(
   return add(product, graph.node("Reshape", [rest, graph.node("Shape", [product])]));
 }
 
-/** Sums of the groups of x, [rows, groups], whatever the rank of x is. */
+/** Sums of the groups of x, [rows, groups], for x of any rank. */
 function sumsOfGroups(graph: OnnxGraph, x: Value, group: number, groups: number): Value {
   const apart = graph.node("Reshape", [x, graph.ints([-1, groups, group])]);
   return graph.node("ReduceSum", [apart, graph.ints([2])], { keepdims: { int: 0 } });

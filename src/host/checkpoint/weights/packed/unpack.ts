@@ -10,7 +10,7 @@ import type { UnpackPlan } from "./packed-weights.js";
 const PART_BYTES = 2 ** 20;
 
 /**
- * Writes the file of a plan, does some work with it, and removes it: what has mapped it keeps it. Rejects with
+ * Writes the file of a plan, does some work with it, and removes it: processes that have mapped it keep it. Rejects with
  * file.read-failed and model.invalid for the model's file, with file.write-failed if the folder has no room for the
  * other, and as `work`.
  */

@@ -110,7 +110,7 @@ describe("taesdPart", () => {
     await refuses(
       () => recogniseVae(file),
       "model.unsupported",
-      /tiny autoencoder of Flux, which decodes previews alone/,
+      /tiny autoencoder of Flux, which only decodes previews/,
     );
   });
 
