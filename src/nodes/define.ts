@@ -121,7 +121,7 @@ type Outputs = NodeDefinition["outputs"];
 /** One value for each output, in their order. Throws node.failed. */
 function valuesOf(outputs: Outputs, returned: unknown): unknown[] {
   if (returned instanceof Blocker) return outputs.map(() => returned);
-  // as in ComfyUI, a node may return an empty list: its readers do not run
+  // as in ComfyUI, a node may return an empty list: its readers receive no value
   if (Array.isArray(returned) && returned.length === 0) return returned;
   const values = Array.isArray(returned) ? returned : namedValues(outputs, returned ?? {});
   if (values.length !== outputs.length) throw misreturned(describe(values), outputs);

@@ -13,14 +13,14 @@ export interface MemoryFacts {
   readonly host?: Host;
   /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor those that depend on them. */
   readonly volatileNodes?: ReadonlySet<string>;
-  /** Listeners do not retain values of the run's events after they return. */
+  /** True if listeners do not retain values of the run's events after they return. */
   readonly hasTransientEvents?: boolean;
 }
 
 /** The results of one run: which a cache shares, which nodes still read, which buffers return to their pool. */
 export class RunMemory {
   readonly cache: Cache;
-  /** Nodes, models of the host and listeners do not retain tensors beyond the run. */
+  /** True if nodes, models of the host and listeners do not retain tensors beyond the run. */
   readonly isContained: boolean;
   readonly #hasPrivateCache: boolean;
   readonly #volatile: ReadonlySet<string>;

@@ -23,7 +23,7 @@ export type BatchEvent = { readonly at: number } & (
       readonly journal?: string;
       /** Number of items, if it is known before they are read. */
       readonly total?: number;
-      /** Items that are finished by the journal. */
+      /** Items that the journal lists as finished. */
       readonly finished: number;
       readonly concurrency: number;
     }

@@ -21,7 +21,7 @@ export class LoadedWorker extends Worker {
     { workerData, ...more }: Pick<WorkerOptions, "workerData" | "resourceLimits" | "transferList">,
   ) {
     const flag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    // node types a program from its command line; a thread's program has its own type
+    // --input-type is that of a program on the command line; a thread's program has its own type
     const execArgv = process.execArgv.some((name) => name.startsWith("--input-type")) ? [] : undefined;
     super(starter(program), { eval: true, workerData: { ...workerData, flag }, ...more, execArgv });
     // the end of a process stops its threads as well

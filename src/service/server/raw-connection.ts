@@ -90,7 +90,7 @@ const withoutOffered = (connection: string): string =>
     .filter((option) => !OFFER.has(option.toLowerCase()))
     .join(", ");
 
-/** Sends an error for which Node has no response object, and closes the connection. */
+/** Sends an error when Node has no response object, and closes the connection. */
 export function sendRawError(socket: Duplex, status: number, sentence: string): void {
   const body = JSON.stringify({ ok: false, error: sentence, code: "invalid_request", request_id: randomUUID() });
   socket.write(

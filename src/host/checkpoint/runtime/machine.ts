@@ -46,7 +46,7 @@ function groupRemainders(root: string, line: string): number[] {
   if (!isVersion2 && !controllers.split(",").includes("memory")) return [];
   const { folder, limit, usage, cache } = FILES[isVersion2 ? 2 : 1];
   const remainders: number[] = [];
-  // a container may show the path on its host, of which only the root exists here
+  // a container may show the path outside it; only the root of that exists here
   for (let group = join("/", path); ; group = dirname(group)) {
     const at = (file: string) => read(join(root, folder, group, file));
     const [most, used] = [numberAfter(at(limit), ""), numberAfter(at(usage), "")];

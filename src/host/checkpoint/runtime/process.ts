@@ -172,7 +172,7 @@ export class RuntimeProcess {
     if (message.type !== "unavailable") throw this.#unexpected(message);
     if (message.isMissing)
       throw new LatentkitError("runtime.missing", `Running a checkpoint needs onnxruntime-node: ${INSTALL}.`);
-    const text = `onnxruntime-node cannot be loaded:  ${asSentence(message.message)}`;
+    const text = `onnxruntime-node cannot be loaded: ${asSentence(message.message)}`;
     throw new LatentkitError("runtime.failed", text);
   }
 

@@ -245,7 +245,7 @@ const NESTED_LARGEST = ".nested_absmax";
 const NESTED_TABLE = ".nested_quant_map";
 
 /**
- * Puts a weight of NF4 in the place of its tensors, `state` is from the file. Throws model.invalid if these do
+ * Puts a weight of NF4 in the place of its tensors; `state` is from the file. Throws model.invalid if these do
  * not fit each other, model.unsupported for other types.
  */
 function packNf4(weights: Weights, weight: StoredWeight, state: Readonly<Record<string, unknown>>, name: string): void {

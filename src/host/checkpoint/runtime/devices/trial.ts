@@ -30,7 +30,7 @@ export interface TrialOptions {
 const TIMEOUT_MS = 120_000;
 /** Difference from the CPU for values of order 1: sound providers stay below 1e-3, a broken attention was off by 0.1. */
 const TOLERANCE = 5e-3;
-/** A provider this many times as fast as one thread of the CPU needs no further timing. */
+/** A provider that takes this many times as long as one thread of the CPU is not timed further. */
 const FAR_SLOWER = 100;
 /** Timed runs, of which the fastest counts. */
 const TIMED_RUNS = 3;
