@@ -1,4 +1,4 @@
-// Attacks on the service. An attack returns a text where the service did not do what it should.
+// Attacks on the service. An attack returns a text if the service did not do what it should.
 import { setTimeout as sleep } from "node:timers/promises";
 import { comfyAttacks } from "./comfy-attacks.mjs";
 import { get, inLanes, post } from "./http.mjs";

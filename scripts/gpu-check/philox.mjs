@@ -53,7 +53,7 @@ function words(n, seed, offset, threads) {
   return bytes;
 }
 
-/** The largest distance; NaN where there is one. */
+/** The largest distance; NaN if there is one. */
 function distance(actual, expected) {
   if (actual.length !== expected.length) return Number.NaN;
   let largest = 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Measures networks of full size on a provider beside the CPU, and prints a row of JSON for each result.
 // Usage: measure.mjs weights|trial|text|unet|vae|sdxl|render|loop|kill --folder DIR
-//   --provider NAME   webgpu where absent      --plan keep|fold      --quick   tiny networks
+//   --provider NAME   webgpu if absent      --plan keep|fold      --quick   tiny networks
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";

@@ -78,7 +78,7 @@ const IN_ADDRESS = /^#token=(.+)$/;
 /** Other services may stand below other prefixes of this host. */
 const KEY = `latentkit token of ${location.pathname}`;
 
-/** The hook token that this tab was opened with, or that it has kept; undefined where there is none. */
+/** The hook token that this tab was opened with, or that it has kept; undefined if there is none. */
 export function takeToken(): string | undefined {
   const [, handed] = IN_ADDRESS.exec(location.hash) ?? [];
   if (handed === undefined) return onStorage((storage) => storage.getItem(KEY)) ?? undefined;
