@@ -22,7 +22,7 @@ export async function renderOptions(args: RenderArguments, terminal: Terminal, s
   return { source, options: { ...options, set, signal, host } };
 }
 
-/** Values of --set with seeds in place of "random", which are told. */
+/** Values of --set with seeds in place of "random", which are reported. */
 function drawSeeds(
   { graph }: GraphSource,
   { set, classAliases }: { readonly set: Readonly<Record<string, string>>; readonly classAliases: ClassAliases },
@@ -39,7 +39,7 @@ function drawSeeds(
   return Object.fromEntries(drawn);
 }
 
-/** The graph of a batch, its options but for those of its items, and the configuration that they come from. */
+/** The graph of a batch, its options except those of its items, and the configuration that they come from. */
 export function batchRenderOptions(args: RenderArguments, terminal: Terminal) {
   const { source, config, models, isQuiet, options } = readOptions(args, terminal);
   return { source, config, options: { ...options, ...modelsIn(models, terminal, isQuiet) } };

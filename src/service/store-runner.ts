@@ -227,7 +227,7 @@ class StoreRunner implements Runner {
   }
 }
 
-/** Attempt at each of the items of a run that did not succeed; those of several items are tried again, each alone. */
+/** Attempts at the items of a failed run; if there are several, each is retried alone. */
 function failedBy({ state, error }: RunEnd, count: number): Attempt {
   const isLost = state === "interrupted" || state === "gone" || (state !== "cancelled" && count > 1);
   const reason = state === "failed" ? `its run failed: ${error?.error}` : "its worker was lost.";

@@ -22,7 +22,7 @@ export class Tensor {
 
   readonly shape: readonly number[];
   readonly size: number;
-  // Not #private: deepEqual would compare tensors by their shapes alone, and postMessage would lose their values.
+  // Not #private: deepEqual would compare tensors only by their shapes, and postMessage would lose their values.
   /** @internal Values in memory. */
   values: Float32Array | undefined;
   /** @internal Values on a device. */

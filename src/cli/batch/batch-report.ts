@@ -250,7 +250,7 @@ function progressLine({ ended, failed, total, rate, secondsLeft }: Count): strin
   return words.join(", ");
 }
 
-/** Whole percent, 100 with the last item alone. */
+/** Whole percent, 100 only with the last item. */
 const percent = (ended: number, total: number): string =>
   `${total === 0 ? 100 : Math.min(100, Math.floor((100 * ended) / total))} %`;
 

@@ -8,7 +8,7 @@ import { oneLine, shortest } from "../terminal.js";
 import type { BatchPlan } from "./batch-plan.js";
 import type { BatchReport } from "./batch-report.js";
 
-/** Items whose names are told. */
+/** Number of items whose names are printed. */
 const NAMED = 3;
 const REPORT_MS = 10_000;
 

@@ -135,7 +135,7 @@ function tooLong(key: string, left: number, length?: number): LatentkitError {
 /** Signature and header of a PNG file, before which no chunk may stand. */
 const HEADER_BYTES = 33;
 
-/** Whether a text needs a chunk iTXt: tEXt holds Latin-1 alone. */
+/** Whether a text needs a chunk iTXt: tEXt holds only Latin-1. */
 export const isInternational = (text: string): boolean => /[\u0100-\uffff]/.test(text);
 
 /** A PNG file with texts in UTF-8 after its header, as chunks iTXt. */

@@ -112,7 +112,7 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     const { registry, setup, targets } = this.#context;
     const graph = parseGraph(source, this.#context);
     refuseTargets(graph, targets);
-    // nodes of a setup module exist in the threads alone
+    // nodes of a setup module exist only in the threads
     if (setup === undefined) findDefinitions(graph, registry ?? defaultRegistry);
     const parameters = this.#parametersOf(graph);
     return {

@@ -2,7 +2,7 @@ import type { Validation } from "../../graph/validate.js";
 import type { NodeDescription } from "../../nodes/describe.js";
 import type { FileKind } from "../../nodes/inputs.js";
 
-/** A graph in API format that runs keep from their start, whatever becomes of its file. */
+/** A graph in API format that runs keep from their start, even if its file changes. */
 export interface RunGraph {
   /** null: the default, or a graph without a name. */
   readonly name: string | null;

@@ -132,7 +132,7 @@ export function graphAgentWith(
   const { host = models === undefined ? defaultHost : withoutPrompts(models.listing) } = options;
   const validate = async (posted: object, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await assetsOf(posted, assetsDir);
-    // nodes of a setup module exist in the threads alone
+    // nodes of a setup module exist only in the threads
     if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
     await host.refresh?.();
     const { inputDir, allowNetwork, classAliases } = job;
@@ -210,7 +210,7 @@ function createRenderer(job: Job, options: GraphAgentOptions, models: ModelThrea
   };
 }
 
-/** Removes temporary files that a terminated thread left behind; the folder belongs to this run alone. */
+/** Removes temporary files that a terminated thread left behind; only this run uses the folder. */
 async function removeUnfinished(folder: string): Promise<void> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {

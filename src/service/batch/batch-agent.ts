@@ -19,7 +19,7 @@ import { type MessageItem, PACK_NAME, PackWriter, printReply, type ReplyItem, re
 /** Each item uses the results that stay the same between items, so a small cache keeps them. */
 const CACHE_BYTES = 2 ** 26;
 
-/** Options of a batch agent: what a worker decides for itself, whatever batch it renders. */
+/** Options of a batch agent: what a worker decides itself, for any batch. */
 export interface BatchAgentOptions
   extends Required<Pick<Job, "outputDir" | "device" | "allowNetwork" | "config">>,
     Pick<Job, "cacheDir"> {

@@ -31,7 +31,7 @@ type OpenState = "queued" | "running";
 
 /** End of a run. */
 export interface RunEnd {
-  /** "gone": the store does not have the run any more. */
+  /** "gone": the store no longer has the run. */
   readonly state: TerminalState | "gone";
   /** Response of a run that succeeded. */
   readonly response?: string;

@@ -72,7 +72,7 @@ export function passUpgrades(server: Server, upgrade: NonNullable<HookService["u
   });
 }
 
-/** The head of a request, as it came but for the offer. */
+/** The head of a request, unchanged except for the offer. */
 function withoutOffer({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

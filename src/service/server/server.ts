@@ -87,7 +87,7 @@ export function createServer(options: ServerOptions): ListeningServer {
       // checked below: Node's own response has no body
       requireHostHeader: false,
       headersTimeout,
-      // of a whole request, whatever its size: who reads a body limits its time (hooks/http/arrival.ts), and so does a
+      // of a whole request of any size: the reader of a body limits its time (hooks/http/arrival.ts), and so does a
       // connection that lingers
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),

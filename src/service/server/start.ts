@@ -30,7 +30,7 @@ export interface RunningService {
   readonly url: string;
   /** Without a token every hook endpoint responds 503. */
   readonly hasToken: boolean;
-  /** Whether runs of the default graph take a text as their message; else an object alone. */
+  /** Whether runs of the default graph take a text as their message; otherwise only an object. */
   readonly takesText: boolean;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;

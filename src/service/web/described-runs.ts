@@ -77,7 +77,7 @@ export class DescribedRuns {
     return unlessRemoved(this.#context.runs.status(id));
   }
 
-  /** Runs that match, newest first, among 600 at most; the cursor goes on behind them. */
+  /** Runs that match, newest first, among 600 at most; the cursor continues after them. */
   async scan({ cursor, limit, matches, isGone, ...filter }: Scan): Promise<Scanned> {
     const found: { run: RunSummary; facts: RunFacts }[] = [];
     let at = cursor;

@@ -34,7 +34,7 @@ export interface Inspection {
   readonly graph: {
     readonly nodes: readonly ShownNode[];
     readonly parameters: readonly ShownParameter[];
-    /** The graph in API format; null if the service runs the graphs of its configuration alone. */
+    /** The graph in API format; null if the service runs only the graphs of its configuration. */
     readonly text: string | null;
   } | null;
   /** Sentence that says why there is no graph. */
@@ -115,7 +115,7 @@ export function servedValues(served: Graph, other: Graph, registry: Registry): R
   }
   const found = Object.fromEntries(values);
   const filled = fillGraph({ ...served.prompt }, found, definitionOf);
-  // whatever was read above, the graph that they give decides
+  // the resulting graph decides, whatever was read above
   return printJson(filled) === printJson(other.prompt) ? found : undefined;
 }
 

@@ -118,7 +118,7 @@ function replaceOrdered(pixels: Uint8Array, palette: Palette, width: number, sid
   replace(pixels, palette);
 }
 
-/** Floyd and Steinberg's diffusion, row by row from the left: 7, 3, 5 and 1 sixteenths of each error go on. */
+/** Floyd and Steinberg's diffusion, row by row from the left: 7, 3, 5 and 1 sixteenths of each error are passed on. */
 function replaceDiffused(pixels: Uint8Array, palette: Palette, width: number): void {
   const nearest = new Nearest(palette);
   const row = 3 * width;

@@ -106,7 +106,7 @@ export function ancestral32(sigma: number, next: number, eta: number): Down {
 
 /** Noise back up to the next level, in part; all of it for an infinite sigma, as a flow's of 1 beside its signal is. */
 function upOf(sigma: number, next: number, eta: number): number {
-  // whatever eta is, and for rising sigmas too, as in the reference
+  // with any eta, and for rising sigmas too, as in the reference
   if (!(sigma < Number.POSITIVE_INFINITY && sigma >= next)) return next;
   return eta * next * Math.sqrt(1 - square(next / sigma));
 }

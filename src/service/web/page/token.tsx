@@ -11,7 +11,7 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
     dialog.current!.showModal();
-    // a service that does not respond is told of when the token is tried
+    // a service that does not respond is reported when the token is tried
     isConfigured().then(setHasToken, () => undefined);
   }, []);
   const enter = async (event: Event) => {

@@ -28,7 +28,7 @@ interface Place {
 
 /**
  * Runs of all combinations of the axes, with the tags by which the batch is found and laid out again: the values of the
- * first axis are columns, those of all others rows. One run alone has no tags.
+ * first axis are columns, those of all others rows. A single run has no tags.
  */
 function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[]): PlannedRun[] {
   const columns = placesOn(first === undefined ? [] : [first]);
