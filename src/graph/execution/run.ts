@@ -19,7 +19,7 @@ import {
   NOT_GATHERED,
   sourcesIn,
 } from "./calls.js";
-import { RunningNode, type ExecutionContext, refuseNetwork } from "./context.js";
+import { type ExecutionContext, RunningNode, refuseNetwork } from "./context.js";
 import { Plan } from "./plan.js";
 import { nodeError, outputValues, summarizeInputs } from "./reporting.js";
 

@@ -39,7 +39,10 @@ export const withAbilities = <Made extends Host>(host: Made): Made =>
 export function createListingHost(settings: ModelSettings): Host {
   checkModelSettings(settings);
   const loadCheckpoint = async () => {
-    throw new LatentkitError("host.missing", `host "checkpoint" only lists models here: the threads that render load them.`);
+    throw new LatentkitError(
+      "host.missing",
+      `host "checkpoint" only lists models here: the threads that render load them.`,
+    );
   };
   return withAbilities({ ...listedBy(new ModelFolders(settings.folders)), loadCheckpoint });
 }

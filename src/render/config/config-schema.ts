@@ -143,9 +143,7 @@ export const configSchema = lazy(() => {
       .url({ protocol: /^https?$/ })
       .transform(withoutSlashes)
       .optional()
-      .describe(
-        "Public address of the service, used in webhooks and in `/api/v2`; absent: their addresses are paths.",
-      ),
+      .describe("Public address of the service, used in webhooks and in `/api/v2`; absent: their addresses are paths."),
     allowed_origins: allowedOrigins()
       .default([])
       .describe(

@@ -145,7 +145,9 @@ export function parseReference(written: string): Reference {
   if (written === "") return { pointer: [] };
   if (!written.startsWith("/")) {
     if (/^[A-Za-z][A-Za-z0-9-]{0,63}$/.test(written)) return { header: written.toLowerCase() };
-    throw invalid(`expected a JSON pointer such as /action or a header's name, not ${JSON.stringify(written.slice(0, 40))}`);
+    throw invalid(
+      `expected a JSON pointer such as /action or a header's name, not ${JSON.stringify(written.slice(0, 40))}`,
+    );
   }
   if (/~(?![01])/.test(written)) throw invalid("expected ~0 for ~ and ~1 for / in the keys of a JSON pointer");
   const keys = written.slice(1).split("/");

@@ -12,8 +12,7 @@ const PREFIX = "LATENTKIT_";
 // A LATENTKIT_ variable that sets nothing is a warning: another version or program may know it.
 /** Variables that set no key, with their meaning: for the native core, its loader, the CUDA backend, the command line. */
 export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
-  LATENTKIT_ISA:
-    "Instruction set of the native core: avx512, avx2 or baseline; the best of this processor if absent.",
+  LATENTKIT_ISA: "Instruction set of the native core: avx512, avx2 or baseline; the best of this processor if absent.",
   LATENTKIT_THREADS: "Threads of the native core; one for each processor if absent.",
   LATENTKIT_NATIVE: "Another native core: the path of a latentkit.node.",
   LATENTKIT_UPDATE_SNAPSHOTS: "1 writes the snapshots of `latentkit/testing` that differ.",

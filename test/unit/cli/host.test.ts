@@ -77,7 +77,8 @@ describe("latentkit with --models", () => {
     const args = ["--models", tinyModels(), "--models-device", "auto", "--models-memory", "1.5 GiB", "--out", folder()];
     const { code, stderr } = await latentkit(["render", graphWith("tiny-sd1.safetensors"), ...small, ...args], { env });
     assert.equal(code, 0, stderr);
-    if (process.platform === "linux") assert.match(stderr, /^Warning: networks run on the CPU\. No suitable GPU was found\. /m);
+    if (process.platform === "linux")
+      assert.match(stderr, /^Warning: networks run on the CPU\. No suitable GPU was found\. /m);
   });
 
   it("ends on Ctrl-C in the trial of a GPU, of which it keeps no verdict", async function () {

@@ -100,4 +100,7 @@ const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
   });
 
 const foreign = (what: string): LatentkitError =>
-  new LatentkitError("host.missing", `host "checkpoint" loaded this LoRA, which cannot change ${what} of another host.`);
+  new LatentkitError(
+    "host.missing",
+    `host "checkpoint" loaded this LoRA, which cannot change ${what} of another host.`,
+  );

@@ -22,7 +22,7 @@ import { ExportedVae } from "../vae/exported.js";
 import { CheckpointVae } from "../vae/model.js";
 import { invalid, type NamedFile, unsupported } from "../weights/stored.js";
 
-/** What loading a pipeline needs besides its folder. */
+/** Needed besides its folder to load a pipeline. */
 export interface PipelineContext {
   readonly runtime: Runtime;
   /** Rows of textual inversions for an encoder of these sizes. */
@@ -112,11 +112,7 @@ async function unetOf(
   });
 }
 
-async function clipOf(
-  folder: ModelFile,
-  family: StableDiffusionFamily,
-  context: PipelineContext,
-): Promise<Clip> {
+async function clipOf(folder: ModelFile, family: StableDiffusionFamily, context: PipelineContext): Promise<Clip> {
   const encoders: ExportedTextEncoder[] = [];
   for (const [component, name] of ENCODERS[family]) {
     const config = PipelineConfig.read(folder, `${component}/config.json`);

@@ -177,7 +177,10 @@ export class RuntimeProcess {
   }
 
   #unexpected({ type }: ToParent): LatentkitError {
-    return new LatentkitError("runtime.failed", `${this.#task}: the process of ONNX Runtime sent an unexpected "${type}".`);
+    return new LatentkitError(
+      "runtime.failed",
+      `${this.#task}: the process of ONNX Runtime sent an unexpected "${type}".`,
+    );
   }
 
   /** The child's next message but bytes. */

@@ -260,9 +260,7 @@ describe("graph/workflow/convert", () => {
       node(4, "Some Label", { widgets_values: ["x"] }),
     ];
     const workflow = { nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]] };
-    const expected = [
-      "Workflow: node 4 (Some Label) is left out: its class is unknown, and nothing is linked to it.",
-    ];
+    const expected = ["Workflow: node 4 (Some Label) is left out: its class is unknown, and nothing is linked to it."];
     const options = { outputDir: outputDir() };
     const renderer = createRenderer({ threads: 1 });
     const told = async (events: AsyncIterable<{ type: string; message?: string }>) => {

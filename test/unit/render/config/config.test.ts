@@ -211,7 +211,10 @@ describe("parseConfig", () => {
     ["a token as a word in braces", { channels: { web: { "3141592": null } } }],
     ["a token without a blank before it", { channels: { web: { "hooks_token:3141592": null } } }],
     ["a secret for a list of secrets", { channels: { web: { incoming: { a: { secrets: "3141592" } } } } }],
-    ["a secret that is not a text", { channels: { web: { incoming: { a: { signature: "github", secrets: 3141592 } } } } }],
+    [
+      "a secret that is not a text",
+      { channels: { web: { incoming: { a: { signature: "github", secrets: 3141592 } } } } },
+    ],
     ["secrets for the senders", { channels: { web: { incoming: "3141592" } } }],
     ["a secret for a sender", { channels: { web: { incoming: { a: "3141592" } } } }],
     ["a secret as a word in braces", { channels: { web: { incoming: { a: { "secrets:3141592": null } } } } }],

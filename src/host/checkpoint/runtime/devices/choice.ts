@@ -79,7 +79,9 @@ export async function chooseDevice(
     if (isGiven) throw new LatentkitError("device.unavailable", `Provider ${provider}: ${reason}`);
     if (machine.backends.includes(provider)) reasons.push(`${provider}: ${reason}`);
   }
-  return device === undefined ? CPU_DEVICE : { ...CPU_DEVICE, reason: `No suitable GPU was found. ${reasons.join(" ")}`.trim() };
+  return device === undefined
+    ? CPU_DEVICE
+    : { ...CPU_DEVICE, reason: `No suitable GPU was found. ${reasons.join(" ")}`.trim() };
 }
 
 /** The installed ONNX Runtime, with a verdict on each provider on this machine. */

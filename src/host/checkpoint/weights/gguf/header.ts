@@ -257,7 +257,10 @@ class GgufReader {
   take(count: number): number {
     const from = this.at;
     if (count > this.fileBytes - from)
-      throw this.invalid("a header within the file", `only the first ${this.fileBytes} bytes of one: download it again`);
+      throw this.invalid(
+        "a header within the file",
+        `only the first ${this.fileBytes} bytes of one: download it again`,
+      );
     if (count > this.#bytes.length - from) throw MORE;
     this.at = from + count;
     return from;

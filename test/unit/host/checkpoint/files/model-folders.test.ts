@@ -140,7 +140,11 @@ describe("ModelFolders", () => {
       /None of the 3 files has a similar name/,
     );
     await refuses(() => models.resolve("loras", "a"), "model.missing", /Folders searched: .*\/m\/loras\./);
-    await refuses(() => new ModelFolders([]).resolve("loras", "a"), "model.missing", /No folder is configured for them/);
+    await refuses(
+      () => new ModelFolders([]).resolve("loras", "a"),
+      "model.missing",
+      /No folder is configured for them/,
+    );
   });
 
   it("keeps letters' case as the file system has it", async () => {

@@ -65,7 +65,11 @@ describe("clips of Flux", () => {
     assert.ok(layerError(rows(pooled_output as Tensor), tensor(vectors[0]!.pooled)) < TOLERANCE);
     const others: Record<string, string>[] = [{ clip_l: "" }, { clip_l: "", t5xxl: "", clip_g: "" }, {}];
     for (const texts of others)
-      await refuses(clip.encodeTexts!(texts, []), "value.invalid", /expected a text for each of Flux's encoders, clip_l and t5xxl, received/);
+      await refuses(
+        clip.encodeTexts!(texts, []),
+        "value.invalid",
+        /expected a text for each of Flux's encoders, clip_l and t5xxl, received/,
+      );
   });
 
   it("are two encoders, whatever their order, and no others", async () => {

@@ -72,11 +72,7 @@ describe("openModelFile", () => {
   it("says what a file of another format is, whatever its name, and what to do", async () => {
     const text = (content: string): Uint8Array => Buffer.from(content);
     const cases: [name: string, bytes: Uint8Array, received: RegExp][] = [
-      [
-        "sd.ckpt",
-        Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`, "latin1"),
-        /a PyTorch pickle .*convert/,
-      ],
+      ["sd.ckpt", Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`, "latin1"), /a PyTorch pickle .*convert/],
       ["sd.safetensors", Uint8Array.of(0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20), /a PyTorch pickle/],
       ["zip.safetensors", Buffer.from(`PK\x03\x04${"\0".repeat(26)}model.safetensors`), /a ZIP archive: unpack it/],
       ["gz.safetensors", Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3), /a gzip archive: unpack it/],
@@ -94,7 +90,11 @@ describe("openModelFile", () => {
       ],
       ["model.onnx", Buffer.from("\x08\x07\x12\x07pytorch\x1a\x052.0.1"), /an ONNX model: use the model's/],
       ["xml.safetensors", text('<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'), /received XML.*again/],
-      ["json.safetensors", text('{"error":"Invalid username or password."}'), /JSON, probably a server's error message: /],
+      [
+        "json.safetensors",
+        text('{"error":"Invalid username or password."}'),
+        /JSON, probably a server's error message: /,
+      ],
       ["list.safetensors", text('[{"a":1},{"b":2}]'), /received JSON, /],
       ["plain.safetensors", text("Not Found"), /text: download it again/],
       ["short.safetensors", text("Entry"), /text: download it again/],
@@ -123,10 +123,22 @@ describe("openModelFile", () => {
       ["cut header", whole.subarray(0, 30), /received only the first 30 bytes of one: download it again/],
       // a header of 640 bytes, whose length begins as a pickle does
       ["cut length", Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22), /received only the first 10 bytes of one/],
-      ["cut early", Uint8Array.of(0x80, 2, 0, 0).reverse(), /received only the first 4 bytes of one: download it again/],
+      [
+        "cut early",
+        Uint8Array.of(0x80, 2, 0, 0).reverse(),
+        /received only the first 4 bytes of one: download it again/,
+      ],
       ["eight bytes", whole.subarray(0, 8), /received only the first 8 bytes of one: download it again/],
-      ["pairs", Uint8Array.from({ length: 300 }, (_, i) => (i === 1 ? 0 : 200)), /a file that does not start like one: /],
-      ["junk", Uint8Array.from({ length: 300 }, (_, i) => (i * 97 + 13) % 256), /a file that does not start like one: /],
+      [
+        "pairs",
+        Uint8Array.from({ length: 300 }, (_, i) => (i === 1 ? 0 : 200)),
+        /a file that does not start like one: /,
+      ],
+      [
+        "junk",
+        Uint8Array.from({ length: 300 }, (_, i) => (i * 97 + 13) % 256),
+        /a file that does not start like one: /,
+      ],
       [
         "cut values",
         whole.subarray(0, whole.length - 1),

@@ -116,7 +116,11 @@ describe("controls of a checkpoint's model", () => {
 
   it("refuse nets of other hosts and families", async () => {
     const foreign = { ofType: () => foreign } as unknown as ControlNet;
-    await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run a ControlNet that another host loaded/);
+    await refuses(
+      predicted(2, control({ net: foreign })),
+      "host.missing",
+      /cannot run a ControlNet that another host loaded/,
+    );
     const { model: other } = await host().loadCheckpoint("tiny-sd2.safetensors");
     const sentence =
       /^ControlNet of tiny-sd1-control\.safetensors is for a different model family than UNet of tiny-sd2/;
