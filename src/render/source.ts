@@ -123,7 +123,7 @@ function readText(text: string, options: ConvertOptions): Read {
 }
 
 /** Formats that may be JSON. */
-const IS_TEXT = /^text(?:: | in JSON)/;
+const IS_TEXT = /^(?:text: |JSON, )/;
 
 function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
   if (pictureKind(bytes) !== undefined) return readPicture(bytes, name, options);

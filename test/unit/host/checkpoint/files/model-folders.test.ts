@@ -119,7 +119,7 @@ describe("ModelFolders", () => {
     await refuses(
       () => nameOf("base.safetensors"),
       "model.missing",
-      /which 2 have: "SDXL\/base\.safetensors", "old\/SDXL\/base\.safetensors"/,
+      /which 2 files share: "SDXL\/base\.safetensors", "old\/SDXL\/base\.safetensors"/,
     );
     assert.equal(nameOf("old/SDXL/base.safetensors"), "old/SDXL/base.safetensors");
   });

@@ -113,7 +113,7 @@ describe("alphaInMetadata", () => {
       [
         { lora_adapter_metadata: "[" },
         "model.invalid",
-        /lora_adapter_metadata of its metadata: expected an object in JSON/,
+        /lora_adapter_metadata of its metadata: expected a JSON object/,
       ],
       [{ lora_adapter_metadata: "x".repeat(2 ** 22 + 1) }, "model.invalid", /at most 4194304 characters/],
       [json({ "unet.alpha_pattern": [1] }), "model.invalid", /unet\.alpha_pattern of its metadata: expected an object/],

@@ -106,7 +106,7 @@ describe("controls of a checkpoint's model", () => {
     const { model: inpainting } = await host().loadCheckpoint("tiny-sd1-inpainting.safetensors");
     const { part } = net as CheckpointControlNet;
     const difference = new CheckpointControlNet(part, true);
-    const sentence = /is stored as differences, which need a model of 4 input channels; UNet of .* has 9\.$/;
+    const sentence = /is stored as differences, which need a model with 4 input channels; UNet of .* has 9\.$/;
     await refuses(predicted(2, control({ net: difference }), inpainting), "value.invalid", sentence);
     const input = part.config.input.map((block) => ({ ...block, channels: 2 * block.channels }));
     const wide = Object.create(part, { config: { value: { ...part.config, input } } }) as typeof part;

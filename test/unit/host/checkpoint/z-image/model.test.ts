@@ -205,7 +205,7 @@ describe("models of Z-Image", () => {
     await refuses(
       model.patch!({ node, inputs: { ...inputs, vae: four } }).predict!(x, 0.5, context(8, 1)),
       "value.invalid",
-      /a VAE of 16 latent channels/,
+      /a VAE with 16 latent channels/,
     );
   });
 
