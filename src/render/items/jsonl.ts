@@ -93,7 +93,7 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem 
     if (role.role !== "value") continue;
     const { key, inputs } = role;
     if (Object.hasOwn(values, key))
-      throw itemError({ ...origin, key: name }, `another key of the line sets ${key} as well`);
+      throw itemError({ ...origin, key: name }, `another key of the line also sets ${key}`);
     const lack = takesSeed(inputs) ? lackOfDigits(object[name]) : undefined;
     if (lack !== undefined) throw itemError({ ...origin, key: name }, lack);
     values[key] = object[name];

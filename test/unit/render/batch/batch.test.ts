@@ -211,7 +211,7 @@ describe("batch", () => {
     const both = await run([{ width: 16, "1.width": 8 }], {}, what);
     assert.match(
       only(both, "item-failed")[0]!.error.message,
-      /^Item 0, 1\.width: another key of the item sets 1\.width/,
+      /^Item 0, 1\.width: another key of the item also sets 1\.width/,
     );
   });
 
@@ -469,7 +469,7 @@ describe("batch", () => {
     assert.deepEqual(hashesIn(out("sub")), before);
     // a journal of another batch is none to write over, even if its folder is empty
     rmSync(out("sub"), { recursive: true });
-    await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /another graph/);
+    await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /a different graph/);
   });
 
   it("keeps the other files of a finished item with second links", async () => {
@@ -612,8 +612,8 @@ describe("batch", () => {
     );
     const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
     await refuses(again({ resume: true }, other), "journal.refused", /belongs to a different graph/);
-    await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /other options/);
-    await refuses(again({ resume: true, metadata: "none" }), "journal.refused", /other options/);
+    await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /different options/);
+    await refuses(again({ resume: true, metadata: "none" }), "journal.refused", /different options/);
     await refuses(() => run(reds(1), { resume: true }), "usage.invalid", /expected a journal/);
     const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
     assert.deepEqual(hashesIn(out()), before);

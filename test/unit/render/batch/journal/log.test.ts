@@ -111,7 +111,7 @@ describe("log of a journal", () => {
     );
     await second.append(done(0));
     await second.close();
-    await refuses(() => open(), "journal.refused", /another graph/);
+    await refuses(() => open(), "journal.refused", /a different graph/);
     await refuses(
       () => JournalLog.open(path(), async () => other, false),
       "journal.refused",
