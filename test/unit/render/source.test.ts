@@ -216,7 +216,7 @@ describe("render/source", () => {
       ],
       [
         Buffer.from(lfs),
-        "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the file that it stands for with git lfs pull.",
+        "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the real file with git lfs pull.",
       ],
     ];
     const renderer = createRenderer({ threads: 1, outputDir: folder() });
