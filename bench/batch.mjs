@@ -2,7 +2,7 @@
 // A batch of pictures of 512 x 512 from latents of 64 x 64, ours on two cores and on one (taskset), and the same work in PyTorch
 // and Pillow with two processes, in turn:
 //   node bench/batch.mjs [ITEMS] [ROUNDS]
-// 10,000 and 1 where absent. The pictures stay until the end, 0.7 GB for 1,000 items a round: a file system that has just
+// 10,000 and 1 if absent. The pictures stay until the end, 0.7 GB for 1,000 items a round: a file system that has just
 // deleted thousands of files makes new ones more slowly, and the last subjects would pay for the first.
 // Debian's python3-torch and python3-pil; BENCH_PYTHON names another interpreter.
 import { spawnSync } from "node:child_process";

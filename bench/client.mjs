@@ -11,11 +11,11 @@ const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 export const startNode = (threads, isPinned = false) =>
   start(process.execPath, [script("serve.mjs")], { LATENTKIT_THREADS: String(threads) }, isPinned);
 
-/** The Python peers; BENCH_PYTHON names the interpreter, Debian's where absent. */
+/** The Python peers; BENCH_PYTHON names the interpreter, Debian's if absent. */
 export const startPython = (isPinned = false) =>
   start(process.env.BENCH_PYTHON ?? "/usr/bin/python3", ["-B", script("peers/serve.py")], {}, isPinned);
 
-/** taskset and its arguments; none where there is no such program, or this process may not use that processor. */
+/** taskset and its arguments; empty without such a program, or if this process may not use that processor. */
 const LAST = ["-c", String(cpus().length - 1)];
 const PIN = spawnSync("taskset", [...LAST, "true"]).status === 0 ? ["taskset", ...LAST] : [];
 
@@ -27,7 +27,7 @@ function start(program, args, env, isPinned) {
   child.stdin.on("error", () => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
-    /** Returns the reply to one request; `{ missing: true }` where the program or the subject is not there. */
+    /** Returns the reply to one request; `{ missing: true }` if the program or the subject is not there. */
     async ask(request) {
       if (child.pid === undefined) return { missing: true };
       child.stdin.write(`${JSON.stringify(request)}\n`);

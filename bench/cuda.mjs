@@ -3,7 +3,7 @@
 // has to be set. docs/cuda.md says how.
 //   --json FILE  --markdown FILE   where the figures go      --turns N   turns for each subject, 15
 //   --points     prints the points of gpu-check as JSON      --quick     small sizes, a few turns
-//   --torch-device cpu             to try this program where there is no card
+//   --torch-device cpu             to try this program without a card
 // Speed is a share of the card's own copies, measured in turn, so a throttled card judges itself.
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";

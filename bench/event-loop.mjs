@@ -38,7 +38,7 @@ async function measure(name, work) {
   );
 }
 
-/** Processor time of this thread in milliseconds; NaN where the system does not tell. */
+/** Processor time of this thread in milliseconds; NaN if the system does not tell. */
 function threadMs() {
   return process.platform === "linux"
     ? Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6

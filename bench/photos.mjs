@@ -2,7 +2,7 @@
 // Photographs through one graph: load, scale to half by lanczos, sharpen, save. Ours on two cores, and the same work in PyTorch
 // and Pillow with two processes, in turn:
 //   node bench/photos.mjs [PHOTOS] [ROUNDS] [WIDTHxHEIGHT]
-// 1,000, 3 and 1024x768 where absent. The results stay until the end, as in bench/batch.mjs. BENCH_PYTHON names an interpreter.
+// 1,000, 3 and 1024x768 if absent. The results stay until the end, as in bench/batch.mjs. BENCH_PYTHON names an interpreter.
 import { spawnSync } from "node:child_process";
 import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { SIZE } from "./pictures.mjs";
 
-/** A peer of a row; `must` is the least ratio, its time over ours. `subject`: where it is not the row's own operation. */
+/** A peer of a row; `must` is the least ratio, its time over ours. `subject`: if it is not the row's own operation. */
 const peer = (name, must, subject) => ({ name, must, subject });
 /** Copying memory: the operation reads and writes `moved` times the copy's bytes. */
 const memcpy = (moved, must) => ({ name: "memcpy", must, subject: "memcpy", isOurs: true, weight: moved });
@@ -61,8 +61,8 @@ const samplingRow = (operation, args, { threads = 1 } = {}) => ({
 });
 
 /**
- * Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent;
- * isPinned where the processes share one processor; turnMs where a turn has more than a few milliseconds.
+ * Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" if absent;
+ * isPinned if the processes share one processor; turnMs if a turn has more than a few milliseconds.
  */
 export function rows(folder) {
   const picture = (name, more = {}) => ({

@@ -86,7 +86,7 @@ async function versionsOfPeers() {
   return Object.assign({}, ...(await Promise.all(replies)).map(({ versions }) => versions));
 }
 
-/** The rows to compare with; none where they come from another machine. */
+/** The rows to compare with; none if they come from another machine. */
 function earlier(about) {
   if (!existsSync(options.against)) return [];
   const before = JSON.parse(readFileSync(options.against, "utf8"));

@@ -3,8 +3,8 @@
 // cores, in turn: the time, and the processor's time, which other programs on the computer disturb less (Linux). The weights
 // are random, and all three outputs are compared.
 //   node bench/unet.mjs [--rounds 5] [--threads N] [--model FILE]
-// FILE is a checkpoint; scripts/make-full-size-model.mjs writes one where absent, 2.1 GB. BENCH_PYTHON names an interpreter
-// with PyTorch 2, Debian's where absent.
+// FILE is a checkpoint; scripts/make-full-size-model.mjs writes one if absent, 2.1 GB. BENCH_PYTHON names an interpreter
+// with PyTorch 2, Debian's if absent.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
@@ -125,7 +125,7 @@ function median(list, field) {
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
-/** Processor time of a process, in ms; 0 before it is there, and where there is no /proc. */
+/** Processor time of a process, in ms; 0 before it exists, and without /proc. */
 function cpuMs(id) {
   if (id === undefined || !existsSync(`/proc/${id}/stat`)) return 0;
   // after the program's name, which may hold blanks: fields 14 and 15 in ticks of 10 ms

@@ -96,7 +96,7 @@ async function measured(name, { prepare, attack, computes = false, mostGrowth = 
     ...(typeof refusal === "string" ? [refusal] : []),
     ...(isAlive && latencies.length > 0 ? [] : ["/health did not respond"]),
     ...(health <= LONGEST_HEALTH_MS ? [] : [`/health over ${LONGEST_HEALTH_MS} ms`]),
-    // the pictures of a run are in memory, whoever asks for it
+    // the pictures of a run are in memory, for any client
     ...(computes || growth <= mostGrowth ? [] : [`over ${mostGrowth / 2 ** 20} MiB`]),
   ];
   return {

@@ -17,7 +17,7 @@ await build({
     outDir: join(root, "dist/service/web/page"),
     emptyOutDir: true,
     assetsDir: "page",
-    // a data: address would be no file of its own
+    // a data: address would not be a separate file
     assetsInlineLimit: 0,
     modulePreload: false,
     target: "es2022",

@@ -50,7 +50,7 @@ function checkSymbols() {
   for (const name of needed) assert.match(name, /^(libc|libm|libgcc_s|libpthread|libdl|ld-linux-[\w-]+)\.so/);
 }
 
-/** The entries of the image, as cuobjdump lists them; compared with cuobjdump where it is installed. */
+/** The entries of the image, as cuobjdump lists them; compared with cuobjdump if it is installed. */
 function listImages() {
   const section = /\.nv_fatbin\s+PROGBITS\s+[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)/.exec(run("readelf", ["-SW", library]));
   assert.ok(section, `${library} has no section .nv_fatbin`);

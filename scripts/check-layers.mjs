@@ -52,7 +52,7 @@ export function checkLayers(root, tables = house) {
 const prefixed = (folder, sources) => sources.map(({ file, text }) => ({ file: `${folder}/${file}`, text }));
 
 /**
- * Floor of a file or folder name ("cuda/") in its folder; undefined where none has it.
+ * Floor of a file or folder name ("cuda/") in its folder; undefined if none has it.
  *
  * @param {House} tables
  * @param {string} folder

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Runs other versions of Node, Bun and Deno, fetched from npm into build/nodes, and compares what they compute with the
 // recorded hashes, with golden files, and with a run of the service on this Node. Nothing may be deprecated or warn.
-//   node scripts/check-nodes.mjs [VERSION | bun | deno …]   22, 24 and 26 where none is named
+//   node scripts/check-nodes.mjs [VERSION | bun | deno …]   22, 24 and 26 if none is named
 //   --quick   each one with its best instructions alone
 //   --arm64   on ARM64 by qemu; needs Debian's qemu-user and g++-aarch64-linux-gnu
 //   --suite   then all of npm test, on the last one

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run docs: writes the reference pages of docs/ from the code. --check writes nothing and fails where one is stale.
+// npm run docs: writes the reference pages of docs/ from the code. --check writes nothing and fails if one is stale.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

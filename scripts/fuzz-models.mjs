@@ -3,7 +3,7 @@
 // recognised or refused in one sentence, soon; ONNX Runtime accepts the graphs of those that are recognised, and computes with
 // their transformers and text encoders.
 //   node scripts/fuzz-models.mjs [--models FOLDER] [--only TEXT] [--minutes 10] [--seed 1] [--sessions 50] [--calls 10]
-// FOLDER holds models; those of make-tiny-models.mjs and of test/golden where absent. TEXT is part of the names of those that are
+// FOLDER holds models; those of make-tiny-models.mjs and of test/golden if absent. TEXT is part of the names of those that are
 // damaged. One in --sessions graphs becomes a session, one in --calls networks that can be called is, 0 for none. A finding names
 // its seed; --seed SEED --minutes 0 repeats that one.
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

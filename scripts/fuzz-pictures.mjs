@@ -115,7 +115,7 @@ async function tryOne(seed) {
   if (ms > MOST_MS) report(`took ${ms.toFixed(0)} ms`);
 }
 
-/** Reports what is thrown that is no LatentkitError of one sentence. */
+/** Reports anything thrown but a LatentkitError of one sentence. */
 async function refusesWell(report, read) {
   try {
     await read();

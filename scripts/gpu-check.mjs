@@ -3,13 +3,13 @@
 //   --out DIR        where results go: $OUT, else gpu-check-out
 //   --driver FILE    libcuda, or the fake one of the tests; where the driver lies otherwise
 //   --library FILE   a latentkit_cuda.so that is there, instead of building
-//   --python FILE    a Python with PyTorch, python3 where absent
+//   --python FILE    a Python with PyTorch, python3 if absent
 //   --seconds N      the whole run ends by then, 580; with more, each step may take longer too
 //   --quick          the fewest seeds, tests and sizes: of use for trying this program itself
 //   --only NAME      this step alone; may be repeated
 //   --models         networks by ONNX Runtime instead of operations of tensors
-//   --provider NAME  the one that runs the networks: webgpu where absent
-// Ends with 0 where no point failed and at least one passed. A point that could not be run says why.
+//   --provider NAME  the one that runs the networks: webgpu if absent
+// Ends with 0 if no point failed and at least one passed. A point that could not be run says why.
 // Runs the programs of the tests with the real driver, so a card is judged as CI judges the fake one.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";

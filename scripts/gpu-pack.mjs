@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // npm run gpu-pack: one archive that a bare CUDA machine (cmake, nvcc, g++; no Node, no npm, no network) unpacks and runs
 // with "bash latentkit-gpu/gpu-check.sh". See docs/cuda.md.
-//   --out FILE   build/latentkit-gpu.tar.xz where absent
+//   --out FILE   build/latentkit-gpu.tar.xz if absent
 //   --models     with ONNX Runtime instead of the tests, for gpu-check.sh --models
 import { execFileSync } from "node:child_process";
 import {
@@ -34,7 +34,7 @@ export const TEST_PACKAGES = [
   "sharp",
 ];
 const RUNTIME = "onnxruntime-node";
-/** The native core, which gpu-check builds where it tests it. */
+/** The native core, which gpu-check builds on the machine that it tests. */
 const CORE = "build/Release/latentkit.node";
 const LICENSES = [
   "../LICENSE",
@@ -43,7 +43,7 @@ const LICENSES = [
   "../share/doc/nodejs/copyright",
 ];
 
-/** Paths of these packages and all that they need, as the lockfile has them installed; optional ones where they are. */
+/** Paths of these packages and all that they need, as the lockfile has them installed; optional ones if installed. */
 export function closure(packages, names, isInstalled) {
   const paths = new Set();
   const add = (from, name, isOptional) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Builds the native core where it is missing or older than its sources, in a checkout and in a project that has cmake-js
+// Builds the native core if it is missing or older than its sources, in a checkout and in a project that has cmake-js
 // and node-addon-api. Needs CMake and a C++ compiler.
 // --force builds anew, --sanitize address|thread builds instrumented into build/address or build/thread,
 // --tests adds the C++ tests, --cuda-test the fake CUDA driver of the tests, --cuda latentkit_cuda.so for every GPU.
@@ -107,7 +107,7 @@ function isForeign(folder) {
 }
 
 /**
- * Builds latentkit_cuda.so for the GPUs of this machine where it has one and a compiler: seconds. For every GPU, which
+ * Builds latentkit_cuda.so for the GPUs of this machine if it has one and a compiler: seconds. For every GPU, which
  * takes longer, on request: --cuda, LATENTKIT_REQUIRE_CUDA=1, and in prebuilds. One that exists is rebuilt when stale.
  */
 function defaultCuda(folder) {

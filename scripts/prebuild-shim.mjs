@@ -7,7 +7,7 @@ import { ownPlatform, toolchainOf } from "./release/platforms.mjs";
 
 try {
   const platform = `${process.env.PREBUILD_PLATFORM}-${process.env.PREBUILD_ARCH}`;
-  // for every GPU, or without any where there is no CUDA compiler; LATENTKIT_REQUIRE_CUDA=1 makes that an error
+  // for every GPU, or without any if there is no CUDA compiler; LATENTKIT_REQUIRE_CUDA=1 makes that an error
   const ownCuda = process.env.LATENTKIT_REQUIRE_CUDA === "1" ? "ON" : "AUTO";
   const cuda = platform === ownPlatform() ? ownCuda : "OFF";
   const folder = join(prebuildFolder(platform), "build");

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Builds prebuilds/PLATFORM/latentkit.node, the binary that a platform's package carries.
-//   node scripts/prebuild.mjs [PLATFORM …]   this machine's own where none is named; linux-arm64 with a cross compiler
+//   node scripts/prebuild.mjs [PLATFORM …]   this machine's own if none is named; linux-arm64 with a cross compiler
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";

@@ -77,7 +77,7 @@ export function packagesMatch(folder) {
   );
 }
 
-/** Time of the last change below these files and folders, in ms; 0 where there is nothing. */
+/** Time of the last change below these files and folders, in ms; 0 if there is nothing. */
 export function newestChange(paths) {
   let newest = 0;
   for (const path of paths) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Photographs through one graph (load, scale, sharpen, save), killed with SIGKILL at random and resumed: each result is there
 // once and has the pixels that the photograph alone gives, and memory stays flat in a life that is not killed.
-//   node scripts/soak-photos.mjs [PHOTOS] [KILLS]        10,000 and 20 where absent
+//   node scripts/soak-photos.mjs [PHOTOS] [KILLS]        10,000 and 20 if absent
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

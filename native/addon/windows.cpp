@@ -1,5 +1,5 @@
 // decisions: Cores for musl and Windows are cross-compiled
-// Parts of a module of Node.js that Windows alone needs.
+// Parts of a module of Node.js that only Windows needs.
 #include <node_api.h>
 #include <windows.h>
 

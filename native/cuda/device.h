@@ -108,7 +108,7 @@ class Block {
 };
 
 /* ---- launches: arguments are converted to exactly the types that the kernel declares ---- */
-/* Blocks for `threads` that each take one piece of work; with fewer, kernels go on in strides. */
+/* Blocks for `threads` that each take one piece of work; with fewer, kernels continue in strides. */
 inline unsigned blocks_for(uint64_t threads) {
   constexpr uint64_t kMost = 1 << 20;
   return static_cast<unsigned>(std::clamp<uint64_t>((threads + LK_BLOCK - 1) / LK_BLOCK, 1, kMost));

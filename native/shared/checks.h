@@ -86,7 +86,7 @@ struct Overlap {
 };
 
 inline Overlap overlap(int64_t offset, size_t source, size_t destination) {
-  // magnitudes first: the negation of the least int64 has no int64
+  // magnitudes first: the least int64 cannot be negated
   size_t shift = offset < 0 ? 0 - static_cast<size_t>(offset) : static_cast<size_t>(offset);
   if (offset < 0) {
     if (shift >= source) return {0, 0, 0};

@@ -1,5 +1,5 @@
 /*
- * Sums over a tree whose shape depends on the length alone: leaves of LK_LEAF elements, whose element i goes to lane
+ * Sums over a tree whose shape depends only on the length: leaves of LK_LEAF elements, whose element i goes to lane
  * i mod 32; the lanes are added pairwise (i and i + 16, then i and i + 8, …), then neighbouring leaves, then neighbours
  * of those, an odd one carried. So any aligned group of 2^k leaves may be added on its own.
  */

@@ -1,4 +1,4 @@
-// Attacks on the service. An attack returns a text where the service did not do what it should.
+// Attacks on the service. An attack returns a text if the service did not do what it should.
 import { setTimeout as sleep } from "node:timers/promises";
 import { comfyAttacks } from "./comfy-attacks.mjs";
 import { get, inLanes, post } from "./http.mjs";
@@ -18,7 +18,7 @@ export function allAttacks() {
     headers: { attack: hostileHeaders },
     texts: {
       rendersGraph: true,
-      // threads and their caches are no attack
+      // threads and their caches are not an attack
       prepare: (service) => Promise.all(Array.from({ length: 8 }, (_, i) => service.run(`a quiet lake ${i}`))),
       attack: hostileTexts,
     },

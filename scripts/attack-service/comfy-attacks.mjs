@@ -74,7 +74,7 @@ async function hostileGraphs(service) {
   }
 }
 
-/** Forms that are no pictures, have no end, or only boundaries. */
+/** Forms without pictures, without an end, or with only boundaries. */
 async function hostileUploads(service) {
   const type = "Content-Type: multipart/form-data; boundary=b";
   const part = (name, text) => `--b\r\nContent-Disposition: form-data; name="${name}"; filename="x.png"\r\n\r\n${text}`;

@@ -159,7 +159,7 @@ async function viewLarge(service, { name, subfolder, type }) {
   }
 }
 
-/** Files whose headers are long, deep, full of tensors, or no JSON. */
+/** Files whose headers are long, deep, full of tensors, or not JSON. */
 function hostileModels(folder) {
   const entry = (i) => `"${i}":{"dtype":"F16","shape":[],"data_offsets":[0,0]}`;
   const headers = [

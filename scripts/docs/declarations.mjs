@@ -207,7 +207,8 @@ function membersOf(body) {
       continue;
     }
     const [, name, mark, rest] = /^\s*(?:readonly )?(\w+)(\??)([\s\S]+)$/.exec(part) ?? [];
-    if (name === undefined) throw new Error(`scripts/docs/options.mjs: ${part.trim()} is no member that it reads.`);
+    if (name === undefined)
+      throw new Error(`scripts/docs/options.mjs: ${part.trim()} is not a member that it can read.`);
     const type = rest.startsWith(":") ? rest.slice(1) : rest.replace(/\)\s*:\s*([^)]+)$/, ") => $1");
     members.push({ name, type: type.replace(/\s+/g, " ").trim(), isOptional: mark === "?", comment });
     comment = "";

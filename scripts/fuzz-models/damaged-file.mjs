@@ -11,7 +11,7 @@ import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
  */
 /** Whole numbers from 0 to below n. @typedef {(n: number) => number} Next */
 
-/** Larger files would fill the disk where it does not keep holes. */
+/** Larger files would fill the disk if it does not keep holes. */
 export const MOST_BYTES = 2 ** 28;
 /** Changes of one header. */
 const CHANGES = 4;

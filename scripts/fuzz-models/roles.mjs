@@ -30,7 +30,7 @@ import { buildZImage } from "#src/host/checkpoint/z-image/build.js";
 import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-image/control.js";
 
 /**
- * A network that a file was recognised to hold: its graph, and its kind where it can be called. @typedef {object} Built
+ * A network that a file was recognised to hold: its graph, and its kind if it can be called. @typedef {object} Built
  * @property {string} name
  * @property {import("#src/host/checkpoint/onnx/graph.js").EncodedGraph} graph
  * @property {import("#src/host/checkpoint/weights/packed/packed-weights.js").UnpackPlan | undefined} unpack
@@ -117,7 +117,7 @@ export class Sessions {
   #runtime;
   #session = 0;
 
-  /** Why a graph becomes no session; undefined where it does. @param {import("./roles.mjs").Built} built */
+  /** Why a graph becomes no session; undefined if it does. @param {import("./roles.mjs").Built} built */
   async flawOf({ graph: { bytes, folder }, unpack }) {
     this.#runtime = this.#runtime?.isAlive ? this.#runtime : new RuntimeProcess();
     const runtime = this.#runtime;
@@ -156,7 +156,7 @@ export class Calls {
     this.clipL = clipL;
   }
 
-  /** Why a network that was recognised cannot be called; undefined where it can. @param {string} path @param {string} kind */
+  /** Why a network that was recognised cannot be called; undefined if it can. @param {string} path @param {string} kind */
   async flawOf(path, kind) {
     if (++this.#calls % CALLS_OF_HOST === 0) await this.#host.close();
     try {

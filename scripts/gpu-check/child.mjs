@@ -59,7 +59,7 @@ export function outcomeOf({ code, signal, error, isLate }) {
   return signal === null ? `exit code ${code}` : signal;
 }
 
-/** How a program ended, and why: the line of the error where there is one, else the last lines. */
+/** How a program ended, and why: the line of the error if there is one, else the last lines. */
 export function complaint(ran) {
   const lines = `${ran.stdout}\n${ran.stderr}`.trim().split("\n");
   const reason = lines.find((line) => /\berror\b|Error:|not true:/i.test(line)) ?? lines.slice(-4).join(" | ");

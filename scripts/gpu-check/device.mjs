@@ -3,7 +3,7 @@ import { cudaLibrary, openCuda } from "../../dist/native/cuda/cuda.js";
 import { loadNative } from "../../dist/native/load.js";
 import { probeCuda } from "../../dist/native/probe.js";
 
-/** The native core, its CUDA operations, and device 0. Throws an Error with the reason where there is none. */
+/** The native core, its CUDA operations, and device 0. Throws an Error with the reason if there is none. */
 export function openDevice() {
   const { reason } = openCuda(0);
   if (reason !== undefined) throw new Error(reason);

@@ -53,7 +53,7 @@ function words(n, seed, offset, threads) {
   return bytes;
 }
 
-/** The largest distance; NaN where there is one. */
+/** The largest distance; NaN if there is one. */
 function distance(actual, expected) {
   if (actual.length !== expected.length) return Number.NaN;
   let largest = 0;
@@ -149,7 +149,7 @@ function againstTorch() {
       timeout: TORCH_SECONDS * 1000,
     });
     if (ran.error !== undefined) return { point, state: "not run", detail: ran.error.message };
-    // what it exits with where there is no PyTorch, or one that sees no card
+    // its exit code without PyTorch, or if PyTorch sees no card
     if (ran.status === 3) return { point, state: "not run", detail: ran.stderr };
     if (ran.status !== 0) return { point, state: "failed", detail: ran.stderr.slice(-300) };
     return compareTorch(point, seeds, JSON.parse(ran.stdout), readFileSync(file));

@@ -39,7 +39,7 @@ function onDevice(check) {
 const node = (check, args, more = {}) =>
   check.children(process.execPath, args, { cwd: root, limit: check.limit, env: onDevice(check), ...more });
 
-/** One point that holds where the program ends well and has nothing to say against it. */
+/** One point that holds if the program ends well and has nothing to say against it. */
 async function judged(point, running, describe) {
   const ran = await running;
   if (ran.code !== 0) return [failed(point, complaint(ran))];
@@ -49,7 +49,7 @@ async function judged(point, running, describe) {
 async function build(check) {
   if (check.library !== undefined) return [notRun(POINTS.build, `${check.library} was given`)];
   const end = Date.now() + check.limit * 1000;
-  // for the card that is there; for all where the driver is not the real one
+  // for the card that is there; for all if the driver is not the real one
   const [device] = check.probe.devices;
   const architecture = device === undefined ? "" : `${device.computeCapability.replace(".", "")}-real`;
   const environment = { PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
@@ -136,7 +136,7 @@ async function programs(check, point, names, how) {
   return [passed(point, times.join(", "))];
 }
 
-/** compute-sanitizer is no part of a driver: it lies with the compiler, or is not installed. */
+/** compute-sanitizer is not part of a driver: it comes with the compiler, or is not installed. */
 async function sanitizer(check, point, names, tool) {
   if (isFake(check)) return [notRun(point, "the fake driver runs kernels on the CPU")];
   const installed = [process.env.CUDA_PATH, process.env.CUDA_HOME, "/usr/local/cuda"]

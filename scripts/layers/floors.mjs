@@ -99,7 +99,7 @@ export const NARROW = [
  */
 export const FACES = { "render/batch/journal": "journal.ts" };
 
-/** Files with variables of their own, for the whole process or thread. Each holds no more than a cache or a lock. */
+/** Files with variables for the whole process or thread. Each holds no more than a cache or a lock. */
 export const MAY_HOLD_STATE = [
   "base/abort.ts",
   "graph/memory/run-memory.ts",

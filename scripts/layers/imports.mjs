@@ -14,7 +14,7 @@ import { join, posix, relative, sep } from "node:path";
  */
 
 /**
- * Files below a folder whose name matches; none where there is no such folder.
+ * Files below a folder whose name matches; none if the folder does not exist.
  *
  * @param {string} folder
  * @param {RegExp} pattern

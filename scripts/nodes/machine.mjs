@@ -65,7 +65,7 @@ function examined(command, more) {
 }
 
 /**
- * Runs a program of this checkout and returns what it prints. Throws where it fails, or prints on stderr.
+ * Runs a program of this checkout and returns what it prints. Throws if it fails, or prints on stderr.
  * @param {Pick<Machine, "name" | "command" | "env">} machine
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} [more]

@@ -59,7 +59,7 @@ export function installedPackages(root) {
 /**
  * @typedef {{ name: string, version: string, license: string, copyright: string, origin: string, text: string,
  *   packed?: string, of: "core" | "page" | "tokenizer", debian?: string }} ThirdParty text: path of the licence in the
- *   checkout; packed: in a package, where it is another; of: the part that it is compiled into; debian: a package of it
+ *   checkout; packed: in a package, if it is another; of: the part that it is compiled into; debian: a package of it
  */
 
 /** @type {readonly ThirdParty[]} */

@@ -29,7 +29,7 @@ const MUSL_TRIALS = {
  * The emulator of a platform, made ready; undefined where nothing here runs it.
  * @param {string} platform
  * @returns {((args: readonly string[], cwd: string) => void) | undefined} runs a program of JavaScript, and throws with
- *   what it printed where it fails
+ *   what it printed if it fails
  */
 export function emulatorOf(platform) {
   if (ownPlatform() !== "linux-x64" || PROGRAMS[platform] === undefined) return undefined;

@@ -28,7 +28,7 @@ const TOOLS = ["cc", "c++", "gcc", "g++", "clang", "make", "ninja", "cmake"];
 const PNG_START = "89504e470d0a1a0a";
 
 /**
- * Throws where the package does not work as users install it on `platform`: this machine's own, or one that an emulator
+ * Throws if the package does not work as users install it on `platform`: this machine's own, or one that an emulator
  * here runs. Says of others that they were not run.
  * @param {{ folder: string, tarballs: readonly { name: string, file: string }[], platform: string }} options
  */
@@ -172,7 +172,7 @@ function checkReadme(project, env) {
   assert.ok(pictures.length > 0, "render wrote no PNG");
   for (const picture of pictures) {
     const file = readFileSync(join(project, "out", picture));
-    assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is no PNG`);
+    assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is not a PNG`);
   }
 }
 
@@ -191,7 +191,7 @@ function bareBin(scratch) {
 const MAX_INSTALLED_BYTES = 14e6;
 const IMPORTS = 11;
 
-/** Throws where the types of an export are not found or do not compile, for ES modules, CommonJS and bundlers. */
+/** Throws if the types of an export are not found or do not compile, for ES modules, CommonJS and bundlers. */
 function checkTypes(project) {
   const { exports } = manifestOf(join(project, "node_modules/latentkit"));
   const names = Object.entries(exports).flatMap(([key, { types }]) =>
@@ -216,7 +216,7 @@ function checkTypes(project) {
   }
 }
 
-/** Throws where the installation without optional parts takes too much; says what it takes. */
+/** Throws if the installation without optional parts takes too much; says what it takes. */
 function checkSize(project) {
   const bytes = bytesBelow(join(project, "node_modules"));
   const text = `${(bytes / 1e6).toFixed(1)} MB installed without optional parts`;

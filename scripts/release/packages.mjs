@@ -53,7 +53,7 @@ const PUBLISHING = { access: "public", provenance: true };
 const CUDA_LIBRARY = "latentkit_cuda.so";
 
 /**
- * Writes the packages of one platform: its native core, and its CUDA library where that was built. Returns their folders.
+ * Writes the packages of one platform: its native core, and its CUDA library if that was built. Returns their folders.
  * @param {{ root: string, platform: string, binaries: string, folder: string }} options binaries: folder of the prebuild
  */
 export function writePlatformPackages({ root, platform, binaries, folder }) {

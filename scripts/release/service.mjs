@@ -22,7 +22,7 @@ await hooks.close();
 server.close();
 `;
 
-/** Throws where the service does not answer, or does not name the wrong key of a configuration. */
+/** Throws if the service does not answer, or does not name the wrong key of a configuration. */
 export function checkService(project, env) {
   writeFileSync(join(project, "service.mjs"), PROGRAM);
   const answered = spawnSync(process.execPath, ["service.mjs"], { cwd: project, env, encoding: "utf8" });

@@ -53,7 +53,7 @@ export const interruption = (signal: AbortSignal | undefined, sentence: string):
 export const GRACE_MS = 2000;
 
 /**
- * Waits for work that listens to the signal. Rejects with the signal's reason if the work goes on for longer than the
+ * Waits for work that listens to the signal. Rejects with the signal's reason if the work continues for longer than the
  * grace after the abort: a node that does not listen is abandoned.
  */
 export function orGivenUp<T>(work: Promise<T>, signal: AbortSignal | undefined, graceMs: number): Promise<T> {
@@ -113,7 +113,7 @@ export class Span {
 /** Milliseconds after which timers, sockets and signals would starve. */
 const MAX_BUSY_MS = 10;
 
-/** Lets the event loop turn while long work goes on. */
+/** Lets the event loop turn during long work. */
 export class YieldTimer {
   #last = performance.now();
 

@@ -71,7 +71,7 @@ export function checkOptions<Options extends object>(
     isEmpty = false;
     const value = options[key];
     if (value === undefined) continue;
-    // faster than hasOwn and destructuring; an inherited property is no list
+    // faster than hasOwn and destructuring; an inherited property is not a list
     const rule: unknown = rules[key as unknown as keyof Options];
     if (!Array.isArray(rule)) throw unknownOption(code, functionName, key, rules);
     if (!rule[1](value)) throw valueError(code, key, rule[0], value);

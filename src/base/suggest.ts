@@ -1,5 +1,5 @@
 /**
- * Candidate that a word probably means: the same but for case and signs ("DPM++ 2M"), one that it begins ("euler_a"), the
+ * Candidate that a word probably means: the same except for case and signs ("DPM++ 2M"), one that it begins ("euler_a"), the
  * closest by edit distance if that is close enough for a typing error, or one of the word's first parts
  * ("dpmpp_2m_karras"). @internal
  */

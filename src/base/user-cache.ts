@@ -15,7 +15,7 @@ export function cacheFolder(): string {
 
 /**
  * Texts by key in a folder of caches, one small file each, for later processes. If the folder cannot be read or written,
- * the texts are made anew each time.
+ * the texts are made again each time.
  */
 export class StoredTexts {
   readonly #folder: string;
@@ -28,7 +28,7 @@ export class StoredTexts {
     try {
       return await promises.readFile(this.#path(key), "utf8");
     } catch {
-      // absent or unreadable: made anew
+      // absent or unreadable: made again
       return undefined;
     }
   }
@@ -40,7 +40,7 @@ export class StoredTexts {
       await promises.writeFile(temporary, text, { flag: "wx", mode: 0o600 });
       await promises.rename(temporary, this.#path(key));
     } catch {
-      // the next process makes it anew
+      // the next process makes it again
       await promises.rm(temporary, { force: true }).catch(() => {});
     }
   }

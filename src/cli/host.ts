@@ -34,7 +34,7 @@ export function deviceOf(args: Arguments<{ readonly device: string | undefined }
 export const networkOf = (args: Arguments<{ readonly offline: boolean }>): false | undefined =>
   args.get("offline") ? false : undefined;
 
-/** Options of where a graph is computed, for a configuration; undefined for what is absent. */
+/** Options for the device of a graph, for a configuration; undefined if absent. */
 export const deviceFlags = (
   args: NetworkArguments & Arguments<{ readonly device: string | undefined; readonly offline: boolean }>,
 ) => ({ ...modelFlags(args), device: deviceOf(args), allow_network: networkOf(args) });
@@ -77,7 +77,7 @@ export const modelsIn = (
 ): ModelReports & Pick<BatchOptions, "models"> =>
   models.folders.length === 0 ? {} : { models, ...modelReports(terminal, isQuiet) };
 
-/** Estimates of memory, and what follows where they do not fit: " (0.7 GB, plus 6.2 GB mapped from its file)". */
+/** Estimates of memory, and the consequence if they do not fit: " (0.7 GB, plus 6.2 GB mapped from its file)". */
 function inWords({ bytes, work, pages, free }: NetworkMemory): string {
   if (pages === 0) return ` (${gigabytes(bytes + work)})`;
   const isSlow = free !== undefined && pages > free;

@@ -33,7 +33,7 @@ const MODULES: { readonly [Name in CommandName]: () => { readonly run: Run<Name>
 const HANG_UP = "SIGHUP";
 const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 
-/** Surroundings of a command. */
+/** One run of the command line. */
 interface Call {
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
@@ -74,7 +74,7 @@ export async function main(argv: readonly string[], terminal: Terminal = ownTerm
     return report(error, terminal, controller.signal);
   } finally {
     for (const name of STOP_SIGNALS) process.off(name, interrupt);
-    // at a normal exit Node restores the terminal, and aborts where the terminal is gone
+    // at a normal exit Node restores the terminal, and aborts if the terminal is gone
     if (isHungUp && hasTerminal()) {
       process.kill(process.pid, HANG_UP);
     }
@@ -119,7 +119,7 @@ async function run<Name extends CommandName>(
 
 /** Warns of misspelt variables, which set nothing. */
 async function warnOfVariables({ env, err }: Terminal): Promise<void> {
-  // loads the configuration's schema only where there is a variable to check
+  // loads the configuration's schema only if there is a variable to check
   if (!Object.keys(env).some((name) => name.startsWith("LATENTKIT_"))) return;
   const { unknownVariables } = await import("../render/config/load-config.js");
   for (const sentence of unknownVariables(env)) err(`Warning: ${sentence}\n`);

@@ -38,7 +38,7 @@ const isFolder = async (path: string): Promise<boolean> =>
 
 const MAX_FILE_BYTES = 2 ** 30;
 
-/** The error of a picture's file, with the file's name in front where the message has none. */
+/** The error of a picture's file, with the file's name in front unless the message has it. */
 export function namingFile(error: LatentkitError, path: string): LatentkitError {
   if (error.message.includes(path)) return error;
   return new LatentkitError(error.code, `${path}: ${error.message}`, error.details, { cause: error });

@@ -22,7 +22,7 @@ export async function renderOptions(args: RenderArguments, terminal: Terminal, s
   return { source, options: { ...options, set, signal, host } };
 }
 
-/** Values of --set with seeds in place of "random", which are told. */
+/** Values of --set with seeds in place of "random", which are reported. */
 function drawSeeds(
   { graph }: GraphSource,
   { set, classAliases }: { readonly set: Readonly<Record<string, string>>; readonly classAliases: ClassAliases },
@@ -89,7 +89,7 @@ function readOptions(args: RenderArguments, terminal: Terminal) {
 const policyOf = (text: string | undefined): MetadataPolicy | undefined =>
   text === undefined ? undefined : wordOf(METADATA_POLICIES, text, "--metadata");
 
-/** The format of --format, --quality, --lossless and --bits: of the configuration where the first one is absent. */
+/** The format of --format, --quality, --lossless and --bits: of the configuration if the first one is absent. */
 function formatOf(args: RenderArguments, configured: PictureFormat | undefined): PictureFormat | undefined {
   const type = args.get("format");
   const [quality, bits] = [args.get("quality"), args.get("bits")];

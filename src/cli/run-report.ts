@@ -70,7 +70,7 @@ export function eventLine(event: RunEvent): string {
   return `${printJson(plainEvent(event))}\n`;
 }
 
-/** The last line where the graph or an option was refused: nothing ran. */
+/** The last line if the graph or an option was refused: nothing ran. */
 export function refusedLine(error: LatentkitError): string {
   return resultLine({ status: "failed", files: [], ui: {}, nodeMs: {}, warnings: [], leftOut: [], error });
 }

@@ -41,7 +41,7 @@ export function processTerminal(codeWhenClosed: number): Terminal {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    // it is opened where it is asked for
+    // it is opened on first use
     get input() {
       return process.stdin;
     },
@@ -63,7 +63,7 @@ export const barOf = (terminal: Terminal, filled: number): string =>
 /** Puts foreign text on one line: characters that control the terminal, hide or turn text, and line breaks, become escapes. */
 export const oneLine = escapeControls;
 
-/** Makes foreign text safe for a terminal: as oneLine, but for line breaks and tabs. */
+/** Makes foreign text safe for a terminal: as oneLine, except for line breaks and tabs. */
 export const harmless = escapeWithinLines;
 
 /** The path as one would type it from here, on one line. */

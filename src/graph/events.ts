@@ -17,7 +17,7 @@ export type RunEvent = {
       /** Outputs that are not computed because a node they need is invalid; absent if there are none. */
       readonly leftOut?: readonly string[];
     }
-  /** Nodes whose results an earlier run has left in the cache. */
+  /** Nodes whose results an earlier run left in the cache. */
   | { readonly type: "cached"; readonly nodeIds: readonly string[] }
   /** A node that needs lazy inputs starts again with them. `displayId`: the graph's node that an inner node belongs to. */
   | { readonly type: "node-start"; readonly nodeId: string; readonly displayId: string }
@@ -50,7 +50,7 @@ export type RunEvent = {
   /** A blocker kept the node from running; `message` is the blocker's, at its direct consumers only. */
   | { readonly type: "blocked"; readonly nodeId: string; readonly message?: string }
   | { readonly type: "warning"; readonly nodeId?: string; readonly message: string }
-  /** A network that a thread has loaded or released for the run. `memory` are estimates, while it begins to load. */
+  /** A network that a thread has loaded or released for the run. `memory` has estimates when it begins to load. */
   | {
       readonly type: "network";
       readonly network: string;

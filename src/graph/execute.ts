@@ -5,7 +5,7 @@ import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/device.js";
 import { RunResults } from "./disk-cache/disk-cache.js";
 import type { Happening, RunEvent } from "./events.js";
-import { RunSetting } from "./execution/context.js";
+import { ExecutionContext } from "./execution/context.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import type { Job } from "./job.js";
@@ -16,9 +16,9 @@ import type { Surroundings } from "./surroundings.js";
 import { cycleError } from "./validation/graph-error.js";
 
 /**
- * Runs a graph (an object or JSON text) and yields what happens. Throws a LatentkitError at the first step where the
- * graph is invalid; a node that fails is reported as `node-error`, and `run-done` is always the last event. After that it
- * throws the reason of a signal that has interrupted the run; a node that does not listen to it has 2 s. Ending the
+ * Runs a graph (an object or JSON text) and yields its events. Throws a LatentkitError at the first step if the
+ * graph is invalid; a node that fails is reported as `node-error`, and `run-done` is always the last event. Then it throws
+ * the reason of a signal that has interrupted the run; a node that does not listen to it is abandoned after 2 s. Ending the
  * iteration early aborts the run.
  */
 export async function* executeGraph(
@@ -43,7 +43,7 @@ export async function* executeGraph(
   }
 }
 
-/** Runs a graph as `executeGraph` does, without a consumer to wait for: `onEvent` alone receives what happens. */
+/** Runs a graph as `executeGraph` does, without a consumer to wait for: only `onEvent` receives the events. */
 export async function runGraph(prompt: unknown, job: Job, surroundings: Surroundings): Promise<void> {
   const emit = createEmitter(surroundings, () => {});
   const span = new Span(surroundings.signal);
@@ -68,7 +68,7 @@ function createEmitter({ clock, onEvent }: Surroundings, listener: (event: RunEv
   let isOver = false;
   return (happening) => {
     const { type } = happening;
-    // what an abandoned node still reports comes too late
+    // reports of an abandoned node come too late
     if (isOver || (isInterrupted && type !== "run-done")) return;
     isInterrupted = type === "interrupted";
     isOver = type === "run-done";
@@ -84,7 +84,7 @@ interface Begun {
   readonly diskResults: RunResults | undefined;
 }
 
-/** Does all that comes before the first node; undefined if a cycle ends the run at once. */
+/** Does everything before the first node; undefined if a cycle ends the run at once. */
 async function begin(
   prompt: unknown,
   job: Job,
@@ -99,19 +99,19 @@ async function begin(
   const { nodes, roots, leftOut, warnings, cycles } = prepared;
   const { diskCache } = surroundings;
   const memory = new RunMemory(surroundings, nodes, roots, prepared.order);
-  // what retains nothing leaves nothing behind
+  // a run that retains nothing leaves nothing behind
   const signal = (memory.isContained ? surroundings.signal : undefined) ?? span.signal;
-  const setting = new RunSetting(job, surroundings, { graph, memory, signal, device }, emit);
+  const execution = new ExecutionContext(job, surroundings, { graph, memory, signal, device }, emit);
   const nodeIds = graph.ids.filter((id) => nodes.has(id));
   const runId = job.runId ?? randomUUID();
   emit({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
-  setting.warnings.begin(warnings);
+  execution.warnings.begin(warnings);
   if (cycles.length > 0) {
     emit(cycleHappening(cycles[0]!));
     emit({ type: "run-done", status: "failed", outputs: {}, ui: {} });
     return undefined;
   }
-  const { choiceContext, isChecked } = setting;
+  const { choiceContext, isChecked } = execution;
   const diskSigner = diskCache && new DiskSigner(diskCache.packageVersion, surroundings, isChecked);
   const diskResults = diskCache && diskSigner && new RunResults(diskCache, diskSigner, nodes, choiceContext);
   const onSigned = diskSigner && ((...signed: Parameters<DiskSigner["sign"]>) => diskSigner.sign(...signed));
@@ -120,7 +120,7 @@ async function begin(
   await diskResults?.expect(roots, (id) => memory.isCached(id));
   const cached = graph.ids.filter((id) => memory.isCached(id) || diskResults?.isExpected(id));
   emit({ type: "cached", nodeIds: cached });
-  return { run: new Run(nodes, roots, setting, emit, diskResults), diskResults };
+  return { run: new Run(nodes, roots, execution, emit, diskResults), diskResults };
 }
 
 async function end({ run, diskResults }: Begun, emit: Emit): Promise<void> {
@@ -153,8 +153,8 @@ class RunEvents {
   }
 
   /**
-   * Steps through the run and yields its events, several at a time, also while a node still runs. One that does not
-   * listen to an abort is abandoned after the grace.
+   * Steps through the run and yields its events, several at a time, even while a node still runs. A node that does not
+   * listen to an abort is abandoned after the grace period.
    */
   async *follow(run: Run, signal: AbortSignal | undefined): AsyncGenerator<readonly RunEvent[], void, void> {
     const timer = new YieldTimer();

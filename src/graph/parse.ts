@@ -23,7 +23,7 @@ export type ClassAliases = Readonly<Record<string, string>>;
 /** Nodes by id, as files of graphs have them. */
 export type Prompt = Readonly<Record<string, unknown>>;
 
-/** Inputs of a node; undefined for a node that is not there or has none. */
+/** Inputs of a node; undefined for a node that is missing or has none. */
 export function inputsOf(prompt: Prompt, nodeId: string): Record<string, unknown> | undefined {
   const node = Object.hasOwn(prompt, nodeId) ? prompt[nodeId] : undefined;
   return isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : undefined;
@@ -40,9 +40,9 @@ export const SEED_INPUTS: ReadonlySet<string> = new Set(["seed", "noise_seed"]);
 const MAX_NODES = 200_000;
 
 export interface Graph {
-  /** The author's graph without entries that are no nodes; class names are unchanged, as metadata shows them. */
+  /** The author's graph without entries that are not nodes; class names are unchanged, as metadata shows them. */
   readonly prompt: Record<string, unknown>;
-  /** Sentences about what is in the author's file and not in the graph. */
+  /** Sentences about parts of the author's file that are not in the graph. */
   readonly notes: readonly string[];
   /** Node ids in the order of the file. */
   readonly ids: readonly string[];
@@ -117,7 +117,7 @@ function refuseHostile(value: unknown, depth: number): void {
 
 /**
  * Parses a graph's JSON text as an object that keeps every digit, which JSON.parse does not: whole numbers beyond 2^53
- * are bigints, and `printGraphText` writes them. A workflow as the editor saves it stays one. Fails as `render` does where the text is no graph.
+ * are bigints, and `printGraphText` writes them. A workflow as the editor saves it stays one. Fails as `render` does if the text is not a graph.
  */
 export function parseGraphText(text: string): Record<string, unknown> {
   if (typeof text !== "string") {
@@ -152,7 +152,7 @@ function followAlias(classType: string, aliases: ClassAliases): string {
   return prefix === "" ? classType : aliases[prefix]! + classType.slice(prefix.length);
 }
 
-/** Definition of a class, by its alias where that is registered, else by its own name. */
+/** Definition of a class, by its alias if that is registered, else by its own name. */
 export function findDefinition(
   { classOf }: Pick<Graph, "classOf">,
   classType: string,
@@ -233,8 +233,8 @@ export const isEditorFile = ({ nodes, links }: Prompt): boolean => Array.isArray
 const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
 
 /**
- * Removes what the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are no
- * number and hold no object, or one with neither class_type nor inputs. Returns the object itself if there are none.
+ * Removes entries that the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are not
+ * numbers and hold no object, or one with neither class_type nor inputs. Returns the object itself if there are none.
  */
 function nodesOnly(prompt: Record<string, unknown>): { prompt: Record<string, unknown>; ignored: readonly string[] } {
   const ignored: string[] = [];
@@ -267,7 +267,7 @@ function ignoredNotes(ignored: readonly string[]): readonly string[] {
 }
 
 /**
- * Throws graph.invalid, which names node and input, for a whole number beyond 2^53 that is no bigint: JSON.parse, and with
+ * Throws graph.invalid, which names node and input, for a whole number beyond 2^53 that is not a bigint: JSON.parse, and with
  * it the import of a JSON file, silently rounds them.
  */
 function refuseLostDigits(prompt: Prompt): void {

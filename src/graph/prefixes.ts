@@ -29,7 +29,7 @@ export function createFillPrefix({ prompt, ids }: Graph): FillPrefix {
   return (text) => (typeof text === "string" && text.includes("%") ? filledPrefix(text, lookup) : text);
 }
 
-/** Sentences on the texts of a prefix that name nothing and stay, as the editor leaves them. */
+/** Sentences about texts of a prefix that match nothing and stay, as in the editor. */
 export const prefixWarnings = (prefix: unknown): string[] =>
   typeof prefix === "string" && prefix.includes("%")
     ? [...openTexts(prefix)]
@@ -44,7 +44,7 @@ export const prefixWarnings = (prefix: unknown): string[] =>
 export const prefixOfRun = (prefix: string, now: Date): string =>
   withSlashes(fillTexts(prefix, (name) => dateOf(name, now)));
 
-/** The first node of each class, and of each title that is no class. */
+/** The first node of each class, and of each title that is not a class. */
 function namesOf({ prompt, ids }: Pick<Graph, "prompt" | "ids">): ReadonlyMap<string, string> {
   const byClass = new Map<string, string>();
   const byTitle = new Map<string, string>();
@@ -65,7 +65,7 @@ const UNSAFE = new Set('/?<>\\:*|"');
 
 /**
  * Fills a prefix of file names as the editor does before it queues a graph: %date:yyyy-MM-dd% with the local time,
- * %KSampler.seed% with the value of a widget. Anything else between percent signs stays, dates too without `now`.
+ * %KSampler.seed% with the value of a widget. Any other text between percent signs stays, and so do dates without `now`.
  */
 export const filledPrefix = (text: string, lookup: WidgetLookup, now?: Date): string =>
   fillTexts(text, (name) => (now && dateOf(name, now)) ?? widgetValue(name, lookup));

@@ -18,25 +18,25 @@ export interface PreparedLink {
 /** A node whose inputs have been read: links, and values that the graph itself holds. */
 export interface PreparedNode {
   readonly id: string;
-  /** Node of the graph that events are shown at; differs from `id` inside an expansion. */
+  /** Node of the graph that shows the events; differs from `id` inside an expansion. */
   readonly displayId: string;
   readonly definition: NodeDefinition;
   readonly links: readonly PreparedLink[];
-  /** Converted values of the declared inputs that are no links. */
+  /** Converted values of the declared inputs that are not links. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** Values that the graph itself holds and the node does not compute with. */
+  /** Values that the graph holds but the node does not compute with. */
   readonly bends: readonly InputBend[];
   /** Inputs that the class does not declare: not passed to the node, yet part of its signature. */
   readonly unknown: readonly (readonly [string, unknown])[];
 }
 
-/** A value that a node computes with in place of the one that its input received: both, as `bendOf` says. */
+/** A value that a node computes with in place of the one that its input received; both in the words of `bendOf`. */
 export interface InputBend {
   readonly input: string;
   readonly bend: string;
 }
 
-/** Bends of a node's values that the graph itself holds, by its declared inputs. */
+/** Bends of the values that the graph holds for a node, by declared input. */
 export function bendsOf(
   specs: Readonly<Record<string, InputSpec>>,
   inputs: Readonly<Record<string, unknown>>,
@@ -50,7 +50,7 @@ export function bendsOf(
   });
 }
 
-/** Returns x of `{ "__value__": x }`, the form in which a graph holds a list that is no link. */
+/** Returns x of `{ "__value__": x }`, the form in which a graph holds a list that is not a link. */
 export function unwrap(value: unknown): unknown {
   return isPlainObject(value) && Object.hasOwn(value, "__value__") ? value.__value__ : value;
 }
@@ -82,7 +82,7 @@ export function unknownInputWarning(at: { nodeId: string; node: string }, name: 
   return { nodeId: at.nodeId, input: name, message, suggestion };
 }
 
-/** Warning of an input that the graph lacks, as where its class has gained it since. */
+/** Warning about an input that the graph lacks, for example because its class gained it later. */
 export function defaultWarning(at: { nodeId: string; node: string }, input: string, value: unknown) {
   const message = atNode(
     at,
@@ -92,8 +92,8 @@ export function defaultWarning(at: { nodeId: string; node: string }, input: stri
 }
 
 /**
- * Reads the inputs of a node without checking them: numbers and booleans are converted where they fit, all other values
- * pass unchanged. A list that names no node is a value.
+ * Reads the inputs of a node without checking them: numbers and booleans are converted if they fit, all other values
+ * pass unchanged. A list that does not name a node is a value.
  */
 export function prepareUnchecked(
   node: { id: string; displayId: string; definition: NodeDefinition; inputs: Readonly<Record<string, unknown>> },

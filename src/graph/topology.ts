@@ -107,7 +107,7 @@ function nameCycles(stuck: ReadonlySet<string>, sources: ReadonlyMap<string, rea
       // every stuck node waits for a stuck node
       id = sources.get(id)!.find((source) => stuck.has(source))!;
     }
-    // a walk that ends on an earlier one reaches a cycle that has its name
+    // a walk that ends on an earlier one reaches a cycle already named
     if (walkOf.get(id) === walk) cycles.push(lowestFirst(path.slice(path.indexOf(id)).reverse()));
   }
   return cycles;

@@ -4,25 +4,25 @@ import { ggufFamily, isGguf } from "../host/foreign-families.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";
 
-/** Limits of a message that people still read; the number of all nodes and classes is always in it. */
+/** Limits of a readable message; it always has the number of all nodes and classes. */
 const MAX_CHARACTERS = 4000;
 const MAX_CLASSES = 100;
 const MAX_IDS = 100;
 const MAX_NODES_NAMED = 8;
 const MAX_NAME_CHARACTERS = 80;
 
-// All unknown classes are one error; beyond three edits a suggestion would be another node.
+// All unknown classes are one error; beyond three edits a suggestion would be a different node.
 /** A node whose class the registry does not know. */
 export interface UnknownNode {
   readonly id: string;
-  /** Value in the graph, which need not be text. */
+  /** Value in the graph, which need not be a text. */
   readonly classType: unknown;
   readonly title: string | undefined;
   /** Name of a GGUF file among its inputs. */
   readonly gguf: string | undefined;
 }
 
-/** Title of the node in the editor, where the graph has it. */
+/** Title of the node in the editor, if the graph has it. */
 export function titleOf(node: Readonly<Record<string, unknown>>): string | undefined {
   const meta = node._meta;
   const title = isPlainObject(meta) ? meta.title : undefined;

@@ -42,12 +42,12 @@ export interface ValidateOptions
     Pick<Job, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
   > {
   readonly registry: Registry;
-  /** Source of the choices that depend on installed models; the preview host where absent. */
+  /** Source of the choices that depend on installed models; the preview host if absent. */
   readonly host?: ChoiceContext["host"];
 }
 
 export interface GraphWarning {
-  /** Absent where the warning is about the whole graph. */
+  /** Absent if the warning is about the whole graph. */
   readonly nodeId?: string;
   readonly input?: string;
   readonly message: string;
@@ -70,8 +70,8 @@ export type Validation =
     };
 
 /**
- * Checks a graph (an object or JSON text), without running it, in time linear in its size. Only what an output needs
- * is checked; one output without errors is enough. Errors are data in ComfyUI's form; nothing is thrown for them.
+ * Checks a graph (an object or JSON text), without running it, in time linear in its size. Only nodes that an output needs
+ * are checked; one output without errors is enough. Errors are data in ComfyUI's form; nothing is thrown for them.
  */
 export function validateGraph(prompt: unknown, options: ValidateOptions): Validation {
   try {
@@ -95,7 +95,7 @@ const EDITOR_LEFTOVERS: ReadonlySet<string> = new Set([
   "control_after_generate",
   "speak_and_recognation",
 ]);
-/** Suggestions cost time, and more unknown inputs than this are no typing errors. */
+/** Suggestions cost time, and more unknown inputs than this are not typing errors. */
 export const MAX_WARNINGS = 200;
 
 export interface CheckedGraph {
@@ -197,7 +197,7 @@ export function checkGraph(
   return { validation: { ok: false, error, nodeErrors, warnings }, ...nodes };
 }
 
-/** Sentences on what the host would leave out of a node's prompts, and errors with which encoding them would fail. */
+/** Warnings about parts of a node's prompts that the host would ignore, and errors that encoding them would raise. */
 function promptWarnings(
   id: string,
   values: Readonly<Record<string, unknown>>,
@@ -215,7 +215,7 @@ function promptWarnings(
   });
 }
 
-/** Adds the families of missing files to the refusals, unless a file's header has said the same: it knows more than a name. */
+/** Adds the families of missing files to the refusals, unless a file's header, which is more reliable than a name, has done so. */
 function addMissing(refused: Map<string, GraphError[]>, missing: ReadonlyMap<string, GraphError>): void {
   const said = [...refused.values()].flat();
   for (const [id, error] of missing) {
@@ -224,7 +224,7 @@ function addMissing(refused: Map<string, GraphError[]>, missing: ReadonlyMap<str
   }
 }
 
-/** Nodes that the roots need in any case: those behind lazy inputs are not among them. */
+/** Nodes that the roots need in any case, so without those behind lazy inputs. */
 function eager(roots: readonly string[], prepared: ReadonlyMap<string, PreparedNode>): ReadonlyMap<string, unknown> {
   const found = new Map<string, true>(roots.map((id) => [id, true]));
   for (const id of found.keys()) {
@@ -267,7 +267,7 @@ export function validationError(validation: Validation): LatentkitError {
   const errors = Object.entries(validation.nodeErrors).flatMap(([nodeId, { class_type, errors }]) =>
     errors.map((error) => ({ nodeId, node: class_type, error })),
   );
-  // other values would not help where the graph cannot run at all
+  // other values would not help if the graph cannot run at all
   errors.sort((a, b) => Number(isOfHost(b.error)) - Number(isOfHost(a.error)));
   if (errors.length === 0 && !validation.ok) {
     const { code, sentence, input, received, expected, suggestion } = validation.error;

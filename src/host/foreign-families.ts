@@ -1,6 +1,6 @@
 type NamedFamily = readonly [name: string, pattern: RegExp];
 
-/** Families of models that run elsewhere, by what their architecture or their files' names hold; the more specific first. */
+/** Families of models that run elsewhere, by words in their architecture or their files' names; the more specific first. */
 const FOREIGN: readonly NamedFamily[] = [
   ["Flux.2", /flux[._-]?2/],
   ["Chroma", /chroma/],
@@ -40,7 +40,7 @@ export function ggufFamily(name: string, architecture = ""): string {
   return "GGUF file";
 }
 
-/** Family of models that run elsewhere which a file's name, or the type of a text encoder, tells; undefined for any other. */
+/** Family of models that run elsewhere, by a file's name or the type of a text encoder; undefined for any other. */
 export function foreignFamily(name: string): string | undefined {
   const bare = bareName(name);
   if (OWN.some(([, pattern]) => pattern.test(bare))) return undefined;

@@ -19,7 +19,7 @@ export interface EncoderFile {
 }
 
 /**
- * Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and what each is loaded as. An object of a
+ * Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and the types that they are loaded as. An object of a
  * host has a method or a class of its own: a cache would store plain data, and the host would not see the same object again.
  */
 export interface HostFiles {
@@ -45,9 +45,9 @@ export interface NamedModels {
 
 /** The model files of a picture, and how their networks ran. */
 export interface Provenance {
-  /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Files that are not there are left out. */
+  /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Missing files are left out. */
   readonly models: Readonly<Record<string, string>>;
-  /** Absent if none of their networks has run in this process: the picture comes from a cache. */
+  /** Absent if none of their networks has run in this process: the picture came from a cache. */
   readonly runtime?: RuntimeRecord;
 }
 
@@ -56,7 +56,7 @@ export interface RuntimeRecord {
   readonly name: string;
   readonly version: string;
   readonly provider: string;
-  /** Name and driver of the GPU, if the system tells. */
+  /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
   /** How attention was computed on a GPU: "fused" by one operator, or "plain", written out. */
   readonly form?: string;
@@ -117,7 +117,7 @@ export interface Host {
    */
   refresh?(): Promise<boolean>;
   /**
-   * Abilities of its models. Absent: a graph is not refused for want of one. Counts only as the host's own, non-enumerable
+   * Abilities of its models. Absent: graphs are not refused for lack of one. Counts only as the host's own, non-enumerable
    * property: a host made from another one's has to declare it again.
    */
   readonly abilities?: readonly HostAbility[];
@@ -126,8 +126,8 @@ export interface Host {
    * headers say. `models`: files whose text encoders will read it. Absent: they show when it is encoded.
    */
   promptWarnings?(text: string, models: readonly EncoderFile[]): readonly (string | LatentkitError)[];
-  /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
+  /** Returns the facts for receipts about the models that these names mean. Absent: receipts do not report models. */
   provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
-  /** Ends what it has started. Absent: there is nothing to end. */
+  /** Ends what the host has started. Absent: there is nothing to end. */
   close?(): Promise<void>;
 }

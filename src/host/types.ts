@@ -13,7 +13,7 @@ export interface Latent {
   [key: string]: unknown;
 }
 
-/** Estimates of the clean latent that guidance combines, at one noise level. Its tensors are valid for the call alone. */
+/** Estimates of the clean latent that guidance combines, at one noise level. Its tensors are valid only during the call. */
 export interface GuidanceStep {
   readonly x: Tensor;
   readonly sigma: number;
@@ -32,7 +32,7 @@ export interface GuidanceStep {
 export interface Guidance {
   /** Replaces uncond + (cond - uncond) * cfg: by a tensor, or by the terms of a weighted sum, which a step adds to its own. */
   combine?(step: GuidanceStep): Tensor | readonly Term[] | Promise<Tensor | readonly Term[]>;
-  /** Change the guided estimate, in order; it too is valid for the call alone. */
+  /** Change the guided estimate, in order; it too is valid only during the call. */
   readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
   /** Returns the denoise mask of one noise level in place of the run's own. */
   mask?(mask: Tensor, sigma: number, sigmas: Float32Array): Tensor;
@@ -40,7 +40,7 @@ export interface Guidance {
   readonly conditioning?: readonly Conditioning[];
 }
 
-/** One run of a sampler, of which a model learns before its first prediction. */
+/** One run of a sampler, which a model learns of before its first prediction. */
 export interface SamplingRun {
   /** Noise levels by which the run samples: the model's own, or those that a node has given it. */
   readonly sampling: ModelSampling;
@@ -57,7 +57,7 @@ export interface SamplingRun {
 export interface Model {
   readonly sampling: ModelSampling;
   /**
-   * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
+   * Returns the estimate of the clean latent of x at noise level sigma. With k entries of cond, entry i belongs to the i-th
    * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance. x is valid until the promise
    * settles: sampling writes over it then; copy it to keep it longer. The estimate is only read.
    */
@@ -77,7 +77,7 @@ export interface ModelPatch {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
-/** Receives a sentence on what a host leaves out or does otherwise than asked: a warning of the node that called it. */
+/** Receives a warning, in the name of the calling node, about a request that the host ignores or changes. */
 export type Warn = (message: string) => void;
 
 /** The bridge between pictures and latents; both functions return new tensors. */
@@ -206,7 +206,7 @@ export interface StyleModel {
 
 /** A change of the weights of models and clips. */
 export interface Lora {
-  /** Sentence on what of it a model and a clip have no place for; undefined if nothing is left over. */
+  /** A warning about the parts that a model and a clip cannot use; undefined if they can use all. */
   unmatched?(model: Model, clip: Clip | undefined): string | undefined;
   apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?];
 }

@@ -139,7 +139,7 @@ export function headerLength(start: Uint8Array, fileBytes: number): number {
   return Number(length);
 }
 
-/** Reads the header of a file of `fileBytes`, `header` being its bytes alone. Throws as headerJson and headerOf. */
+/** Reads the header of a file of `fileBytes`, `header` being only its bytes. Throws as headerJson and headerOf. */
 export function parseHeader(header: Uint8Array, fileBytes: number): SafetensorsHeader {
   return headerOf(headerJson(header), header.length, fileBytes);
 }

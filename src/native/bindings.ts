@@ -32,7 +32,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   dieWithParent(): void;
   /**
    * The graphics adapters that Vulkan lists, those first that WebGPU prefers for high performance. Empty without Vulkan, as
-   * on macOS. Call it in a child process alone: it runs code of every driver installed, whose fault ends the process.
+   * on macOS. Call it only in a child process: it runs code of every driver installed, and a faulty one ends the process.
    */
   graphicsAdapters(): GraphicsAdapter[];
 

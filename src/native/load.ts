@@ -35,8 +35,8 @@ export function nativeFile(): string {
 }
 
 /**
- * Absolute paths where the module may lie: `override` alone, else a build from source below `root`, then the package of
- * this platform if it is installed.
+ * Absolute paths where the module may lie: only `override` if it is set, else a build from source below `root`, then the
+ * package of this platform if it is installed.
  */
 export function candidates(root: string, override?: string): string[] {
   if (override) return [resolve(override)];

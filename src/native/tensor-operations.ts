@@ -116,8 +116,8 @@ export interface CudaMemoryState {
 
 /**
  * Operations of the CUDA library, queued in the order of the calls; download, std, stdOfItems, scaledError and injectNoise
- * with normalize wait. They throw as the core's do, with `status` "no-memory" if the device has none left (it stays usable,
- * and nothing is written) and "device-lost" if it cannot be used any more.
+ * with normalize wait. They throw as the core's do, with `status` "no-memory" if the device has no memory left (it stays usable,
+ * and nothing is written) and "device-lost" if it can no longer be used.
  */
 export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
   /** Opens the library and, with it, a device of the driver, both named by path. Throws an Error with the reason. */
@@ -131,7 +131,7 @@ export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
 
   /** Memory that is not cleared. */
   take(device: CudaHandle, bytes: number): CudaMemory;
-  /** Released memory cannot be used any more; releasing it again does nothing. */
+  /** Released memory can no longer be used; releasing it again does nothing. */
   release(memory: CudaMemory): void;
   /** `values` has as many bytes as the memory, and may be changed right after the call. */
   upload(memory: CudaMemory, values: Float32Array | Uint8Array): void;

@@ -10,8 +10,8 @@ const DECIMAL = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:e([+-]?[0-9]+))?$/i;
 const MOST_SHIFTED = 5000;
 
 /**
- * Both values, in words, if a node computes with another one than its input received: "20.5 becomes 20". Undefined if
- * both mean the same, as 7 and 7.0 or the text "7" do. `converted` is what `tryConvert` made of `received`.
+ * Both values, in words, if a node computes with a value other than the one its input received: "20.5 becomes 20".
+ * Undefined if both mean the same, as 7 and 7.0 or the text "7" do. `converted` is what `tryConvert` made of `received`.
  */
 export function bendOf(spec: InputSpec, received: unknown, converted: unknown): string | undefined {
   if (received === undefined) return undefined;
@@ -20,7 +20,7 @@ export function bendOf(spec: InputSpec, received: unknown, converted: unknown): 
   return `${inWords(received)} becomes ${inWords(used)}`;
 }
 
-/** Reports numbers, by input as received and as used, that a node took back to where its data end. */
+/** Reports numbers, by input as received and as used, that a node reduced to the end of its data. */
 export function warnOfClips(
   data: string,
   clips: Readonly<Record<string, readonly [received: number, used: number]>>,
@@ -42,7 +42,7 @@ function meansSame({ type }: InputSpec, received: unknown, used: unknown): boole
   return type === "INT" ? wholeOf(text) === BigInt(used as number | bigint) : Number(text) === Number(used);
 }
 
-/** Whether a float is as near to a number's text as floats are, and to a whole number equal. */
+/** Whether a float is the one nearest to a number's text; for a whole number, equal to it. */
 function isKept(text: string, used: number): boolean {
   const parts = DECIMAL.exec(text);
   // inf and nan

@@ -21,7 +21,7 @@ export type * from "./types.js";
 
 /**
  * Defines a node. Fails with usage.invalid if a field is missing, wrong or unknown: helper functions belong beside the
- * source, not into it. Deprecated `ext …` nodes get their category and display name from their key.
+ * source, not in it. Deprecated `ext …` nodes get their category and display name from their key.
  */
 export function defineNode<
   const I extends Record<string, InputSpec | ComfyInput>,
@@ -61,7 +61,7 @@ export function defineNode<
   });
 }
 
-/** Whether a run that may not reach the network refuses the node; an address of an input file among its values, too. */
+/** Whether an offline run refuses the node, also because of an address among its input files. */
 export function needsNetwork(
   definition: NodeDefinition,
   values: Readonly<Record<string, unknown>> = {},
@@ -82,7 +82,7 @@ function titleOf(key: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-/** An output value that keeps its readers from running: silently, or with a message as an event at each direct one. */
+/** An output value that keeps its readers from running: silently, or with a message as an event at each direct reader. */
 export class Blocker {
   readonly message: string | undefined;
   constructor(message?: string) {
@@ -122,7 +122,7 @@ type Outputs = NodeDefinition["outputs"];
 /** One value for each output, in their order. Throws node.failed. */
 function valuesOf(outputs: Outputs, returned: unknown): unknown[] {
   if (returned instanceof Blocker) return outputs.map(() => returned);
-  // as in ComfyUI, a node may return an empty list: its readers get nothing
+  // as in ComfyUI, a node may return an empty list: its readers receive no value
   if (Array.isArray(returned) && returned.length === 0) return returned;
   const values = Array.isArray(returned) ? returned : namedValues(outputs, returned ?? {});
   if (values.length !== outputs.length) throw misreturned(describe(values), outputs);

@@ -58,7 +58,7 @@ export function describeNode(definition: NodeDefinition, context: ChoiceContext 
   };
 }
 
-/** ComfyUI's clients expect the list of a choice where other inputs have their type. */
+/** ComfyUI's clients expect the list of a choice in place of the type. */
 const describeInput = (spec: InputSpec, context: ChoiceContext): DescribedInput => [
   choicesOf(spec, context) ?? spec.type,
   spec.options,

@@ -6,13 +6,13 @@ import type { Tensor } from "../tensor/tensor.js";
 import type { NodeContext } from "./define.js";
 import { type ChoiceContext, choice, clip, type FileKind, model } from "./inputs.js";
 
-/** Input with the choice of the host's files of a kind; any text if it has no models of the kind. */
+/** Input with the choice of the host's files of a kind; any text if it does not have models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
   ...choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` }),
   files: kind,
 });
 
-/** Everything of a node's context that loading a file needs. */
+/** The parts of a node's context that loading a file needs. */
 export type Loading = Pick<NodeContext, "host" | "signal" | "log">;
 
 /** Loads the checkpoint that the input `ckpt_name` names. Fails as its host does, with the input's name in front. */
@@ -39,7 +39,7 @@ export async function loadHostFile<Kind extends keyof HostFiles>(
   throw new LatentkitError("input.not-in-list", message, { received: describe(name) });
 }
 
-/** Codes of errors that a model file is the reason of. */
+/** Codes of errors that a model file causes. */
 const OF_FILES = /^(?:model|safetensors|file)\./;
 
 /** Runs the work on a model file; its errors get the name of the input that names the file. */
@@ -63,13 +63,13 @@ export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: H
   return model.patch({ node, inputs });
 }
 
-/** MODEL: one whose network the node changes, unless another input has a value with which it does not. */
+/** MODEL whose network the node changes, unless another input has a value that switches this off. */
 export const changedModel = (unless?: readonly [input: string, value: unknown]) => ({
   ...model(),
   needs: { ability: "patches", unless } as const,
 });
 
-/** CLIP: one with encoders beyond CLIP's. */
+/** CLIP with encoders other than CLIP's. */
 export const textsClip = () => ({ ...clip(), needs: { ability: "texts" } as const });
 
 /** A node's run that changes the network of `model` by all other inputs; not at all if the input `off` is 0. */
@@ -92,7 +92,7 @@ export const merges =
         : patchedModel(model1, { node, inputs: { ...inputs, model2: hostModel(model2) } }, host),
   });
 
-/** Order in which the encoders' tokens stand side by side, whatever the order of the files. */
+/** Order of the encoders' tokens, regardless of the order of the files. */
 const ENCODER_ORDER = ["l", "g"];
 
 /** Loads the text encoders that inputs name as one clip; the same errors as `loadHostFile`. */
@@ -126,7 +126,7 @@ function joinedClip(clips: readonly Clip[]): Clip {
   };
 }
 
-// Nodes of such families do what needs no model; texts go to `encodeTexts`, which a host has to bring.
+// Nodes of such families do the work that needs no model; texts go to `encodeTexts`, which a host must implement.
 /**
  * Encodes texts for encoders beyond CLIP's, by their names, with the pictures that these see. Fails with host.missing if the
  * host's clips have no such encoders.
@@ -157,7 +157,7 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   model_patches: "model patches",
 };
 
-/** Sentence on a host that has no files of a kind, for a graph that names one; undefined if it has some. */
+/** A clause about a host without files of a kind, for a graph that names one; undefined if it has some. */
 export function lackOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind): string | undefined {
   if (kind === "checkpoints" || host.files?.(kind) !== undefined) return undefined;
   return `${hostName(host)} has no ${PLURALS[kind]}`;

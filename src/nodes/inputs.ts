@@ -9,7 +9,7 @@ import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
 export type Choice = string | number | boolean;
-/** A fixed list, or one that depends on if the graph runs (checkpoints, files): undefined if any text may be right. */
+/** A fixed list, or one that depends on where the graph runs (checkpoints, files); undefined: any text may be right. */
 export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[] | undefined);
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
@@ -32,7 +32,7 @@ export interface InputSpec<Value = unknown> {
   readonly optional: boolean;
   /** Computed only when `checkLazy` asks for it. */
   readonly lazy: boolean;
-  /** STRING: lists and objects are refused, where ComfyUI turns them into text. */
+  /** STRING: lists and objects are refused, although ComfyUI turns them into text. */
   readonly strict?: boolean;
   /** "*": numbers arrive as the graph writes them, a NumberLiteral for 7.0, so that floats differ from integers. */
   readonly literal?: boolean;
@@ -43,7 +43,7 @@ export interface InputSpec<Value = unknown> {
   readonly files?: FileKind;
   /** An ability of a host's models that the node needs, unless another input has a value. */
   readonly needs?: { readonly ability: HostAbility; readonly unless?: readonly [input: string, value: unknown] };
-  /** INT: the value that the node computes with, if it rounds or clamps; a run warns if it is another one. */
+  /** INT: the value that the node computes with, if it rounds or clamps; a run warns if it differs. */
   readonly used?: (value: number) => number;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;

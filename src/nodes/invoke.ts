@@ -28,7 +28,7 @@ import { readHidden, readInputs } from "./invoke-inputs.js";
 import type { Registry } from "./registry.js";
 import type { NamedInputs, NodeByKey, TypesOf } from "./types.js";
 
-/** Options of `invokeNode`: the surroundings that a graph would give the node. */
+/** Options of `invokeNode`: what a graph would give the node. */
 export interface InvokeOptions {
   /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
   hidden?: { prompt?: unknown; extra_pnginfo?: unknown; unique_id?: string | number | null };
@@ -44,7 +44,7 @@ export interface InvokeOptions {
   registry?: Registry;
   /** Aborts the call. */
   signal?: AbortSignal;
-  /** Time for the node; the system's if absent. */
+  /** Clock of the node; the system's if absent. */
   clock?: () => Date;
   /** Requests of a node that reaches the network; the global `fetch` if absent. */
   fetch?: typeof fetch;
@@ -87,7 +87,7 @@ export interface Invoked<Result extends readonly unknown[] = unknown[]> {
  * Runs one node: one of the package or of `registry` by its key, or a definition of your own. Inputs and outputs carry the
  * node's names and order; a node that takes lists gets arrays, a list output is an array; an absent input is its default.
  * Every input is checked before the node runs. Fails with a LatentkitError that names the node, and with the reason of
- * `signal`; a node that does not listen to that has 2 s.
+ * `signal`; a node that does not listen to it is abandoned after 2 s.
  */
 export function invokeNode<const Key extends string, Nodes extends NodeDefinition = BuiltInNode>(
   key: Key,
@@ -151,7 +151,7 @@ function findNode(key: unknown, registry: Registry): NodeDefinition {
   throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 
-/** Surroundings of a node. A class: an object literal with getters takes microseconds to make. */
+/** The context of a node outside a graph. A class: an object literal with getters takes microseconds to make. */
 class InvokeContext implements NodeContext {
   readonly nodeId: string;
   readonly state = {};
@@ -179,7 +179,7 @@ class InvokeContext implements NodeContext {
     this.#currentHost = options.host;
   }
 
-  // the rest is made for a node that reads it
+  // the rest is made when a node reads it
 
   get signal(): AbortSignal {
     return this.#span.signal;
@@ -205,7 +205,7 @@ class InvokeContext implements NodeContext {
 const ignore = (): void => {};
 const now = (): Date => new Date();
 
-/** Surroundings of choices of inputs. */
+/** The context in which the choices of an input are listed. */
 class InvokeChoices implements ChoiceContext {
   readonly #context: NodeContext;
 

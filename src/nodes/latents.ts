@@ -8,7 +8,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { type InputSpec, int } from "./inputs.js";
 
 /**
- * A latent in height and width of another one: its middle of the other's proportions, resized. All axes between batch and
+ * A latent with the height and width of another one: its middle in the other's proportions, resized. All axes between batch and
  * height must be equal; `input` names the latent's input in messages.
  */
 export function fitted(x: Tensor, like: Tensor, input: string, method: "bilinear" | "bicubic" = "bilinear"): Tensor {
@@ -38,7 +38,7 @@ export function planes(tensor: Tensor): Tensor {
   return tensor.reshape([tensor.shape[0]!, channels, ...tensor.shape.slice(-2)]);
 }
 
-/** Whether a noise mask is the one of all items of its latent. */
+/** Whether one noise mask serves all items of its latent. */
 export const isSingleMask = ({ shape }: Tensor): boolean => shape.length < 3 || shape[0] === 1;
 
 /** Indices of a latent's items among the noises of a seed: its own `batch_index`, else 0, 1, 2 … */
@@ -48,13 +48,13 @@ export const batchIndexOf = ({ samples, batch_index }: Latent): number[] =>
 /** Side of a latent cell in pixels. */
 export const CELL = 8;
 
-/** An INT input in pixels, of which the node takes whole cells. */
+/** An INT input in pixels; the node uses whole cells. */
 export const inCells = <Spec extends InputSpec<number>>(spec: Spec, cell: number = CELL): Spec => ({
   ...spec,
   used: (pixels: number) => pixels - (pixels % cell),
 });
 
-/** Input for a position in pixels, of which the node takes whole cells. */
+/** Input for a position in pixels; the node uses whole cells. */
 export const cellOffset = () => inCells(int({ default: 0, min: 0, max: 16384, step: CELL }));
 
 /** Cuts an axis and the one after it down to whole cells, as much on either side. */
@@ -74,7 +74,7 @@ export function warnOfCut(image: Tensor, input: string, log: (message: string) =
   log(`input "${input}": ${cut}: the VAE needs multiples of ${CELL}.`);
 }
 
-/** The colours of an image [B, H, W, C] for a vae; throws for one that has fewer than three, or no whole cell. */
+/** The colours of an image [B, H, W, C] for a vae; throws for an image with fewer than three, or without a whole cell. */
 export function coloursOf(image: Tensor, input: string): Tensor {
   const [, height = 0, width = 0, channels = 0] = image.shape;
   if (channels >= 3 && height >= CELL && width >= CELL) return firstChannels(image, 3);

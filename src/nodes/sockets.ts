@@ -77,7 +77,7 @@ const isClip = (value: unknown): boolean =>
   isObject(value) && Array.isArray(value.encoders) && (value.encoders.length > 0 || has(value, "encodeText"));
 
 // A tensor [n], as in ComfyUI; programs may hand in a Float32Array or a list.
-/** SIGMAS [n]: a tensor, a Float32Array or a list of numbers, none of them below 0. */
+/** SIGMAS [n]: a tensor, a Float32Array or a list of numbers from 0. */
 function readSigmas(value: unknown): unknown {
   const list: unknown = value instanceof Tensor && value.shape.length === 1 ? value.data : value;
   if (!types.isFloat32Array(list) && !Array.isArray(list)) return undefined;
@@ -158,7 +158,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
 
 /**
  * Checks a value that comes through a link or from a caller. Returns it as a node receives it (MASK [H, W] as [1, H, W],
- * one LIST item as a list of one). Of a union "IMAGE,MASK" the first type that fits counts.
+ * one LIST item as a list of one). For a union "IMAGE,MASK" the first type that fits counts.
  * Fails with input.wrong-type, naming node, input, value and what was expected.
  */
 export function checkSocket(type: string, value: unknown, at: InputAddress): unknown {

@@ -23,7 +23,7 @@ export interface TileLayout {
 }
 
 /**
- * Tiles of `size` at most of rows x columns values that share `overlap` with their neighbours, the last ones more, where
+ * Tiles of at most `size` of rows x columns values. They share `overlap` with their neighbours, the last ones more; there
  * their weights rise and fall linearly. `scale` is the number of weights for a value.
  */
 export function tilesOf(rows: number, columns: number, size: number, overlap: number, scale: number): Tile[] {
@@ -46,7 +46,7 @@ function spansOf(length: number, size: number, overlap: number, scale: number): 
   }));
 }
 
-/** The tile in its source, of which a value has `cell` pixels. */
+/** The tile in its source, whose values have `cell` pixels. */
 export const regionOf = ({ down, across }: Tile, cell = 1): Region => ({
   top: down.from * cell,
   left: across.from * cell,

@@ -15,8 +15,8 @@ export interface NodeContext {
   readonly signal: AbortSignal;
   /**
    * Reports progress as value of max. `preview` is any image of the state, or a function that returns one: it is called
-   * if the run has `previews`, at most every 100 ms. A promise of an image is reported when it settles, beside
-   * the value that is reached by then.
+   * if the run has `previews`, at most every 100 ms. A promise of an image is reported when it settles, with
+   * the value reached by then.
    */
   progress(value: number, max: number, preview?: unknown): void;
   /** Memory of this node instance, kept in the cache under the node's id. */
@@ -35,8 +35,8 @@ export interface NodeContext {
   /** Names and receipts of saved images; if absent, counters and no receipts. */
   readonly output?: OutputHandling;
   /**
-   * The calling thread only renders: it reads files, decodes and encodes PNG pictures itself. Where every processor has such
-   * a thread, handing work to another one only costs the way there and back.
+   * The calling thread only renders: it reads files, decodes and encodes PNG pictures itself. If every processor has such
+   * a thread, handing work to another one only costs time.
    */
   readonly isBlocking?: boolean;
 }
@@ -59,7 +59,7 @@ export interface NodeConfig {
 export type NoiseStream = "cpu" | "gpu";
 
 /**
- * Result of a node's own validation. True or undefined: valid. A text is the fault of the inputs that were read, a record
+ * Result of a node's own validation. True or undefined: valid. A text is the fault of the inputs that were read; a record
  * has the fault of each input: a text, or an error without the name of the input.
  */
 export type ValidationResult = boolean | string | Readonly<Record<string, string | LatentkitError>> | undefined;
@@ -109,20 +109,20 @@ export interface NodeSource<
   readonly outputIsList?: readonly boolean[];
   readonly outputNode?: boolean;
   readonly writesFiles?: boolean;
-  /** Has a UI result without being an output node: a root if a graph has none. */
+  /** Has a UI result without being an output node: a root if the graph has no output node. */
   readonly hasUi?: boolean;
   readonly notIdempotent?: boolean;
-  /** Talks to other machines: runs in every run, whatever a disk cache holds. */
+  /** Talks to other machines: runs in every run, even if a disk cache holds its result. */
   readonly reachesNetwork?: boolean;
   /** Uses a key of the configuration or the environment; a run that may not reach the network refuses it too. */
   readonly usesKey?: boolean;
   /**
-   * Declares that outputs follow from the declared inputs, `isChanged` and the host's models alone, and that running the
-   * node does nothing else, so that a disk cache may store them. Change the text whenever the code changes outputs.
-   * Nodes of the package need none.
+   * Declares that outputs depend only on the declared inputs, `isChanged` and the host's models, and that running the
+   * node has no side effects, so that a disk cache may store them. Change the text whenever the code changes outputs.
+   * Nodes of the package do not need it.
    */
   readonly cacheVersion?: string;
-  /** Returns at once, also if required inputs are absent. Inputs that it reads are exempt from range and list checks. */
+  /** Returns at once, even if required inputs are absent. Inputs that it reads are exempt from range and list checks. */
   validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationResult;
   /** Returns a value for the cache key: another value means changed. Links are not resolved. */
   isChanged?(inputs: Record<string, unknown>, context: ChoiceContext): Awaitable<unknown>;
@@ -131,7 +131,7 @@ export interface NodeSource<
   /** Returns the noise stream that the node's seed starts, for receipts. Links are not resolved. */
   noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
   /**
-   * Returns a value for each output, by name or in order; null is a value, undefined is none. The node fails with
+   * Returns a value for each output, by name or in order; null is a value, undefined is not. The node fails with
    * node.failed if one is missing, or a key or value beyond them is returned.
    */
   run(
@@ -176,7 +176,7 @@ export interface TypedNode<Key extends string, Inputs extends object, Result ext
 
 // Types do not keep the order of an object's keys, so a node with several outputs declares them as a list. Required
 // inputs are checked at run time.
-/** Value that a caller of `invokeNode` may give: numbers in any form, and what has a text for a text. */
+/** Value that a caller of `invokeNode` may pass: numbers in any form, and anything with a text form for a text. */
 type Given<Value> = unknown extends Value ? unknown : GivenOne<Value>;
 type GivenOne<Value> = Value extends number | bigint
   ? number extends Value
@@ -206,14 +206,14 @@ interface AnyTypes extends NodeTypes {
   readonly inputs: Readonly<Record<string, unknown>>;
   readonly result: unknown[];
 }
-/** Static types of a node; a definition that carries none takes and returns anything. */
+/** Static types of a node; a definition without them takes and returns anything. */
 export type TypesOf<Node> = Node extends { readonly types?: infer Types }
   ? NonNullable<Types> extends infer Own extends NodeTypes
     ? Own
     : AnyTypes
   : AnyTypes;
 type ByKey<Nodes, Key> = string extends Key ? never : Extract<Nodes, { readonly key: Key }>;
-/** The node that a key names among others; any node if none is known by it. */
+/** The node that a key names; any node if the key is unknown. */
 export type NodeByKey<Nodes, Key> = [ByKey<Nodes, Key>] extends [never] ? NodeDefinition : ByKey<Nodes, Key>;
-/** Inputs of a node by their names, with any value: those of a key come from a graph, a form, a message. */
+/** Inputs of a node by name, with any value: they may come from a graph, a form or a message. */
 export type NamedInputs<Node> = { readonly [Name in keyof TypesOf<Node>["inputs"]]?: unknown };

@@ -14,7 +14,7 @@ const LISTED_CHOICES = 20;
 
 // Texts of the ext nodes refuse lists and objects (`strict`); other nodes take anything, as in ComfyUI.
 // Nodes that tell floats from integers (`literal`) get 7.0 as a NumberLiteral; a program's own 1.0 is 1.
-/** Whether a graph may hold a value of this type itself; any other type comes through a link. */
+/** Whether a graph may hold a value of this type itself; other types come through links. */
 export function isWidget(type: string): boolean {
   return WIDGETS.has(type) || (type.includes(",") && type.split(",").some((member) => WIDGETS.has(member.trim())));
 }
@@ -107,7 +107,7 @@ function toInt(spec: InputSpec, value: unknown, options: ConvertOptions): Conver
   return { ok: true, value: result };
 }
 
-/** Reads a whole number; returns an error code if the value is none. */
+/** Reads a whole number; returns an error code for any other value. */
 function readWhole(value: unknown): number | bigint | ErrorCode {
   if (typeof value === "bigint") return value;
   if (typeof value === "boolean") return Number(value);
@@ -182,7 +182,7 @@ function toBoolean(spec: InputSpec, value: unknown, options: ConvertOptions): Co
 
 /** Returns the choice as the list holds it: 1.0 and true match a listed 1, as in Python. */
 function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
-  // a file that cannot be loaded is none of the choices, and refused by a better sentence
+  // a file that cannot be loaded is not among the choices, and is refused with a better sentence
   const file = options.skipRange ? undefined : fileMeant(spec, value, options.context);
   if (file !== undefined) return { ok: true, value: file };
   const choices = choicesOf(spec, options.context);
@@ -200,7 +200,7 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
   return misfit("input.not-in-list", expectedOf(spec, options), value, suggestion);
 }
 
-/** File that a name probably means: the endings, which most files share, do not count. */
+/** File that a name probably means: endings, which most files share, do not count. */
 function nearestFile(name: unknown, files: readonly string[]): string | undefined {
   if (typeof name !== "string") return undefined;
   const byBareName = new Map([...files].reverse().map((file) => [withoutEnding(file), file]));
@@ -210,11 +210,11 @@ function nearestFile(name: unknown, files: readonly string[]): string | undefine
 
 const withoutEnding = (file: string): string => file.replace(/\.[a-z]{1,16}$/i, "");
 
-/** The host's file that a name stands for which is not its own. */
+/** The host's file that a name stands for without being its own. */
 const fileMeant = ({ files }: InputSpec, name: unknown, context: ChoiceContext | undefined): string | undefined =>
   files === undefined || typeof name !== "string" ? undefined : context?.host?.fileOf?.(files, name);
 
-/** Default of an input, of a fixed list its first choice, as in ComfyUI; undefined if it has none. */
+/** Default of an input, the first choice of a fixed list, as in ComfyUI; undefined without one. */
 export const defaultOf = ({ options, choices }: InputSpec): unknown =>
   options.default ?? (Array.isArray(choices) ? choices[0] : undefined);
 
@@ -228,7 +228,7 @@ function numeric(value: unknown): number | undefined {
   return value instanceof NumberLiteral ? Number(value) : undefined;
 }
 
-/** Replaces number literals at any depth of lists and plain objects by numbers; returns the value itself if it has none. */
+/** Replaces number literals at any depth of lists and plain objects by numbers; returns the value itself if there are none. */
 export function plain(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null || depth > 256) return value;
   if (value instanceof NumberLiteral) return Number(value);

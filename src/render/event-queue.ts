@@ -1,4 +1,4 @@
-/** Events in order, from work that goes on while no reader takes them. */
+/** Events in order, from work that continues while they are not read. */
 export class EventQueue<Event> {
   #events: Event[] = [];
   #isOver = false;
@@ -16,14 +16,14 @@ export class EventQueue<Event> {
     this.#wakeReader();
   }
 
-  /** Adds an event in place of the newest that waits, where that one `isOutdated` by it. */
+  /** Adds an event, in place of the newest waiting one if that `isOutdated` by it. */
   replace(event: Event, isOutdated: (waiting: Event) => boolean): void {
     const newest = this.#events.at(-1);
     if (!this.#isOver && newest !== undefined && isOutdated(newest)) this.#events[this.#events.length - 1] = event;
     else this.add(event);
   }
 
-  /** Resolves when the reader has caught up so far that more may be added. */
+  /** Resolves when the reader has caught up enough for more to be added. */
   async room(): Promise<void> {
     while (this.#events.length >= this.#limit) {
       await new Promise<void>((resolve) => {
@@ -32,7 +32,7 @@ export class EventQueue<Event> {
     }
   }
 
-  /** Waits for events and takes all there are; undefined at the end. */
+  /** Waits for events and takes all of them; undefined at the end. */
   async take(): Promise<Event[] | undefined> {
     while (this.#events.length === 0) {
       if (this.#isOver) return undefined;
@@ -46,13 +46,13 @@ export class EventQueue<Event> {
     return events;
   }
 
-  /** No event comes any more. */
+  /** No more events will come. */
   end(): void {
     this.#isOver = true;
     this.#wakeReader();
   }
 
-  /** Lets the work go on without waiting for room, once the reader has left. */
+  /** Lets the work continue without waiting for room, once the reader has left. */
   abandon(): void {
     this.end();
     this.#events = [];

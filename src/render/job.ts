@@ -32,7 +32,7 @@ export function parseJob(text: string): Job {
   };
 }
 
-/** Options of which JSON may lose more or less than of others. */
+/** Options for which JSON may lose more, or less, than for others. */
 const STRICTNESS: { readonly [Option in keyof Job]?: Strictness } = { set: { digits: true }, config: { absent: true } };
 
 /** Throws usage.invalid for a value that would not reach a worker thread as it is. */
@@ -53,7 +53,7 @@ interface Strictness {
   readonly absent?: boolean;
 }
 
-/** Throws an error of this code, which names subject and key, for a value of which JSON would lose something. */
+/** Throws an error of this code, which names subject and key, for a value that JSON would not keep. */
 export function refuseLoss(
   subject: string,
   key: string,

@@ -6,7 +6,7 @@ import { findInput } from "./fill/targets.js";
 
 // The hash of the graph is that of the redacted text: a hash of hidden values would let them be guessed.
 // An editor's workflow has values without names, so all widgets of a node go if one of its inputs is hidden.
-/** Stands in metadata where a value was. */
+/** Replaces hidden values in metadata. */
 export const REDACTED = "[redacted]";
 
 /** Metadata of a run as files show it. */
@@ -18,8 +18,8 @@ export interface Metadata {
 /**
  * Metadata without the values of some keys: `node.input`, the title of a primitive, or a bare key at any depth of the
  * graph and of extra_pnginfo.
- * An editor's workflow holds a node's values without names: all of a node go of which the graph hides one. The arguments
- * are not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
+ * An editor's workflow holds a node's values without names: all of a node's values go if the graph hides one of them. The
+ * arguments are not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
  */
 export function redactMetadata(
   { prompt, extraPnginfo }: Metadata,
@@ -57,7 +57,7 @@ export function redactMetadata(
   }
   hide(redacted.extraPnginfo, keySet, matches);
   hideWidgets(redacted.extraPnginfo, hidden);
-  // a misspelt key would show what it was to hide
+  // a misspelt key would show what it should hide
   for (const key of keys) if (key.includes(".") && !matches.has(key)) findInput(prompt, key, definitionOf, "redact");
   return redacted;
 }

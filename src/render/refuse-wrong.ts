@@ -16,19 +16,19 @@ import { redactMetadata } from "./redact.js";
 
 /**
  * Refuses a graph and a job that would fail every item of a batch: unknown classes, keys of `set` and `redact` that name
- * nothing, outputs that cannot be computed whatever an item sets. `keys`: those that items may set; undefined: any.
+ * nothing, outputs that cannot be computed with any item. `keys`: those that items may set; undefined: any.
  */
 export function refuseWrong(graph: Graph, job: Job, surroundings: Surroundings, keys?: readonly string[]): void {
   refuseUnwritable(job);
   refuseInvalid(graph, refuseUnknown(graph, job, surroundings.registry), job, surroundings, keys);
 }
 
-/** Fails with picture.needs-sharp where sharp would have to write the pictures, and is missing. */
+/** Fails with picture.needs-sharp if sharp would have to write the pictures, and is missing. */
 export function refuseUnwritable({ format: { type = "png" } = {} }: Job): void {
   if (type !== "png") requireSharp(`Writing ${type} files`);
 }
 
-/** Refuses unknown classes and keys alone. Returns the graph with the values that all items share. */
+/** Refuses only unknown classes and keys. Returns the graph with the values that all items share. */
 export function refuseUnknown(
   graph: Graph,
   { set = {}, redact = [] }: Job,
@@ -53,7 +53,7 @@ export function refuseTargets({ ids }: Graph, targets: readonly string[] | undef
 type MayChange = (nodeId: string, input: string) => boolean;
 
 /**
- * Fails as validation does where an output cannot be computed whatever values items have, with `partial` where none
+ * Fails as validation does if an output cannot be computed with any values of items, or with `partial` if none
  * can. `prompt`: the graph with all values that items share; `keys`: those that items may set, undefined: any. Fails
  * as findDefinitions and findRoots, too.
  */
@@ -93,7 +93,7 @@ function createMayChange({ prompt }: Graph, keys: readonly string[] | undefined)
   };
 }
 
-/** The errors that stay, whatever items set. */
+/** The errors that stay with any values of items. */
 function certainErrors(
   nodeErrors: Readonly<Record<string, NodeErrors>>,
   prepared: ReadonlyMap<string, PreparedNode>,
@@ -109,7 +109,7 @@ function certainErrors(
         links.every((link) => !cycle.has(link.source) || !mayChange(id, link.input));
       return [...cycle].every((id) => holds(prepared.get(id)!));
     }
-    // what a node makes of one input may hang on the others
+    // the effect of one input may depend on the others
     const isOwn = input === undefined || definition.validate !== undefined;
     return isOwn ? !Object.keys(definition.inputs).some((name) => mayChange(nodeId, name)) : !mayChange(nodeId, input);
   };
@@ -166,7 +166,7 @@ function marksOf(
       for (const key of placeholders(value)) marks.push({ key, nodeId, input });
     }
   }
-  // most graphs have none
+  // most graphs have no placeholder
   if (marks.length === 0) return marks;
   const running = neededBy(graph, rootsOf(graph, registry, targets));
   return marks.filter(({ nodeId }) => running.has(nodeId));

@@ -30,9 +30,9 @@ const RENDER_RULES: OptionRules<RenderOptions> = {
 
 /**
  * Renders one graph: an object, JSON text, or the bytes, the path or the file: URL of a JSON file or of a picture that
- * carries a graph; in API format or as the editor saves it. Rejects with a LatentkitError where the graph or an option is
- * wrong, before anything is written, and with the reason of `signal` where that aborts; a node that fails later shows in
- * `status`. A node that does not listen to an abort has 2 s, then it is abandoned: what it writes afterwards is refused.
+ * carries a graph; in API format or as the editor saves it. Rejects with a LatentkitError if the graph or an option is
+ * wrong, before anything is written, and with the reason of `signal` if that aborts; a node that fails later shows in
+ * `status`. A node that does not listen to an abort is abandoned after 2 s: it can then no longer write.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
   checkOptions("render", options, RENDER_RULES);
@@ -40,7 +40,7 @@ export async function render(graph: string | object, options: RenderOptions = {}
   return resultOf(await renderOutcome(graph, options), options.signal, "The run was interrupted.");
 }
 
-/** `render` with options that are checked, for callers that show what an interrupted run has left. */
+/** `render` with checked options, for callers that show what an interrupted run has left. */
 export async function renderOutcome(graph: string | object, options: RenderOptions): Promise<RunOutcome> {
   const job = jobOf(options);
   const given = pickOptions<Omit<RenderOptions, keyof Job>>(options, SURROUNDINGS_RULES);
@@ -54,7 +54,7 @@ export async function renderJob(graph: string | object, job: Job, surroundings: 
   const { inputs, receipts, memory, outputHandling, close } = openOutput(render, job, surroundings);
   const { registry, signal, clock, hasTransientEvents = surroundings.onEvent === undefined } = surroundings;
   const fold = createFold(outputDir, memory);
-  /** A node did not listen to an abort: what it still reports and writes does not count. */
+  /** A node did not listen to an abort: its further reports and files do not count. */
   let isLeft = false;
   let nodeId: string | undefined;
   const emit = (event: RunEvent) => {
@@ -93,7 +93,7 @@ export async function renderJob(graph: string | object, job: Job, surroundings: 
   return { ...fold.end(), status: "interrupted", error: undefined };
 }
 
-/** Reads and fills the graph of a render, and finds what its pictures show of it. */
+/** Reads and fills the graph of a render, and derives the texts for its pictures. */
 function prepareRender(graph: string | object, job: Job, { registry, clock }: Surroundings) {
   const { metadata = "full", classAliases = {}, redact = [] } = job;
   refuseUnwritable(job);
@@ -102,7 +102,7 @@ function prepareRender(graph: string | object, job: Job, { registry, clock }: Su
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
   const set = canonicalValues(parsed.prompt, job.set ?? {}, definitionOf);
   const prompt = fillGraph(parsed.prompt, set, definitionOf);
-  // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
+  // a workflow other than the graph that ran would mislead anyone who opens the picture in the editor
   const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
   const extraPnginfo = job.extraPnginfo ?? (isAsSaved && source.workflow ? { workflow: source.workflow } : undefined);
   const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
@@ -110,7 +110,7 @@ function prepareRender(graph: string | object, job: Job, { registry, clock }: Su
   return { metadata, parsed, set, prompt, visible, inputDir, outputDir: resolve(job.outputDir ?? "out") };
 }
 
-/** Input files of a render, receipts and files that its nodes write. After `close` nothing is written. */
+/** Input files of a render, receipts, and the files that its nodes write. After `close` nothing is written. */
 function openOutput(
   { metadata, prompt, visible, inputDir }: ReturnType<typeof prepareRender>,
   { files, classAliases = {}, redact = [], allowNetwork, output, parameters, format }: Job,
@@ -150,7 +150,7 @@ function graphWarnings(graph: Graph, { set = {}, targets }: Job, registry: Regis
   return [...graph.notes.map((message): RunEvent => ({ type: "warning", message, at })), ...warnings];
 }
 
-/** Files that can be written until `close`: what an abandoned node does later comes too late. */
+/** Files that can be written until `close`: an abandoned node comes too late. */
 function createClosable(files: OutputFiles): { readonly files: OutputFiles; close(): void } {
   let isClosed = false;
   const open = (): OutputFiles => {

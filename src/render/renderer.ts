@@ -25,7 +25,7 @@ import type { RunListener } from "./threads/render-thread.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "./threads/thread-pool.js";
 
 interface ThreadOptions extends Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
-  /** Models of the threads, which share one process for their networks; the preview host where absent. */
+  /** Models of the threads, which share one process for their networks; the preview host if absent. */
   readonly models?: ModelSettings;
 }
 
@@ -45,18 +45,18 @@ export interface RendererJob extends Omit<Job, "setup" | "cacheDir" | "validate"
 /** Renders graphs in worker threads, which it keeps until `close`. Idle threads do not keep the process alive. */
 export interface Renderer {
   /**
-   * Renders as `render` does, without work on the caller's event loop. Values in `outputs` are described in words where
+   * Renders as `render` does, without work on the caller's event loop. Values in `outputs` are described in words if
    * they are not scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost if the thread
    * ends before the job does; the next job gets a new one. Rejects with run.interrupted if the renderer is closed.
    */
   render(job: RendererJob): Promise<RenderResult>;
   /**
-   * Renders and yields the events of `executeGraph`; returns the result. A reader that falls behind misses progress and
-   * nothing else; one that leaves interrupts the render. A render that is interrupted yields `run-done` with that status,
+   * Renders and yields the events of `executeGraph`; returns the result. A reader that falls behind misses only
+   * progress; one that leaves interrupts the render. A render that is interrupted yields `run-done` with that status,
    * then throws as `render` rejects.
    */
   stream(job: RendererJob): AsyncGenerator<RunEvent, RenderResult, undefined>;
-  /** Interrupts what runs, and what waits, refuses what follows, and ends the threads. */
+  /** Interrupts running and waiting renders, refuses further ones, and ends the threads. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -82,7 +82,7 @@ const RENDERER_JOB_RULES: OptionRules<RendererJob> = {
 };
 
 /**
- * Creates a renderer: graphs render in `threads` worker threads (one for each processor, at most 4, where absent), each of
+ * Creates a renderer: graphs render in `threads` worker threads (one for each processor, at most 4, if absent), each of
  * which calls the setup module once and keeps its models and cache. Close it to end the threads.
  */
 export function createRenderer(options: RendererOptions = {}): Renderer {
@@ -118,8 +118,8 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
 
 const CLOSED = "The renderer was closed; createRenderer makes a new one.";
 
-// Rejects if a thread is lost, while a batch counts a failed attempt: nobody tries again for a caller.
-/** A job with the common options that it has none of its own for; entries of `set` and `files` are joined. */
+// Rejects if a thread is lost, while a batch counts a failed attempt: a caller has to retry.
+/** A job with the common options that it does not set itself; entries of `set` and `files` are merged. */
 function withCommon(common: Job, options: RendererJob): Job {
   const own = jobOf(options);
   const job: Job = { ...common, ...own };
@@ -179,7 +179,7 @@ async function* follow(
   }
 }
 
-/** Last events of a run that was given up, or never began. */
+/** Last events of a run that was given up or never began. */
 function* ending({ status, outputs, ui }: RunOutcome): Generator<RunEvent, void, undefined> {
   const at = Date.now();
   if (status === "interrupted") yield { type: "interrupted", at };

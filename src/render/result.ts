@@ -22,14 +22,14 @@ export interface RenderResult {
   readonly error?: LatentkitError;
 }
 
-/** Result of a run that may have been interrupted: what it has left then. */
+/** Result of a run that may have been interrupted: what it left. */
 export interface RunOutcome extends Omit<RenderResult, "status"> {
   readonly status: RunStatus;
 }
 
 /**
- * Returns the result of a run that came to its end. Throws the signal's reason for one that was interrupted, and run.interrupted
- * with the sentence where something else has interrupted it.
+ * Returns the result of a run that has ended. Throws the signal's reason if that interrupted it, and run.interrupted
+ * with the sentence if something else did.
  */
 export function resultOf(outcome: RunOutcome, signal: AbortSignal | undefined, sentence: string): RenderResult {
   const { status } = outcome;
@@ -74,7 +74,7 @@ export function createFold(outputDir: string, memory?: MemoryFiles) {
 
 /** A file that a run wrote. */
 export interface RenderedFile {
-  /** Absolute; of a file in memory where it would be. */
+  /** Absolute; for a file in memory, the path that it would have. */
   readonly path: string;
   readonly filename: string;
   /** Folder below the root of its type, with "/" between names; "" for the root. */
@@ -98,7 +98,7 @@ const renderedFile = (outputDir: string, type: string, subfolder: string, filena
   return { path, filename, subfolder, type };
 };
 
-/** Files named in a node's UI result: every entry that has a filename, whatever list it stands in. */
+/** Files named in a node's UI result: every entry with a filename, in any list. */
 export function filesOf(ui: Readonly<Record<string, readonly unknown[]>>, outputDir: string): RenderedFile[] {
   const files: RenderedFile[] = [];
   for (const entry of Object.values(ui).flat()) {

@@ -35,7 +35,7 @@ export const GRAPH: Rule = [
 export interface GraphSource {
   readonly graph: string | object;
   readonly inputDir: string;
-  /** The graph as the editor saves it, where that is what was read or stands beside it in a picture. */
+  /** The graph as the editor saves it, if that was read or stands beside it in a picture. */
   readonly workflow?: object;
   /** Name of the file that was read, without its folder. */
   readonly name?: string;
@@ -44,7 +44,7 @@ export interface GraphSource {
 /**
  * Reads a graph that is an object, JSON text (it starts with "{"), the bytes of a file, its path or its file: URL. The file
  * is JSON in UTF-8 or UTF-16, in API format or as the editor saves it, or a picture that carries either. The folder for
- * input images is `input` beside the graph's file where that exists, else ./input. Fails with file.not-found,
+ * input images is `input` beside the graph's file if that exists, else ./input. Fails with file.not-found,
  * file.read-failed, graph.invalid-json and graph.invalid, which name the file.
  */
 export function readGraph(source: string | object, options: ConvertOptions = {}): GraphSource {
@@ -57,7 +57,7 @@ export function readGraph(source: string | object, options: ConvertOptions = {})
   return readPath(ADDRESS.test(source) ? pathOf(source) : source, options);
 }
 
-/** Texts that are addresses: a path begins with one letter before a colon at most. */
+/** Texts that are addresses: a path has at most one letter before a colon. */
 const ADDRESS = /^[a-z][a-z\d+.-]+:\/\//i;
 
 /** Bytes of a file; undefined for anything else. */
@@ -92,7 +92,7 @@ function readPath(path: string, options: ConvertOptions): GraphSource {
   return { ...read, inputDir: mayExist(beside) ? beside : resolve("input"), name: basename(path) };
 }
 
-/** Whether a path exists; true where node's permission model denies the answer, so that reading it says which flag is missing. */
+/** Whether a path exists; true if node's permission model denies the answer, so that reading it says which flag is missing. */
 function mayExist(path: string): boolean {
   try {
     return existsSync(path);
@@ -101,7 +101,7 @@ function mayExist(path: string): boolean {
   }
 }
 
-/** Freezes the nodes of a graph: what runs find out about them they find out once. */
+/** Freezes the nodes of a graph, so that runs compute facts about them once. */
 export function frozenGraph<Graph extends object>(graph: Graph): Graph {
   for (const node of Object.values(graph)) freezeJson(node);
   return graph;
@@ -115,7 +115,7 @@ function inApiFormat(graph: object, options: ConvertOptions): Read {
   return converted === graph ? { graph } : { graph: converted, workflow: graph };
 }
 
-/** Text in API format is parsed by who validates it, once. */
+/** Text in API format is parsed once, by the validation. */
 function readText(text: string, options: ConvertOptions): Read {
   const isWorkflow = text.includes('"nodes"') && text.includes('"links"');
   const graph = isWorkflow ? parseJson(text, { what: "Graph", nonFinite: true }) : text;
@@ -123,7 +123,7 @@ function readText(text: string, options: ConvertOptions): Read {
 }
 
 /** Formats that may be JSON. */
-const IS_TEXT = /^text(?:: | in JSON)/;
+const IS_TEXT = /^(?:text: |JSON, )/;
 
 function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
   if (pictureKind(bytes) !== undefined) return readPicture(bytes, name, options);
@@ -222,13 +222,13 @@ function readFile(path: string): Uint8Array {
 
 /** Options of `convertWorkflow`. */
 export interface ConvertOptions {
-  /** Node classes, whose inputs tell which value belongs to which input. All nodes where absent. */
+  /** Node classes, whose inputs tell which value belongs to which input. All nodes if absent. */
   readonly registry?: Registry;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   readonly classAliases?: ClassAliases;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly clock?: () => Date;
-  /** Receives a sentence about each node that is left out, or whose prefix names nothing: of the latter with its id. */
+  /** Receives a sentence about each node that is left out, or whose prefix names nothing; for the latter with its id. */
   readonly onWarning?: (message: string, nodeId?: string) => void;
 }
 
@@ -256,7 +256,7 @@ export function convertWorkflow(workflow: string | object, options: ConvertOptio
   throw new LatentkitError("graph.invalid", `Workflow: expected an object, received ${describe(object)}.`);
 }
 
-/** A workflow of the editor in API format, anything else as it is: who reads it as a graph says what is wrong. */
+/** A workflow of the editor in API format, anything else as it is: parsing it as a graph reports what is wrong. */
 export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Graph | Record<string, ApiNode> {
   if (!isPlainObject(graph)) return graph;
   const workflow = unwrapGraph(graph);
@@ -269,7 +269,7 @@ export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Gra
     registry,
     now: clock?.() ?? new Date(),
     onWarning: (message, nodeId) => {
-      // those of nodes that are in the graph are found again where it runs
+      // warnings of nodes in the graph are found again when it runs
       if (nodeId === undefined) notes.push(message);
       onWarning?.(message, nodeId);
     },

@@ -22,7 +22,7 @@ import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
 import { readPrompt } from "./source.js";
 
-// Defaults of graphs are bound here; the graph layer has none.
+// Defaults of graphs are bound here; the graph layer does not have any.
 // All runs share one preview host, which keeps the rows of text tokens: half the time of a small render.
 /** Every node of the package. */
 export const defaultRegistry: Registry = registry;
@@ -32,7 +32,7 @@ export const defaultHost: Host = createPreviewHost();
 
 /** Options of `validateGraph`. */
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
-  /** The nodes; those of the package where absent. */
+  /** The nodes; those of the package if absent. */
   readonly registry?: Registry;
 }
 const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = JOB_RULES;
@@ -49,8 +49,8 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
 };
 
 /**
- * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing. The graph
- * is an object, JSON text in API format, or the bytes or file: URL of a file that `render` reads. All nodes, the preview host and ./input where absent.
+ * Checks a graph as ComfyUI does: good if one output can be computed, with the errors of all nodes. Writes nothing. The graph
+ * is an object, JSON text in API format, or the bytes or file: URL of a file that `render` reads. All nodes, the preview host and ./input if absent.
  */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
@@ -70,7 +70,7 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
   });
 }
 
-/** Options of `executeGraph`: what of a job the executor heeds, and live objects around it. */
+/** Options of `executeGraph`: the parts of a job that the executor uses, and live objects around it. */
 export interface ExecuteGraphOptions
   extends Pick<
       Job,
@@ -114,7 +114,7 @@ const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = {
 /**
  * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run. One that `signal`
  * interrupts yields `run-done` with that status, then throws the signal's reason. The graph is what `validateGraph` takes.
- * All nodes, the preview host, ./out and ./input where absent.
+ * All nodes, the preview host, ./out and ./input if absent.
  */
 export function executeGraph(
   prompt: unknown,
@@ -132,7 +132,7 @@ export function executeGraph(
   return execute(readPrompt(prompt, { registry, clock, classAliases }), { ...job, ...folders }, surroundings);
 }
 
-/** Surroundings with the package's nodes, the preview host and the job's disk cache in place of what is missing. */
+/** Surroundings with the package's nodes, the preview host and the job's disk cache for missing parts. */
 export function surroundingsOf({ cacheDir }: Pick<Job, "cacheDir">, given: Partial<Surroundings>): Surroundings {
   const { registry = defaultRegistry, host = defaultHost } = given;
   const diskCache = given.diskCache ?? (cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir }));
@@ -151,7 +151,7 @@ export async function openSurroundings(
 
 const SETUP_RULES = { registry: REGISTRY, host: HOST };
 
-/** Calls the function of the setup module at this address. Fails with setup.failed, whatever went wrong in it. */
+/** Calls the function of the setup module at this address. Fails with setup.failed for any fault in it. */
 export async function runSetup(url: URL): Promise<Partial<Pick<Surroundings, "registry" | "host">>> {
   try {
     const module = (await import(url.href)) as { default?: unknown; setup?: unknown };

@@ -5,7 +5,7 @@ import { checkOptions, hasMethods, type OptionRules } from "../base/options.js";
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 // Logs carry names of routes, never paths or queries: neither token nor signature can end up there.
-/** Options of `createLogger`: info to stderr where absent. */
+/** Options of `createLogger`: info to stderr if absent. */
 export interface LoggerOptions {
   /** Least level that is logged. Default: info. */
   level?: (typeof LEVELS)[number];

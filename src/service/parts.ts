@@ -24,7 +24,7 @@ import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
 import { createLogger } from "./log.js";
 
-/** Graph of the agent where the configuration names none. */
+/** Graph of the agent if the configuration does not name one. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
 /** Options of `startService` and `startWorkerProcess`. */
@@ -62,12 +62,12 @@ export function factsOf(error: unknown, runId: string | undefined): object {
 /** The agent that a configuration describes. */
 interface OpenAgent {
   readonly run: Agent;
-  /** Reads the graphs of a configuration in place of these; the agent of a module has none. */
+  /** Reads the graphs of a configuration in place of these; absent for an agent from a module. */
   reload(config: Config): void;
   close(): Promise<void>;
 }
 
-/** Opens the models of a configuration; undefined where it names none, and where this process renders nothing. */
+/** Opens the models of a configuration; undefined if it names none, or if this process does not render. */
 export function openModels(config: Config, logger: Logger): ModelThread | undefined {
   const { models: folders, models_device: device, models_memory: memory, render } = config;
   if (folders.length === 0 || !render) return undefined;
@@ -106,7 +106,7 @@ async function openUntraced(config: Config, models: ModelThread | undefined): Pr
   return { run: agent, close: () => agent.close(), reload: (config) => agent.reload(sourcesOf(config)) };
 }
 
-/** Graphs of a configuration; the example where it names none. */
+/** Graphs of a configuration; the example if it names none. */
 function sourcesOf({ agent = {} }: Config): GraphSources {
   if ("module" in agent) {
     throw new LatentkitError(
@@ -128,7 +128,7 @@ export function openBatchAgent(config: Config, models?: ModelThread): ReturnType
 
 const threadsOf = ({ limits }: Config) => Math.min(limits.running, availableParallelism());
 
-/** Opens the bucket of a configuration; undefined where files stay on this machine. */
+/** Opens the bucket of a configuration; undefined if files stay on this machine. */
 export function openFiles({ files, agent, output_dir }: Config): FileStore | undefined {
   if (files === undefined) return undefined;
   // files of a module are its own

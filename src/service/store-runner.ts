@@ -83,7 +83,7 @@ class StoreRunner implements Runner {
     this.#options = options;
     this.concurrency = options.concurrency;
     this.#lanes = Array.from({ length: options.concurrency }, (_, lane) => lane);
-    // each worker has devices, keys and folders of its own
+    // each worker has its own devices, keys and folders
     const { device, config, cacheDir, inputDir = "input", ...job } = options.job;
     this.#job = printJob({ ...job, inputDir: resolve(inputDir) });
   }
@@ -227,7 +227,7 @@ class StoreRunner implements Runner {
   }
 }
 
-/** Attempt at each of the items of a run that did not succeed; those of several items are tried again, each alone. */
+/** Attempts at the items of a failed run; if there are several, each is retried alone. */
 function failedBy({ state, error }: RunEnd, count: number): Attempt {
   const isLost = state === "interrupted" || state === "gone" || (state !== "cancelled" && count > 1);
   const reason = state === "failed" ? `its run failed: ${error?.error}` : "its worker was lost.";

@@ -66,7 +66,7 @@ export class DeviceValues {
     return memory;
   }
 
-  /** Copies the values into memory of their own; undefined if the device has no room for them. */
+  /** Copies the values into separate memory; undefined if the device has no room for them. */
   copy(): DeviceValues | undefined {
     const { cuda, size } = this;
     const noise = this.#noise;
@@ -90,7 +90,7 @@ export class DeviceValues {
     return this.#array;
   }
 
-  /** Frees the memory of values that are not needed any more; a fetched array stays. */
+  /** Frees the memory of values that are no longer needed; a fetched array stays. */
   release(): void {
     if (this.#cpuValues !== undefined) returnMemory(this.#cpuValues.buffer);
     if (this.#memory !== undefined) this.cuda.ops.release(this.#memory);
@@ -153,7 +153,7 @@ export interface Planes {
 
 /**
  * Pixels of images that are computed when they are read: planes enlarged to [batch, height, width, 3]. A reader of bytes
- * gets bytes alone: four times as many bytes of floats are neither written nor read.
+ * gets only bytes: four times as many bytes of floats are neither written nor read.
  */
 export class DeferredImage {
   readonly #planes: Planes;

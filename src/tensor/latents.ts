@@ -58,7 +58,7 @@ export function interpolateDirections(a: Tensor, b: Tensor, share: number): Tens
       const [lengthA, lengthB] = [lengthAt(dataA, cell, cells, channels), lengthAt(dataB, cell, cells, channels)];
       let squares = 0;
       for (let channel = 0, at = cell; channel < channels; channel++, at += cells) {
-        // 0 / 0 and inf / inf are no direction
+        // 0 / 0 and inf / inf do not give a direction
         const mixed = (dataA[at]! / lengthA || 0) * share + (dataB[at]! / lengthB || 0) * (1 - share);
         vector[channel] = mixed;
         squares += mixed * mixed;

@@ -6,7 +6,7 @@ const MAX_POOLED_BYTES = 2 ** 26;
 
 /** Buffers of one thread, by length. */
 class Pool {
-  /** Buffers that may come back: no other may, and none twice. */
+  /** Buffers that may come back: only these, and each only once. */
   readonly #lent = new WeakSet<ArrayBufferLike>();
   /** The last that came back leaves first, since its pages are the warmest. */
   readonly #free = new Map<number, ArrayBuffer[]>();

@@ -276,7 +276,7 @@ export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
   return compute(0, (at) => at.toBytes(x, out), x);
 }
 
-/** toBytes of item `index` of a batch alone, in a buffer of the pool. */
+/** toBytes of only item `index` of a batch, in a buffer of the pool. */
 export function itemToBytes(x: Tensor, index: number): Uint8Array {
   const size = x.size / x.shape[0]!;
   const out = new Uint8Array(takeMemory(size));

@@ -51,7 +51,7 @@ export function requireInside(subject: string, region: Region, rows: number, col
   throw badShape(subject, `one within ${rows} rows and ${columns} columns`, received);
 }
 
-/** Tensors, one after the other along an axis; their other sides must be equal. One alone is returned itself, several in `out` if it is set. */
+/** Tensors, one after the other along an axis; their other sides must be equal. A single one is returned itself, several in `out` if it is set. */
 export function joined(parts: readonly Tensor[], axis: number, out?: Tensor): Tensor {
   const first = parts[0]!;
   if (parts.length === 1) return first;
@@ -110,7 +110,7 @@ function cut(
   });
 }
 
-/** A copy on the side of its operand: a copy alone is not worth the way to a device. */
+/** A copy on the side of its operand: a mere copy is not worth the way to a device. */
 function copied(
   operation: string,
   shape: readonly number[],

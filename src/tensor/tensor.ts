@@ -22,7 +22,7 @@ export class Tensor {
 
   readonly shape: readonly number[];
   readonly size: number;
-  // Not #private: deepEqual would compare tensors by their shapes alone, and postMessage would lose their values.
+  // Not #private: deepEqual would compare tensors only by their shapes, and postMessage would lose their values.
   /** @internal Values in memory. */
   values: Float32Array | undefined;
   /** @internal Values on a device. */
@@ -143,7 +143,7 @@ export class Tensor {
 
   /**
    * Encodes an image [H, W, C] or [B, H, W, C], or a mask [H, W] or [B, H, W], as a PNG file, off the event loop; a last
-   * axis of 1 to 4 is that of the channels. Of a batch the picture `index`. Fails with tensor.bad-shape,
+   * axis of 1 to 4 is that of the channels. `index` chooses the picture of a batch. Fails with tensor.bad-shape,
    * value.out-of-range and value.invalid.
    */
   async toPng(options?: TensorPngOptions): Promise<Buffer> {

@@ -9,7 +9,7 @@ declare global {
   }
 }
 
-// biome-ignore lint/suspicious/noTsIgnore: a project with @types/jest alone has no such module, others have it
+// biome-ignore lint/suspicious/noTsIgnore: a project with only @types/jest lacks this module, others have it
 /** @ts-ignore */
 declare module "expect" {
   interface Matchers<R> extends RenderMatchers<Promise<Awaited<R>>> {}

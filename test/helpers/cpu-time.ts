@@ -6,7 +6,7 @@ export function cpuMsSince(start: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-/** Processor time of the main thread in milliseconds; undefined where the system does not tell. */
+/** Processor time of the main thread in milliseconds; undefined if the system does not tell. */
 export function mainThreadMs(): number | undefined {
   if (process.platform !== "linux") return undefined;
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 
-/** Mounts a file system in memory over a folder, as `size=64k` or `ro`. Returns false where this user may not mount. */
+/** Mounts a file system in memory over a folder, as `size=64k` or `ro`. Returns false if this user may not mount. */
 export function mountDisk(folder: string, options: string): boolean {
   if (process.platform !== "linux" || !existsSync("/bin/mount")) return false;
   try {

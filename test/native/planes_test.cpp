@@ -141,7 +141,7 @@ void latent_to_rgb() {
   CHECK(status(none, none, SIZE_MAX, 4) == ENGINE_OK);
 }
 
-/* Pixels of planes, clamped; what is no number is 0. */
+/* Pixels of planes, clamped; NaN is 0. */
 void planes_to_image() {
   const size_t shapes[][2] = {{1, 1}, {2, 15}, {3, 17}, {1, 70003}, {0, 0}};
   for (const auto &[batch, plane] : shapes) {

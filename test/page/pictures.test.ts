@@ -138,7 +138,7 @@ describe("page: pictures", () => {
     assert.deepEqual(errors, []);
   });
 
-  it("deletes selected pictures and their files, where the configuration allows it", async () => {
+  it("deletes selected pictures and their files, if the configuration allows it", async () => {
     const { url } = await start({ page_delete: true });
     const ids: string[] = [];
     for (const message of ["a quiet lake", "a red fox"]) ids.push(await postMessage(url, message));

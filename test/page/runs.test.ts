@@ -158,7 +158,7 @@ describe("page: runs", () => {
     assert.deepEqual(errors, []);
   });
 
-  it("shows previews of a sampler's steps where the configuration has them", async () => {
+  it("shows previews of a sampler's steps if the configuration has them", async () => {
     const graph = JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8"));
     graph[5].inputs.steps = 10_000;
     const path = join(folder(), "long.json");

@@ -15,7 +15,7 @@ const PROMPTS = [
   "a red fox in a green forest under a blue sky",
 ];
 
-/** Takes a picture of the window; it becomes that of the documents where these have none. To renew one, delete it. */
+/** Takes a picture of the window; it becomes that of the documents if these have none. To renew one, delete it. */
 async function shoot(page: Page, name: string): Promise<void> {
   const bytes = await page.screenshot({ animations: "disabled", caret: "hide" });
   const { width, data } = await decodePng(bytes);

@@ -138,7 +138,7 @@ describe("page: token and shell", () => {
     assert.deepEqual(errors, []);
   });
 
-  it("is dark where the system is", async () => {
+  it("is dark if the system is", async () => {
     const { url } = await start();
     const { page } = await open(url, { scheme: "dark" });
     await enterToken(page);

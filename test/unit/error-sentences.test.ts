@@ -35,7 +35,7 @@ import { temporaryFolder } from "../helpers/folders.js";
 import { weightFile, writeWeights } from "../helpers/models/weight-file.js";
 import { fakeGpu, onFakeGpu } from "../helpers/process/fake-gpu.js";
 
-/** Lets a failure happen in an empty folder; its sentence, where that is not what is thrown. */
+/** Lets a failure happen in an empty folder; its sentence, if that is not what is thrown. */
 type Trigger = (folder: string) => unknown;
 
 const image = (inputs: object = {}) => ({
@@ -232,7 +232,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
       writeFileSync(path, "PK\x03\x04 archive/data.pkl");
       return weightFile(path);
     },
-    'Model "sd.ckpt": expected a .safetensors or GGUF file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.',
+    'Model "sd.ckpt": expected a .safetensors or GGUF file, received a PyTorch pickle (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.',
   ],
   "path.outside": [
     (folder) => new InputFiles({ folder }).read("../fox.png"),
@@ -318,7 +318,7 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
   ],
   "memory.missing": [
     () => requireRoom("UNet of sd15.safetensors", { weights: 10e9, work: 2.7e9 }, -3.6e9, "linux"),
-    "UNet of sd15.safetensors needs 12.7 GB of memory, of which 9.1 GB are free: a file with fewer bits for a number, such as GGUF's Q4_K, needs less.",
+    "UNet of sd15.safetensors needs 12.7 GB of memory, but only 9.1 GB is free: use a file with fewer bits per weight, such as GGUF's Q4_K.",
   ],
   "device.lost": [
     async () => {

@@ -118,7 +118,7 @@ function* hostileTexts(): Generator<(characters: number) => string> {
 /** Cubic time shows in the first, most quadratic time in the second: only what is suspect is tried at full length. */
 const TINY = { characters: 300, limitMs: 2 };
 const SHORT = { characters: 5000, limitMs: 1 };
-/** A slow processor's linear time is no more, in multiples of what the lengths say. */
+/** A slow processor's linear time is at most this multiple of the lengths' ratio. */
 const SUSPECT = 1.5;
 const QUADRATIC = 3;
 

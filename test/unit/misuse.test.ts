@@ -117,7 +117,7 @@ describe("wrong arguments", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("bytes that are no picture are refused without a word of the core's functions", async () => {
+  it("bytes that are not a picture are refused without a word of the core's functions", async () => {
     const whole = await api.encodePng(api.Tensor.full([8, 8, 3], 0.5));
     for (const bytes of [new Uint8Array(40), whole.subarray(0, 60), Buffer.from(whole).fill(0, 45, 50)]) {
       await refuses(api.decodePng(bytes), "png.invalid", /^PNG: (it|the|a) [^:]+\.$/);

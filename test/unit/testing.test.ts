@@ -52,7 +52,7 @@ describe("latentkit/testing", () => {
       await expectRender(graph(0.7), { snapshot });
     });
 
-    it("fails in CI where the snapshot is missing", async () => {
+    it("fails in CI if the snapshot is missing", async () => {
       set("CI", "true");
       await assert.rejects(
         expectRender(graph(0.5), { snapshot: join(folder(), "one") }),
@@ -112,7 +112,7 @@ describe("latentkit/testing", () => {
       );
     });
 
-    it("refuses what is no graph, and a call outside of a test", async () => {
+    it("refuses anything but a graph, and a call outside of a test", async () => {
       await refuses(match({ currentTestName: "x" }, 7), "usage.invalid", /expected a graph .* received 7/);
       await refuses(match({}, graph(1)), "usage.invalid", /within a test/);
     });

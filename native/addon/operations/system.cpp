@@ -18,7 +18,7 @@
 namespace latentkit {
 namespace {
 
-// The system keeps the lock with the open file, so that a process that is killed leaves none behind.
+// The system keeps the lock with the open file, so that a killed process leaves none behind.
 Napi::Value LockFile(const Napi::CallbackInfo &info) {
   const Args a(info);
   [[maybe_unused]] const int fd = static_cast<int>(a.integer(0, "fd", 0, INT32_MAX));

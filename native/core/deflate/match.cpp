@@ -181,7 +181,7 @@ void Matcher::start_probe(Search &search, Sequences &sequences, size_t at) {
   search.checkpoint = at + search.first_check;
 }
 
-/* Goes on to the end of the unit; dense data are reviewed again and again for their speed alone. */
+/* Continues to the end of the unit; dense data are reviewed again and again, only for speed. */
 void Matcher::commit(Search &search, Sequences &sequences, int skip_shift) {
   search.is_committed = true;
   search.skip_shift = skip_shift;

@@ -100,7 +100,7 @@ struct Writer {
 
   bool roomy() const { return (size_t)(limit - next) >= 8; }
 
-  /* At most 56 bits, of which the ones above `n` are 0; whole words, if roomy. */
+  /* At most 56 bits; those above `n` are 0; whole words, if roomy. */
   void put(uint64_t value, uint32_t n) {
     bits |= value << count;
     count += n;

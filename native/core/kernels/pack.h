@@ -67,7 +67,7 @@ typedef float QuadAt __attribute__((vector_size(16), aligned(4), may_alias));
 
 inline Quad quad(const float *p) { return *(const QuadAt *)p; }
 
-/* A pixel of which only `channels` floats may be read. */
+/* A pixel with only `channels` floats that may be read. */
 inline Quad pixel(const float *p, size_t channels) {
   Quad v = {};
   for (size_t c = 0; c < channels; c++) v[c] = p[c];

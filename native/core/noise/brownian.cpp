@@ -28,7 +28,7 @@ struct Request {
   size_t rows() const { return lefts.len / (ranges * pitch); }
 };
 
-/* Elements [begin, end) of a request, and the memory that belongs to them alone. */
+/* Elements [begin, end) of a request, and the memory that only they use. */
 struct Range {
   size_t begin, end;
   float *lefts;               /* [rows, pitch] */

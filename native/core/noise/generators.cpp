@@ -22,7 +22,7 @@ constexpr size_t kWords = LK_MT_WORDS;
 constexpr size_t kBlock = 16;
 // multiples of kBlock
 constexpr size_t kChunk = 16384; /* words that a thread draws at once if several draw */
-constexpr size_t kPiece = 4096;  /* words that a thread alone draws at once: they stay in the first cache */
+constexpr size_t kPiece = 4096;  /* words that a single thread draws at once: they stay in the first cache */
 
 void refresh(engine_mt19937 &generator) {
   uint32_t fresh[kWords];

@@ -16,7 +16,7 @@ namespace latentkit::png {
 namespace {
 
 constexpr int kStored = 0, kFastest = 1, kDefault = 4;
-constexpr int kFirstSearch = 3; /* levels below take runs alone */
+constexpr int kFirstSearch = 3; /* lower levels take only runs */
 constexpr deflate::Effort kHasty = {1, 12, 0, 4};
 constexpr int kFirstSampled = 5; /* levels below filter by sums */
 /* From the level after that on. With all before them they take less than eight times what the default takes. */

@@ -97,7 +97,7 @@ engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, 
 }
 
 // decisions: Pixels are hashed by BLAKE3
-/* ---- the hash of samples, whatever the file around them: BLAKE3 with the instruction set in use ---- */
+/* ---- the hash of samples, independent of the file: BLAKE3 with the instruction set in use ---- */
 // Called by blake3.c, whose own choice at run time would ignore LATENTKIT_ISA and engine_set_isa.
 
 void blake3_compress_in_place(uint32_t cv[8], const uint8_t block[BLAKE3_BLOCK_LEN], uint8_t block_len,

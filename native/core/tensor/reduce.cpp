@@ -1,4 +1,4 @@
-// Sums over a tree whose shape depends on the length alone, and injectNoise, which divides by one of them.
+// Sums over a tree whose shape depends only on the length, and injectNoise, which divides by one of them.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>

@@ -17,7 +17,7 @@ inline float half_at(const uint8_t *p) {
   const uint32_t bits = static_cast<uint32_t>(p[0]) | static_cast<uint32_t>(p[1]) << 8;
   const uint32_t sign = (bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
   if (exponent == 31) return float_of_bits(sign | 0x7f800000 | fraction << 13);
-  // 2^-24 times a whole number has no rounding
+  // 2^-24 times a whole number is exact
   if (exponent == 0) return (sign != 0 ? -0x1p-24f : 0x1p-24f) * static_cast<float>(fraction);
   return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }

@@ -9,7 +9,7 @@ size_t place(size_t r, size_t c, size_t blocks_across) {
   return (r / 128 * blocks_across + c / 4) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + c % 4;
 }
 
-/* Rows of values with a scale for each `group` of them, of which `scales` has whole blocks. */
+/* Rows of values with a scale for each `group` of them; `scales` has whole blocks. */
 struct Rows {
   size_t count, groups, blocks_across;
 };

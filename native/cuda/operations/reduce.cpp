@@ -9,7 +9,7 @@
 #include "shared/checks.h"
 #include "shared/tree.h"
 
-// Noise that nobody has read is drawn while it is mixed: one launch and one pass fewer.
+// Noise that has not been read is drawn while it is mixed: one launch and one pass fewer.
 namespace latentkit::cuda {
 namespace {
 

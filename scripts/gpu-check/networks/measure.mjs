@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Measures networks of full size on a provider beside the CPU, and prints a row of JSON for each result.
 // Usage: measure.mjs weights|trial|text|unet|vae|sdxl|render|loop|kill --folder DIR
-//   --provider NAME   webgpu where absent      --plan keep|fold      --quick   tiny networks
+//   --provider NAME   webgpu if absent      --plan keep|fold      --quick   tiny networks
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
@@ -49,7 +49,7 @@ async function partsOf(family) {
   const parts = await recogniseCheckpoint(await openModelFile({ name: family, path: file(family) }), readValues);
   const { network, textEncoders } = parts;
   const [text] = textEncoders;
-  if (network.what !== "UNet" || text?.kind !== "clip") throw new Error(`${family} is no Stable Diffusion`);
+  if (network.what !== "UNet" || text?.kind !== "clip") throw new Error(`${family} is not a Stable Diffusion`);
   const encode = (part, target, overridable, build) => {
     const graph = new OnnxGraph("measured", target);
     build(networkOf(graph, part.weights), part.config);

@@ -15,7 +15,7 @@ const rounded = (value) => (Number.isFinite(value) ? Number(value.toPrecision(4)
 
 export const print = (row) => process.stdout.write(`${JSON.stringify(row)}\n`);
 
-/** Memory in use on the card; undefined where there is no nvidia-smi. */
+/** Memory in use on the card; undefined without nvidia-smi. */
 export function cardMemory() {
   try {
     return Number(execFileSync("nvidia-smi", QUERY, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim());

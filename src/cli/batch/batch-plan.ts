@@ -22,7 +22,7 @@ import type { Terminal } from "../terminal.js";
 export interface BatchPlan {
   readonly items: PlannedItems;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
-  /** Path of the contact sheet, where there is to be one. */
+  /** Path of the contact sheet, if there is to be one. */
   readonly sheet: string | undefined;
 }
 
@@ -103,11 +103,11 @@ async function sheetPath(name: string | undefined, outputDir: string): Promise<s
   return path;
 }
 
-/** Path of the journal where none is named. */
+/** Path of the journal if none is named. */
 const ownJournal = (graph: string, outputDir: string): string =>
   join(outputDir, `${basename(graph, extname(graph))}.journal.jsonl`);
 
-/** Removes the plan's own journal where its batch came to a good end: it makes way for a new one. */
+/** Removes the plan's own journal if its batch succeeded, to make way for a new one. */
 export async function makeWay(args: ArgumentsOf<"render">, { options: { journal, resume } }: BatchPlan): Promise<void> {
   if (!args.has("journal") && !resume && (await isFinished(journal))) await rm(journal, { force: true });
 }
@@ -115,20 +115,20 @@ export async function makeWay(args: ArgumentsOf<"render">, { options: { journal,
 /** The items that the command line describes. */
 interface PlannedItems extends KnownKeys {
   readonly items: AsyncIterable<BatchItem>;
-  /** Number of items, where it is known without reading them. */
+  /** Number of items, if it is known without reading them. */
   readonly total: number | undefined;
   /** Sweeps and seeds in their order. */
   readonly axes: readonly Axis[];
-  /** Folder of the input images where pictures are the items. */
+  /** Folder of the input images, if the items are pictures. */
   readonly inputDir: string | undefined;
-  /** Reads the source once more, with other axes; undefined where it can be read but once. */
+  /** Reads the source once more, with other axes; undefined if it can be read but once. */
   readonly again: ((axes: readonly Axis[], limit?: number) => Promise<AsyncIterable<BatchItem>>) | undefined;
   readonly limit: number | undefined;
   /** The source for messages; undefined without one. */
   readonly source: string | undefined;
   /** Whether a file or stream holds the items, whose messages begin with a line. */
   readonly hasLines: boolean;
-  /** Closes the source, also where its items were never asked for. */
+  /** Closes the source, even if its items were never read. */
   close(): Promise<void>;
 }
 

@@ -7,7 +7,7 @@ import { BAR_WIDTH, barOf, EMPTY_LINE, harmless, red, shortest, type Terminal } 
 
 /** Distinct warnings that are printed; a batch may repeat one for each item. */
 const MAX_WARNINGS = 50;
-/** Failed items that the result names; each has an event of its own. */
+/** Failed items that the result names; each also has its own event. */
 const MAX_NAMED = 20;
 const MAX_VALUES = 3;
 const MAX_VALUE_CHARACTERS = 40;
@@ -111,7 +111,7 @@ function brief(values: ItemValues): string {
 
 const BAR_EVERY_MS = 100;
 const LINE_EVERY_MS = 10_000;
-/** Also where nothing happens for a while. */
+/** Even if nothing happens for a while. */
 const TICK_MS = 500;
 /** The rate is that of the last half minute, and of so many items at least: it follows a change, and does not jump. */
 const WINDOW_MS = 30_000;
@@ -250,7 +250,7 @@ function progressLine({ ended, failed, total, rate, secondsLeft }: Count): strin
   return words.join(", ");
 }
 
-/** Whole percent, 100 with the last item alone. */
+/** Whole percent, 100 only with the last item. */
 const percent = (ended: number, total: number): string =>
   `${total === 0 ? 100 : Math.min(100, Math.floor((100 * ended) / total))} %`;
 

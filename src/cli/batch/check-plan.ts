@@ -8,15 +8,15 @@ import { oneLine, shortest } from "../terminal.js";
 import type { BatchPlan } from "./batch-plan.js";
 import type { BatchReport } from "./batch-report.js";
 
-/** Items whose names are told. */
+/** Number of items whose names are printed. */
 const NAMED = 3;
 const REPORT_MS = 10_000;
 
 /** Facts of a batch that are known before its first item. */
 export interface CheckedPlan {
-  /** Number of items; undefined where they are a stream. */
+  /** Number of items; undefined if they are a stream. */
   readonly items: number | undefined;
-  /** Number of files at least, and the beginnings of the first names, where they were asked for. */
+  /** Number of files at least, and the beginnings of the first names, if requested. */
   readonly files: number;
   readonly names: readonly string[];
 }

@@ -31,7 +31,7 @@ export async function renderBatch(
   const isJson = args.get("json");
   const isQuiet = args.get("quiet") || isJson;
   const report = createReport(terminal, isJson, isQuiet);
-  // a pipe that nobody closes would keep the process
+  // a pipe that stays open would keep the process alive
   const endInput = () => (args.get("items") === "-" ? terminal.input?.destroy?.() : undefined);
   const leave = onAbort(drain, endInput);
   let plan: BatchPlan | undefined;

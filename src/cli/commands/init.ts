@@ -5,7 +5,7 @@ import { LatentkitError } from "../../base/errors.js";
 import type { Run } from "../table/commands.js";
 import { shortest } from "../terminal.js";
 
-/** Files for who operates a service; they are no examples of graphs. */
+/** Files for operators of a service; they are not examples of graphs. */
 const OPERATIONS = "operations";
 
 /** The package's own examples: graphs, a CSV file of items and the pictures that the graphs read. */

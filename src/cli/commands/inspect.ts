@@ -63,7 +63,7 @@ async function readPicture(path: string): Promise<Picture> {
   const { [RECEIPT_KEY]: written, prompt } = image.text;
   const receipt = written === undefined ? undefined : readReceipt(written);
   const texts = Object.entries(image.text)
-    // a text that is no valid receipt is printed like any other
+    // a text that is not a valid receipt is printed like any other
     .filter(([key]) => key !== RECEIPT_KEY || receipt === undefined)
     .map(([key, text]) => [key, readText(text)] as const);
   const settings = prompt === undefined ? undefined : pictureSettings(readText(prompt), receipt?.node);

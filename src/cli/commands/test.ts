@@ -15,7 +15,7 @@ const FAILED = 1;
 const SNAPSHOTS = "__snapshots__";
 /** Pictures of differences. */
 const DIFFERENCES = "__differences__";
-/** Larger files are no graphs, and the render says so. */
+/** Larger files are not graphs; the render reports that. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 /** Result of one graph. */
@@ -69,7 +69,7 @@ async function findGraphs(path: string): Promise<{ graphs: string[]; folder?: st
   throw new LatentkitError("usage.invalid", `${path}: no graphs (*.json) in this folder.`);
 }
 
-/** Whether a file is meant as a graph, also where it is a wrong one; package.json and the like are not. */
+/** Whether a file is meant as a graph, even a wrong one; package.json and the like are not. */
 async function isGraph(path: string): Promise<boolean> {
   if (!(await stat(path)).isFile()) return false;
   const bytes = await readRegular(path, MAX_READ_BYTES);
@@ -129,7 +129,7 @@ async function createTest(
 }
 
 /**
- * Fails with path.outside where a link leads the snapshots or the pictures of differences out of the graphs' folder: they
+ * Fails with path.outside if a link leads the snapshots or the pictures of differences out of the graphs' folder: they
  * would be written and removed elsewhere.
  */
 async function refuseLinks(folder: string): Promise<void> {

@@ -74,7 +74,7 @@ function sentenceOf({ sentence, suggestion, received }: GraphError): string {
 /** A described text that is all placeholder. */
 const PLACEHOLDER = /^"\{\{ ?([\w.-]{1,64}) ?\}\}"$/;
 
-/** Sentence about names that the preview host was asked for; none where the models are the caller's own. */
+/** A sentence about names that the preview host was asked for; undefined if the caller brought models. */
 function hostHint({ nodeErrors }: Validation, hasModels: boolean): string[] {
   const isFile = ({ code, input }: GraphError, classType: string): boolean => {
     const files = registry.get(classType)?.inputs[input ?? ""]?.files;

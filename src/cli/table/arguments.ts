@@ -8,17 +8,17 @@ import type { Command, Option } from "./option.js";
 export interface Arguments<Values extends object> {
   /** Whether the option or operand is there. */
   has(name: keyof Values & string): boolean;
-  /** Value of an option or operand. Throws usage.invalid where it is wrong, or stands beside one that it excludes. */
+  /** Value of an option or operand. Throws usage.invalid if it is wrong, or stands beside one that it excludes. */
   get<Name extends keyof Values & string>(name: Name): Values[Name];
 }
 
 type Options = Command["options"];
 
-/** Words of an argument, none where it is absent, by its name. */
+/** Words of an argument by its name, an empty list if it is absent. */
 type Given = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Reads a command's arguments; undefined where they ask for help. Throws usage.invalid, which names the argument and, for a
+ * Reads a command's arguments; undefined if they ask for help. Throws usage.invalid, which names the argument and, for a
  * typo, the probable option. What is wrong with a value shows when the command asks for it.
  */
 export function readArguments<Values extends object>(

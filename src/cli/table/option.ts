@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../base/errors.js";
 
-/** Reads the texts that were given, none where there are none. `source` begins messages: "--port". */
+/** Reads the given texts, an empty list if there are none. `source` begins messages: "--port". */
 type Read<Value> = (texts: readonly string[], source: string) => Value;
 
 /** Words of the help on an option or operand. */
@@ -12,13 +12,13 @@ interface Told {
 
 /** An option of a command: one entry for the parser, the help and docs/cli.md. */
 export interface Option<Value = unknown> extends Told {
-  /** Its value as the help writes it; undefined: it takes none. */
+  /** Its value as the help writes it; undefined if it takes none. */
   readonly form?: string;
   readonly isRepeatable?: boolean;
   /** Its value may be left out and is "" then; the pattern matches a value, and no operand. */
   readonly bare?: RegExp;
   readonly excludes?: { readonly options: readonly string[]; readonly because: string };
-  /** Line above it in the help, where a group of options begins. */
+  /** Line above it in the help, if it begins a group of options. */
   readonly above?: string;
   readonly read: Read<Value>;
 }
@@ -76,7 +76,7 @@ export const texts = (form: string, about: string): Option<readonly string[]> =>
 export const list = (form: string, about: string, facts: Facts = {}): Option<string[] | undefined> =>
   valued(form, about, facts, (text) => text.split(",").map((part) => part.trim()));
 
-/** Values by key; of a key that comes twice the last one counts, or with `isOnce` none. */
+/** Values by key; if a key comes twice the last value counts, or with `isOnce` it is refused. */
 export const pairs = (
   form: string,
   about: string,
@@ -124,7 +124,7 @@ export const choice = <Word extends string>(
     wordOf(words, text, source),
   );
 
-/** Throws usage.invalid where the text is none of the words. */
+/** Throws usage.invalid if the text is not one of the words. */
 export function wordOf<Word extends string>(words: readonly Word[], text: string, source: string): Word {
   const word = words.find((word) => word === text);
   if (word !== undefined) return word;
@@ -184,8 +184,8 @@ export interface Command {
   readonly notes?: readonly string[];
   /** Arguments of calls that the help shows. */
   readonly examples?: readonly string[];
-  /** Whether SIGHUP, where the process has no terminal that could close, is the command's own: it reads files again. */
+  /** Whether the command handles SIGHUP, if the process has no terminal: it reads files again. */
   readonly reloads?: true;
-  /** Whether it has failed where its reader leaves before the end, as a run or check; a listing has not. */
+  /** Whether it has failed if its reader leaves before the end, as a run or check has, but not a listing. */
   readonly isReadToEnd?: true;
 }

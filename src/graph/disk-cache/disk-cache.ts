@@ -14,30 +14,30 @@ import { Bound, entryPath, readEntryFile, remove, writeEntryFile } from "./entry
 import { decodeEntry, encodeEntry, HASH_BYTES, type Outputs } from "./entry-format.js";
 
 const DEFAULT_BYTES = 4 * 2 ** 30;
-/** Larger results are computed again: one read could not hold them. */
+/** Larger results are computed again: a single read could not hold them. */
 const MAX_ENTRY_BYTES = 2 ** 30;
 /** Bytes of results that wait in memory to be written; results beyond that are not stored. */
 const MAX_PENDING_BYTES = 2 ** 28;
 /** Pause after a write that failed. */
 const PAUSE_MS = 60_000;
 /**
- * Reading and checking an entry costs some tenths of a millisecond, plus a millisecond for a megabyte or so. Results that
+ * Reading and checking an entry costs some tenths of a millisecond, plus about a millisecond per megabyte. Results that
  * are computed as fast are not stored.
  */
 const MIN_MS = 2;
 const MIN_MS_PER_BYTE = 2 / 1e6;
 
-// Before a run the cached results nearest to its outputs are looked for; only what leads to none of them is computed.
+// Before a run, the cached results nearest to its outputs are found; only the nodes that lack one are computed.
 // Results of less than 2 ms, or 2 ms a megabyte, are not kept: reading and checking costs as much.
 /** Options of `createDiskCache`. */
 export interface DiskCacheOptions {
   /** Made when the first result is stored. Several processes and threads may share it. */
   readonly folder: string;
-  /** Bytes beyond which the least recently used entries are evicted; 4 GiB where absent. */
+  /** Bytes beyond which the least recently used entries are evicted; 4 GiB if absent. */
   readonly bytes?: number;
-  /** Results that took less to compute are not stored; 2 ms, and 2 ms for each megabyte, where absent. */
+  /** Results that took less to compute are not stored; 2 ms, and 2 ms for each megabyte, if absent. */
   readonly minMs?: number;
-  /** Version that results belong to: those of another are not used. The package's version where absent. */
+  /** Version that results belong to: those of other versions are not used. The package's version if absent. */
   readonly engine?: string;
   /** Clock in milliseconds since 1970, to compare with the times of files. */
   readonly now?: () => number;
@@ -54,7 +54,7 @@ const DISK_CACHE_RULES: OptionRules<DiskCacheOptions> = {
 /**
  * Makes a cache of results in a folder, for runs in any number of processes: equal nodes with equal inputs are computed
  * once. Results with models or other live objects, cheap ones, and those of nodes with side effects or with code that may
- * change are not stored. Anyone who may write to the folder can replace results. Fails with value.invalid.
+ * change are not stored. Anyone who can write to the folder can replace results. Fails with value.invalid.
  */
 export function createDiskCache(options: DiskCacheOptions): DiskCache {
   checkOptions("createDiskCache", options, DISK_CACHE_RULES);
@@ -73,7 +73,7 @@ export function createDiskCache(options: DiskCacheOptions): DiskCache {
   return new DiskCache(resolve(folder), bytes, options.engine ?? packageVersion(), minMs, options.now ?? Date.now);
 }
 
-/** Results by signature in files. No method rejects: a disk that fails is an empty cache. */
+/** Results by signature in files. Methods never reject: a failing disk acts as an empty cache. */
 export class DiskCache {
   readonly #bound: Bound;
   readonly #writing = new Set<Promise<void>>();
@@ -117,7 +117,7 @@ export class DiskCache {
     return undefined;
   }
 
-  /** @internal Begins to write outputs that took `ms` to compute, where storing them pays. */
+  /** @internal Begins to write outputs that took `ms` to compute, if storing them pays. */
   write(signature: string, outputs: Outputs, ms: number): void {
     if (ms < (this.#minMs ?? MIN_MS) || this.#now() < this.#pausedUntil) return;
     const parts = encodeEntry(signature, outputs);
@@ -144,7 +144,7 @@ export class DiskCache {
     await this.#bound.idle();
   }
 
-  /** @internal Returns the reason why results cannot be stored, once. */
+  /** @internal Returns once why results cannot be stored. */
   takeWarning(): string | undefined {
     const warning = this.#warning;
     this.#warning = undefined;
@@ -160,7 +160,7 @@ export class DiskCache {
       await writeEntryFile(this.folder, entryPath(this.folder, signature), parts);
       this.#bound.add(bytes);
     } catch (error) {
-      // where an open file cannot be replaced, another process has written the same result
+      // if an open file cannot be replaced, another process has written the same result
       if (await this.has(signature)) return;
       this.#pausedUntil = this.#now() + PAUSE_MS;
       if (this.#hasWarned) return;
@@ -192,13 +192,13 @@ export class RunResults {
     this.#choiceContext = choiceContext;
   }
 
-  /** Whether the node's result was on the disk when it was checked, so that its sources need not be computed. */
+  /** Whether the node's result was on the disk when checked, so that its sources need not be computed. */
   isExpected(id: string): boolean {
     return this.#expected.has(id);
   }
 
   /**
-   * Checks for results of these nodes and, from those that have none, of their sources, lazy links aside. `hasResult`:
+   * Checks for results of these nodes and, if they have none, of their sources, except through lazy links. `hasResult`:
    * the run has the node's result already.
    */
   async expect(ids: Iterable<string>, hasResult: (id: string) => boolean): Promise<void> {
@@ -216,7 +216,7 @@ export class RunResults {
     }
   }
 
-  /** Reads the node's result; one that is not on the disk is expected no longer. */
+  /** Reads the node's result; a missing one is no longer expected. */
   async find(id: string): Promise<Entry | undefined> {
     const signature = this.#missed.has(id) ? undefined : this.#signer.storable(id);
     if (signature === undefined) return undefined;
@@ -229,7 +229,7 @@ export class RunResults {
   }
 
   /**
-   * Begins to write the result of a node that ran for `ms`, unless it has more than outputs: one with warnings is computed
+   * Begins to write the result of a node that ran for `ms`, unless it has more than outputs: a result with warnings is computed
    * again, so that every run warns.
    */
   async store(node: PreparedNode, { outputs, ui, skipped, warnings }: Entry, ms: number): Promise<void> {
@@ -248,7 +248,7 @@ export class RunResults {
     this.#disk.write(signature, outputs, ms);
   }
 
-  /** Waits until all is written. Returns the reason why it could not be, once. */
+  /** Waits until everything is written. Returns once why it could not be. */
   async written(): Promise<string | undefined> {
     await this.#disk.written();
     return this.#disk.takeWarning();
@@ -267,7 +267,7 @@ const SCALARS: Readonly<Record<string, readonly string[]>> = {
   BOOLEAN: ["boolean"],
 };
 
-/** Whether the values are of the types that the node declares. */
+/** Whether the values have the types that the node declares. */
 function fits({ key, outputs: specs }: NodeDefinition, outputs: Outputs): boolean {
   if (outputs.length !== specs.length) return false;
   return specs.every(({ name, type, list }, slot) => {

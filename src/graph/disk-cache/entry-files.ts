@@ -22,7 +22,7 @@ export const entryPath = (folder: string, signature: string): string =>
 /** "absent" includes files that cannot be read now; a "damaged" one never can. */
 type EntryBytes = Uint8Array | "absent" | "damaged";
 
-/** Reads an entry without its hash, which is verified, into a buffer of its own. Marks the file as used. Never rejects. */
+/** Reads an entry without its hash, which is verified, into a new buffer. Marks the file as used. Never rejects. */
 export async function readEntryFile(path: string, maxBytes: number): Promise<EntryBytes> {
   let file: promises.FileHandle;
   try {
@@ -112,7 +112,7 @@ const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).
 
 /** Size of the blocks that a file occupies. */
 const BLOCK = 4096;
-/** Share of the bound that eviction goes down to, so that the next write does not evict again. */
+/** Share of the bound that eviction reaches, so that the next write does not evict again. */
 const TARGET = 0.9;
 /** Other processes write too: the folder is scanned again after this share of the bound, and after this time. */
 const SHARE_BETWEEN_SCANS = 1 / 64;
@@ -189,7 +189,7 @@ export class Bound {
         total -= bytes;
       }
     }
-    // the scan may or may not have seen what was written meanwhile
+    // the scan may or may not have seen files written meanwhile
     this.#bytes = total + this.#written;
   }
 
@@ -215,7 +215,7 @@ export class Bound {
 
 const inBlocks = (bytes: number): number => Math.ceil(bytes / BLOCK) * BLOCK;
 
-/** Another process may remove any file at any time, which is no error. */
+/** Another process may remove any file at any time, which is not an error. */
 const nothing = () => undefined;
 
 const namesIn = (folder: string): Promise<string[]> => promises.readdir(folder).catch((): string[] => []);

@@ -36,7 +36,7 @@ export function encodeEntry(signature: string, outputs: Outputs): Uint8Array[] |
 
 /**
  * Decodes an entry without its hash, which the caller has verified. Tensors are views into `bytes`, which this takes over
- * and which must begin at a multiple of four of its buffer. Undefined if the bytes are no entry of this signature.
+ * and which must begin at a multiple of four of its buffer. Undefined if the bytes are not an entry of this signature.
  */
 export function decodeEntry(bytes: Uint8Array, signature: string): Outputs | undefined {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -59,7 +59,7 @@ function readHeader(text: string): Record<string, unknown> | undefined {
     const header: unknown = JSON.parse(text);
     return typeof header === "object" && header !== null ? (header as Record<string, unknown>) : undefined;
   } catch {
-    // a bad entry is no entry
+    // a bad entry counts as absent
     return undefined;
   }
 }
@@ -111,7 +111,7 @@ interface Packed {
 class Unfit extends Error {}
 
 /**
- * Packs a value. Scalars of JSON stay as they are, all else becomes a list that begins with its kind: ["list", …], ["object", key,
+ * Packs a value. Scalars of JSON stay as they are, any other value becomes a list that begins with its kind: ["list", …], ["object", key,
  * value, …], ["integer", "5"] (a bigint), ["literal", "7.0"], ["number", "NaN"], ["nothing"], ["tensor", index, …shape].
  * Undefined if a part is anything else: a model, a function, an instance of a class.
  *

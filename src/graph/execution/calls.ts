@@ -138,7 +138,7 @@ export type TypeOf = (id: string, slot: number) => string | undefined;
 export type CheckValue = (spec: InputSpec, value: unknown, input: string) => unknown;
 
 /**
- * Gathers the inputs that have values now. A lazy input outside `needed` is passed where it happens to have one valid
+ * Gathers the inputs that have values now. A lazy input outside `needed` is passed if it happens to have one valid
  * value; lists, blockers and wrong values are withheld, so that a node never depends on the content of a cache.
  */
 export function gather(
@@ -194,7 +194,7 @@ const NO_INPUTS: ReadonlySet<string> = new Set();
 /** State before anything is gathered. */
 export const NOT_GATHERED: Gathered = { lists: {}, missing: NO_INPUTS, held: NO_INPUTS, calls: 0 };
 
-/** Makes a FLOAT of 80 a literal 80.0 for a node that distinguishes floats; for any other literals become numbers. */
+/** Makes a FLOAT of 80 a literal 80.0 for a node that distinguishes floats; for other nodes literals become numbers. */
 function convertNumbers(
   values: readonly unknown[],
   { literal }: InputSpec,

@@ -21,20 +21,20 @@ import type { CheckValue } from "./calls.js";
 import { RunWarnings } from "./reporting.js";
 
 // Previews change no picture, so the option is not part of a batch's hash.
-/** Time from one preview to the next at least. */
+/** Shortest time between two previews. */
 const PREVIEW_EVERY_MS = 100;
 
-/** Facts that the executor works out for one run. */
+/** Facts that the executor computes for one run. */
 export interface RunScope {
   readonly graph: Graph;
   readonly memory: RunMemory;
   readonly signal: AbortSignal;
-  /** Where nodes compute; as around the run where absent. */
+  /** Where nodes compute; if absent, as outside the run. */
   readonly device?: DeviceChoice;
 }
 
 /** Everything that the nodes of one run share. */
-export class RunSetting {
+export class ExecutionContext {
   readonly choiceContext: ChoiceContext;
   readonly folders: Folders;
   readonly inputs: InputFiles;
@@ -44,7 +44,7 @@ export class RunSetting {
   readonly config: NodeConfig;
   /** Values that come through links are checked before a node gets them. */
   readonly isChecked: boolean;
-  /** No node may reach the network, those of expansions included. */
+  /** Nodes must not reach the network, including those of expansions. */
   readonly isOffline: boolean;
   readonly #extraPnginfo: unknown;
   #promptCopy: unknown;
@@ -74,7 +74,7 @@ export class RunSetting {
     this.#extraPnginfo = cloneJson(job.extraPnginfo);
   }
 
-  /** The image of a node's progress, where it is due: its own, or what its function returns. */
+  /** The image of a node's progress, if one is due: its own, or the result of its function. */
   previewOf(image: unknown): unknown {
     if (typeof image !== "function") return image;
     return this.#isPreviewDue() ? image() : undefined;
@@ -107,13 +107,13 @@ export class RunSetting {
     if (type === "EXTRA_PNGINFO") return this.#extraPnginfo;
     const { metadataPrompt = this.scope.graph.prompt } = this.surroundings;
     if (metadataPrompt === null) return undefined;
-    // the package's own nodes write into nothing
+    // the package's own nodes do not write into it
     if (this.scope.memory.isContained) return metadataPrompt;
     this.#promptCopy ??= cloneJson(metadataPrompt);
     return this.#promptCopy;
   }
 
-  /** Checks of the values a node gets through links; undefined if the run takes them as they come. */
+  /** Checks of the values a node gets through links; undefined if the run does not check them. */
   checkOf(node: PreparedNode): CheckValue | undefined {
     if (!this.isChecked) return undefined;
     return (spec, value, input) => this.#check(node, spec, value, input);
@@ -134,7 +134,7 @@ export class RunSetting {
   }
 }
 
-/** Folders of a run; a node that needs one that the job does not name fails. */
+/** Folders of a run; a node fails if it needs one that the job does not name. */
 function foldersOf({ outputDir, inputDir }: Job): Folders {
   const required = (option: string, path: string | undefined): string => {
     if (path !== undefined) return path;
@@ -150,74 +150,74 @@ function foldersOf({ outputDir, inputDir }: Job): Folders {
   };
 }
 
-/** The context of one node while it runs: a view of what its run holds. */
+/** The context of one node while it runs: a view of its run's state. */
 export class RunningNode implements NodeContext {
   readonly nodeId: string;
   #isOver = false;
   #reached: [value: number, max: number] = [0, 0];
   readonly #node: PreparedNode;
-  readonly #setting: RunSetting;
+  readonly #execution: ExecutionContext;
 
-  constructor(node: PreparedNode, setting: RunSetting) {
+  constructor(node: PreparedNode, execution: ExecutionContext) {
     this.#node = node;
-    this.#setting = setting;
+    this.#execution = execution;
     this.nodeId = node.id;
   }
 
   get signal(): AbortSignal {
-    return this.#setting.scope.signal;
+    return this.#execution.scope.signal;
   }
 
   get state(): Record<string, unknown> {
-    return this.#setting.scope.memory.cache.stateOf(this.nodeId, this.#node.definition);
+    return this.#execution.scope.memory.cache.stateOf(this.nodeId, this.#node.definition);
   }
 
   get folders(): Folders {
-    return this.#setting.folders;
+    return this.#execution.folders;
   }
 
   get host(): Host {
-    const { host } = this.#setting.surroundings;
+    const { host } = this.#execution.surroundings;
     if (host !== undefined) return host;
     const message = `Node ${this.nodeId}: expected a host that loads models, received none.`;
     throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
   }
 
   get readInput(): (name: string, subject?: string) => Promise<Buffer> {
-    const { inputs, scope } = this.#setting;
+    const { inputs, scope } = this.#execution;
     return (name, subject) => inputs.read(name, subject, scope.signal);
   }
 
   get clock(): () => Date {
-    return this.#setting.clock;
+    return this.#execution.clock;
   }
 
   get fetch(): typeof fetch {
-    return this.#setting.fetch;
+    return this.#execution.fetch;
   }
 
   get config(): NodeConfig {
-    return this.#setting.config;
+    return this.#execution.config;
   }
 
   get output(): OutputHandling | undefined {
-    return this.#setting.surroundings.outputHandling;
+    return this.#execution.surroundings.outputHandling;
   }
 
   get isBlocking(): boolean | undefined {
-    return this.#setting.surroundings.isBlocking;
+    return this.#execution.surroundings.isBlocking;
   }
 
-  // functions that nodes take out of the context, made for those that do
+  // functions that nodes take out of the context, made only if one does
   get progress(): (value: number, max: number, preview?: unknown) => void {
     return (value, max, preview) => {
       if (this.#isOver) return;
       this.#reached = [value, max];
-      // a picture that comes late stands beside what is reached by then: progress never goes back
+      // a late picture comes with the progress reached by then, which never goes back
       const report = (image: unknown) => {
-        if (!this.#isOver) this.#setting.progress(this.nodeId, ...this.#reached, image);
+        if (!this.#isOver) this.#execution.progress(this.nodeId, ...this.#reached, image);
       };
-      const image = this.#setting.previewOf(preview);
+      const image = this.#execution.previewOf(preview);
       if (!(image instanceof Promise)) return report(image);
       report(undefined);
       image.then(report, (error) =>
@@ -228,11 +228,11 @@ export class RunningNode implements NodeContext {
 
   get log(): (message: string) => void {
     return (message) => {
-      if (!this.#isOver) this.#setting.warnings.add(this.#node, message);
+      if (!this.#isOver) this.#execution.warnings.add(this.#node, message);
     };
   }
 
-  /** Drops what the node reports from now on. */
+  /** Drops further reports of the node. */
   close(): void {
     this.#isOver = true;
   }

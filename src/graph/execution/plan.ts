@@ -23,7 +23,7 @@ interface Step {
 type Rank = 0 | 1 | 2 | 3;
 
 /**
- * The order of a run: topological, where of all ready nodes those nearest to an output come first, then those added
+ * The order of a run: topological; among the ready nodes those nearest to an output come first, then those added
  * first. Links are followed from the outputs, the last listed first. Costs O(log n) for each node.
  */
 export class Plan {
@@ -60,7 +60,7 @@ export class Plan {
     for (const step of added) this.#settle(step);
   }
 
-  /** Makes `to` wait for `from`, which is added where it is not part of the plan. */
+  /** Makes `to` wait for `from`, which is added unless it is in the plan. */
   link(from: string, to: string): void {
     this.add(from);
     this.#join(this.#steps.get(from)!, this.#steps.get(to)!);
@@ -79,7 +79,7 @@ export class Plan {
     return undefined;
   }
 
-  /** Puts a taken node back: it runs again once what it now waits for is done. */
+  /** Puts a taken node back: it runs again once the nodes that it now waits for are done. */
   back(id: string): void {
     const step = this.#steps.get(id)!;
     step.state = "waiting";
@@ -96,7 +96,7 @@ export class Plan {
     }
   }
 
-  /** Removes a node that is done: where it is needed again, it is added and runs again. */
+  /** Removes a node that is done: if it is needed again, it is added and runs again. */
   forget(id: string): void {
     if (this.#steps.get(id)?.state === "done") this.#steps.delete(id);
   }

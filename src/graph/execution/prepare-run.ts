@@ -13,19 +13,19 @@ export interface PreparedRun {
   readonly roots: readonly string[];
   /** Outputs that cannot be computed. */
   readonly leftOut: readonly string[];
-  /** All that the roots need. */
+  /** All nodes that the roots need. */
   readonly nodes: Map<string, PreparedNode>;
-  /** These in an order they can be computed in, and the cycles that leave none. */
+  /** These nodes in an order of computation, and the cycles that prevent one. */
   readonly order: readonly string[];
   readonly cycles: readonly (readonly string[])[];
-  /** The rest of the graph, unchecked: it does not run, yet its cached results stay. */
+  /** The rest of the graph, unchecked: it does not run, but its cached results stay. */
   readonly others: ReadonlyMap<string, PreparedNode>;
   readonly warnings: readonly { nodeId?: string; message: string }[];
 }
 
 /**
- * Reads the graph's nodes for a run. Throws a LatentkitError if no output can be computed, and unless the run may be
- * partial where one cannot.
+ * Reads the graph's nodes for a run. Throws a LatentkitError if no output can be computed or, unless the run may be
+ * partial, if one cannot.
  */
 export function prepareRun(graph: Graph, job: Job, surroundings: Surroundings): PreparedRun {
   const definitions = findDefinitions(graph, surroundings.registry);
@@ -51,7 +51,7 @@ export function prepareRun(graph: Graph, job: Job, surroundings: Surroundings): 
   const nodes = reachable((id) => prepared.get(id)!, roots);
   const unknown = validation.warnings.map(({ nodeId, message }) => ({ nodeId, message }));
   const warnings = [...leftOutWarnings(graph, validation.nodeErrors, leftOut), ...unknown];
-  // an output that needs a cycle is none of the roots
+  // an output that needs a cycle is not a root
   return {
     roots,
     leftOut,
@@ -67,7 +67,7 @@ export function prepareRun(graph: Graph, job: Job, surroundings: Surroundings): 
 const MAX_LEFT_OUT_WARNINGS = 100;
 const NAMED_OUTPUTS = 5;
 
-/** A warning for each error, with the outputs that are left out for it. */
+/** A warning for each error, with the outputs left out because of it. */
 function leftOutWarnings(
   { prompt }: Graph,
   nodeErrors: Readonly<Record<string, NodeErrors>>,
@@ -99,8 +99,8 @@ function reachable(prepare: (id: string) => PreparedNode, roots: readonly string
 }
 
 /**
- * Signs all nodes, cycles aside. `isChanged` is called for nodes that run; `onSigned` receives its result for each of
- * them, sources before their readers. Without it, volatile nodes are not asked: no other run could use their results.
+ * Signs all nodes outside cycles. `isChanged` is called for nodes that run; `onSigned` receives its result for each of
+ * them, sources before their readers. Without it, volatile nodes are skipped: no other run could use their results.
  */
 export async function signAll(
   { nodes, others, order }: PreparedRun,

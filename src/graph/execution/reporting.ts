@@ -8,7 +8,7 @@ import { MAX_WARNINGS } from "../validate.js";
 
 type NodeOfWarning = Pick<PreparedNode, "id" | "displayId" | "definition">;
 
-/** Warnings of nodes of one run. They stay with results, so that a run that takes these from a cache warns as well. */
+/** Warnings of one run's nodes. They stay with results, so that a run that takes these from a cache warns as well. */
 export class RunWarnings {
   /** Whole sentences. */
   readonly #reported = new Set<string>();
@@ -25,7 +25,7 @@ export class RunWarnings {
     this.#emit = emit;
   }
 
-  /** Reports what the validation of the graph has found. */
+  /** Reports the warnings of the graph's validation. */
   begin(warnings: readonly { readonly nodeId?: string; readonly message: string }[]): void {
     for (const warning of warnings) {
       this.#reported.add(warning.message);
@@ -33,7 +33,7 @@ export class RunWarnings {
     }
   }
 
-  /** Reports a sentence about a node, once. Beyond a bound the run is silent about further ones. */
+  /** Reports a sentence about a node, once. Further ones beyond a bound are dropped. */
   add({ id, displayId, definition }: NodeOfWarning, message: string): void {
     const signature = this.#memory.signatureOf(id);
     const warning: KeptWarning = { nodeId: displayId, node: definition.key, signature, message };
@@ -105,7 +105,7 @@ export function outputValues({ definition }: PreparedNode, { outputs }: Entry): 
 
 const MAX_LISTED = 16;
 
-/** Inputs for an error event: scalars unchanged, all else in words, long lists cut. */
+/** Inputs for an error event: scalars unchanged, other values in words, long lists cut. */
 export function summarizeInputs(lists: Readonly<Record<string, readonly unknown[]>>): Record<string, unknown[]> {
   const summarize = (value: unknown): unknown =>
     value === null || typeof value === "number" || typeof value === "boolean" || typeof value === "bigint"

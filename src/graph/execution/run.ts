@@ -19,7 +19,7 @@ import {
   NOT_GATHERED,
   sourcesIn,
 } from "./calls.js";
-import { RunningNode, type RunSetting, refuseNetwork } from "./context.js";
+import { type ExecutionContext, RunningNode, refuseNetwork } from "./context.js";
 import { Plan } from "./plan.js";
 import { nodeError, outputValues, summarizeInputs } from "./reporting.js";
 
@@ -31,7 +31,7 @@ interface Expanded extends Expansion {
 
 const NONE_NEEDED: ReadonlySet<string> = new Set();
 
-/** One run of a graph: runs node after node of its plan until none is left, one fails or the signal aborts. */
+/** One run of a graph: runs node after node of its plan until it is empty, one fails or the signal aborts. */
 export class Run {
   /** UI results by node id. */
   readonly ui: Record<string, NodeUi> = {};
@@ -50,7 +50,7 @@ export class Run {
   readonly #typeOf = (id: string, slot: number) => this.#nodes.get(id)?.definition.outputs[slot]?.type;
   readonly #nodes: Map<string, PreparedNode>;
   readonly #roots: readonly string[];
-  readonly #setting: RunSetting;
+  readonly #execution: ExecutionContext;
   readonly #emit: (happening: Happening) => void;
   readonly #stored: RunResults | undefined;
 
@@ -58,17 +58,17 @@ export class Run {
   constructor(
     nodes: Map<string, PreparedNode>,
     roots: readonly string[],
-    setting: RunSetting,
+    execution: ExecutionContext,
     emit: (happening: Happening) => void,
     stored: RunResults | undefined,
   ) {
     this.#nodes = nodes;
     this.#roots = roots;
-    this.#setting = setting;
+    this.#execution = execution;
     this.#emit = emit;
     this.#stored = stored;
     this.#isRoot = new Set(roots);
-    this.#memory = setting.scope.memory;
+    this.#memory = execution.scope.memory;
     this.#plan = new Plan({
       sourcesOf: (id) => this.#eagerSources(id),
       isOutput: (id) => this.#isRoot.has(id) || nodes.get(id)!.definition.outputNode,
@@ -78,7 +78,7 @@ export class Run {
 
   /** Runs the next node. Never rejects; sets `status` when the run is over. */
   async step(): Promise<void> {
-    const { signal } = this.#setting.scope;
+    const { signal } = this.#execution.scope;
     if (signal.aborted) return this.#interrupt(undefined);
     if (this.#plan.size === 0) {
       this.status = "success";
@@ -111,7 +111,7 @@ export class Run {
     }
   }
 
-  /** Ends the run while a step is under way: its node did not listen to the abort. */
+  /** Ends the run during a step: its node did not listen to the abort. */
   giveUp(): void {
     this.#interrupt(this.#current);
   }
@@ -148,7 +148,7 @@ export class Run {
 
   #gather(node: PreparedNode): Gathered {
     const needed = this.#needed.get(node.id) ?? NONE_NEEDED;
-    return gather(node, this.#resultOf, this.#typeOf, this.#setting.checkOf(node), needed);
+    return gather(node, this.#resultOf, this.#typeOf, this.#execution.checkOf(node), needed);
   }
 
   /** Checks which lazy inputs the node needs: it may "go", must "wait" for them, or check "again" with withheld ones. */
@@ -169,11 +169,11 @@ export class Run {
     const input = gathered.empty;
     if (input === undefined) return false;
     if (gathered.calls > 0) {
-      if (!this.#setting.isChecked || definition.inputs[input]!.optional) return false;
+      if (!this.#execution.isChecked || definition.inputs[input]!.optional) return false;
       const at = { nodeId: id, node: definition.key, input };
-      throw inputError("input.missing", at, "a value and not an empty list", undefined);
+      throw inputError("input.missing", at, "a value, not an empty list", undefined);
     }
-    this.#setting.warnings.add(node, `input "${input}": the list is empty; the node does not run.`);
+    this.#execution.warnings.add(node, `input "${input}": the list is empty; the node does not run.`);
     this.#finish(node, this.#kept(node, { outputs: definition.outputs.map(() => []), skipped: true }), 0);
     return true;
   }
@@ -181,10 +181,10 @@ export class Run {
   async #run(node: PreparedNode, gathered: Gathered): Promise<void> {
     const { definition, id } = node;
     const started = performance.now();
-    const context = new RunningNode(node, this.#setting);
+    const context = new RunningNode(node, this.#execution);
     try {
-      const hidden = this.#setting.hiddenOf(node);
-      const { device } = this.#setting.scope;
+      const hidden = this.#execution.hiddenOf(node);
+      const { device } = this.#execution.scope;
       const called = await withDevice(device, () => callNode(definition, gathered, hidden, context));
       for (const message of called.messages) this.#emit({ type: "blocked", nodeId: id, message });
       if (called.results.some(({ expand }) => expand !== undefined)) {
@@ -204,14 +204,14 @@ export class Run {
   }
 
   #expand(node: PreparedNode, results: readonly CallResult[], ui: NodeUi | undefined, started: number): void {
-    const { isOffline, choiceContext, scope, surroundings } = this.#setting;
+    const { isOffline, choiceContext, scope, surroundings } = this.#execution;
     const exists = (id: string) => this.#nodes.has(id);
     const context = { graph: scope.graph, registry: surroundings.registry, choiceContext, exists };
     const expansion = expandNode(node, results, context);
     if (isOffline) refuseNetwork(expansion.nodes, choiceContext.files);
     for (const inner of expansion.nodes) {
       this.#nodes.set(inner.id, inner);
-      for (const { input, bend } of inner.bends) this.#setting.warnings.addBend(inner, input, () => bend);
+      for (const { input, bend } of inner.bends) this.#execution.warnings.addBend(inner, input, () => bend);
       this.#memory.addReader(inner);
     }
     this.#expanded.set(node.id, { ...expansion, ui, started });
@@ -240,11 +240,11 @@ export class Run {
   }
 
   #kept(node: PreparedNode, entry: Entry): Entry {
-    return this.#setting.warnings.keep(node, entry, this.#sourcesOf(node));
+    return this.#execution.warnings.keep(node, entry, this.#sourcesOf(node));
   }
 
   #store(node: PreparedNode, entry: Entry): void {
-    this.#setting.warnings.repeat(node, entry);
+    this.#execution.warnings.repeat(node, entry);
     const released = this.#memory.store(node, entry, this.#sourcesOf(node));
     this.#plan.done(node.id);
     for (const id of released) {

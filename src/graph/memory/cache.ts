@@ -18,7 +18,7 @@ export interface KeptWarning {
 export interface Entry {
   readonly outputs: readonly (readonly unknown[])[];
   readonly ui?: NodeUi;
-  /** The node did not run because an input was an empty list; nodes that run once for each of its values do not either. */
+  /** The node did not run because an input was an empty list; nodes that run once per value of its outputs do not run either. */
   readonly skipped?: boolean;
   readonly warnings?: readonly KeptWarning[];
 }
@@ -33,7 +33,7 @@ export type CachePolicy = (typeof CACHE_POLICIES)[number];
 
 const DEFAULT_BYTES = 2 ** 30;
 const DEFAULT_COUNT = 1000;
-/** Number of signatures kept, most recently used, or twice those of a run; every run of a batch adds some. */
+/** Number of signatures kept, the most recently used ones, or twice those of a run; every run of a batch adds some. */
 const MAX_SIGNATURES = 20_000;
 /** Bound for small results: a service adds some with every run. */
 const MAX_RESULTS = 20_000;
@@ -47,11 +47,11 @@ interface Stored {
   run: number;
 }
 
-/** Options of `createCache`. `size` is bytes (1 GiB where absent) for the policy "bytes", results (1000) for "lru". */
+/** Options of `createCache`. `size` is bytes (1 GiB if absent) for the policy "bytes", results (1000) for "lru". */
 export interface CacheOptions {
-  /** Kind of the bound: "bytes", or "lru", a number of results; "bytes" where absent. */
+  /** Kind of the bound: "bytes", or "lru", a number of results; "bytes" if absent. */
   policy?: CachePolicy;
-  /** The bound; 1 GiB, or 1000 results, where absent. */
+  /** The bound; 1 GiB, or 1000 results, if absent. */
   size?: number;
 }
 
@@ -166,7 +166,7 @@ export class Cache {
     }
   }
 
-  /** @internal Begins a run with these signatures and node ids: evicts, by the policy, what it cannot use. */
+  /** @internal Begins a run with these signatures and node ids: evicts results that it cannot use, by the policy. */
   begin(signatures: ReadonlySet<number>, ids: ReadonlySet<string>): void {
     this.#run++;
     for (const id of this.#states.keys()) if (!ids.has(id)) this.#states.delete(id);
@@ -184,7 +184,7 @@ export class Cache {
     }
   }
 
-  /** @internal State of the node with this id, a new one where the id had another class. */
+  /** @internal State of the node with this id, a new one if the id had another class. */
   stateOf(id: string, definition: object): Record<string, unknown> {
     const instance = this.#states.get(id);
     if (instance?.definition === definition) return instance.state;
@@ -216,7 +216,7 @@ export class Cache {
   }
 }
 
-/** Number of values visited at most: enough for any result; of a larger structure a part is counted. */
+/** Most values visited: enough for any result; a larger structure is counted in part. */
 const MAX_VISITS = 20_000;
 /** Rough size of a number, a key or the header of an object. */
 const VALUE_BYTES = 64;

@@ -4,23 +4,23 @@ import { releaseMemory } from "../../tensor/deferred-values.js";
 import type { PreparedNode } from "../prepared.js";
 import { type Cache, createCache, type Entry, type Footprint, type Memory, measure } from "./cache.js";
 
-/** Facts about a run that decide who owns, shares and frees its results; docs/memory.md explains the rules. */
+/** Facts about a run that decide how its results are owned, shared and freed; docs/memory.md explains the rules. */
 export interface MemoryFacts {
   /** Shared with other runs. Without one, equal nodes of this run share their results. */
   readonly cache?: Cache;
-  /** The package's own nodes, none of which retains a tensor after it has returned. */
+  /** The package's own nodes, which never retain a tensor after they return. */
   readonly builtIns?: Registry;
   readonly host?: Host;
-  /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor what follows from them. */
+  /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor those that depend on them. */
   readonly volatileNodes?: ReadonlySet<string>;
-  /** No listener retains values of the run's events after it has returned. */
+  /** True if listeners do not retain values of the run's events after they return. */
   readonly hasTransientEvents?: boolean;
 }
 
 /** The results of one run: which a cache shares, which nodes still read, which buffers return to their pool. */
 export class RunMemory {
   readonly cache: Cache;
-  /** Nothing retains a tensor of the run beyond it: neither its nodes, nor its host's models, nor its listener. */
+  /** True if nodes, models of the host and listeners do not retain tensors beyond the run. */
   readonly isContained: boolean;
   readonly #hasPrivateCache: boolean;
   readonly #volatile: ReadonlySet<string>;
@@ -30,13 +30,13 @@ export class RunMemory {
   readonly #results = new Map<string, Entry>();
   /** Number of nodes that may still read a node's result, by node id. */
   readonly #readers = new Map<string, number>();
-  /** Nodes whose results have been released; one that an expansion reads after all runs again. */
+  /** Nodes whose results have been released; if an expansion reads one after all, it runs again. */
   readonly #released = new Set<string>();
-  /** Nodes whose results this run alone holds, shared with no equal node. */
+  /** Nodes whose results only this run holds, not shared with an equal node. */
   readonly #unshared = new Set<string>();
-  /** Number of nodes by signature whose results are not released. */
+  /** Number of nodes by signature whose results have not been released. */
   readonly #equals = new Map<number, number>();
-  /** Results by signature that an equal node of this run may still take, whatever the cache evicts. */
+  /** Results by signature that an equal node of this run may still take, even if the cache evicts them. */
   readonly #twins = new Map<number, Entry>();
   readonly #nodes: ReadonlyMap<string, PreparedNode>;
 
@@ -48,7 +48,7 @@ export class RunMemory {
     order: readonly string[],
   ) {
     this.#nodes = nodes;
-    // with the policy "none" each run has a cache of its own: equal nodes still share
+    // with the policy "none" each run has its own cache: equal nodes still share
     const shared = facts.cache?.policy === "none" ? undefined : facts.cache;
     this.cache = shared ?? createCache({ policy: "classic" });
     this.#hasPrivateCache = shared === undefined;
@@ -59,7 +59,7 @@ export class RunMemory {
     for (const node of nodes.values()) this.addReader(node);
   }
 
-  /** Whether no other run will take the node's result, nor see its signature again. */
+  /** Whether other runs will never take the node's result, nor see its signature. */
   isVolatile(id: string): boolean {
     return this.#volatile.has(id);
   }
@@ -79,7 +79,7 @@ export class RunMemory {
     return this.cache.has(this.#signatures.get(id));
   }
 
-  /** The node's result, where this run has taken or computed it. */
+  /** The node's result, if this run has taken or computed it. */
   get(id: string): Entry | undefined {
     return this.#results.get(id);
   }
@@ -119,14 +119,14 @@ export class RunMemory {
     this.#readers.set(id, (this.#readers.get(id) ?? 0) + 1);
   }
 
-  /** Counts the node as a reader again where its result was released and it has to run again. */
+  /** Counts the node as a reader again if its result was released and it has to run again. */
   revive(node: PreparedNode): void {
     if (this.#released.delete(node.id)) this.addReader(node);
   }
 
   /**
    * Stores a node's result, after which the node no longer reads `sources`. Returns the nodes whose results were
-   * released for want of readers.
+   * released because they had no more readers.
    */
   store({ id }: PreparedNode, entry: Entry, sources: readonly string[]): string[] {
     if (this.#results.get(id) !== entry) this.#add(id, entry);
@@ -192,7 +192,7 @@ function withReaders(
 
 /** Whether neither a node of the run nor a model of its host retains a tensor. */
 function retainsNothing({ builtIns, host }: MemoryFacts, nodes: Iterable<PreparedNode>): boolean {
-  // a host made from another one's properties has to declare it for itself
+  // a host copied from another one has to declare this itself
   const declared = host && Object.getOwnPropertyDescriptor(host, "retainsNoTensors");
   if (host !== undefined && (declared?.value !== true || declared.enumerable === true)) return false;
   for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
@@ -204,7 +204,7 @@ const footprints = new WeakMap<Entry, Footprint>();
 
 /** Counts the owners of each buffer among a run's results and returns a buffer to its pool with the last of them. */
 class BufferOwners {
-  /** Number of results of this run alone that own the buffer. */
+  /** Number of results of only this run that own the buffer. */
   readonly #owners = new Map<Memory, number>();
   /** Buffers of results that a cache holds or held: other runs may read them, so they never return to a pool. */
   readonly #shared = new Set<Memory>();
@@ -216,12 +216,12 @@ class BufferOwners {
     for (const buffer of this.#buffersOf(entry)) this.#shared.add(buffer);
   }
 
-  /** Adds a result that this run alone holds. */
+  /** Adds a result that only this run holds. */
   own(entry: Entry): void {
     for (const buffer of this.#buffersOf(entry)) this.#owners.set(buffer, (this.#owners.get(buffer) ?? 0) + 1);
   }
 
-  /** Removes a result added by `own` that no node reads any more. */
+  /** Removes a result added by `own` once its last reader is done. */
   release(entry: Entry): void {
     for (const buffer of this.#buffersOf(entry)) {
       const left = (this.#owners.get(buffer) ?? 0) - 1;

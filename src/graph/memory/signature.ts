@@ -14,7 +14,7 @@ export interface Change {
   readonly value: unknown;
 }
 
-/** Calls a node's `isChanged`; undefined: always changed, which NaN and a failure mean as well. */
+/** Calls a node's `isChanged`; undefined: always changed, as are NaN and a failure. */
 export async function readChange(
   { definition, links, values }: PreparedNode,
   context: ChoiceContext,
@@ -32,12 +32,12 @@ export async function readChange(
 
 /**
  * Signatures (cache keys) of the nodes of one run: of class, inputs by declared type and signatures of the sources.
- * Equal numbers mean equal results, whatever the ids of the nodes.
+ * Equal numbers mean equal results, regardless of the nodes' ids.
  */
 export class Signer {
   readonly #run: string;
   readonly #writers: string;
-  /** Signatures of nodes that no other run will have, by their text. */
+  /** Signatures of nodes that other runs will never have, by their text. */
   readonly #own = new Map<string, number>();
   readonly #opaqueKey = (value: unknown): string =>
     `o${typeof value === "symbol" ? this.#memory.cache.unique() : this.#memory.cache.identity(value as object)}`;
@@ -56,7 +56,7 @@ export class Signer {
     this.#writers = rewritesFiles ? String(memory.cache.unique()) : this.#valueKey(outputDir, "STRING");
   }
 
-  /** Signs a node. `sourceOf` returns the signature of a linked node, which is signed before; `change` is of `isChanged`. */
+  /** Signs a node. `sourceOf` returns the signature of a linked node, which is signed first; `change` is the result of `isChanged`. */
   sign(node: PreparedNode, sourceOf: (id: string) => number | undefined, change: Change | undefined): number {
     const { definition } = node;
     let text = `${this.#memory.cache.identity(definition)}|${this.#run}`;
@@ -74,7 +74,7 @@ export class Signer {
     return isNew || this.#memory.isVolatile(node.id) ? this.#ownNumber(text) : this.#memory.cache.intern(text);
   }
 
-  /** Whether a node's results are of no use to other runs. */
+  /** Whether a node's results are useless to other runs. */
   isVolatile(id: string): boolean {
     return this.#memory.isVolatile(id);
   }
@@ -116,7 +116,7 @@ const LIVE_TYPES: ReadonlySet<string> = new Set([
 
 /**
  * Signatures with the same meaning in every process and on every machine: equal ones mean equal results. A node has one
- * only where everything that its result depends on has a key, its sources included.
+ * only if everything that its result depends on has a key, including its sources.
  */
 export class DiskSigner {
   /** Signed nodes, sources before their readers. */
@@ -160,7 +160,7 @@ export class DiskSigner {
     return isLive || Object.keys(hidden).length > 0 ? undefined : signed.signature;
   }
 
-  /** Takes the result of `isChanged` after the node ran: where it differs, the node and its readers lose their signatures. */
+  /** Takes the result of `isChanged` after the node ran: if it differs, the node and its readers lose their signatures. */
   confirm(id: string, change: Change | undefined): void {
     const before = this.#changes.get(id);
     if (before === undefined) return;
@@ -173,7 +173,7 @@ export class DiskSigner {
 
   #textOf({ id, definition, links, values }: PreparedNode, change: Change | undefined): string | undefined {
     const { host, builtIns } = this.#surroundings;
-    // their code changes with the package's version only
+    // their code changes only with the package's version
     const isBuiltIn = builtIns?.get(definition.key) === definition;
     if (!isRepeatable(definition, isBuiltIn)) return undefined;
     // isChanged does not see linked values: a file that a link names may differ tomorrow
@@ -217,7 +217,7 @@ export class DiskSigner {
 }
 
 /**
- * Whether a run need not run the node where its result, or that of a reader, is stored. The package's own nodes use hidden
+ * Whether a run can skip the node if its result, or that of a reader, is stored. The package's own nodes use hidden
  * inputs only to save and to show; other nodes may do anything with them.
  */
 function isRepeatable(definition: NodeDefinition, isBuiltIn: boolean): boolean {
@@ -234,11 +234,11 @@ const readsHost = ({ inputs }: NodeDefinition): boolean =>
 const MAX_TEXT = 512;
 const MAX_DEPTH = 32;
 
-/** Returns the key of a value that has no text: a function, an instance, a symbol, a long or deep structure. */
+/** Returns the key of a value without a text form: a function, an instance, a symbol, a long or deep structure. */
 type OpaqueKey = (value: unknown) => string;
 
 /**
- * Returns a text that is equal for equal values only. 1, 1.0 and true are one INT; for an input of any type 1 is not 1.0.
+ * Returns a text that is equal only for equal values. 1, 1.0 and true are one INT; for an input of any type 1 is not 1.0.
  * NaN equals itself.
  */
 function valueKey(value: unknown, type: string, opaque: OpaqueKey, depth = 0): string {

@@ -91,7 +91,7 @@ export function valueError(misfit: Misfit, at: CheckedInput, received: unknown):
   }
 }
 
-/** Error of a list that is no link. */
+/** Error of a list that is not a link. */
 export function badLink(at: CheckedInput, received: unknown): GraphError {
   const link = "a link [node id, slot]";
   const expected = isWidget(at.spec.type) ? `${expectedOf(at.spec, { context: at.context })} or ${link}` : link;
@@ -128,7 +128,7 @@ export function linkError(
   return new LatentkitError(code, message, { nodeId, node, input, expected, received });
 }
 
-/** Error of a node's own validation; `input` is undefined if it read none. */
+/** Error of a node's own validation; `input` is undefined if it did not read one. */
 export function customError(
   at: { nodeId: string; node: string },
   input: string | undefined,
@@ -182,7 +182,7 @@ export function validationFailure(
   });
 }
 
-/** Error of a node that may not run without network, whatever its inputs are. */
+/** Error of a node that an offline run refuses, with any inputs. */
 export function networkError(at: { nodeId: string; node: string }): GraphError {
   const message = `${nodeName(at)}: the node reaches the network or uses a key, which is not allowed here (allowNetwork, allow_network, --offline).`;
   return fromError(new LatentkitError("network.forbidden", message, at), {
@@ -191,7 +191,7 @@ export function networkError(at: { nodeId: string; node: string }): GraphError {
   });
 }
 
-/** Error of a node that nothing can make run here: `what` cannot, for the reason or the file that `where` names. */
+/** Error of a node that can never run here: `what` cannot, for the reason or the file that `where` names. */
 export function hostError(
   at: { nodeId: string; node: string; input?: string },
   what: string,
@@ -218,7 +218,7 @@ export function cycleError(ids: readonly string[]): GraphError {
   return fromError(error, { message: "Dependency cycle detected", details: cycle, extra_info: { cycle: ids } });
 }
 
-/** Error of the whole graph, in ComfyUI's words where it has them. */
+/** Error of the whole graph, in ComfyUI's words if it has them. */
 export function promptError(error: LatentkitError): GraphError {
   const { nodeId, received, input } = error.details;
   const details = nodeId === undefined ? "" : `Node ID '#${nodeId}'`;
@@ -249,7 +249,7 @@ export function outputsFailed(ownErrors: readonly GraphError[]): GraphError {
   return fromError(error, { message: "Prompt outputs failed validation", details: lines.join("\n") });
 }
 
-/** An input of a node, with what is needed to describe it. */
+/** An input of a node, with the facts for its description. */
 export interface CheckedInput {
   readonly nodeId: string;
   readonly node: string;

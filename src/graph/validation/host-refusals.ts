@@ -14,7 +14,7 @@ const LACKS: Readonly<Record<HostAbility, string>> = {
   "clip-vision": "has no checkpoints with a CLIP vision model",
 };
 
-/** Errors of a node whose files the host cannot load, or whose work its models cannot do, whatever else the graph says. */
+/** Errors of a node whose files the host cannot load, or whose work its models cannot do, with any values. */
 export function hostRefusals(
   definition: NodeDefinition,
   nodeId: string,
@@ -25,7 +25,7 @@ export function hostRefusals(
   if (host === undefined) return errors;
   const isOff = hasNoEffect(definition, values);
   const at = { nodeId, node: definition.key };
-  /** Lacks that are said already: a node may name several files of a kind. */
+  /** Lacks already reported: a node may name several files of a kind. */
   const lacks = new Set<string>();
   for (const [input, { files, needs, options }] of Object.entries(definition.inputs)) {
     const name = values[input];
@@ -40,7 +40,7 @@ export function hostRefusals(
     }
     if (needs === undefined || host.abilities === undefined || host.abilities.includes(needs.ability)) continue;
     const [other, off] = needs.unless ?? [];
-    // a value that comes through a link may be the one that needs nothing
+    // a value that comes through a link may be one that needs nothing
     if (other !== undefined && (values[other] === undefined || values[other] === off)) continue;
     const lack = `host ${describe(host.name)} ${LACKS[needs.ability]}`;
     errors.push(hostError(at, definition.key, lack));
@@ -76,7 +76,7 @@ export function familyRefusal(
 /** Kinds whose files belong to one family. */
 const OF_FAMILIES: ReadonlySet<FileKind> = new Set(["checkpoints", "diffusion_models", "text_encoders"]);
 
-/** Whether the host has a file of the name, or has a better sentence on it. */
+/** Whether the host has a file of the name, or reports it better. */
 function isThere(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): boolean {
   const names = kind === "checkpoints" ? host.checkpoints() : host.files?.(kind);
   return (
@@ -86,7 +86,7 @@ function isThere(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name:
   );
 }
 
-/** Kinds of which nodes load nothing where their strengths are 0. */
+/** Kinds whose nodes load nothing if their strengths are 0. */
 const OPTIONAL: ReadonlySet<FileKind> = new Set(["loras", "hypernetworks"]);
 
 /** Whether all strengths of a node are 0. */
@@ -96,7 +96,7 @@ function hasNoEffect({ inputs }: NodeDefinition, values: Readonly<Record<string,
 }
 
 function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): FileRefusal | undefined {
-  // a host that does not look reads no GGUF files
+  // a host that does not check files cannot read GGUF
   if (host.refusal === undefined && isGguf(name)) return { family: ggufFamily(name), format: "GGUF" };
   return host.refusal?.(kind, name);
 }
@@ -119,7 +119,7 @@ function fileError(
   return hostError({ ...at, input }, family, where, name, "model.unsupported");
 }
 
-/** Types of what encodes prompts: a node without any of them does not read its texts as prompts. */
+/** Types that encode prompts: a node without any of them does not read its texts as prompts. */
 export const ENCODERS: ReadonlySet<string> = new Set(["CLIP", "PIPE_LINE"]);
 
 /** Nodes between a prompt and its model that are looked at: a graph may be long, and have many prompts. */
@@ -131,7 +131,7 @@ export interface EncoderSearch {
   readonly definitions: ReadonlyMap<string, NodeDefinition>;
 }
 
-/** Files from which the text encoders of a node come, along its links; none if they lead too far. */
+/** Files from which the text encoders of a node come, along its links; none if they are too long. */
 export function encoderFiles(from: string, { graph, definitions }: EncoderSearch): EncoderFile[] {
   const files: EncoderFile[] = [];
   const seen = new Set([from]);

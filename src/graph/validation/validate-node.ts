@@ -55,7 +55,7 @@ interface CheckedNode {
   readonly bends: readonly InputBend[];
   /** Inputs that the graph lacks and that have a default, which is among the values. */
   readonly defaults: string[];
-  /** Error that ended the validation; the other fields then hold nothing of use. */
+  /** Error that ended the validation; the other fields are then useless. */
   readonly fault?: GraphFault;
 }
 
@@ -73,7 +73,7 @@ function checkNode(
   const inputs = raw.inputs;
   const types: Record<string, string> = {};
   const mismatches: { input: string; error: GraphError }[] = [];
-  // a graph that was saved before the class gained an input has others; one without any of several was never whole
+  // a graph saved before the class gained an input has the others; one that lacks several was never complete
   const required = Object.values(definition.inputs).filter(({ optional }) => !optional);
   const isOlder = required.length === 1 || Object.keys(definition.inputs).some((key) => Object.hasOwn(inputs, key));
   for (const [input, spec] of Object.entries(definition.inputs)) {
@@ -146,7 +146,7 @@ function checkCustom(
   return addMismatches(checked, mismatches, custom.read.has("input_types"));
 }
 
-/** A node that reads the types of its links decides about them itself. */
+/** A node that reads the types of its links checks them itself. */
 function addMismatches(
   checked: CheckedNode,
   mismatches: readonly { error: GraphError }[],
@@ -186,7 +186,7 @@ function readLink(
     return { fault: { error: linkError(at, expected, received), kind: "KeyError" } };
   }
   if (typeof slot !== "number" || !Number.isInteger(slot)) {
-    // quotation marks show that "0" is no number
+    // quotation marks show that "0" is not a number
     const received = typeof slot === "string" ? describe(slot) : pythonText(slot);
     return { fault: { error: linkError(at, "the number of an output", received), kind: "TypeError" } };
   }
@@ -200,7 +200,7 @@ function readLink(
   return { link: { input: at.input, spec: at.spec, source: source as string, slot }, type: output.type };
 }
 
-/** Result of a node's own validation, and the inputs that it read: "input_types" where it read the types of links. */
+/** Result of a node's own validation, and the inputs that it read: "input_types" if it read the types of links. */
 type CustomValidation =
   | { readonly errors: readonly GraphError[]; readonly read: ReadonlySet<string> }
   | { readonly fault: GraphFault };
@@ -245,7 +245,7 @@ function validateCustom(
     return { fault: faultOf(error, at) };
   }
   if (result instanceof Promise) {
-    // a late result has no use
+    // a late result is useless
     result.catch(() => undefined);
     return { fault: faultOf(new TypeError("validate must return at once, received a promise"), at) };
   }

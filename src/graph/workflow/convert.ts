@@ -39,7 +39,7 @@ export interface ApiNode {
 /**
  * Converts a workflow as the editor saves it to a graph in API format, as the editor does when it queues one. Throws
  * graph.invalid, which names the node, its type and the reason, and graph.unknown-class, which names all unknown classes
- * where the widgets of one are not known.
+ * if the widgets of one are not known.
  */
 export function toApiGraph(
   workflow: Readonly<Record<string, unknown>>,
@@ -69,7 +69,7 @@ export function toApiGraph(
       const definition = classes(node.type);
       if (definition === undefined && !linked(scope.graph).has(node.id)) {
         onWarning?.(
-          `Workflow: ${nameOfNode(node, scope.prefix)} is left out: its class is not known, and nothing is linked to it.`,
+          `Workflow: ${nameOfNode(node, scope.prefix)} is left out: its class is unknown, and nothing is linked to it.`,
         );
         continue;
       }
@@ -112,7 +112,7 @@ export function toApiGraph(
 /** Lists would be read as links. */
 const literal = (value: unknown): unknown => (Array.isArray(value) ? { __value__: value } : value);
 
-/** Names of the classes in whose prefix the editor fills texts. */
+/** Names of the classes whose prefixes the editor fills. */
 const isSaving = (type: string): boolean => type.startsWith("Save") || type.endsWith("Save");
 
 /** Whether a text is a prompt with alternatives and comments. */
@@ -121,7 +121,7 @@ const isPrompt = (type: string, name: string, definition: NodeDefinition | undef
     ? type.startsWith("CLIPTextEncode") || type.startsWith("TextEncode")
     : Object.hasOwn(definition.inputs, name) && definition.inputs[name]!.options.dynamicPrompts === true;
 
-/** Values of a node's widgets, those that a subgraph's node holds for it in their place. */
+/** Values of a node's widgets, or those that a subgraph's node holds instead. */
 function valuesIn({ shown }: Scope, node: EditorNode, classes: Classes): Map<string, unknown> {
   const definition = classes(node.type);
   const values = widgetValues(node, definition);
@@ -172,13 +172,13 @@ function once<Key extends object, Value>(compute: (key: Key) => Value): (key: Ke
 }
 
 /**
- * Text of a prompt as the editor queues it: without comments, of each {a|b} one alternative. The editor draws that by
- * chance; here it is the first, so that one file is one picture. A backslash before a brace or bar keeps it.
+ * Text of a prompt as the editor queues it: without comments, with one alternative of each {a|b}. The editor draws it at
+ * random; here it is the first, so that one file gives one picture. A backslash before a brace or bar keeps it.
  */
 function firstAlternatives(text: string): string {
   const source = withoutComments(text);
   let chosen = "";
-  // for each open brace, whether its first alternative goes on
+  // for each open brace, whether its first alternative continues
   const open: boolean[] = [];
   let skipped = 0;
   for (let at = 0; at < source.length; at++) {
@@ -202,7 +202,7 @@ function firstAlternatives(text: string): string {
 
 const isMark = (character: string): boolean => character === "{" || character === "}" || character === "|";
 
-/** Removes what stands between the marks of a comment, and after two slashes to the end of the line. */
+/** Removes block comments, and line comments after two slashes. */
 function withoutComments(text: string): string {
   let kept = "";
   for (let at = 0; ; ) {
@@ -220,7 +220,7 @@ function lineEnd(text: string, start: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** End of a block, or the next character where it is never closed. */
+/** End of a block, or the next character if it is never closed. */
 function blockEnd(text: string, start: number): number {
   const end = text.indexOf("*/", start + 2);
   return end < 0 ? start + 1 : end + 2;

@@ -22,7 +22,7 @@ export interface EditorNode {
   readonly outputs: readonly string[];
   /** Values of the widgets in their order; a hole is undefined or null. */
   readonly values: readonly unknown[];
-  /** Values of the widgets by name, where the file has these: they count rather than the order. */
+  /** Values of the widgets by name, if the file has them; they take precedence over the order. */
   readonly named?: Readonly<Record<string, unknown>>;
   /** Widgets of nodes inside a subgraph that its node shows: [id of the inner node, name]; -1 is the node itself. */
   readonly promoted: readonly (readonly [id: string, name: string])[];
@@ -100,7 +100,7 @@ export function refuseMoreInputs(count: number): void {
   if (count > MOST_INPUTS) throw invalid(`expected at most ${MOST_INPUTS} inputs of all nodes, received more.`);
 }
 
-/** A node in a message, however long or odd its id and type are. */
+/** A node in a message, with a long or odd id or type shortened. */
 export const nameOfNode = ({ id, type }: Pick<EditorNode, "id" | "type">, prefix = ""): string =>
   `node ${shown(prefix + id)} (${shown(type)})`;
 
@@ -113,7 +113,7 @@ export function listOf(value: unknown, what: string): readonly unknown[] {
   throw invalid(`expected the ${what} as a list, received ${describe(value)}.`);
 }
 
-/** Reads a node; `place` is its id where the file does not write one. */
+/** Reads a node; `place` is its id if the file does not have one. */
 export function readNode(entry: unknown, name: string, place?: string): EditorNode {
   if (!isPlainObject(entry)) throw invalid(`expected each node of ${name} as an object, received ${describe(entry)}.`);
   const id = place ?? idOf(entry.id);
@@ -177,6 +177,6 @@ export const objectOf = (value: unknown): Entries => (isPlainObject(value) ? val
 
 export const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** Ids are numbers, and texts in what was copied from elsewhere. */
+/** Ids are numbers, or texts in copied parts. */
 export const idOf = (value: unknown): string | undefined =>
   typeof value === "number" || typeof value === "string" ? String(value) : undefined;

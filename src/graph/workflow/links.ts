@@ -23,10 +23,10 @@ interface Place {
   readonly link: string;
 }
 
-/** Finds what feeds an input of a type through a link; undefined if the way back ends at an open input. */
+/** Finds the source of an input of a type through a link; undefined if the way back ends at an open input. */
 export type FindSource = (scope: Scope, link: string, type: string) => Source | undefined;
 
-/** Returns a search that walks each link once for each type, however many inputs share a chain of reroutes. */
+/** Returns a search that walks each link once for each type, even if many inputs share a chain of reroutes. */
 export function sourceFinder(): FindSource {
   const memo = new Map<Scope, Map<string, Source | undefined>>();
   const setNodes = setNodesByName();
@@ -113,7 +113,7 @@ function outerInput({ node, inputs }: NonNullable<Scope["outer"]>, graph: Editor
   return node.inputs[slot]?.name === name || name === undefined ? node.inputs[slot] : inputs.get(name);
 }
 
-/** Whether a link comes from an input of the subgraph around it that nothing is linked to and that has no value. */
+/** Whether a link comes from an input of the subgraph around it without a link and without a value. */
 function isOpen(scope: Scope, link: string): boolean {
   for (let at: Place | undefined = { scope, link }; at !== undefined; ) {
     const found: EditorLink | undefined = at.scope.graph.links.get(at.link);
@@ -152,7 +152,7 @@ function through(scope: Scope, node: EditorNode, slot: number): Place | undefine
   return link === undefined ? undefined : { scope, link };
 }
 
-/** Number of the input that a bypassed node passes on: the one of the output's number, else the first of its type. */
+/** Number of the input that a bypassed node passes on: the one with the output's number, else the first of its type. */
 type BypassSlot = (node: EditorNode, slot: number, type: string) => number;
 
 function bypassSlots(): BypassSlot {
@@ -163,7 +163,7 @@ function bypassSlots(): BypassSlot {
     if (inputs[slot]?.type === type) return slot;
     let first = firstOfTypes.get(node);
     if (first === undefined) {
-      // of several inputs of a type the first stays
+      // among several inputs of a type the first counts
       first = new Map(inputs.map((input, index) => [input.type, index] as const).reverse());
       firstOfTypes.set(node, first);
     }
@@ -171,7 +171,7 @@ function bypassSlots(): BypassSlot {
   };
 }
 
-/** Nodes of the editor that no server runs: notes, switches of the editor, and those that only carry a link. */
+/** Nodes of the editor that a server does not run: notes, switches of the editor, and those that only carry a link. */
 const SILENT: ReadonlySet<string> = new Set([
   "Note",
   "MarkdownNote",
@@ -206,7 +206,7 @@ const LINKING: ReadonlySet<string> = new Set([
   "Seed Everywhere",
 ]);
 
-/** Ways in which a virtual node carries what comes into it. */
+/** Ways in which a virtual node passes its input on. */
 export type Carrier = "reroute" | "primitive" | "set" | "get";
 
 export const carrierOf = (type: string): Carrier | undefined =>

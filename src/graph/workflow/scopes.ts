@@ -94,7 +94,7 @@ function valuesOf(scope: Scope, node: EditorNode): Held {
   const shown = new Map<string, Values>();
   const { values, named = {} } = node;
   const widgets = namedWidgets(node);
-  // pictures that it shows may have no value
+  // pictures that it shows may lack a value
   const promoted = [node.promoted, node.promoted.filter(([, name]) => !name.startsWith("$$"))].find(
     ({ length }) => length > 0 && length === values.length,
   );
@@ -121,7 +121,7 @@ function valuesOf(scope: Scope, node: EditorNode): Held {
   return { own, shown };
 }
 
-/** Id by which a subgraph's node means itself. */
+/** Id by which a subgraph's node refers to itself. */
 const SELF = "-1";
 
 function give(own: Values, shown: Map<string, Values>, id: string, name: string, value: unknown): void {
@@ -131,8 +131,8 @@ function give(own: Values, shown: Map<string, Values>, id: string, name: string,
 }
 
 /**
- * Values of a group node belong to the visible widgets of its inner nodes, in order or by name. A name that is taken has
- * the inner node's title before it, and a number behind the title where that is taken too.
+ * Values of a group node belong to the visible widgets of its inner nodes, in order or by name. If a name is taken,
+ * the inner node's title precedes it, with a number after the title if that is taken too.
  */
 function groupValues(group: EditorNode, { groupWidgets = [] }: EditorGraph, classes: Classes): Held {
   const { values, named = {} } = group;

@@ -147,7 +147,7 @@ function countInputs(graph: EditorGraph, definitions: Definitions): number {
   return count;
 }
 
-/** Inputs in the file's order where it lists all, else in the definition's. */
+/** Inputs in the file's order if it lists all, else in the definition's. */
 function inputsOf(
   { id, inputs }: EditorNode,
   inside: EditorGraph,

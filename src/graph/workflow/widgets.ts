@@ -6,13 +6,13 @@ import type { EditorNode } from "./document.js";
 
 /** Types whose inputs are widgets in the editor; all others are sockets. */
 const WIDGET_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
-/** Widget behind a seed, which is no input: what happens to the seed after each run. */
+/** Widget after a seed, which is not an input: what happens to the seed after each run. */
 const AFTER_RUN_WIDGET = "control_after_generate";
 const AFTER_RUN: ReadonlySet<unknown> = new Set(["fixed", "increment", "decrement", "randomize"]);
 
 export interface Widget {
   readonly name: string;
-  /** INT … COMBO as far as the file tells. */
+  /** INT … COMBO if the file says so. */
   readonly type: string;
   readonly isSeed: boolean;
 }
@@ -25,13 +25,13 @@ const isWidget = ({ type, options }: InputSpec): boolean => WIDGET_TYPES.has(typ
  */
 function widgetsOf(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
   const known = knownWidgets(node, definition);
-  // an older file lists those alone that take a link
+  // an older file lists only those that take a link
   const isNewer =
     known === undefined || node.inputs.some(({ widget, link }) => widget !== undefined && link === undefined);
   return isNewer && listsWidgets(node, definition) ? namedWidgets(node) : (known ?? namedWidgets(node));
 }
 
-/** Widgets of a node that its class had when the file was saved, as far as its own values tell. */
+/** Widgets of a node that its class had when the file was saved, as far as its values show. */
 export function savedWidgets(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
   const widgets = widgetsOf(node, definition);
   return node.values.length === 0 ? widgets : widgets.slice(0, assignValues(widgets, node.values).byName.size);
@@ -74,7 +74,7 @@ export const namedWidgets = ({ inputs }: EditorNode): Widget[] =>
     .map(({ widget, type }) => ({ name: widget!, type, isSeed: SEED_INPUTS.has(widget!) }));
 
 /**
- * Values of a node's widgets by name, the defaults of those that its class had not yet when the file was saved, as the
+ * Values of a node's widgets by name, with defaults for those that its class gained after the file was saved, as the
  * editor shows them.
  */
 export function widgetValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
@@ -89,7 +89,7 @@ export function widgetValues(node: EditorNode, definition: NodeDefinition | unde
   return values;
 }
 
-/** Values of a node: those that the file names, and of the others those of its list, unless the names are all it has. */
+/** Values of a node: those that the file names, and for the others those of its list, if there is one. */
 function storedValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
   const listed = assignValues(widgetsOf(node, definition), node.values).byName;
   if (node.named === undefined) return listed;
@@ -108,7 +108,7 @@ const namesOf = ({ named = {} }: EditorNode): string[] =>
 
 const isHole = (value: unknown): boolean => value === undefined || value === null;
 
-/** Whether the file, or a class that is known, says which value of a node is whose. */
+/** Whether the file, or a known class, says which value of a node belongs to which widget. */
 export function namesValues(node: EditorNode, definition: NodeDefinition | undefined): boolean {
   const { values, named, type } = node;
   if (definition !== undefined || coreWidgets(type) !== undefined) return true;
@@ -154,7 +154,7 @@ const isInputValue = (value: unknown): boolean =>
 const isOfButton = (value: unknown): boolean => value === undefined || value === null || value === "image";
 
 /**
- * Widgets of ComfyUI's core classes that are no nodes of latentkit, in the editor's order: their workflows convert too,
+ * Widgets of ComfyUI's core classes that latentkit lacks, in the editor's order: their workflows convert too,
  * and then it is clear which nodes are missing.
  */
 const CORE_WIDGETS: Readonly<Record<string, string>> = {

@@ -18,7 +18,7 @@ export interface CheckpointHostOptions extends Omit<ModelSettings, "folders"> {
   readonly models: ModelSettings["folders"];
   /** Called when a network begins to load, has been loaded and has been released. */
   readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
-  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` is a sentence then. */
+  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` then says why in a sentence. */
   readonly onDevice?: NonNullable<RuntimeOptions["onDevice"]>;
 }
 
@@ -34,7 +34,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
 export interface CheckpointHost extends Host {
-  /** Ends the process that runs the networks, and a trial of a GPU; a later call starts anew. */
+  /** Ends the process that runs the networks, and a trial of a GPU; a later call starts new ones. */
   close(): Promise<void>;
 }
 

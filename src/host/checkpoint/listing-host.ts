@@ -28,18 +28,21 @@ export function listedBy(folders: ModelFolders): Listing {
 
 const ABILITIES: Host["abilities"] = ["texts"];
 
-/** Declares what a host of checkpoints can do beside the usual; a copy of the host does not inherit that. */
+/** Declares the further abilities of a host of checkpoints; a copy of the host does not inherit them. */
 export const withAbilities = <Made extends Host>(host: Made): Made =>
   Object.freeze(Object.defineProperty(host, "abilities", { value: ABILITIES }));
 
 /**
- * Makes a host that lists and checks model files for those that render elsewhere. It loads none. Throws usage.invalid, and
+ * Makes a host that lists and checks model files for those that render elsewhere. It does not load them. Throws usage.invalid, and
  * config.invalid for folders that do not exist.
  */
 export function createListingHost(settings: ModelSettings): Host {
   checkModelSettings(settings);
   const loadCheckpoint = async () => {
-    throw new LatentkitError("host.missing", `host "checkpoint": models are loaded by the threads that render.`);
+    throw new LatentkitError(
+      "host.missing",
+      `host "checkpoint" only lists models here: the threads that render load them.`,
+    );
   };
   return withAbilities({ ...listedBy(new ModelFolders(settings.folders)), loadCheckpoint });
 }

@@ -8,17 +8,17 @@ export interface ModelSettings {
   /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */
   readonly folders: string | readonly string[];
   /**
-   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes rightly here and is faster than
-   * the CPU; one that a trial has found so before, else the CPU where absent.
+   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes correctly here and is faster than
+   * the CPU. If absent: a provider that an earlier trial found to be so, else the CPU.
    */
   readonly device?: NonNullable<RuntimeOptions["device"]>;
-  /** Threads of the runtime; one for each core where absent. */
+  /** Threads of the runtime; one for each core if absent. */
   readonly threads?: number;
-  /** Bytes of weights that stay loaded, on a GPU in its memory; as much as is free where absent. */
+  /** Bytes of weights that stay loaded, on a GPU in its memory; as much as is free if absent. */
   readonly memory?: number;
   /**
    * Way to hold weights: "fold" converts them to float32 once; "stream", on the CPU, reads them from the file in every call
-   * and takes the least memory; "keep", on a GPU with 16-bit floats, holds them as F16 and converts them in every call; chosen for each network where absent.
+   * and takes the least memory; "keep", on a GPU with 16-bit floats, holds them as F16 and converts them in every call; chosen for each network if absent.
    */
   readonly plan?: NonNullable<RuntimeOptions["plan"]>;
 }

@@ -17,7 +17,7 @@ const CONTEXT_SHARE = 0.5;
 const LAYER_SHARE = 0.25;
 
 /**
- * Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". An earlier layer
+ * Makes a clip without weights: words are hashed to ids, ids seed their rows. Only "l", or "l" and "g". An earlier layer
  * than -1 adds one row of its own to those of all tokens; pooled outputs are the last layer's, as in a real clip.
  */
 export function previewClip(kind: "l" | "lg", layer = -1): Clip {
@@ -90,7 +90,7 @@ function encoder(shape: Shape): ClipEncoder {
   return Object.freeze({ name, start: START, end: END, pad, length: LENGTH, tokenize, encode });
 }
 
-/** out[at …] = own row + a share of its position's + a share of the text's. A function of its own: no number is boxed. */
+/** out[at …] = own row + a share of its position's + a share of the text's. A separate function, so that no number is boxed. */
 function mixRow(
   out: Float32Array,
   at: number,

@@ -113,7 +113,7 @@ class Cell {
     this.#paintFront(x, y);
   }
 
-  /** Covers a share of what is painted. */
+  /** Covers a share of the painting. */
   #over(pigment: Pigment, share: number): void {
     const { amounts } = this;
     if (share <= 0) return;
@@ -218,7 +218,7 @@ class Cell {
   }
 }
 
-/** Most that ripples move what they mirror, as a part of a picture's height. */
+/** Most that ripples move a reflection, as a part of a picture's height. */
 const MARGIN = 0.03;
 
 /** A line across a landscape, computed at each column and between them straight. */

@@ -41,7 +41,7 @@ export interface Item {
 export const amplitudesOf = ({ values, starts }: Item, { basis }: Component): Float64Array[] =>
   starts.map((start) => Float64Array.from(basis.planes, (plane) => dot(plane, values, start)));
 
-/** Weights of components of equal shares where item = keep * clean + sigma * noise. */
+/** Weights of components of equal shares for item = keep * clean + sigma * noise. */
 export function weightsOf(
   components: readonly Component[],
   amplitudes: readonly (readonly Float64Array[])[],
@@ -68,7 +68,7 @@ export function weightsOf(
   return weights.map((weight) => weight / sum);
 }
 
-/** Gain of what no basis has. */
+/** Gain of the texture, which no basis has. */
 export const textureGain = (keep: number, sigma: number): number =>
   gainOf(TEXTURE_SPREAD * TEXTURE_SPREAD, keep, sigma * sigma);
 

@@ -20,7 +20,7 @@ import {
 import { type Contents, PIGMENTS, type Scene, sceneOf } from "./scene.js";
 import type { Colour } from "./words.js";
 
-/** Landscapes of which what follows from them stays computed. */
+/** Landscapes whose derived values stay computed. */
 const MOST_CACHED = 8;
 
 // decisions: The preview host is a known distribution
@@ -107,7 +107,7 @@ function estimate(
   }
 }
 
-/** The value of a key, which is made if it is absent; a full map begins anew. */
+/** The value of a key, made if it is absent; a full map is cleared first. */
 function cached<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const value = map.get(key) ?? make();
   if (map.size >= MOST_CACHED && !map.has(key)) map.clear();

@@ -42,7 +42,7 @@ export interface Scene {
 
 const WHITE: Colour = [1, 1, 1];
 const BLACK: Colour = [0, 0, 0];
-/** Colour of what stands against the light. */
+/** Colour of things against the light. */
 const INK: Colour = [0.09, 0.1, 0.16];
 const DEEP: Colour = [0.08, 0.1, 0.3];
 

@@ -103,7 +103,7 @@ const THINGS: Readonly<Record<Part, Readonly<Record<string, Colour>>>> = {
   flaw: Object.fromEntries(FLAWS.map((word) => [word, GREY])),
 };
 
-/** Words by their beginnings, of which the rows of the preview clip tell six letters apart. */
+/** Words by their beginnings: rows of the preview clip tell only the first six letters apart. */
 const WORDS = new Map<string, Word>([
   ...Object.entries(COLOURS).map(([word, colour]) => [word, { colour }] as const),
   ...Object.entries(THINGS).flatMap(([part, words]) =>
@@ -152,7 +152,7 @@ function firstToken(cond: Float32Array, tokens: number, dim: number, row: Float3
   return token;
 }
 
-/** Columns that tell most rows apart from a word's. */
+/** Columns that distinguish most rows from a word's. */
 const FIRST = 64;
 
 /** Whether a row looks like a word's in its first columns. */

@@ -42,7 +42,7 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
 
 /**
  * Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does, or one without markup for a clip that
- * reads prompts whole; `warn` receives what is left out.
+ * reads prompts whole; `warn` receives the parts left out.
  */
 export async function encodePlain(clip: Clip, text: string, warn?: Warn): Promise<Conditioning> {
   if (clip?.encodeText !== undefined) return clip.encodeText(text);

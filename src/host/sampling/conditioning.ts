@@ -68,7 +68,7 @@ export function readEntries(
 
 /**
  * Gives the sides in this order each other's areas: for an entry with an area, every other side gets one with its area,
- * strength, mask and range, for the conditioning of its own smallest entry around that area.
+ * strength, mask and range, for the conditioning of its smallest entry around that area.
  */
 function shareAreas(sides: readonly Entry[][], order: readonly number[]): void {
   for (const side of order) {

@@ -207,14 +207,14 @@ export class DenoisingRun implements SolverContext {
     return guided instanceof Promise ? await guided : guided;
   }
 
-  // a property: guiders get it alone
+  // a property: guiders get it on its own
   readonly combined = (terms: readonly LatentTerm[]): Tensor => {
     const flat = flatTerms(terms);
     // a model's own tensor, which is only read, or one that is followed already
     return isItself(flat) ? flat[0]![1] : this.written((out) => sumOfFlat(flat, out));
   };
 
-  /** The estimate of one conditioning alone. */
+  /** The estimate of a single conditioning. */
   async #estimateOf(cond: Conditioning, x: Tensor, sigma: number): Promise<Tensor> {
     const { model, shape, signal } = this.#source;
     const isUsual = x.hasShape(shape);

@@ -70,7 +70,7 @@ interface GuidanceInput {
   sum(terms: readonly Term[]): Tensor;
 }
 
-/** The guided estimate, and that of the negative side alone; undefined counts as zeros. */
+/** The guided estimate, and that of only the negative side; undefined counts as zeros. */
 export interface GuidedEstimate {
   readonly denoised: Estimate;
   readonly uncond: Tensor | undefined;
@@ -234,7 +234,7 @@ const perpNegGuidance = (guider: GuiderOf<"perp-neg">): GuidanceMethod => ({
 
 /**
  * empty + cfg * (p - negScale * (n - p * <n, p> / <p, p>)) with p = positive - empty and n = negative - empty, for each
- * latent of a batch: the part of n along p is no reason to move away from it. Armandpour et al. 2023, "Re-imagine the
+ * latent of a batch: the part of n along p gives no reason to move away from it. Armandpour et al. 2023, "Re-imagine the
  * Negative Prompt Algorithm".
  */
 export function perpendicular(

@@ -7,7 +7,7 @@ import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 
-/** Latents [B, C, H, W] as a model takes them: those of zeros alone get the channels of the model's latent format. */
+/** Latents [B, C, H, W] as a model takes them: all-zero ones get the channels of the model's latent format. */
 export function withChannels(samples: Tensor, { latentFormat }: ModelSampling): Tensor {
   const [batch, channels, height, width] = fourSides("latent", samples);
   if (samples.size === 0) {
@@ -73,7 +73,7 @@ function isZero(x: Tensor): boolean {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const block = ZERO_BYTES.length;
   let at = 0;
-  // most latents to test are of zeros alone: comparing bytes takes a tenth of the loop's time
+  // most latents to test are all zeros: comparing bytes takes a tenth of the loop's time
   while (at + block <= bytes.length && bytes.compare(ZERO_BYTES, 0, block, at, at + block) === 0) at += block;
   for (let i = at / data.BYTES_PER_ELEMENT; i < data.length; i++) if (data[i] !== 0) return false;
   return true;

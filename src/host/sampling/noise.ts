@@ -51,7 +51,7 @@ export interface SolverNoise {
   /** Whether the stream of ancestral noise has the seed itself, as older versions of ComfyUI, in place of seed + 1. */
   readonly sameSeed: boolean;
   readonly sigmas: Float32Array;
-  /** The global generator if it was seeded anew after the initial noise. */
+  /** The global generator if it was reseeded after the initial noise. */
   readonly reseeded?: Generator;
 }
 
@@ -123,7 +123,7 @@ export type BrownianSpan = Float32Array | { readonly min: number; readonly max: 
 export interface BrownianNoise {
   /** Returns a tensor that the caller may write over, `out` if it is set. */
   (sigma: number, next: number, out?: Tensor): Tensor;
-  /** Returns the memory of the path to the pool, at the end of a run; a later request draws what it needs anew. */
+  /** Returns the memory of the path to the pool, at the end of a run; a later request draws again what it needs. */
   release(): void;
 }
 

@@ -14,7 +14,7 @@ import { chosenSolver } from "./solvers/index.js";
 export interface SampleOptions {
   readonly guider: Guider;
   readonly sampler: SamplerChoice;
-  /** Falling noise levels; of none the latent is returned as it is, of one with noise and no step. */
+  /** Falling noise levels; without any, the latent is returned as it is, with only one, noised but without a step. */
   readonly sigmas: Float32Array;
   readonly noise: InitialNoise;
   /** In the VAE's units; its noise_mask says where it changes. */

@@ -15,20 +15,20 @@ export interface SamplerChoice {
  */
 export type NoiseKind = "none" | "stream" | "global" | "brownian";
 
-/** Estimates of the clean latent, under guidance and of the negative side alone. */
+/** Estimates of the clean latent, under guidance and of only the negative side. */
 export interface Guided {
   readonly denoised: Tensor;
   readonly uncond: Tensor;
 }
 
-/** Everything that a solver works with. It keeps no x once the estimate is there, and changes none that it receives. */
+/** Everything that a solver works with. It drops x once the estimate is there, and never changes an x that it receives. */
 export interface SolverContext {
   readonly sampling: ModelSampling;
   /** Falling noise levels, one more than steps; the last need not be 0. */
   readonly sigmas: Float32Array;
   /** Returns the estimate of the clean latent of x at noise level sigma. */
   denoise(x: Tensor, sigma: number): Promise<Tensor>;
-  /** `denoise`, as the terms that guidance adds up: for a step that reads it once or twice and keeps none. */
+  /** `denoise`, as the terms that guidance adds up: for a step that reads it once or twice and does not keep it. */
   estimate(x: Tensor, sigma: number): Promise<{ readonly denoised: Estimate }>;
   /** `denoise`, with the estimate of the negative side, which is computed also if cfg is 1. */
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
@@ -41,11 +41,11 @@ export interface SolverContext {
    * one and `kept`.
    */
   next(terms: readonly LatentTerm[], kept?: readonly Tensor[]): Tensor;
-  /** `sum`, of what no call of the model reads: a slope, say. */
+  /** `sum` for a value that calls of the model do not read, such as a slope. */
   combined(terms: readonly LatentTerm[]): Tensor;
   /** A latent that `write` computes, in memory of the run if it gets some. */
   written(write: (out: Tensor | undefined) => Tensor): Tensor;
-  /** Takes all latents that it has returned back but these: the solver reads no other any more, and later ones have its memory. */
+  /** Reclaims all returned latents except these: the solver no longer reads the others, and later ones reuse their memory. */
   keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor | Estimate): void;

@@ -36,7 +36,7 @@ export function sumOf(terms: readonly LatentTerm[]): Tensor {
   return isItself(flat) ? flat[0]![1] : sumOfFlat(flat);
 }
 
-/** Weighted sum of one term or more, of up to 8 in one pass, into `out`, which is none of them, if it is set. */
+/** Weighted sum of one or more terms, up to 8 in one pass; into `out`, which must not be one of them, if it is set. */
 export function sumOfFlat(flat: readonly Term[], out?: Tensor): Tensor {
   if (flat.length <= MOST_TERMS) return weightedSum(flat, out);
   let sum = weightedSum(flat.slice(0, MOST_TERMS), out);
@@ -46,7 +46,7 @@ export function sumOfFlat(flat: readonly Term[], out?: Tensor): Tensor {
   return sum;
 }
 
-/** A sum several times as one batch, and its first items alone in the same memory. */
+/** A sum repeated as one batch, and only its first items in the same memory. */
 export interface RepeatedSum {
   readonly batch: Tensor;
   readonly first: Tensor;

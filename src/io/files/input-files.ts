@@ -4,7 +4,7 @@ import { download } from "../http/download.js";
 import { blockingInputDisk, createInputHashes, readInputFile } from "./input-file.js";
 import { type FilesByName, isAddress } from "./input-text.js";
 
-/** Places where the input files of a run are found. */
+/** Sources of a run's input files. */
 export interface InputPlaces {
   readonly folder: string | undefined;
   /** Files at hand, which come before those of the folder. */

@@ -113,7 +113,7 @@ export class ItemFiles implements OutputFiles {
     return filename;
   }
 
-  /** Ends the item: a node that does not listen to the abort cannot leave files any more. */
+  /** Ends the item: a node that does not listen to the abort can no longer leave files. */
   close(): void {
     this.#isClosed = true;
   }
@@ -162,7 +162,7 @@ function isCutShort(content: Uint8Array, bytes: Uint8Array): boolean {
   return content.length <= bytes.length && Buffer.compare(content.subarray(0, length), bytes.subarray(0, length)) === 0;
 }
 
-/** Removes the second links of an item that the journal records as finished: its files need no proof any more. */
+/** Removes the second links of an item that the journal records as finished: its files no longer need a proof. */
 export async function settleFiles(written: readonly WrittenFile[]): Promise<void> {
   for (const { temporary } of written) await remove(temporary);
 }

@@ -168,7 +168,7 @@ export async function makeEach(folder: string): Promise<void> {
   }
 }
 
-/** Resolves the part of the path that exists already: folders created below it are no links. */
+/** Resolves the part of the path that exists already: folders created below it are not links. */
 async function refuseLeavingLink(realRoot: string, root: string, target: OutputTarget): Promise<void> {
   for (let path = target.folder; path !== root; path = dirname(path)) {
     const real = await realPathOf(path);

@@ -26,7 +26,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
  * Downloads an https: address. Private, loopback and link-local addresses are refused when a connection is made, by what
- * the name resolves to at that moment; so is each redirect, of which five are followed. No header or cookie is sent.
+ * the name resolves to at that moment; so is each redirect, up to five. No header or cookie is sent.
  * Fails with download.refused, download.failed and the signal's reason.
  */
 export async function download(address: string, options: DownloadOptions = {}): Promise<Buffer> {

@@ -22,7 +22,7 @@ export interface Acknowledgement {
   readonly retryAfter: string | undefined;
 }
 
-/** Why there was no response, as a part of a sentence without anything that the other side sent. */
+/** Why there was no response, as a clause without anything that the other side sent. */
 export class NotifyFault extends Error {
   override readonly name = "NotifyFault";
 }

@@ -51,7 +51,7 @@ export function isInNetworks(networks: readonly string[]): (ip: string) => boole
 }
 
 /**
- * Options of a request that connects to allowed addresses alone, as they are when the connection is made. Throws the refusal
+ * Options of a request that connects only to addresses allowed when the connection is made. Throws the refusal
  * for a literal address, which is not looked up.
  */
 export function connectOptions(url: URL, isAllowed: (ip: string) => boolean, refusal: () => Error) {

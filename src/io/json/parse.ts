@@ -32,7 +32,7 @@ const ESCAPED_OR_CONTROL = /[\\\u0000-\u001f]/;
 const [ZERO, NINE] = [0x30, 0x39];
 /** Digits that any safe integer has at least. */
 const SAFE_DIGITS = 15;
-/** Units that follow the digits of a number that is no integer. */
+/** Units that follow the digits of a number that is not an integer. */
 const FRACTION: ReadonlySet<number> = new Set([0x2e, 0x45, 0x65]);
 /** By their first letters: a large header has no word but thousands of numbers. */
 const WORDS: ReadonlyMap<string | undefined, readonly [word: string, value: unknown]> = new Map([

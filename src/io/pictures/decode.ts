@@ -41,7 +41,7 @@ export async function decodePicture(
   try {
     return await decoded(bytes, { kind, frames, maxPixels }, metadata);
   } catch (error) {
-    // pages of several sizes are no batch
+    // pages of several sizes are not a batch
     if (frames > 1 && kind === "tiff" && /page/i.test((error as Error).message))
       return decoded(bytes, { kind, frames: 1, maxPixels }, metadata);
     throw error;

@@ -126,7 +126,7 @@ function checkLevel(level = 4): number {
 }
 
 /**
- * Reads a PNG file of any colour type and depth; decoded off the event loop. Of an animation it reads the picture that
+ * Reads a PNG file of any colour type and depth; decoded off the event loop. For an animation it reads the picture that
  * viewers of still pictures show; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
  * allocated, for more than 2^27 pixels, a text of more than 2^24 bytes, or 2^26 bytes of texts.
  */

@@ -135,7 +135,7 @@ function tooLong(key: string, left: number, length?: number): LatentkitError {
 /** Signature and header of a PNG file, before which no chunk may stand. */
 const HEADER_BYTES = 33;
 
-/** Whether a text needs a chunk iTXt: tEXt holds Latin-1 alone. */
+/** Whether a text needs a chunk iTXt: tEXt holds only Latin-1. */
 export const isInternational = (text: string): boolean => /[\u0100-\uffff]/.test(text);
 
 /** A PNG file with texts in UTF-8 after its header, as chunks iTXt. */
@@ -150,7 +150,7 @@ export function withInternationalTexts(file: Buffer, texts: readonly (readonly [
     return Buffer.concat([length, body, check]);
   });
   const parts = [file.subarray(0, HEADER_BYTES), ...chunks, file.subarray(HEADER_BYTES)];
-  // memory of its own, which may go to the pool of tensors: Buffer.concat shares Node's pool for short files
+  // separate memory, which may go to the pool of tensors: Buffer.concat shares Node's pool for short files
   const out = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) at += part.copy(out, at);

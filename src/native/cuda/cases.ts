@@ -156,7 +156,7 @@ function addedMasked(shape: Four, masks: number): TrialCase {
   };
 }
 
-/** Each number of terms has a loop of its own. */
+/** Each number of terms has its own loop. */
 const SUMS = [...Array.from({ length: 8 }, (_, at) => [at + 1, 4097] as const), [2, 1], [3, 70_001]] as const;
 
 const summed = SUMS.map(([count, n]) =>

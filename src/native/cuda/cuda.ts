@@ -23,7 +23,7 @@ export class Cuda {
     this.#handle = handle;
   }
 
-  /** Why the device cannot be used any more, if its driver reported a fault. Tensors on it are gone. */
+  /** Why the device can no longer be used, if its driver reported a fault. Tensors on it are lost. */
   get lost(): string | undefined {
     return this.#loss;
   }

@@ -44,7 +44,7 @@ const MAX_REASON = 300;
 const REFUSAL_MS = 3_600_000;
 
 /**
- * Whether a CUDA library can be trusted with a device: a process of its own opens it and compares every operation with
+ * Whether a CUDA library can be trusted with a device: a separate process opens it and compares every operation with
  * the native core, bit for bit. The verdict is stored for this driver, device, library and version of the package; while
  * another process tries the same, this one waits for that verdict.
  */

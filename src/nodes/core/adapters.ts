@@ -65,7 +65,7 @@ export const adapterNodes = [
   }),
 ] as const;
 
-/** Changes the weights of a model, and those of a clip if there is one; `log` gets what of the LoRA has no place. */
+/** Changes the weights of a model, and those of a clip if there is one; `log` gets the parts of the LoRA without a place. */
 export async function withLora(
   lora_name: string,
   model: Model,

@@ -9,7 +9,7 @@ import { cellOffset, inCells } from "../latents.js";
 
 const side = () => inCells(int({ default: 64, min: 64, max: 16384, step: 8 }));
 
-/** Input for the weight of entries where several cover a cell. */
+/** Input for the weight of an entry in cells that several cover. */
 const areaStrength = () => float({ default: 1, min: 0, max: 10, step: 0.01 });
 
 const share = (start: number) => float({ default: start, min: 0, max: 1, step: 0.01 });
@@ -247,7 +247,7 @@ function withTokens(x: Tensor, other: Tensor): Tensor {
   return joined([x, Tensor.zeros([batch, tokens - own, width])], 1);
 }
 
-/** x * strength + y * (1 - strength); a batch of one is that of all. */
+/** x * strength + y * (1 - strength); a batch of one serves all items. */
 function mixed(x: Tensor, y: Tensor, strength: number): Tensor {
   const batch = x.shape[0] === 1 ? y.shape[0]! : x.shape[0]!;
   const [a, b] = [x, y].map((side) => (side.shape[0] === 1 ? cycled(side, batch) : side)) as [Tensor, Tensor];

@@ -15,7 +15,7 @@ import { addTile, regionOf, tilesOf } from "../tiles.js";
 /** Input with a control net. */
 const controlNet = () => socket<ControlNet>("CONTROL_NET");
 
-/** Inputs that say how much and when a control net counts. */
+/** Inputs for the strength and the range of a control net. */
 const controlInputs = () => ({
   strength: float({ default: 1, min: 0, max: 10, step: 0.01 }),
   start_percent: float({ default: 0, min: 0, max: 1, step: 0.001 }),
@@ -83,7 +83,7 @@ export const controlNodes = [
     key: "ControlNetApplySD3",
     displayName: "Apply Controlnet with VAE",
     category: "conditioning/controlnet",
-    description: "Guides a model by a picture in a range of the schedule; a VAE encodes it where the net needs that.",
+    description: "Guides a model by a picture in a range of the schedule; a VAE encodes it if the net needs that.",
     deprecated: true,
     inputs: {
       positive: conditioning(),

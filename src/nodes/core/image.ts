@@ -200,7 +200,7 @@ interface Margins {
   readonly bottom: number;
 }
 
-/** Mask of what is painted over: near each side that gains a margin, by the square of the distance to `feathering`. */
+/** Mask of the area to repaint: near each side that gains a margin, by the square of the distance to `feathering`. */
 function feather(height: number, width: number, margins: Margins, feathering: number): Tensor {
   const mask = Tensor.zeros([1, height, width]);
   if (feathering === 0 || 2 * feathering >= height || 2 * feathering >= width) return mask;

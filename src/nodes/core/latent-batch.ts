@@ -27,7 +27,7 @@ export const latentBatchNodes = [
     key: "LatentBatchSeedBehavior",
     displayName: "Latent Batch Seed Behavior",
     category: "latent/advanced",
-    description: "Gives each item of a batch its own noise, or all of them that of the first.",
+    description: "Gives each item of a batch its own noise, or all items the noise of the first.",
     inputs: { samples: latent(), seed_behavior: choice(["random", "fixed"], { default: "fixed" }) },
     outputs: { LATENT: "LATENT" },
     run: ({ samples: latent, seed_behavior }) => {
@@ -146,7 +146,7 @@ export const latentBatchNodes = [
     key: "RepeatLatentBatch",
     displayName: "Repeat Latent Batch",
     category: "latent/batch",
-    description: "Repeats a batch of latents, each time with noise of its own.",
+    description: "Repeats a batch of latents, each time with different noise.",
     inputs: { samples: latent(), amount: int({ default: 1, min: 1, max: 64 }) },
     outputs: { LATENT: "LATENT" },
     run: ({ samples: latent, amount }) => {
@@ -173,7 +173,7 @@ function refuseOtherAxes(first: Tensor, second: Tensor, axis: number): void {
 /** Axes by ComfyUI's names: time is the one before height. */
 const AXES: Readonly<Record<string, number>> = { x: -1, y: -2, t: -3 };
 
-/** Masks of these items; one mask is that of all. */
+/** Masks of these items; a single mask serves all. */
 const maskOf = (mask: Tensor, batch: number, from: number, count: number): Tensor =>
   isSingleMask(mask) ? mask : narrowed(mask.shape[0]! < batch ? cycled(mask, batch) : mask, 0, from, count);
 
@@ -231,7 +231,7 @@ function batchOfLatents(items: readonly Item[]): Latent {
 }
 
 // decisions: Nodes correct the reference's faults
-/** One mask is that of all items. Fewer masks than items repeat to the batch first; ComfyUI leaves them too few. */
+/** A single mask serves all items. Fewer masks than items repeat to the batch first; ComfyUI leaves them too few. */
 const repeatedMask = (mask: Tensor, batch: number, amount: number): Tensor =>
   isSingleMask(mask) ? mask : repeated(mask.shape[0]! < batch ? cycled(mask, batch) : mask, amount);
 

@@ -28,7 +28,7 @@ export const latentNodes = [
     key: "LatentBlend",
     displayName: "Latent Blend",
     category: "_for_testing",
-    description: "Mixes two latents; a factor of 1 is the first alone.",
+    description: "Mixes two latents; a factor of 1 keeps only the first.",
     inputs: {
       samples1: latent(),
       samples2: latent(),
@@ -96,7 +96,7 @@ export const latentNodes = [
     key: "LatentCrop",
     displayName: "Crop Latent",
     category: "latent/transform",
-    description: "A part of a latent, at least 64 pixels wide and high where the latent is; sizes are in pixels.",
+    description: "A part of a latent, at least 64 pixels wide and high if the latent is; sizes are in pixels.",
     inputs: { samples: latent(), width: cropSide(), height: cropSide(), x: cellOffset(), y: cellOffset() },
     outputs: { LATENT: "LATENT" },
     run: ({ samples: latent, width, height, x, y }, { log }) => {
@@ -125,7 +125,7 @@ export const latentNodes = [
     key: "LatentInterpolate",
     displayName: "Latent Interpolate",
     category: "latent/advanced",
-    description: "Mixes direction and length of two latents' cells; a ratio of 1 is the first alone.",
+    description: "Mixes direction and length of two latents' cells; a ratio of 1 keeps only the first.",
     inputs: { samples1: latent(), samples2: latent(), ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
     outputs: { LATENT: "LATENT" },
     run: ({ samples1, samples2, ratio }) => {
@@ -215,7 +215,7 @@ function ramps(rows: number, columns: number, [x, y, feather]: Offsets, [height,
   return mask;
 }
 
-/** Index of the step-th element from the end; past the beginning it goes on at the end, as in ComfyUI. */
+/** Index of the step-th element from the end; past the beginning it continues at the end, as in ComfyUI. */
 function fromEnd(length: number, step: number): number | undefined {
   if (step < length) return length - 1 - step;
   return step > length && step < 2 * length ? 2 * length - 1 - step : undefined;
@@ -224,7 +224,7 @@ function fromEnd(length: number, step: number): number | undefined {
 /** Smallest side of a crop, in cells. */
 const LEAST_CELLS = 8;
 
-/** Pixels as received and as used; those of a part of a cell are a bend of the input. */
+/** Pixels as received and as used; a part of a cell is dropped, which counts as a bend. */
 const clip = (pixels: number, cells: number): readonly [number, number] => [pixels - (pixels % CELL), cells * CELL];
 
 /** First cell and number of cells; in a latent below the smallest side the start counts from its end, as in ComfyUI. */

@@ -132,7 +132,7 @@ export const loaderNodes = [
     key: "DiffControlNetLoader",
     displayName: "Load ControlNet Model (diff)",
     category: "loaders",
-    description: "Loads a ControlNet of the host; one of differences is added to the model that it guides.",
+    description: "Loads a ControlNet of the host; one stored as differences is added to the model that it guides.",
     inputs: { model: model(), control_net_name: fileName("controlnet") },
     outputs: { CONTROL_NET: "CONTROL_NET" },
     run: loads("controlnet", "control_net_name", "CONTROL_NET"),

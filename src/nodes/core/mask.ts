@@ -239,7 +239,7 @@ function byteOf(value: number): number {
   return scaled - floor > 0.5 || (scaled - floor === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
 }
 
-/** Whether a value counts as set: it rounds to another number than 0, halves to the even one. */
+/** Whether a value counts as set: it rounds to a number other than 0, halves to the even one. */
 const isSet = (value: number): boolean => Math.abs(value) > 0.5;
 
 const OPERATIONS = {

@@ -24,7 +24,7 @@ export const modelSamplingNodes = [
     inputs: {
       model: model(),
       sampling: choice(["eps", "v_prediction", "lcm", "x0"]),
-      zsnr: boolean({ default: false, tooltip: "Zero terminal SNR: at the highest noise level no signal is left." }),
+      zsnr: boolean({ default: false, tooltip: "Zero terminal SNR: no signal is left at the highest noise level." }),
     },
     outputs: { MODEL: "MODEL" },
     run: ({ model, sampling, zsnr }, { host }) => {
@@ -46,7 +46,7 @@ export const modelSamplingNodes = [
     run: ({ model, ...inputs }, { host }) => {
       const { sampling: kind, sigma_max: sigmaMax, sigma_min: sigmaMin } = inputs;
       const patch = { node: "ModelSamplingContinuousEDM", inputs };
-      // the levels of this flow are its host's own
+      // the host of this flow sets its levels
       if (kind === "cosmos_rflow") return { MODEL: reread(model, undefined, kind, patch, host) };
       const table = samplingFor(model, kind === "v_prediction" ? "svd" : "playground25", { sigmaMax, sigmaMin });
       const prediction = CONTINUOUS_READINGS[kind];
@@ -134,7 +134,7 @@ const samplingFor = (
 ): ModelSampling => Object.freeze({ ...modelSampling(family, overrides), name, latentFormat });
 
 /**
- * The model with another sampling of the same kind. Where its network would get other timesteps, its host changes that as
+ * The model with another sampling of the same kind. If its network would get other timesteps, its host changes that as
  * well, if it can. Fails with host.missing for a model of another kind that its host cannot change.
  */
 function resampled(model: Model, sampling: ModelSampling, patch: ModelPatch, host: Host): Model {

@@ -23,9 +23,9 @@ const amount = (value = 1, more: { tooltip?: string } = {}) =>
   float({ default: value, min: 0, max: 100, step: 0.01, round: false, ...more });
 
 // decisions: The choice of a noise device is accepted and ignored
-/** The device whose stream the reference draws from; here it is the CPU's for either. */
+/** The device whose stream the reference draws from; here always the CPU's. */
 const noiseDevice = () =>
-  choice(["gpu", "cpu"], { tooltip: "Accepted for graphs of ComfyUI; the noise is the CPU's stream either way." });
+  choice(["gpu", "cpu"], { tooltip: "Accepted for graphs of ComfyUI; either way the noise is the CPU's stream." });
 
 export const samplerNodes = [
   defineNode({
@@ -200,5 +200,5 @@ const sampling = (sampler: SamplerChoice["sampler"], options: SamplerChoice["opt
   SAMPLER: { sampler, options } satisfies SamplerChoice,
 });
 
-/** The other version is ComfyUI's own experiment, of which no description is published. */
+/** The other version is ComfyUI's own experiment; its description is not published. */
 const REGULAR = "regular (latentkit has no other version)";

@@ -171,7 +171,7 @@ export const samplingNodes = [
   }),
 ] as const;
 
-type Surroundings = Pick<NodeContext, "signal" | "progress" | "log">;
+type SamplingContext = Pick<NodeContext, "signal" | "progress" | "log">;
 
 type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
 
@@ -179,7 +179,7 @@ type NodeSampling = Omit<SampleOptions, "signal" | "onStep">;
  * `sample` in a node: its signal stops the run, each step is progress, and noise levels of another family of models and
  * NaN or infinity in the result are logged.
  */
-async function sampleInNode(context: Surroundings, sampling: NodeSampling, keepsEstimate = false): Promise<Sampled> {
+async function sampleInNode(context: SamplingContext, sampling: NodeSampling, keepsEstimate = false): Promise<Sampled> {
   warnOfForeignSigmas(sampling, context);
   const sampled = await sample(inNode(context, sampling), keepsEstimate);
   warnOfNonFinite(sampled.latent.samples, context);
@@ -187,14 +187,14 @@ async function sampleInNode(context: Surroundings, sampling: NodeSampling, keeps
 }
 
 /** Outputs of custom sampling. */
-async function sampledBoth(context: Surroundings, sampling: NodeSampling) {
+async function sampledBoth(context: SamplingContext, sampling: NodeSampling) {
   const { latent, denoised } = await sampleInNode(context, sampling, true);
   return { output: latent, denoised_output: denoised };
 }
 
-/** Options of sampling, where each step is progress with a preview of its estimate. */
+/** Options of sampling; each step is progress with a preview of its estimate. */
 const inNode = (
-  { signal, progress }: Surroundings,
+  { signal, progress }: SamplingContext,
   { guider, sampler, sigmas, noise, latent }: NodeSampling,
 ): SampleOptions => ({
   // named one by one: more names after spread ones take V8 microseconds
@@ -212,14 +212,14 @@ const inNode = (
 });
 
 /** Beyond a flow's highest level, 1, solvers take logarithms and roots of negative numbers. */
-function warnOfForeignSigmas({ sigmas, guider: { model } }: NodeSampling, context: Surroundings): void {
+function warnOfForeignSigmas({ sigmas, guider: { model } }: NodeSampling, context: SamplingContext): void {
   const highest = Math.max(sigmas[0] ?? 0, sigmas[1] ?? 0);
   if (!isFlow(model.sampling) || highest <= 1.001) return;
   const expected = `noise levels from 1 to 0, as ${model.sampling.name} has`;
   context.log(`sigmas: expected ${expected}, received ${highest.toFixed(2)}.`);
 }
 
-function warnOfNonFinite(samples: Tensor, context: Surroundings): void {
+function warnOfNonFinite(samples: Tensor, context: SamplingContext): void {
   if (looksFinite(samples)) return;
   const count = samples.data.reduce((sum, value) => (Number.isFinite(value) ? sum : sum + 1), 0);
   if (count === 0) return;
@@ -227,7 +227,7 @@ function warnOfNonFinite(samples: Tensor, context: Surroundings): void {
   context.log(`${values}; its pictures will be black or damaged.`);
 }
 
-/** Whether three numbers of each plane are finite: a network that fails leaves no finite number in an item. */
+/** Whether three numbers of each plane are finite: a failing network leaves only NaN or infinities in an item. */
 function looksFinite(samples: Tensor): boolean {
   // values on a device stay there
   if (samples.isAway) return Number.isFinite(std(samples));

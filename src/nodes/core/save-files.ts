@@ -115,11 +115,11 @@ interface Save {
   readonly type: "output" | "temp";
   readonly prompt: unknown;
   readonly extraPnginfo: unknown;
-  /** Whether the files are PNG whatever the format of the run. */
+  /** Whether the files are PNG regardless of the run's format. */
   readonly isPng?: boolean;
 }
 
-/** Settings of the run for this node's images; without `hasMetadata` those alone that are not about texts. */
+/** Settings of the run for this node's images; without `hasMetadata`, only those that do not concern texts. */
 export function savingOf({ output = {}, isBlocking, nodeId, clock, signal }: NodeContext, hasMetadata: boolean) {
   const { files, format, receipt, parameters } = output;
   const settings = { files, isBlocking, format, now: clock(), signal };
@@ -157,7 +157,7 @@ const NO_SIZE = { width: 0, height: 0 };
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * Validates the paths and file names that a node writes to: true, or the fault of each wrong input. So a graph fails
+ * Validates the paths and file names that a node writes to: true, or the fault of each wrong input. Thus a graph fails
  * before anything is written; values that come through links are checked when the node runs.
  */
 export function validPaths(paths: Values, names: Values = {}): true | Record<string, string> {

@@ -204,7 +204,7 @@ export const latentScaleNodes = [
   }),
 ] as const;
 
-/** Widths and heights that Flux.1 Kontext was trained with; each stands for its turned twin too. */
+/** Widths and heights that Flux.1 Kontext was trained with; each stands for its rotated twin too. */
 const KONTEXT_SIZES = [
   [672, 1568],
   [688, 1504],
@@ -252,7 +252,7 @@ function centred(x: Tensor, axis: number, length: number): Tensor {
   return joined([...before!, x, ...after!], axis);
 }
 
-/** An image of this number of channels, ones in those that it lacks. */
+/** An image with this number of channels; missing ones are 1. */
 const opaque = (x: Tensor, channels: number): Tensor =>
   x.shape[3] === channels ? x : joined([x, Tensor.full(x.shape.with(3, channels - x.shape[3]!), 1)], 3);
 

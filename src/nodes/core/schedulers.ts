@@ -200,7 +200,7 @@ function refuseZero(node: string, values: Readonly<Record<string, number>>): voi
     if (value === 0) throw inputError("input.below-minimum", { node, input }, "a number above 0", value);
 }
 
-/** Least alpha and beta: below it all quantiles are 0 or 1; 0 has no distribution. */
+/** Smallest alpha and beta: below it all quantiles are 0 or 1, and 0 does not define a distribution. */
 const LEAST = 1e-6;
 
 // decisions: Some samplers and nodes are unchecked

@@ -107,7 +107,7 @@ export const textNodes = [
   defineNode({
     key: "CLIPTextEncodeSD3",
     category: "advanced/conditioning",
-    description: "Encodes a prompt for each of SD 3's encoders; an empty one can be left out.",
+    description: "Encodes a prompt for each of SD 3's encoders; an empty prompt can be left out.",
     inputs: {
       clip: textsClip(),
       clip_l: prompt(),

@@ -11,7 +11,7 @@ import { CELL, coloursOf, inCells, warnOfCut, wholeCells } from "../latents.js";
 import { addTile, regionOf, type Tile, tilesOf } from "../tiles.js";
 import { withOptions } from "./conditioning.js";
 
-/** Inputs of both tiled nodes; the temporal ones belong to vaes of video and change nothing here. */
+/** Inputs of both tiled nodes; the temporal ones are for video VAEs and have no effect here. */
 const tileInputs = (step: number) => ({
   tile_size: inCells(int({ default: 512, min: 64, max: 4096, step })),
   overlap: inCells(int({ default: 64, min: 0, max: 4096, step: 32 })),
@@ -183,7 +183,7 @@ interface InpaintImage {
   readonly mask: Tensor;
 }
 
-/** Resizes the mask to the image, cuts both, and makes grey what is to be painted. */
+/** Resizes the mask to the image, cuts both, and greys out the area to repaint. */
 function inpaintImage(image: Tensor, mask: Tensor): InpaintImage {
   const colours = coloursOf(image, "pixels");
   const [batch = 0, height = 0, width = 0] = colours.shape;
@@ -240,7 +240,7 @@ function rounded(mask: Tensor): Tensor {
   return out;
 }
 
-/** Values beyond it act as this, so that sums are exact. */
+/** Larger values act as this one, so that sums are exact. */
 const LIMIT = 2 ** 31;
 
 /** Sums of the `side` x `side` values around each, clamped to 0 … 1; NaN counts as 0. */

@@ -52,7 +52,7 @@ export const valueNodes = [
     outputs: { INT: "INT" },
     run: ({ value }) => ({ INT: value }),
   }),
-  // the editor resolves it; graphs that programs wrote hold it
+  // the editor resolves it; graphs written by programs hold it
   defineNode({
     key: "PrimitiveNode",
     displayName: "Primitive",
@@ -80,7 +80,7 @@ export const valueNodes = [
     outputs: { STRING: "STRING" },
     run: ({ value }) => ({ STRING: value }),
   }),
-  // the editor resolves it; graphs that programs wrote hold it
+  // the editor resolves it; graphs written by programs hold it
   defineNode({
     key: "Reroute",
     category: "utils",
@@ -131,7 +131,7 @@ export function valueText(value: unknown): string {
 
 const nameOf = (tensor: Tensor): string => `Tensor [${tensor.shape.join(",")}] float32`;
 
-/** Replaces what JSON cannot hold (tensors, functions, NaN, loops) by words; keys keep their order. */
+/** Replaces values that JSON cannot hold (tensors, functions, NaN, loops) by words; keys keep their order. */
 function printable(value: unknown, path: readonly object[]): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) return new NumberLiteral(jsonWord(value));
   if (typeof value === "function" || typeof value === "symbol") return describe(value);

@@ -106,17 +106,17 @@ async function pngOf(images: Tensor): Promise<Buffer> {
 /** Image of a successful response: JSON with base64 in `image`. */
 async function imageOf(response: PostResponse, key: string): Promise<Tensor> {
   const encoded = jsonOf(response)?.image;
-  if (typeof encoded !== "string") throw failed("the service returned no image", key);
+  if (typeof encoded !== "string") throw failed("the service did not return an image", key);
   if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded))
     throw failed("the service returned an image that is not base64", key);
   try {
     return imageTensor(await decodePng(Buffer.from(encoded, "base64")));
   } catch (error) {
-    throw failed(`the service returned no PNG image (${(error as Error).message})`, key);
+    throw failed(`the service did not return a PNG image (${(error as Error).message})`, key);
   }
 }
 
-/** Meaning of the status, and the message of the service itself. */
+/** Meaning of the status, and the service's own message. */
 function refusal(response: PostResponse): string {
   const meaning = MEANINGS[response.status] ?? "Unknown Error";
   const message = serviceMessage(response);

@@ -16,11 +16,11 @@ import { checkSocket } from "../sockets.js";
 const prompt = () => text({ default: "", multiline: true, strict: true });
 const normalization = () => choice(TOKEN_NORMALIZATIONS, { optional: true, default: "none" });
 const interpretation = () => choice(WEIGHT_INTERPRETATIONS, { optional: true, default: "comfy" });
-/** Choices that stand for no file. */
+/** Choices that do not name a file. */
 const BAKED_VAE = "Baked VAE";
 const NO_LORA = "None";
 
-/** A file of the host, or the choice that stands for none. */
+/** A file of the host, or the choice without one. */
 const fileOr = (kind: "vae" | "loras", none: string, tooltip: string) => ({
   ...choice(
     ({ host }) => {
@@ -116,7 +116,7 @@ export const pipeOut = defineNode({
   key: "ext pipeOut",
   displayName: "Pipe Out",
   category: "ext/pipe",
-  description: "Takes a pipe apart; what it does not hold is null.",
+  description: "Takes a pipe apart; parts that it lacks are null.",
   inputs: { pipe: pipe() },
   outputs: [
     { name: "pipe", type: "PIPE_LINE" },
@@ -166,7 +166,7 @@ const COMPOSITE_KEY = "ext latentCompositeMaskedWithCond";
 
 export const latentCompositeMaskedWithCond = defineNode({
   key: COMPOSITE_KEY,
-  description: "Pastes a latent onto the pipe's and gives each text a conditioning of its own area.",
+  description: "Pastes a latent onto the pipe's and gives each text a conditioning for its own area.",
   deprecated: true,
   inputs: {
     pipe: pipe(),

@@ -10,7 +10,7 @@ const IF_KEY = "ext if";
 
 export const ifNode = defineNode({
   key: IF_KEY,
-  description: "Returns `if` where `any` is true as in Python, else `else`. Only the chosen branch is computed.",
+  description: "Returns `if` when `any` is true as in Python, else `else`. Only the chosen branch is computed.",
   deprecated: true,
   inputs: { any: any(), if: any({ lazy: true, literal: true }), else: any({ lazy: true, literal: true }) },
   outputs: [{ name: "?", type: "*", list: false }],

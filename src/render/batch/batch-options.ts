@@ -17,40 +17,40 @@ import { MODEL_SETTINGS, type ModelSettings } from "../../host/checkpoint/settin
 import type { GridOptions } from "../contact-sheet/grid.js";
 
 /**
- * Options of a batch: the job that its items share, live objects around it, and how it goes on. "random" for a seed of `set`
- * or of an item draws one for each item; "random:3" is the third of those that all items share.
+ * Options of a batch: the job that its items share, live objects around it, and how it continues. A seed "random" in `set`
+ * or in an item is drawn for each item; "random:3" is the third of those that all items share.
  */
 export interface BatchOptions
   extends Omit<Job, "passing" | "output" | "validate" | "runId">,
     Partial<Omit<Surroundings, InternalField | "cache" | "diskCache" | "outputHandling" | "onEvent">> {
-  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects; one for each processor where absent. */
+  /** Items that render at once, 1 to 256: in worker threads, or in turns if the options hold live objects; one for each processor if absent. */
   concurrency?: number;
-  /** A file that a killed batch goes on from; none where absent. */
+  /** A file from which a killed batch continues; none if absent. */
   journal?: string;
-  /** Goes on from the journal: what is finished is skipped, what was cut or failed is done again. */
+  /** Continues from the journal: finished items are skipped, interrupted and failed ones are done again. */
   resume?: boolean;
   /** No item starts after one has failed. */
   failFast?: boolean;
-  /** Further tries of an item that fails, 0 to 100; 0 where absent. */
+  /** Further tries of an item that fails, 0 to 100; 0 if absent. */
   retry?: number;
-  /** Keys of items that fit nothing in the graph are left out, instead of failing the item; `name` may use them without. */
+  /** Ignores keys of items that the graph does not know, instead of failing the item. `name` may use such keys anyway. */
   extraColumns?: boolean;
-  /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
+  /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" if absent. */
   name?: string;
   /** A labelled grid of the pictures by the values of two or three keys, written at the end. */
   grid?: GridOptions;
   /**
    * Models of the worker threads, which share one process for their networks: the calls of the first item that is not done
-   * go first, and equal prompts are encoded once. The preview host where absent. For turns in this thread: `host`.
+   * go first, and equal prompts are encoded once. The preview host if absent. For turns in this thread: `host`.
    */
   models?: ModelSettings;
   /** Called when a network of `models` begins to load, has been loaded and has been released. Must not throw. */
   onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
-  /** Called when a GPU has been chosen for `models`, and when "auto" has found none: `reason` is a sentence then. Must not throw. */
+  /** Called when a GPU has been chosen for `models`, and when "auto" has found none: `reason` then says why in a sentence. Must not throw. */
   onDevice?: NonNullable<RuntimeOptions["onDevice"]>;
-  /** Number of items, where the application knows it. */
+  /** Number of items, if the application knows it. */
   total?: number;
-  /** Cuts the batch once what runs has come to its end; `signal` cuts it at once. */
+  /** Stops the batch once the running items have ended; `signal` stops it at once. */
   drain?: AbortSignal;
 }
 

@@ -25,7 +25,7 @@ export interface BatchRunOptions {
   readonly clock: () => Date;
 }
 
-/** The graph of a batch, and what follows from it. */
+/** The graph of a batch, and what is derived from it. */
 export interface BatchGraph {
   readonly prefixes: Readonly<Record<string, string>>;
   readonly hash: string;
@@ -43,7 +43,7 @@ export interface BatchGraph {
   startsOf(values: ItemValues, names: Pick<ItemNames, "number" | "name">): Record<string, string>;
 }
 
-/** Items that are read beyond those that run. */
+/** Items that are read ahead of those that run. */
 const AHEAD = 16;
 /** With a journal: an item's record reaches the disk while others render, and a disk that writes pictures back takes a second. */
 const AHEAD_WITH_JOURNAL = 512;
@@ -57,14 +57,14 @@ interface Task extends RunnerItem {
   readonly item: BatchItem;
 }
 
-/** One run of a batch, from its first item to its last or to where it is stopped. */
+/** One run of a batch, from its first item to its last or until it is stopped. */
 export class BatchRun {
   readonly #started = performance.now();
   readonly #slots: Semaphore;
   readonly #window: Semaphore;
   readonly #counts = { done: 0, skipped: 0, failed: 0 };
   #journal!: Journal;
-  /** The journal cannot be used any more. */
+  /** The journal can no longer be used. */
   #failure: { error: unknown } | undefined;
   #isCut = false;
   /** Why no more files can be written. */
@@ -85,7 +85,7 @@ export class BatchRun {
     this.#window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
   }
 
-  /** Renders all items. Rejects if the journal cannot be opened, or the items cannot be read on. */
+  /** Renders all items. Rejects if the journal cannot be opened, or no more items can be read. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
     const { hash, prefixes, notes } = this.#graph;
     this.#journal = await Journal.open({ ...this.#options, hash, prefixes });
@@ -144,7 +144,7 @@ export class BatchRun {
     }
   }
 
-  /** Renders an item and records what came of it. Never rejects. */
+  /** Renders an item and records the result. Never rejects. */
   async #renderItem(read: ReadItem): Promise<void> {
     try {
       const { index, item, entry } = read;
@@ -196,7 +196,7 @@ export class BatchRun {
       if (attempt.written === undefined) await this.#journal.discard(entry.position);
       else await discardFiles(attempt.written);
       if (attempt.status === "interrupted") {
-        // an item that a failed one kept from starting is no interruption
+        // an item that did not start because another failed was not interrupted
         if (!this.#hasFailedFast) this.#isCut = true;
         return undefined;
       }
@@ -220,7 +220,7 @@ export class BatchRun {
     const attempt = await this.#runner.run(task);
     for (const message of attempt.warnings) this.#emit({ type: "warning", index, message });
     if (attempt.error?.code !== "thread.lost") return attempt;
-    this.#emit({ type: "warning", index, message: `${attempt.error.message} Item ${index} is tried again, alone.` });
+    this.#emit({ type: "warning", index, message: `${attempt.error.message} Item ${index} is retried alone.` });
     await this.#journal.discard(entry.position);
     return await this.#runner.runAlone(task);
   }
@@ -244,8 +244,8 @@ export class BatchRun {
     this.#emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
-  // A full disk or a missing permission stops the batch, since all further items would fail alike.
-  /** Cuts the batch as `drain` does: its other items would fail alike, and the journal has those that are cut. */
+  // A full disk or a missing permission stops the batch, since all further items would fail too.
+  /** Stops the batch as `drain` does: its other items would fail too, and the journal has those that were interrupted. */
   #lose(error: LatentkitError): void {
     this.#lost ??= error;
     this.#isCut = true;

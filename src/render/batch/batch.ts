@@ -24,10 +24,10 @@ import { type CreateRunner, createRunner } from "./runner.js";
 
 /**
  * Renders a graph once for each item, several at once, and yields what happens. An item's keys are those of `render`'s
- * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
- * where graph, options or journal are wrong, before anything is written; an item that fails is reported, and the rest goes
- * on. A batch that `signal` or `drain` has cut yields `batch-done` with the status "interrupted", then throws the signal's
- * reason; so does one whose disk is full or whose folder may not be written any more, with `file.write-failed`. Ending
+ * `set`. All files of an item are written, or none: an item that fails or is interrupted leaves nothing behind. Throws a
+ * LatentkitError if graph, options or journal are wrong, before anything is written; a failed item is reported, and the rest
+ * continues. A batch that `signal` or `drain` has stopped yields `batch-done` with the status "interrupted", then throws the
+ * signal's reason; one whose disk is full or whose folder can no longer be written throws `file.write-failed`. Ending
  * the iteration early ends the batch at once.
  */
 export function batch(
@@ -59,7 +59,7 @@ export function checkBatchCall(
   refuseReservedKeys(options.extraPnginfo);
 }
 
-/** The events of a batch; throws after the last one where the batch was cut. */
+/** The events of a batch; throws after the last one if the batch was interrupted. */
 async function* refuseCut(
   events: AsyncGenerator<BatchEvent, void, undefined>,
   { signal, drain }: Pick<BatchOptions, "signal" | "drain">,
@@ -74,7 +74,7 @@ async function* refuseCut(
   if (isCut) throw interruption(signal?.aborted ? signal : drain, "The batch was interrupted.");
 }
 
-/** Items of a batch, and what is known of them before they are read. */
+/** Items of a batch, and what is known about them before they are read. */
 export interface BatchSource extends KnownKeys {
   readonly items: AsyncIterable<BatchItem>;
 }
@@ -106,7 +106,7 @@ async function openPictureSource(
   return { source: { items: combine(opened, []).items, keys, settable: keys, fields }, more: { inputDir } };
 }
 
-/** Renders the items of a batch that is prepared. */
+/** Renders the items of a prepared batch. */
 export async function* runPrepared(
   { options, run, graph, graphName, parsed, job, settable, surroundings, models }: PreparedBatch,
   items: AsyncIterable<BatchItem>,
@@ -116,7 +116,7 @@ export async function* runPrepared(
   const abort = () => stop.abort();
   const leave = onAbort(options.signal, abort);
   const { signal } = stop;
-  // every item that runs listens
+  // every running item listens
   setMaxListeners(0, signal);
   const runner = runnerOf(
     printJson(parsed.prompt),
@@ -140,7 +140,7 @@ export async function* runPrepared(
     }
     await work;
   } finally {
-    // a consumer that stops listening stops what runs
+    // a consumer that stops listening stops the running items
     abort();
     leave();
     queue.abandon();
@@ -160,7 +160,7 @@ function gridOf({
   return openGrid(resolve(grid.path ?? join(run.outputDir, "grid.png")), grid, graphName, graph.redacted);
 }
 
-/** Events of a batch, the last one with the pages of its grid. A batch that was ended at once has none. */
+/** Events of a batch, the last one with the pages of its grid, unless the batch was ended at once. */
 async function* withGrid(events: readonly BatchEvent[], grid: Grid, signal: AbortSignal | undefined) {
   for (const event of events) {
     const item = sheetItemOf(event);
@@ -179,7 +179,7 @@ async function* withGrid(events: readonly BatchEvent[], grid: Grid, signal: Abor
   }
 }
 
-/** Items of a program as a batch takes them: one that is not an object of plain values has a fault, the rest goes on. */
+/** Items of a program as a batch takes them: one that is not an object of plain values has a fault, the rest continues. */
 async function* programItems(
   items: Iterable<object> | AsyncIterable<object>,
   keys: ItemKeys,
@@ -190,7 +190,7 @@ async function* programItems(
     try {
       yield sorted(readValues(item, name), keys, name);
     } catch (error) {
-      // what a consumer throws into this generator is not the item's
+      // an error that a consumer throws into this generator is not the item's
       if (!(error instanceof LatentkitError)) throw error;
       yield { values: {}, fault: error };
     }
@@ -222,7 +222,7 @@ function keysOf(
   return keys;
 }
 
-/** Values and fields of an item. A key that is for nothing stays, and fails the item where the graph is filled. */
+/** Values and fields of an item. An unknown key stays, and fails the item when the graph is filled. */
 function sorted(given: ItemValues, keys: ItemKeys, name: string): BatchItem {
   const values: Record<string, unknown> = {};
   const fields: Record<string, unknown> = {};
@@ -234,7 +234,7 @@ function sorted(given: ItemValues, keys: ItemKeys, name: string): BatchItem {
     }
     const own = "role" in role ? role.key : key;
     if (Object.hasOwn(values, own)) {
-      throw new LatentkitError("items.invalid", `${name}, ${key}: another key of the item sets ${own} as well.`);
+      throw new LatentkitError("items.invalid", `${name}, ${key}: another key of the item also sets ${own}.`);
     }
     values[own] = given[key];
   }

@@ -20,24 +20,24 @@ export interface ItemFault {
   readonly error: LatentkitError;
 }
 
-/** Facts of a batch that is not rendered. */
+/** Facts of a batch that is only checked. */
 export interface BatchCheck {
-  /** Number of items, those with a fault too. */
+  /** Number of items, including those with a fault. */
   readonly items: number;
-  /** Number of files that the items write at least: a node may save several pictures. */
+  /** Fewest files that the items write: a node may save several pictures. */
   readonly files: number;
   /** Beginnings of the first files' names in the output folder, as a new batch writes them. */
   readonly names: readonly string[];
   readonly faults: readonly ItemFault[];
 }
 
-/** Names that are told. */
+/** Number of names that are reported. */
 const NAMES = 3;
 
 /**
  * Reads the items of a batch and checks each as far as it can be without rendering: its keys, its values by the nodes that
  * take them, its name. Writes nothing. Throws as `batch` for what is wrong with every item. The nodes of a setup module are
- * not asked.
+ * not called.
  */
 export async function checkBatch(
   graph: string | object,
@@ -97,27 +97,27 @@ export async function* checkItems(
 
 /** Looks at items of a batch without rendering them. */
 export interface ItemCheck {
-  /** Why an item cannot be rendered; undefined if nothing speaks against it before its nodes run. */
+  /** Why an item cannot be rendered; undefined if no fault shows before its nodes run. */
   faultOf(item: BatchItem): LatentkitError | undefined;
-  /** Why an input refuses a value whatever the others are; undefined if it does not. */
+  /** Why an input refuses a value regardless of the others; undefined if it does not. */
   refusalOf(key: string, value: unknown): LatentkitError | undefined;
   /** Beginnings of the names of an item's files, below the output folder; `number`: see `ItemNames`. */
   namesOf(item: BatchItem, position: number, number: number): string[];
 }
 
-/** Stands for the seeds that are not drawn yet. */
+/** Stands for seeds that have not been drawn yet. */
 const ANY_SEED = { batch: "", position: 0 };
 
 // decisions: A file of items is read twice
 /**
- * Checks items with the nodes and the host of this thread, but for the values where others render: in threads with a setup
- * module, or elsewhere (`isElsewhere`).
+ * Checks items with the nodes and the host of this thread. Values are not checked if others render: threads with a setup
+ * module, or another process (`isElsewhere`).
  */
 export function createItemCheck(
   { graph, parsed, job, surroundings }: PreparedBatch,
   isElsewhere = job.setup !== undefined,
 ): ItemCheck {
-  // a copy: what nodes say of themselves is found out once where they are frozen, and the graph may be a caller's
+  // a copy: facts about frozen nodes are computed once, and the graph may belong to the caller
   const frozen = parseGraph(frozenGraph(parseGraphText(printJson(parsed.prompt)) as object), job);
   const { registry } = surroundings;
   const definitions = isElsewhere ? undefined : findDefinitions(frozen, registry);

@@ -4,8 +4,8 @@ import type { ItemValues } from "../items/item.js";
 import type { RenderedFile } from "../result.js";
 
 /**
- * How a batch ended: "failed" where an item failed, "interrupted" where a signal, or a disk that takes no more files, has
- * cut it: items are missing.
+ * How a batch ended: "failed" if an item failed, "interrupted" if a signal or a full disk stopped it, so that items
+ * are missing.
  */
 export type BatchStatus = "success" | "failed" | "interrupted";
 
@@ -23,7 +23,7 @@ export type BatchEvent = { readonly at: number } & (
       readonly journal?: string;
       /** Number of items, if it is known before they are read. */
       readonly total?: number;
-      /** Items that the journal has as finished. */
+      /** Items that the journal lists as finished. */
       readonly finished: number;
       readonly concurrency: number;
     }
@@ -31,7 +31,7 @@ export type BatchEvent = { readonly at: number } & (
   /** Finished in an earlier run of this batch. */
   | ({
       readonly type: "item-skipped";
-      /** Number of the item in the journal: not its index where items were added before it since. */
+      /** Number of the item in the journal; not its index if items were inserted before it since. */
       readonly position: number;
       /** Files that the earlier run wrote for it. */
       readonly files: readonly RenderedFile[];
@@ -48,21 +48,21 @@ export type BatchEvent = { readonly at: number } & (
       readonly error: LatentkitError;
       /** From 1. */
       readonly attempt: number;
-      /** Whether it is tried again. */
+      /** Whether it is retried. */
       readonly willRetry: boolean;
-      /** Files that were written before it failed. */
+      /** Files written before it failed. */
       readonly files: readonly RenderedFile[];
     } & AboutItem)
   | { readonly type: "warning"; readonly index?: number; readonly message: string }
   | {
       readonly type: "batch-done";
-      /** "failed" where an item failed for good. */
+      /** "failed" if an item failed for good. */
       readonly status: BatchStatus;
       readonly done: number;
       readonly skipped: number;
       readonly failed: number;
       readonly ms: number;
-      /** Why no more files could be written, where that has cut the batch. */
+      /** Why no more files could be written, if that stopped the batch. */
       readonly error?: LatentkitError;
       /** Paths of the grid's pages, if there is one. */
       readonly grid?: readonly string[];
@@ -71,7 +71,7 @@ export type BatchEvent = { readonly at: number } & (
 
 const PICTURE = /\.(png|webp|jpg|avif)$/i;
 
-/** Result of an item as contact sheets and grids show it; undefined for an event that is no item's end. */
+/** Result of an item as contact sheets and grids show it; undefined for an event that does not end an item. */
 export function sheetItemOf(event: BatchEvent): SheetItem | undefined {
   if (event.type === "item-done" || event.type === "item-skipped") {
     const pictures = event.files.map(({ path }) => path).filter((path) => PICTURE.test(path));

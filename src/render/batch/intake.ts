@@ -12,15 +12,15 @@ export interface ReadItem {
   readonly item: BatchItem;
   readonly entry: Entry;
   /**
-   * Keys whose values the item before did not have, all of them for the first item. What follows from these is not worth
-   * keeping, as seeds run through while the rest stays.
+   * Keys whose values differ from the previous item's; all for the first item. What is derived from them is not worth
+   * keeping: seeds change with every item while the rest stays.
    */
   readonly passing: readonly string[];
 }
 
 /**
  * Reads a batch's items one by one and finds their entries in the journal, until a signal says that no more are needed: a
- * source that is slow, or never returns, delays nothing then.
+ * source that is slow or never returns then delays nothing.
  */
 export class Intake {
   /** A signal came before the end of the source. */
@@ -76,14 +76,14 @@ export class Intake {
     }
   }
 
-  /** Closes the source, where it is not at its end. */
+  /** Closes the source, unless it is at its end. */
   close(): void {
     for (const leave of this.#leaves) leave();
-    // one that still waits for its next item may never come back to end
+    // a source that still waits for its next item may never return
     if (!this.#isOver) void Promise.resolve(this.#source.return?.()).catch(() => {});
   }
 
-  /** Undefined if a signal came first. No race with one promise for all items, which would keep a reaction of each. */
+  /** Undefined if a signal came first. Racing one promise for all items would keep a reaction for each. */
   #nextOrStop(): Promise<IteratorResult<BatchItem> | undefined> {
     return new Promise((resolve, reject) => {
       this.#wake = () => resolve(undefined);
@@ -119,7 +119,7 @@ export class Semaphore {
     else next();
   }
 
-  /** Resolves when none is held. */
+  /** Resolves when no slot is held. */
   async takeAll(): Promise<void> {
     for (let i = 0; i < this.count; i++) await this.take();
   }

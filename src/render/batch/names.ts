@@ -15,7 +15,7 @@ const MAX_TEMPLATE_CHARACTERS = 100;
 
 // decisions: A published picture keeps a second link until it is recorded
 /**
- * Prefixes of the nodes that save, as graph and `set` have them, by node id. Those that come through links are left
+ * Prefixes of the nodes that save, as graph and `set` have them, by node id. Prefixes that come through links are left
  * out.
  */
 export function prefixesOf(prompt: Prompt, set: ItemValues = {}): Record<string, string> {
@@ -35,7 +35,7 @@ function prefixIn(values: ItemValues, id: string, own: unknown): unknown {
   return replacePlaceholders(own, (mark, key) => (Object.hasOwn(values, key) ? String(values[key]) : mark));
 }
 
-/** Number for item 0's names: past what the folder holds under the graph's own prefixes, so that a second batch goes on. */
+/** Number for item 0's names: after those in the folder under the graph's own prefixes, so that a second batch continues. */
 export async function firstNumber(outputDir: string, prefixes: Readonly<Record<string, string>>): Promise<number> {
   let first = 1n;
   for (const prefix of Object.values(prefixes)) {
@@ -63,7 +63,7 @@ export function checkTemplate(template: string): string {
   return /\{(number|index)\}/.test(template) ? template : `${template}_{number}`;
 }
 
-/** Keys of a template's fields, but for those that every item has. */
+/** Keys of a template's fields, without those that every item has. */
 export const templateKeys = (template = ""): ReadonlySet<string> =>
   new Set(Array.from(template.matchAll(FIELD), ([, key]) => key!).filter((key) => !OWN_FIELDS.has(key)));
 
@@ -80,7 +80,7 @@ export interface FieldValues {
   readonly prompt: Prompt;
 }
 
-/** The template with all but {prefix} filled in. Fails with usage.invalid for a field that neither item nor graph has. */
+/** The template with everything but {prefix} filled in. Fails with usage.invalid for a field that neither item nor graph has. */
 export function fillTemplate(template: string, { index, number, values, prompt }: FieldValues): string {
   return template.replace(FIELD, (field, key: string) => {
     if (key === "prefix") return field;
@@ -92,7 +92,7 @@ export function fillTemplate(template: string, { index, number, values, prompt }
   });
 }
 
-/** Fails with usage.invalid for a field that no item can have; `isPossible` is called with keys that are no literals of the graph. */
+/** Fails with usage.invalid for a field that no item can have; `isPossible` is called with keys that are not literals of the graph. */
 export function checkFields(template: string, prompt: Prompt, isPossible: (key: string) => boolean): void {
   for (const [field, key] of template.matchAll(FIELD)) {
     if (!OWN_FIELDS.has(key!) && !isPossible(key!) && literalOf(prompt, key!) === undefined) throw unknownField(field);
@@ -100,7 +100,7 @@ export function checkFields(template: string, prompt: Prompt, isPossible: (key: 
 }
 
 function unknownField(field: string): LatentkitError {
-  const expected = "prefix, number, index, a key of the items or an input as 5.seed";
+  const expected = "prefix, number, index, a key of the items or an input such as 5.seed";
   return new LatentkitError("usage.invalid", `name: expected fields ${expected}, received ${field}.`);
 }
 
@@ -113,14 +113,14 @@ function literalOf(prompt: Prompt, key: string): unknown {
   return undefined;
 }
 
-/** A value as a part of a file name: letters, digits and a few marks; all else becomes "_". */
+/** A value as a part of a file name: letters, digits and a few marks; any other character becomes "_". */
 function inName(value: unknown): string {
   const text = value instanceof NumberLiteral ? value.text : typeof value === "object" ? "" : String(value);
   const safe = text.replace(/[^\p{L}\p{N} ._+-]/gu, "_").replace(/^[. ]+/, "_");
   return [...safe].slice(0, MAX_VALUE_CHARACTERS).join("").trimEnd();
 }
 
-/** Beginnings of the names of an item's files, by node id, as far as they follow from graph and values. */
+/** Beginnings of the names of an item's files, by node id, as far as graph and values determine them. */
 export function namesOf(
   prefixes: Readonly<Record<string, string>>,
   values: ItemValues,

@@ -23,7 +23,7 @@ import { type BatchOptions, LIVE_RULES } from "./batch-options.js";
 import type { BatchGraph, BatchRunOptions } from "./batch-run.js";
 import { canonicalTemplate, checkFields, checkTemplate, fillTemplate, namesOf, prefixesOf } from "./names.js";
 
-/** A batch that is checked as far as it can be without its items. */
+/** A batch, checked as far as possible without its items. */
 export interface PreparedBatch {
   readonly options: BatchOptions;
   readonly run: BatchRunOptions;
@@ -41,7 +41,7 @@ export interface PreparedBatch {
 const RETRIES = [0, 100] as const;
 const CONCURRENCY = [1, 256] as const;
 
-/** Refuses all that is wrong for every item of a graph that was read. The options are checked for their types. */
+/** Refuses faults that every item would have. The types of the options have been checked. */
 export function prepareBatch(source: GraphSource, options: BatchOptions, known: KnownKeys): PreparedBatch {
   const run = runOf(options);
   const template = options.name === undefined ? undefined : checkTemplate(options.name);
@@ -56,14 +56,14 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   const all = canonicalValues(prompt, given ?? {}, (type) => findDefinition(parsed, type, registry));
   const keys = createGraphKeys(prompt, { classAliases, registry });
   const draw = createSeedDraw(keys, all);
-  // what is drawn is each item's own
+  // each item draws its own
   const set = without(all, draw.shared);
   const job: Job = { ...rest, ...(given && { set }), inputDir, outputDir: run.outputDir };
   const settable = known.settable && [...known.settable, ...draw.shared];
   const grid = options.grid && canonicalGrid(options.grid, keys.canonical);
   if (grid !== undefined) checkGrid(grid, settable);
   const isSetup = job.setup !== undefined;
-  // the nodes of a setup module are known in its threads only
+  // the nodes of a setup module are known only in its threads
   if (!isSetup) refuseUnknown(parsed, job, registry);
   refuseTargets(parsed, job.targets);
   const name = template && canonicalTemplate(template, keys.canonical);
@@ -86,12 +86,12 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   return { options: { ...options, grid }, run, graph, graphName, parsed, job, settable, surroundings, models };
 }
 
-/** Options of a batch's run, whatever its graph is. Throws usage.invalid and value.out-of-range. */
+/** Options of a batch's run, independent of its graph. Throws usage.invalid and value.out-of-range. */
 function runOf(options: BatchOptions): BatchRunOptions {
   const { journal, resume = false, failFast = false, partial = false, concurrency, total, drain, signal } = options;
   const retry = checkCount("retry", options.retry ?? 0, RETRIES);
   if (resume && journal === undefined) {
-    throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
+    throw new LatentkitError("usage.invalid", "resume: expected a journal to continue from, received none.");
   }
   if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
   const outputDir = resolve(options.outputDir ?? "out");
@@ -107,7 +107,7 @@ function canonicalGrid(grid: GridOptions, canonical: (key: string) => string): G
 const without = (values: ItemValues, keys: readonly string[]): ItemValues =>
   keys.length === 0 ? values : Object.fromEntries(Object.entries(values).filter(([key]) => !keys.includes(key)));
 
-/** Live objects of a batch that its options have. */
+/** Live objects among the options of a batch. */
 export const givenSurroundings = (options: BatchOptions): Partial<Surroundings> =>
   pickOptions<Partial<Pick<Surroundings, keyof typeof LIVE_RULES>>>(options, LIVE_RULES);
 
@@ -127,19 +127,19 @@ function checkCount(option: "retry" | "concurrency", count: number, [from, to]: 
   throw new LatentkitError("value.out-of-range", `${option}: expected ${expected}, received ${describe(count)}.`);
 }
 
-/** Facts of a batch's items that are known before they are read. */
+/** Facts about a batch's items that are known before they are read. */
 export interface KnownKeys {
   /** Keys that each of them sets, if they are known. */
   readonly keys?: readonly string[];
   /** Keys that any of them may set, if they are known. */
   readonly settable?: readonly string[];
-  /** Fields of the name template that items have beside, if they are known. */
+  /** Fields of the name template that items have besides, if they are known. */
   readonly fields?: readonly string[];
 }
 
 /**
- * Finds the fault of an item that follows from its keys alone: a placeholder that nothing fills. Fails at once where it
- * is every item's fault, as far as their keys are known: with input.missing, and with usage.invalid for a field of the
+ * Finds the fault of an item that shows in its keys alone: a placeholder without a value. Fails at once if every item
+ * has it, as far as their keys are known: with input.missing, and with usage.invalid for a field of the
  * name template that no item can have.
  */
 function createFaults(
@@ -165,7 +165,7 @@ function createFaults(
   };
   const common = keys && faultOf(keys);
   if (common !== undefined) throw common;
-  // most items have the keys of the one before
+  // most items have the same keys as the one before
   let last: { readonly keys: string; readonly fault: LatentkitError | undefined } | undefined;
   return (values) => {
     const names = Object.keys(values);
@@ -176,7 +176,7 @@ function createFaults(
 }
 
 /**
- * Redacts an item's values for journal and contact sheet: those that go into an input which `redact` hides, also where
+ * Redacts an item's values for journal and contact sheet: those that go into an input which `redact` hides, even if
  * they fill a placeholder in it.
  */
 function createItemRedaction(
@@ -201,8 +201,8 @@ function createItemRedaction(
 }
 
 /**
- * Fields of a job that an item's pictures and their names depend on; folders may move, and a machine may differ. Their
- * order is that of the text under the hash: one that changes makes all journals strangers.
+ * Fields of a job that an item's pictures and their names depend on; folders may move, and machines may differ. They are
+ * hashed in this order: changing it would invalidate all journals.
  */
 const IS_HASHED = {
   set: true,

@@ -22,15 +22,15 @@ export interface Attempt {
   /** Outputs that were left out. */
   readonly leftOut: readonly string[];
   readonly error?: LatentkitError;
-  /** Absent where a lost thread left no word of what it had written. */
+  /** Absent if a thread was lost without reporting what it had written. */
   readonly written?: readonly WrittenFile[];
-  /** Time that the item took; what passed in `run` where absent. */
+  /** Time that the item took; the duration of `run` if absent. */
   readonly ms?: number;
 }
 
 /** Renders items, several at once. */
 export interface Runner {
-  /** Attempts that make sense at once. */
+  /** Number of attempts worth making at once. */
   readonly slots: number;
   readonly concurrency: number;
   /**
@@ -42,7 +42,7 @@ export interface Runner {
   run(item: RunnerItem): Promise<Attempt>;
   /** Retries an item alone, in case another one crashed their thread. */
   runAlone(item: RunnerItem): Promise<Attempt>;
-  /** Starts nothing more: items that wait inside end as interrupted. Absent where none does. */
+  /** Starts nothing more: items that wait inside end as interrupted. Absent if none waits. */
   stop?(): void;
   close(): Promise<void>;
 }
@@ -58,10 +58,10 @@ export type CreateRunner = (
 
 /** While one item of a thread waits for its file, another one computes. */
 const RUNS_PER_THREAD = 2;
-/** Each item uses what stays the same between items, so a small cache keeps it. */
+/** Each item uses the results that stay the same between items, so a small cache keeps them. */
 const CACHE_BYTES = 2 ** 26;
 
-/** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor where absent. */
+/** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor if absent. */
 export function createRunner(
   graph: string | object,
   job: Job,
@@ -107,7 +107,7 @@ function threadRunner(
   const { setup, cacheDir } = job;
   const common = { setup, cacheDir, models, cacheBytes: CACHE_BYTES };
   const pool = createThreadPool({ ...common, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
-  // its threads start when it is needed
+  // threads start when they are needed
   const lonely = createThreadPool({ ...common, threads: 1 });
   const runIn =
     (threads: ThreadPool) =>

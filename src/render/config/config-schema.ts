@@ -22,7 +22,7 @@ export const configSchema = lazy(() => {
     keys: z
       .array(z.strictObject({ name: nonEmpty, key: nonEmpty }))
       .default([])
-      .describe("Keys of that service, by the name that the node gives; without any, `STABILITY_API_KEY`."),
+      .describe("Keys of that service, by the name that the node gives; without keys, `STABILITY_API_KEY`."),
   });
 
   /** Options of `createGraphAgent` under their wire names. */
@@ -64,25 +64,25 @@ export const configSchema = lazy(() => {
     ),
     body_bytes_per_second: count(
       8192,
-      "Bytes that a body must bring a second, on average and beyond its first `header_seconds`.",
+      "Bytes per second that a body must bring on average, after its first `header_seconds`.",
     ),
-    failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
+    failed_auth_per_minute: count(20, "Wrong tokens from one address in a minute, then 429."),
     starts_per_10s: count(1000, "Starts with one token in ten seconds."),
     session_starts_per_10s: count(200, "Starts in one session in ten seconds."),
     running: count(4, "Runs at the same time."),
     running_per_session: count(1, "Runs of one session at the same time."),
-    queued: countOrOff(1000, "Runs that wait."),
-    queued_per_session: countOrOff(100, "Runs of one session that wait."),
-    pending_wakes: countOrOff(10000, "Events that wait for a heartbeat, of all sessions."),
+    queued: countOrOff(1000, "Waiting runs."),
+    queued_per_session: countOrOff(100, "Waiting runs of one session."),
+    pending_wakes: countOrOff(10000, "Events of all sessions that wait for a heartbeat."),
     pending_wakes_per_session: countOrOff(1000, "Events of one session that wait for a heartbeat."),
-    pending_wake_bytes: count(67108864, "Bytes of the events that wait, of all sessions."),
-    pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
+    pending_wake_bytes: count(67108864, "Bytes of the waiting events of all sessions."),
+    pending_wake_bytes_per_session: count(4194304, "Bytes of the waiting events of one session."),
     run_seconds: count(600, "Longest run."),
     queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
     delay_seconds: count(604800, "Longest delay of a run, and latest deadline."),
     streams: count(1000, "Open streams, and requests that wait for their run's end."),
     streams_per_run: count(20, "Open streams of one run, and requests that wait for its end."),
-    wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: none waits."),
+    wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: no request waits."),
     streams_bytes: count(67108864, "Unsent bytes of all readers together."),
     slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
     slow_reader_seconds: count(30, "Time after which a client that reads nothing is disconnected."),
@@ -95,13 +95,13 @@ export const configSchema = lazy(() => {
     webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
     webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
     webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
-    drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
+    drain_seconds: countOrOff(30, "Time that runs have to finish when the service stops."),
   });
 
   return z.strictObject({
     host: nonEmpty
       .default("127.0.0.1")
-      .describe("Address on which `serve` listens; others than loopback need a token."),
+      .describe("Address on which `serve` listens; any but a loopback address needs a token."),
     page: flag(true, "Whether `serve` shows its page at `/`."),
     page_delete: flag(
       false,
@@ -151,7 +151,7 @@ export const configSchema = lazy(() => {
       .enum(NETWORK_DEVICES, { error: `expected ${NETWORK_DEVICES.join(", ")}` })
       .optional()
       .describe(
-        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes rightly here and is faster than the CPU, or one by its name. Absent: a backend that `latentkit doctor` or `auto` has found good on this machine, else `cpu`.",
+        "Where the networks of `models` run: `cpu`, `auto` for the first backend of ONNX Runtime that computes correctly here and is faster than the CPU, or a backend by its name. Absent: a backend that `latentkit doctor` or `auto` has found good on this machine, else `cpu`.",
       ),
     models_memory: z
       .int()
@@ -159,7 +159,7 @@ export const configSchema = lazy(() => {
       .max(MOST_MODELS_BYTES)
       .optional()
       .describe(
-        "Bytes of memory for the weights of `models`, on a GPU its own. Absent: as much as is free, and on a GPU as much as it takes.",
+        "Bytes of memory for the weights of `models`; on a GPU, its own memory. Absent: as much as is free, and on a GPU as much as it takes.",
       ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),

@@ -9,7 +9,7 @@ export type { Config, ConfigInput } from "./config-schema.js";
 
 /**
  * Checks a configuration and fills in the defaults. `source` names it in messages ("latentkit.yaml"), `frame` says where
- * its reader writes each key. Fails with config.invalid: key, expectation and value, or the place of a key that is none here.
+ * its reader writes each key. Fails with config.invalid: key, expectation and value, or where a misplaced key belongs.
  */
 export function parseConfig(value: unknown, source: string, frame?: Frame): Config {
   const parsed = configSchema().safeParse(value ?? {});
@@ -19,7 +19,7 @@ export function parseConfig(value: unknown, source: string, frame?: Frame): Conf
 
 type Path = readonly PropertyKey[];
 
-/** Where a reader writes a path of the configuration: below `config` of a function, say; undefined: nowhere. */
+/** Where a reader writes a path of the configuration, for example below `config` of a function; undefined: nowhere. */
 export type Frame = (path: Path) => Path | undefined;
 
 /** Most places that a message names. */
@@ -35,7 +35,7 @@ interface Refused {
 
 /** The fault of a configuration in one sentence without its end: key, expectation and value, or where an unknown key belongs. */
 export function configFault({ issues }: z.core.$ZodError, { value, at = [], frame = (path) => path }: Refused): string {
-  // an unknown key is often the reason why a known one is missing
+  // an unknown key is often why a known one is missing
   const { path, ...issue } = narrowed(issues.find(isUnknownKey) ?? issues[0]!);
   const full = [...at, ...path];
   if (issue.code === "unrecognized_keys") return unknownKey(issue.keys[0]!, { full, path, value, frame });
@@ -68,7 +68,7 @@ interface Place {
 function unknownKey(key: string, place: Place): string {
   const shown = `unknown key "${written([...(place.frame(place.full) ?? []), shownKey(key, place)])}"`;
   const nested = nestedKey(key, place.full);
-  if (nested !== undefined) return `${shown}: expected keys in each other, ${nested}.`;
+  if (nested !== undefined) return `${shown}: expected nested keys, ${nested}.`;
   const places = allPaths().filter((path) => path.at(-1) === key);
   if (places.length > 0) return `${shown}: ${whereIs(places, place)}.`;
   const siblings = keysAt(place.full);
@@ -80,7 +80,7 @@ function unknownKey(key: string, place: Place): string {
 }
 
 // Told before any suggestion by spelling: exact names are misplaced more often than mistyped.
-/** Where a key belongs that stands elsewhere. */
+/** Where a misplaced key belongs. */
 function whereIs(places: readonly (readonly string[])[], { full, frame }: Place): string {
   const parents = places.slice(0, MOST_PLACES).flatMap((path) => {
     const own = frame(path);
@@ -90,7 +90,7 @@ function whereIs(places: readonly (readonly string[])[], { full, frame }: Place)
     const texts = parents.map((parent) => (parent.length === 0 ? "at the top level" : `under "${written(parent)}"`));
     return `it belongs ${texts.join(" or ")}`;
   }
-  // `channels: { web: … }` within what is its content already
+  // `channels: { web: … }` inside its own content
   const isAround = places.some((path) => path.every((key, depth) => key === full[depth]));
   return isAround
     ? `expected the keys of "${full.join(".")}" themselves`
@@ -108,7 +108,7 @@ function nestedKey(key: string, at: Path): string | undefined {
   return isKnown ? `${keys.join(": { ")}: … ${"} ".repeat(keys.length - 1)}`.trimEnd() : undefined;
 }
 
-/** `{ key:secret }` and `{ secret }` are keys to YAML: what may be a secret by such a slip is left out. */
+/** `{ key:secret }` and `{ secret }` are keys to YAML: a key that may be such a misplaced secret is left out. */
 function shownKey(key: string, { full, path, value }: Place): string {
   if (mayHoldSecret(full) && full.length > 0 && valueAt(value, [...path, key]) === null) {
     return key.replace(/(?<![^:=\s])[^:=\s]+$/, "…");

@@ -13,7 +13,7 @@ const MOST_SECRETS = 8;
 const MOST_ENTRIES = 64;
 const MOST_CHARS = 16_384;
 
-/** Key of a Standard Webhooks secret: base64 after `whsec_`, which may be left out; undefined if it is none. */
+/** Key of a Standard Webhooks secret: base64 after `whsec_`, which may be left out; undefined for any other text. */
 export function standardKey(secret: string): Buffer | undefined {
   const text = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
   const key = Buffer.from(text, "base64");
@@ -64,7 +64,7 @@ export function incomingSchema() {
       message: template.optional().describe("Template of the run's message."),
       placeholders: entries(z.union([template, z.number(), z.boolean()]))
         .optional()
-        .describe("Templates of the graph's placeholders, by their keys; `message` is one more of them."),
+        .describe("Templates of the graph's placeholders, by their keys, including `message`."),
       session_key: template
         .optional()
         .describe(
@@ -86,7 +86,7 @@ export function incomingSchema() {
         .array(z.string().refine(isTag, TAG_FAULT))
         .max(TAGS.most)
         .default([])
-        .describe("Tags of the runs, by which a list finds them."),
+        .describe("Tags of the runs, which a list can filter by."),
     })
     .check(({ value, issues }) => {
       if (value.message === undefined && value.placeholders === undefined) {
@@ -140,12 +140,14 @@ export function parseTemplate(text: string): Template {
   return pieces.filter((piece) => piece !== "");
 }
 
-/** Reads what stands between the braces. Fails with config.invalid. */
+/** Reads the text between the braces. Fails with config.invalid. */
 export function parseReference(written: string): Reference {
   if (written === "") return { pointer: [] };
   if (!written.startsWith("/")) {
     if (/^[A-Za-z][A-Za-z0-9-]{0,63}$/.test(written)) return { header: written.toLowerCase() };
-    throw invalid(`expected a JSON pointer as /action or a header's name, not ${JSON.stringify(written.slice(0, 40))}`);
+    throw invalid(
+      `expected a JSON pointer such as /action or a header's name, not ${JSON.stringify(written.slice(0, 40))}`,
+    );
   }
   if (/~(?![01])/.test(written)) throw invalid("expected ~0 for ~ and ~1 for / in the keys of a JSON pointer");
   const keys = written.slice(1).split("/");

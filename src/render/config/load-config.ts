@@ -13,9 +13,8 @@ const PREFIX = "LATENTKIT_";
 // A LATENTKIT_ variable that sets nothing is a warning: another version or program may know it.
 /** Variables that set no key, with their meaning: for the native core, its loader, the CUDA backend, the command line. */
 export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
-  LATENTKIT_ISA:
-    "Instruction set of the native core: avx512, avx2 or baseline; the best of this processor where absent.",
-  LATENTKIT_THREADS: "Threads of the native core; one for each processor where absent.",
+  LATENTKIT_ISA: "Instruction set of the native core: avx512, avx2 or baseline; the best of this processor if absent.",
+  LATENTKIT_THREADS: "Threads of the native core; one for each processor if absent.",
   LATENTKIT_NATIVE: "Another native core: the path of a latentkit.node.",
   LATENTKIT_UPDATE_SNAPSHOTS: "1 writes the snapshots of `latentkit/testing` that differ.",
   LATENTKIT_DEBUG: "1 adds stack traces to errors of the command line.",
@@ -40,7 +39,7 @@ export function loadConfig(options: {
   const cwd = options.cwd ?? process.cwd();
   const file = options.file === undefined ? undefined : resolve(cwd, options.file);
   const written = file === undefined ? {} : readConfigFile(file);
-  // the file alone first, so that a complaint names the culprit
+  // the file alone first, so that a complaint names the right source
   if (file !== undefined) parseConfig(written, options.file!);
   const fromFile = absolutePaths(written, file === undefined ? cwd : dirname(file));
   const env = options.env ?? process.env;
@@ -98,8 +97,8 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
 export const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpperCase()}`;
 
 /**
- * A sentence for each `LATENTKIT_…` variable that sets nothing. Refused they are not: a later version, or another
- * program, may know them.
+ * A sentence for each `LATENTKIT_…` variable that sets nothing. They are not refused: a later version or another
+ * program may know them.
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   const variables = [...configLeaves().map(([path]) => variableOf(path)), ...Object.keys(OTHER_VARIABLES)];
@@ -173,16 +172,16 @@ const FAULTS: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: "a text begins with !, which means a tag: put it in quotes",
 };
 
-/** Where a file is no YAML and why, as the end of a sentence about it. Nothing of the file is quoted: it may be a token. */
+/** Where and why a file is not YAML, as the end of a sentence about it. The file is not quoted: it may hold a token. */
 function yamlFault(error: unknown): string {
   if (error instanceof YAMLParseError) {
     const where = error.linePos === undefined ? "" : ` line ${error.linePos[0].line}`;
-    // of a list or object that is never closed, the package says that it is indented wrongly
+    // the package reports a list or object that is never closed as wrong indentation
     const code =
       error.code === "BAD_INDENT" && /and end with a [\]}]/.test(error.message) ? "MISSING_CHAR" : error.code;
     return `${where}: ${FAULTS[code] ?? "expected YAML or JSON, received another text"}`;
   }
   const { message } = error as Error;
-  // the package throws errors of its own kind for aliases alone
+  // the package throws its own kind of error only for aliases
   return message.startsWith("expected ") ? `: ${message}` : `: ${FAULTS.BAD_ALIAS}`;
 }

@@ -9,7 +9,7 @@ const SECRETS = [
   ["remote_image_api", "keys"],
 ];
 
-/** Everything below a secret's key, but the names of the remote keys. */
+/** Everything below a secret's key, except the names of the remote keys. */
 const isSecret = (at: readonly PropertyKey[]) =>
   SECRETS.some((secret) => secret.every((key, depth) => depth < at.length && isKey(key, at[depth]))) &&
   !(at.length === 4 && at[1] === "keys" && at[3] === "name");
@@ -21,7 +21,7 @@ export const mayHoldSecret = (at: readonly PropertyKey[]): boolean =>
 
 const isKey = (expected: PropertyKey, key: PropertyKey | undefined) => expected === ANY || expected === key;
 
-/** A value of the configuration for a message, without a letter of what may be a secret. */
+/** A value of the configuration for a message, without a letter of a possible secret. */
 export function shownValue(value: unknown, at: readonly PropertyKey[]): string {
   if (value === undefined) return "nothing";
   return mayHoldSecret(at) ? kindOf(value) : describe(hideSecrets(value, at));
@@ -51,11 +51,11 @@ export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): u
  */
 const CLEAR =
   /^(?<scheme>[a-z][\w+.-]*:\/\/)(?:(?<user>[^/?#]*)@)?(?<place>(?:(?:[\w.-]|%2f)*|\[[\da-f:.]+\])(?::\d+)?(?:\/(?:[^?#@%]|%(?!40))*)?)(?:\?(?<query>[^#@]*))?$/i;
-/** Parameters of the query that may be read by others: those of the stores' addresses that are no secrets. */
+/** Parameters of the query that may be shown: those of the stores' addresses that are not secrets. */
 const HARMLESS =
   /^(?:application_name|connect_timeout|dbname|encoding|endpoint|host|path_style|port|region|schema|sslmode|user)$/;
 const FILE = /^(?:memory:|sqlite:)/;
-/** A text that was to be an address, and names no user. */
+/** A text meant as an address that does not name a user. */
 const WORD = /^(?:(?:memory|postgres(?:ql)?|s3|sqlite):)?[\w./-]*$/;
 const ENCODED_OR_NAMED = /%40|password\s{0,9}=/i;
 
@@ -64,7 +64,7 @@ const setOf = (secret: string): string => `set (${secret.length} chars)`;
 // Shown only if it can be read in one way: with "@" or "/" in a password the driver takes a piece of it for the host.
 /**
  * The text of an address as anyone may read it: postgres://user:set (6 chars)@host/database. A password, a user that
- * stands alone (it may be a token) and unknown parameters are hidden, and so is all behind the scheme of an address that
+ * stands alone (it may be a token) and unknown parameters are hidden, and so is everything after the scheme if the address
  * could be read in two ways.
  */
 export function shownAddress(text: string): string {
@@ -89,7 +89,7 @@ function mayNameUser(path: string): boolean {
 export const withoutUsers = (sentence: string): string =>
   sentence.replace(/(?<![\w+.-])([a-z][\w+.-]{0,30}:\/\/)[^\s"]*@/gi, "$1…@");
 
-/** Host and database of an address alone; undefined if it could be read in two ways. */
+/** Only the host and database of an address; undefined if it could be read in two ways. */
 export const placeOf = (text: string): string | undefined => CLEAR.exec(text)?.groups?.place;
 
 function shownUser(text: string): string {

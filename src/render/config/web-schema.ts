@@ -4,7 +4,7 @@ import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./run-terms.js";
 import { webhooksSchema } from "./webhooks.js";
 
-/** Whether a failed run may have an error code: `agent_failed` is that of errors of an agent without one. */
+/** Whether a failed run may have an error code; `agent_failed` stands for errors of an agent without one. */
 const isRunCode = (code: string) => code === "agent_failed" || Object.hasOwn(ERROR_CODES, code);
 
 /** Schema of `channels.web`: who may call the service, and what becomes of runs. */
@@ -24,7 +24,7 @@ export function webSchema() {
       .min(1)
       .max(100)
       .default(3)
-      .describe("Most attempts of a run whose error is transient, the first one included; 1: none is tried again."),
+      .describe("Most attempts of a run whose error is transient, including the first; 1: no retry."),
     first_delay_seconds: z
       .number()
       .positive()
@@ -55,17 +55,17 @@ export function webSchema() {
       .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
     hooks_default_session_key: sessionKey
       .optional()
-      .describe("Session of runs that name none. Absent: each has its own, and wakes share `hook:ingress`."),
+      .describe("Session of runs that do not name one. Absent: each has its own, and wakes share `hook:ingress`."),
     hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
     hooks_allowed_session_key_prefixes: z
       .array(sessionKey)
       .optional()
-      .describe("Prefixes that a session key must have one of. Absent or empty: anything."),
+      .describe("A session key must have one of these prefixes. Absent or empty: any key is allowed."),
     hooks_heartbeat_seconds: z
       .int()
       .nonnegative()
       .default(0)
-      .describe("Interval of runs that take waiting events; 0: none."),
+      .describe("Interval of runs that take waiting events; 0: no such runs."),
     stream_auth: z
       .enum(["token", "signed", "none"])
       .default("token")
@@ -91,27 +91,25 @@ export function webSchema() {
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Webhooks notified when runs end, keyed by name."),
     comfy_api: comfyAccess.describe(
-      "Who may render graphs of their own by the Comfy API v2 (`/api/v2`). `token` (or true): clients with the token. `open`: all clients, on a loopback address only. `none` (or false): the paths do not exist.",
+      "Who may render their own graphs by the Comfy API v2 (`/api/v2`). `token` (or true): clients with the token. `open`: all clients, only on a loopback address. `none` (or false): the paths do not exist.",
     ),
     comfy_inputs: flag(
       false,
       "Whether jobs of the Comfy API v2 may have `inputs`, values for the parameters of their graph.",
     ),
     comfy_classic: comfyAccess.describe(
-      "Who may render graphs of their own by ComfyUI's classic API (`/prompt`, `/ws`); the same values.",
+      "Who may render their own graphs by ComfyUI's classic API (`/prompt`, `/ws`); the same values.",
     ),
     retries: retries.default(() => retries.parse({})),
     public_url: z
       .url({ protocol: /^https?$/ })
       .transform(withoutSlashes)
       .optional()
-      .describe(
-        "Address of the service for others, for the addresses in webhooks and in `/api/v2`; absent: these are paths.",
-      ),
+      .describe("Public address of the service, used in webhooks and in `/api/v2`; absent: their addresses are paths."),
     allowed_origins: allowedOrigins()
       .default([])
       .describe(
-        "Origins of pages that may call the service from a browser, as `https://gallery.example.com`: hooks, the Comfy API and the classic one. Where a token is needed, they need it too.",
+        "Origins of pages that may call the service from a browser, such as `https://gallery.example.com`: hooks, the Comfy API and the classic one. If a token is needed, they need it too.",
       ),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
@@ -126,13 +124,13 @@ function withoutSlashes(url: string): string {
 
 const MOST_ORIGINS = 100;
 
-/** Schema of a list of origins, each as a browser sends it: in lower case, without the scheme's own port. */
+/** Schema of a list of origins, each as a browser sends it: in lower case, without the scheme's default port. */
 function allowedOrigins() {
   const { z } = loadZod();
   const origin = z.string().transform((text, { addIssue }) => {
     const origin = originOf(text);
     if (origin === undefined) {
-      addIssue("expected an origin, scheme://host or scheme://host:port, as https://gallery.example.com");
+      addIssue("expected an origin, scheme://host or scheme://host:port, such as https://gallery.example.com");
       return z.NEVER;
     }
     return origin;
@@ -140,11 +138,11 @@ function allowedOrigins() {
   return z.array(origin).max(MOST_ORIGINS);
 }
 
-/** Undefined for what is more or less than an origin. */
+/** Undefined for anything but an origin. */
 function originOf(text: string): string | undefined {
   const [, scheme, host] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*,]+)$/i.exec(text) ?? [];
   if (scheme === undefined || host === undefined || !URL.canParse(text)) return undefined;
   const { origin } = new URL(text);
-  // of a scheme that browsers alone know, as those of their extensions
+  // a scheme that only browsers know, such as that of their extensions
   return origin === "null" ? text.toLowerCase() : origin;
 }

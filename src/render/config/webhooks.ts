@@ -3,7 +3,7 @@ import { loadZod } from "../../base/lazy.js";
 import { isInNetworks, isNetwork, isPublicAddress } from "../../io/http/public-address.js";
 import { standardKey } from "./incoming.js";
 
-/** Ends of a run that a webhook may be told of. */
+/** Ends of a run that a webhook may report. */
 export const WEBHOOK_STATES = ["succeeded", "failed", "cancelled", "timed_out", "interrupted", "expired"] as const;
 const EVENTS = WEBHOOK_STATES.map((state) => `run.${state}` as const);
 
@@ -14,7 +14,7 @@ const MOST_NETWORKS = 64;
 const HMAC_BYTES = { least: 24, most: 64 };
 const SEED_BYTES = [32, 64];
 
-/** Key of one `whsec_` or `whsk_` secret; undefined if it is none. */
+/** Key of one `whsec_` or `whsk_` secret; undefined for any other text. */
 export function signingKey(secret: string): { readonly kind: "hmac" | "ed25519"; readonly bytes: Buffer } | undefined {
   if (secret.startsWith("whsec_")) {
     const bytes = standardKey(secret);
@@ -28,7 +28,7 @@ export function signingKey(secret: string): { readonly kind: "hmac" | "ed25519";
     : undefined;
 }
 
-/** Schema of `channels.web.webhooks`: endpoints that are told of runs' ends, by their names. */
+/** Schema of `channels.web.webhooks`: endpoints notified when runs end, keyed by name. */
 export function webhooksSchema() {
   const { z } = loadZod();
   const secret = z
@@ -54,7 +54,7 @@ export function webhooksSchema() {
         .min(1)
         .default([...EVENTS])
         .describe("Events that are sent."),
-      session_prefix: z.string().max(256).default("").describe("Beginning of the sessions whose runs are told."),
+      session_prefix: z.string().max(256).default("").describe("Prefix of the sessions whose runs are reported."),
       on_request: z
         .boolean()
         .default(false)
@@ -63,7 +63,7 @@ export function webhooksSchema() {
         .array(z.string().refine(isNetwork, "expected an IP address or a network such as 10.0.0.0/8"))
         .max(MOST_NETWORKS)
         .default([])
-        .describe("Addresses that may be connected to beside public ones, as `10.0.0.0/8`."),
+        .describe("Addresses that may be connected to besides public ones, such as `10.0.0.0/8`."),
     })
     .check(({ value, issues }) => {
       const { protocol, hostname, username, password } = new URL(value.url);
@@ -74,7 +74,7 @@ export function webhooksSchema() {
           code: "custom",
           input: value.session_prefix,
           path: ["session_prefix"],
-          message: "expected none with on_request",
+          message: "expected no value with on_request",
         });
       }
       const isPrivate = isIP(host) !== 0 && !isPublicAddress(host) && !isInNetworks(value.allow_networks)(host);

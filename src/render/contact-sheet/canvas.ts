@@ -20,7 +20,7 @@ const GLYPH_COLUMNS = 5;
 const GLYPH_ROWS = 7;
 /** From one character to the next, in pixels of the font. */
 const ADVANCE = GLYPH_COLUMNS + 1;
-/** The font has none; three dots on the line. */
+/** The font lacks it: three dots on the line. */
 const ELLIPSIS = [0x40, 0x00, 0x40, 0x00, 0x40];
 
 /** Height of a line of text, without the space to the next. */
@@ -31,7 +31,7 @@ export const textWidth = (text: string, scale: number): number => ([...text].len
 /** Characters of a text that fit a width. */
 export const charactersIn = (width: number, scale: number): number => floor((width / scale + 1) / ADVANCE);
 
-/** A picture of RGB bytes to draw on. What lies outside is left out. */
+/** A picture of RGB bytes to draw on; drawing outside has no effect. */
 export class Canvas implements RawImage {
   readonly data: Uint8Array;
   readonly channels = 3;
@@ -99,7 +99,7 @@ function glyphOf(character: string): readonly number[] {
 /** Longer values are cut; no line is that wide. */
 const MAX_VALUE_CHARACTERS = 200;
 
-/** Finds the values of a batch's items that vary, as far as it has gone. */
+/** Finds the values of a batch's items that vary so far. */
 export class Varying {
   readonly #first = new Map<string, string>();
   readonly #keys = new Set<string>();
@@ -124,14 +124,14 @@ export class Varying {
   }
 }
 
-/** A value on one line, cut where it is long. */
+/** A value on one line, cut if it is long. */
 export function inWords(value: unknown): string {
   const text =
     value instanceof NumberLiteral ? value.text : typeof value === "object" ? describe(value) : String(value);
   return text.slice(0, MAX_VALUE_CHARACTERS).replace(/\s+/g, " ");
 }
 
-/** Puts parts into at most so many lines of so many characters; what does not fit is cut and ends with "…". */
+/** Puts parts into at most so many lines of so many characters; a text that does not fit is cut and ends with "…". */
 export function wrap(parts: readonly string[], characters: number, lines: number): string[] {
   const all: string[] = [];
   for (const part of parts) {
@@ -147,7 +147,7 @@ export function wrap(parts: readonly string[], characters: number, lines: number
 }
 
 /**
- * Breaks a text between words, and words that are longer than a line within, into at most so many lines; what does not
+ * Breaks a text into at most so many lines, between words, or inside words longer than a line; a text that does not
  * fit is cut and ends with "…".
  */
 export function wrapText(text: string, characters: number, lines: number): string[] {

@@ -23,7 +23,7 @@ export interface SheetItem {
   /** From 0. */
   readonly index: number;
   readonly values: ItemValues;
-  /** Paths of its pictures; none for an item that shows none. */
+  /** Paths of its pictures; empty for an item without pictures. */
   readonly pictures: readonly string[];
   readonly isFailed?: boolean;
 }
@@ -89,7 +89,7 @@ export function createContactSheet(path: string, title: string): ContactSheet {
       if (before !== work) await before;
     },
     async finish() {
-      // items that were cut leave gaps
+      // interrupted items leave gaps
       const rest = [...early.values()].sort((a, b) => a.index - b.index);
       for (const item of rest) take(item);
       if (sources.length > 0) work = work.then(() => write(sources));
@@ -205,7 +205,7 @@ function cellOf(tiles: readonly Tile[]): Size {
   return { width, height };
 }
 
-/** Number of columns with which the page is about as wide as high. */
+/** Number of columns that makes the page about as wide as high. */
 function columnsOf(count: number, width: number, height: number): number {
   const square = Math.ceil(Math.sqrt((count * height) / width));
   return Math.max(1, Math.min(count, square, MAX_COLUMNS));

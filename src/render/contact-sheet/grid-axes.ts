@@ -7,9 +7,9 @@ import type { SheetItem } from "./contact-sheet.js";
 /** Keys of the items whose values are a grid's rows, columns and pages. */
 export interface GridAxes {
   readonly rows: string;
-  /** One column where absent. */
+  /** One column if absent. */
   readonly columns?: string;
-  /** One page where absent. */
+  /** One page if absent. */
   readonly pages?: string;
 }
 
@@ -23,14 +23,14 @@ export interface GridCell {
 export interface GridAxis {
   readonly name: string;
   readonly labels: readonly string[];
-  /** Number of values that are left out. */
+  /** Number of values left out. */
   readonly hidden: number;
 }
 
 /** The cells of all pages. */
 export interface GridTable {
   readonly axes: { readonly rows: GridAxis; readonly columns?: GridAxis; readonly pages?: GridAxis };
-  /** Undefined if there is nothing: the item was not rendered. An axis that the grid does not have counts as 0. */
+  /** Undefined if the item was not rendered. An axis that the grid does not have counts as 0. */
   cell(at: Readonly<Record<keyof GridAxes, number>>): GridCell | undefined;
 }
 
@@ -92,7 +92,7 @@ export class GridItems {
     if (index < cell.index) Object.assign(cell, { index, picture });
   }
 
-  /** The table of what was added; undefined for nothing. */
+  /** The table of the added items; undefined without any. */
   table(): GridTable | undefined {
     if (this.#cells.size === 0) return undefined;
     const sorted = this.#seen.map((values) => [...values.values()].sort((a, b) => a.first - b.first));
@@ -124,7 +124,7 @@ function axisOf(name: string, values: readonly SeenValue[]): GridAxis {
   return { name, labels, hidden: values.length - labels.length };
 }
 
-/** The name of the input, where no other axis has it too. */
+/** The name of the input, unless another axis has the same. */
 function shortName(key: string, keys: readonly string[]): string {
   const nameOf = (key: string) => key.slice(key.lastIndexOf(".") + 1);
   return keys.every((other) => other === key || nameOf(other) !== nameOf(key)) ? nameOf(key) : key;

@@ -25,7 +25,7 @@ import { type Box, fileThumbnail } from "./thumbnail.js";
 
 /** A grid of a batch's pictures: the keys of its axes, and its file. */
 export interface GridOptions extends GridAxes {
-  /** PNG file; the pages of a third axis are `name-2.png` and so on. `grid.png` in the output folder where absent. */
+  /** PNG file; the pages of a third axis are `name-2.png` and so on. `grid.png` in the output folder if absent. */
   readonly path?: string;
 }
 
@@ -41,7 +41,7 @@ const RULES: OptionRules<GridOptions> = { rows: TEXT, columns: TEXT, pages: TEXT
 /** Longest side of a cell. */
 const SIDE = 256;
 const MIN_SIDE = 16;
-/** Smallest side of a page's cells where there is room: labels stand in their width. */
+/** Smallest side of a page's cells if there is room: labels must fit their width. */
 const LABEL_SIDE = 96;
 /** Pixels of all cells of a page; more cells are smaller. */
 const MAX_PAGE_PIXELS = 2 ** 25;
@@ -124,7 +124,7 @@ function sideOf(rows: number, columns: number): number {
   return Math.max(MIN_SIDE, Math.min(SIDE, Math.floor(most)));
 }
 
-/** Size of a page's cells: that of the largest picture of its first row and column, along which sizes vary if they do. */
+/** Size of a page's cells: that of the largest picture in its first row and column, along which sizes may vary. */
 async function cellOf(table: GridTable, page: number, side: number): Promise<Box> {
   let box: Box | undefined;
   const { rows, columns } = table.axes;
@@ -149,7 +149,7 @@ type EmptyCell = "failed" | "unreadable" | "missing";
 /** Facts that a page's layout follows from. */
 export interface GridPageFacts {
   readonly title: string;
-  /** "cfg 7" of the page's own axis and value; "" where there is one page. */
+  /** "cfg 7" of the page's own axis and value; "" if there is only one page. */
   readonly subtitle: string;
   readonly rows: GridAxis;
   readonly columns: GridAxis | undefined;
@@ -266,7 +266,7 @@ export class GridPage {
   }
 }
 
-/** The scale at which no word of the labels is broken; small where even that breaks one. */
+/** The scale at which no word of the labels is broken; small if even that breaks one. */
 function scaleFor(labels: readonly string[], width: number): number {
   const room = charactersIn(width, LARGE);
   return labels.every((label) => label.split(" ").every((word) => [...word].length <= room)) ? LARGE : SMALL;

@@ -26,7 +26,7 @@ function pagePath(path: string, page: number): string {
   return join(dirname(path), `${basename(path, extension)}-${page}${extension}`);
 }
 
-/** Whether a path is free for a page: nothing is there, or an earlier page of its kind. */
+/** Whether a path is free for a page: it does not exist or is an earlier page of its kind. */
 export async function isFree(path: string, kind: PageKind): Promise<boolean> {
   try {
     return await hasMark(path, [kind]);
@@ -38,7 +38,7 @@ export async function isFree(path: string, kind: PageKind): Promise<boolean> {
 /** Whether a file is a page of a contact sheet or grid. */
 export const isOwnPage = (path: string): Promise<boolean> => hasMark(path, [SHEET, GRID]);
 
-/** False for what is no PNG file. Rejects if the file cannot be read. */
+/** False for anything but a PNG file. Rejects if the file cannot be read. */
 async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolean> {
   const bytes = await readRegular(path, MAX_FILE_BYTES);
   if (bytes === undefined) return false;
@@ -51,7 +51,7 @@ async function hasMark(path: string, kinds: readonly PageKind[]): Promise<boolea
   }
 }
 
-/** Writes a page in one step and returns its path. Fails with file.write-failed, also if another picture is there. */
+/** Writes a page in one step and returns its path. Fails with file.write-failed, also if another picture has the name. */
 export async function writePage(path: string, page: number, picture: RawImage, kind: PageKind): Promise<string> {
   const file = pagePath(path, page);
   const bytes = await encodePng(picture, { text: { [kind.mark]: String(page) } });
@@ -66,7 +66,7 @@ export async function writePage(path: string, page: number, picture: RawImage, k
   return file;
 }
 
-/** Takes away the pages that earlier, longer ones of the same name had beyond these. */
+/** Removes the further pages of an earlier, longer sheet or grid of the same name. */
 export async function removeLater(path: string, pages: number, kind: PageKind): Promise<void> {
   const extension = extname(path);
   const start = `${basename(path, extension)}-`;

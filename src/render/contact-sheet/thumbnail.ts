@@ -23,7 +23,7 @@ export interface Box {
 
 /**
  * A picture in RGB that fits a box, or whose longer side is at most a number, each pixel the mean of the area it stands
- * for. A smaller one keeps its size. What is transparent shows `ground`. Fails as decodePicture. @internal
+ * for. A smaller one keeps its size. Transparent parts show `ground`. Fails as decodePicture. @internal
  */
 export async function thumbnail(bytes: Uint8Array, box: number | Box, ground: Colour): Promise<RawImage> {
   const image = pictureKind(bytes) === "png" ? await decodePng(bytes) : await decodePicture(bytes, 1);
@@ -108,7 +108,7 @@ function sharesOf(from: number, to: number): Shares {
     const first = Math.floor((i * to) / from);
     const beyond = ((i + 1) * to) / from - (first + 1);
     shares.at[i] = first;
-    // less than a rounding error is no share
+    // a share below a rounding error does not count
     shares.far[i] = beyond > 1e-9 ? beyond : 0;
     shares.near[i] = size - shares.far[i]!;
   }

@@ -12,10 +12,10 @@ const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
 type Graph = Record<string, unknown>;
 
 /**
- * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node
+ * A copy of the graph, sharing nodes that are frozen, with values put in: "6.text" sets that input of node
  * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, sets the primitive of that title, or the one
  * input of that common name. A string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid
- * for a key that names none of these, and for a seed that a program has written as a float.
+ * for a key that names none of these, and for a seed that a program wrote as a float.
  */
 export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Graph {
   refuseShortenedSeeds(graph, values, definitionOf);
@@ -51,7 +51,7 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
 /** Fails with usage.invalid for a value that lacks digits of a seed. */
 function refuseShortenedSeeds(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf) {
   for (const [key, value] of Object.entries(values)) {
-    // a program's numbers are refused wherever they are
+    // a program's numbers are refused at any input
     const lack = typeof value === "number" ? undefined : lackOfDigits(value);
     const inputs = lack === undefined ? [] : inputsOfKey(graph, key, definitionOf);
     const seed = "reason" in inputs ? undefined : inputs.find(({ isSeed }) => isSeed);
@@ -75,7 +75,7 @@ function inText(value: unknown): string {
   return String(value);
 }
 
-/** A string that was put in becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
+/** A string that was put in becomes a number or boolean if the input is one: the metadata shows 7, not "7". */
 function readNumbers(node: unknown, original: unknown, definitionOf: DefinitionOf): void {
   if (!isObject(node) || !isObject(node.inputs)) return;
   const before = (original as { inputs: Graph }).inputs;

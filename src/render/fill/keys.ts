@@ -4,7 +4,7 @@ import { titleOf } from "../../graph/unknown-classes.js";
 import { isPlainObject, NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 
-/** No node id is longer; without an end, a key of a million dots would be cut a million times. */
+/** No node id is longer; without a limit, a key of a million dots would be split a million times. */
 const MAX_ID_CHARACTERS = 1000;
 
 /** Every node id and input that a key such as "6.text" may mean: both may hold dots themselves. */
@@ -14,7 +14,7 @@ export function* readDottedKey(key: string): Generator<{ nodeId: string; input: 
   }
 }
 
-/** One pair of braces around text without braces: whatever the text, no character is read more than a few times. */
+/** One pair of braces around text without braces: in any text, no character is read more than a few times. */
 const PLACEHOLDER = /\{\{([^{}]+)\}\}/g;
 
 /** Keys of the placeholders `{{key}}` in a text, in order, without the blanks around them. */
@@ -29,12 +29,12 @@ export function wholePlaceholder(text: string): string | undefined {
   return inside === "" || /[{}]/.test(inside) ? undefined : keyOf(inside);
 }
 
-/** The text with its placeholders replaced in one pass: what a replacement holds is never replaced again. */
+/** The text with its placeholders replaced in one pass: placeholders inside a replacement stay. */
 export function replacePlaceholders(text: string, replace: (mark: string, key: string) => string): string {
   return text.replace(PLACEHOLDER, (mark, inside: string) => replace(mark, keyOf(inside)));
 }
 
-/** A key of blanks alone is the last of them. */
+/** A key of only blanks is the last of them. */
 const keyOf = (inside: string): string => inside.trim() || inside.at(-1)!;
 
 const PLACEHOLDERS = Symbol("placeholders");
@@ -65,7 +65,7 @@ export type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs" 
 
 /**
  * Ids of the primitives that carry a title of their author, by title. A primitive is a node whose one input is `value`,
- * a number, a text or a boolean: PrimitiveInt, PrimitiveString and so on. It has no name where another node computes its
+ * a number, a text or a boolean: PrimitiveInt, PrimitiveString and so on. It has no name if another node computes its
  * value or a placeholder stands in it.
  */
 export function titledPrimitives(graph: Prompt, definitionOf: DefinitionOf): Map<string, string[]> {
@@ -115,7 +115,7 @@ export interface NamedInput {
   readonly input: string;
 }
 
-/** Names of inputs that hold a number, by the common name for it. */
+/** Names of inputs that hold a number, by their common name. */
 const NUMBERS: Readonly<Record<string, readonly string[]>> = {
   seed: [...SEED_INPUTS],
   steps: ["steps"],
@@ -131,11 +131,11 @@ const TEXTS = ["text", "text_g", "text_l", "t5xxl", "clip_l", "prompt"];
 const PASSED = ["value", "text", "string"];
 /** Inputs by which a sampler or guider gets a side of its conditioning, or the text itself. */
 const SIDES = { prompt: ["positive", "cond1", "conditioning"], negative: ["negative"] } as const;
-/** Inputs that hold a text of their own, as those of remote services. */
+/** Inputs of nodes that read a text directly, such as those of remote services. */
 const OWN_TEXTS = { prompt: ["prompt"], negative: ["negative", "negative_prompt"] } as const;
 
 // They become the key of the input first, so journals and redaction know one name; titles of the same name win.
-/** Names that people have for inputs which most graphs have once, whatever their node's id. */
+/** Names that people use for inputs which most graphs have once, with any node id. */
 export const COMMON_NAMES: ReadonlySet<string> = new Set([...Object.keys(NUMBERS), ...Object.keys(SIDES)]);
 
 /** The inputs of a graph that a common name may mean, in the order of the graph; none for any other name. */
@@ -143,14 +143,14 @@ export function inputsByCommonName(graph: Prompt, name: string, definitionOf: De
   if (Object.hasOwn(NUMBERS, name)) return numbers(graph, NUMBERS[name]!, definitionOf);
   if (name === "prompt") return texts(graph, "prompt", definitionOf);
   if (name !== "negative") return [];
-  // a text that both sides have is the prompt
+  // a text that both sides share is the prompt
   const positive = new Set(texts(graph, "prompt", definitionOf).map(idOf));
   return texts(graph, "negative", definitionOf).filter((input) => !positive.has(idOf(input)));
 }
 
 const idOf = ({ nodeId, input }: NamedInput) => `${nodeId}.${input}`;
 
-/** Numbers that the graph has; where it has none, those that it leaves to their defaults. */
+/** Numbers that the graph sets; if it sets none, those that it leaves at their defaults. */
 function numbers(graph: Prompt, names: readonly string[], definitionOf: DefinitionOf): NamedInput[] {
   const found: (NamedInput & { readonly isPresent: boolean })[] = [];
   for (const nodeId of Object.keys(graph)) {
@@ -170,7 +170,7 @@ function numbers(graph: Prompt, names: readonly string[], definitionOf: Definiti
 const isNumeric = (value: unknown): boolean =>
   typeof value === "number" || typeof value === "bigint" || value instanceof NumberLiteral;
 
-/** Texts that a side is encoded from, each once; where none is, those of inputs that have its name. */
+/** Texts that a side is encoded from, each once; if there are none, those of inputs with its name. */
 function texts(graph: Prompt, side: keyof typeof SIDES, definitionOf: DefinitionOf): NamedInput[] {
   const encoded = new Map<string, NamedInput>();
   const own: NamedInput[] = [];
@@ -221,7 +221,7 @@ function textAt(graph: Prompt, nodeId: string, input: string): NamedInput[] {
   return PASSED.filter((name) => typeof passed[name] === "string").map((name) => ({ nodeId: value[0], input: name }));
 }
 
-/** Links of a node that bring conditioning; all of a node whose class is not known. */
+/** Links of a node that bring conditioning; all links of a node of unknown class. */
 function conditioningOf(inputs: Prompt, declared: NodeDefinition["inputs"] | undefined) {
   return Object.entries(inputs)
     .filter(([input, value]) => {

@@ -4,10 +4,10 @@ import { asciiDigits } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 
-/** A number with an exponent, with the marks that spreadsheets set between digits. */
+/** A number with an exponent, with the separators that spreadsheets set between digits. */
 const WITH_EXPONENT = /^[+-]?[0-9][0-9.,'’\s]*e[+-]?[0-9]+$/i;
 const WITH_FRACTION = /^[+-]?[0-9]+\.[0-9]*$/;
-/** Longer texts are no numbers. */
+/** Longer texts are not numbers. */
 const MAX_CHARACTERS = 400;
 
 type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs"> | undefined;
@@ -38,13 +38,13 @@ function seedSources(graph: Readonly<Record<string, unknown>>, definitionOf: Def
       .filter(([name, value]) => Array.isArray(value) && Object.hasOwn(declared, name) && isFollowed(declared[name]!))
       .map(([, link]) => String((link as unknown[])[0]));
   };
-  // a set yields what is added while it is walked
+  // a set also yields entries added during the iteration
   const sources = new Set(Object.keys(graph).flatMap((id) => sourcesOf(id, takesSeeds)));
   for (const id of sources) for (const source of sourcesOf(id, carriesSeeds)) sources.add(source);
   return sources;
 }
 
-/** Whether an input takes whole numbers beyond 2^53, of which a float has not all digits. */
+/** Whether an input takes whole numbers beyond 2^53, which a float cannot hold with all digits. */
 const takesSeeds = ({ type, options: { max } }: InputSpec): boolean =>
   type === "INT" && max !== undefined && max > Number.MAX_SAFE_INTEGER;
 
@@ -53,7 +53,7 @@ const carriesSeeds = ({ type, options: { max } }: InputSpec): boolean =>
   type === "*" || (type === "INT" && max === undefined);
 
 /**
- * Why a value is no seed, as a clause: a program has written it as a float, so that it may lack digits. Undefined for any
+ * Why a value is not a seed, as a clause: a program wrote it as a float, so that it may lack digits. Undefined for any
  * other value.
  */
 export function lackOfDigits(value: unknown): string | undefined {
@@ -64,11 +64,11 @@ export function lackOfDigits(value: unknown): string | undefined {
 function shorteningOf(value: unknown): string | undefined {
   // whole numbers that JSON writes with all their digits are bigints there
   if (typeof value === "number")
-    return isExact(value) || !Number.isInteger(value) ? undefined : "a float beyond 2^53 does not have them";
+    return isExact(value) || !Number.isInteger(value) ? undefined : "a float beyond 2^53 cannot hold them";
   const text = value instanceof NumberLiteral ? value.text : typeof value === "string" ? value.trim() : "";
   const digits = text.length <= MAX_CHARACTERS ? asciiDigits(text) : "";
-  if (WITH_EXPONENT.test(digits)) return "a number with an exponent does not have them";
-  if (WITH_FRACTION.test(digits) && !isExact(Number(digits))) return "a float beyond 2^53 does not have them";
+  if (WITH_EXPONENT.test(digits)) return "a number with an exponent does not show them";
+  if (WITH_FRACTION.test(digits) && !isExact(Number(digits))) return "a float beyond 2^53 cannot hold them";
   return undefined;
 }
 

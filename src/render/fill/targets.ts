@@ -37,7 +37,7 @@ export function findInput(
   throw new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${reason}`, { suggestion });
 }
 
-/** An input that a key sets; `type` as its class declares it, "" where it declares none. */
+/** An input that a key sets; `type` as its class declares it, "" if it declares none. */
 export interface KeyInput {
   readonly nodeId: string;
   readonly input: string;
@@ -56,7 +56,7 @@ export interface UnknownKey {
 
 /**
  * The inputs that a key of `set` gives its whole value to: the one that "6.text" names, or all that are nothing but the
- * placeholder. None if a placeholder stands inside texts only.
+ * placeholder. None if a placeholder only stands inside longer texts.
  */
 export function inputsOfKey(graph: Graph, key: string, definitionOf: DefinitionOf): readonly KeyInput[] | UnknownKey {
   const marks = placeholders(graph);
@@ -82,8 +82,8 @@ function wholeInputs(graph: Graph, key: string): { nodeId: string; input: string
 }
 
 /**
- * The key by the node's id, "6.text", where it is a common name ("prompt") of that input: a placeholder, title or input of
- * the key's own name comes first.
+ * The key by the node's id, "6.text", if it is a common name ("prompt") of that input; a placeholder, title or input
+ * with that very name comes first.
  */
 export function canonicalKey(graph: Graph, key: string, definitionOf: DefinitionOf): string {
   if (!COMMON_NAMES.has(key) || placeholders(graph).has(key) || nodesTitled(graph, key, definitionOf).length > 0)
@@ -92,7 +92,7 @@ export function canonicalKey(graph: Graph, key: string, definitionOf: Definition
   return "reason" in match ? key : `${match.nodeId}.${match.input}`;
 }
 
-/** Values whose common names are keys by the nodes' ids. Fails with usage.invalid if two keys mean one input. */
+/** Values with common names replaced by keys with node ids. Fails with usage.invalid if two keys mean one input. */
 export function canonicalValues(
   graph: Graph,
   values: Readonly<Record<string, unknown>>,
@@ -104,7 +104,7 @@ export function canonicalValues(
   for (const key of keys) {
     const own = canonicalKey(graph, key, definitionOf);
     if (own !== key && Object.hasOwn(values, own)) {
-      throw new LatentkitError("usage.invalid", `set ${key}: ${own} is the same input, and is set as well.`);
+      throw new LatentkitError("usage.invalid", `set ${key}: ${own} is the same input and is also set.`);
     }
     canonical[own] = values[key];
   }
@@ -112,7 +112,7 @@ export function canonicalValues(
 }
 
 // decisions: A misspelt name is an error
-/** Node and input that a key names by the node's id or, where none has it, by the title of a primitive or a common name. */
+/** Node and input that a key names: by the node's id or, if no node has it, by the title of a primitive or a common name. */
 function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
   const dotted = readNode(graph, key, definitionOf);
   if (dotted?.isInput) return { nodeId: dotted.nodeId, input: dotted.input };
@@ -136,7 +136,7 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitio
       "",
       key.slice(nodeId.length),
     );
-    // other words may hold a dot as well
+    // other words may also hold a dot
     return { ...unknown, isNear: /^\d+(?::\d+)*\.\w/.test(key) };
   }
   const [common, ...others] = inputsByCommonName(graph, key, definitionOf);
@@ -160,7 +160,7 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitio
   return unknownKey(what, key, [...marks, ...titledPrimitives(graph, definitionOf).keys(), ...names]);
 }
 
-/** Ids of the nodes that have a value of their own for an input of this name. */
+/** Ids of the nodes with a literal value for an input of this name. */
 const nodesWithInput = (graph: Graph, input: string): string[] =>
   Object.entries(graph).flatMap(([id, node]) => {
     const inputs = isObject(node) && isObject(node.inputs) ? node.inputs : {};

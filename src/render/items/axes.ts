@@ -12,7 +12,7 @@ export interface Axis {
   readonly keys: readonly string[];
   readonly count: bigint;
   values(): Iterable<unknown>;
-  /** Values of which none is wrong where all of these are right: the ends of a range. */
+  /** Values that vouch for all others: if the ends of a range are right, so is the rest. */
   samples(): Iterable<unknown>;
 }
 
@@ -100,11 +100,11 @@ export interface Combination {
 /** Items that are read one after the other. */
 export type ItemReader = Pick<ItemFile, "keys" | "next" | "close">;
 
-/** Number of combinations of the axes' values, as far as a number can tell. */
+/** Number of combinations of the axes' values, as precisely as a number can. */
 export const combinations = (axes: readonly Axis[]): number =>
   Number(axes.reduce((product, { count }) => product * count, 1n));
 
-/** The axes with their first value alone. */
+/** The axes with only their first value. */
 export const firstValues = (axes: readonly Axis[]): Axis[] =>
   axes.map((axis) => {
     const [first] = axis.values();

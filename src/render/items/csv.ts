@@ -9,7 +9,7 @@ const MAX_ROW_BYTES = 1 << 20;
 const MAX_COLUMNS = 10_000;
 const MAX_KEY_CHARACTERS = 1000;
 const LINE_BREAK = /\r\n|\n|\r/g;
-/** Stands for a byte that is no UTF-8. */
+/** Stands for bytes that are not UTF-8. */
 const REPLACEMENT = "\ufffd";
 
 interface Row {
@@ -30,7 +30,7 @@ interface Column {
   readonly takesSeed: boolean;
 }
 
-// A row that cannot be read fails that item alone; broken quoting ends the items, since the next row's start is
+// A row that cannot be read fails only that item; broken quoting ends the items, since the next row's start is
 // unknown.
 // Values stay text until they meet the input, so every digit and zero arrives as written.
 /**

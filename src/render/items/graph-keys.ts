@@ -11,17 +11,17 @@ import type { BatchItem, ItemValues } from "./item.js";
 export interface GraphKeys {
   /** The inputs that a key gives its whole value to, or why the graph knows no such key. */
   find(key: string): readonly KeyInput[] | UnknownKey;
-  /** The key by the node's id where it is a common name ("prompt"); any other key as it is. */
+  /** The key by the node's id if it is a common name ("prompt"); any other key as it is. */
   canonical(key: string): string;
-  /** Inputs by these names that are no links, as keys, in the order of the graph. */
+  /** Inputs of these names that are not links, as keys, in the order of the graph. */
   literals(names: ReadonlySet<string>): readonly KeyInput[];
-  /** Inputs with the name of an image file that are no links, in the order of the graph. */
+  /** Inputs with the name of an image file that are not links, in the order of the graph. */
   pictures(): readonly KeyInput[];
 }
 
 const TEXT_TYPES: ReadonlySet<string> = new Set(["STRING", "*", ""]);
 
-/** Fails as parseGraph if the graph is none. */
+/** Fails as parseGraph if the graph is wrong. */
 export function createGraphKeys(
   graph: unknown,
   { classAliases, registry = defaultRegistry }: { classAliases?: ClassAliases; registry?: Registry } = {},
@@ -74,7 +74,7 @@ export function requireKey(keys: GraphKeys, key: string, option: string): readon
 /** Whether a value may lack digits: one of the inputs takes seeds. */
 export const takesSeed = (inputs: readonly KeyInput[]): boolean => inputs.some(({ isSeed }) => isSeed);
 
-/** Whether an empty text can be what is meant. */
+/** Whether an empty text can be meant. */
 export const takesText = (inputs: readonly KeyInput[]): boolean => inputs.every(({ type }) => TEXT_TYPES.has(type));
 
 /** Keys that items may have beside those of the graph. */
@@ -110,7 +110,7 @@ export function createItemKeys(keys: GraphKeys, { named = new Set(), extraColumn
     const own = keys.canonical(key);
     const inputs = keys.find(own);
     if (!("reason" in inputs)) return { role: "value", key: own, inputs };
-    // what is nearly an input was meant to set it
+    // a key close to an input was meant to set it
     if (inputs.isNear) return inputs;
     if (named.has(key)) return { role: "field" };
     return extraColumns ? { role: "extra" } : inputs;
@@ -128,7 +128,7 @@ export function createItemKeys(keys: GraphKeys, { named = new Set(), extraColumn
 export const withFields = (fields: ItemValues): Pick<BatchItem, "fields" | "state"> =>
   Object.keys(fields).length === 0 ? {} : { fields, state: printJson(fields) };
 
-/** Why a key of a file is refused, and how one that is for people alone is allowed. */
+/** Why a key of a file is refused, and how to allow one meant only for people. */
 export const unknownKey = ({ reason, isNear, suggestion }: UnknownKey, key: string): string =>
   isNear || suggestion !== undefined
     ? reason

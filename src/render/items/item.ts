@@ -9,11 +9,11 @@ export interface ItemOrigin {
   readonly file: string;
   /** Line of the item's first character, from 1. */
   readonly line: number;
-  /** Number of each key's column, from 1, also by the inputs that it sets, where the file has columns. */
+  /** Number of each key's column, from 1, also by the inputs that it sets, if the file has columns. */
   readonly columns?: Readonly<Record<string, number>>;
 }
 
-/** One item of a batch; one with a `fault` could not be read: it counts as failed, and the rest goes on. */
+/** One item of a batch; one with a `fault` could not be read: it counts as failed, and the rest continues. */
 export interface BatchItem {
   readonly values: ItemValues;
   readonly origin?: ItemOrigin;
@@ -26,7 +26,7 @@ export interface BatchItem {
 
 /** Turns the bytes of a file into items, one chunk after the other. */
 export interface ItemParser {
-  /** Keys that every item sets, where the head of the file names them. */
+  /** Keys that every item sets, if the head of the file names them. */
   readonly keys: readonly string[];
   /** Fields of the name template that every item has beside. */
   readonly fields: readonly string[];

@@ -9,13 +9,13 @@ const NEWLINE = 10;
 
 /**
  * Items of a file with one JSON object a line, keys as in `set`; numbers keep every digit, blank lines are left out. A
- * line that is no such object, is too long, or has a key that is for nothing, is an item with a fault.
+ * line that is not such an object, is too long or has an unknown key is an item with a fault.
  */
 export class JsonlParser implements ItemParser {
   readonly keys: readonly string[] = [];
   readonly fields: readonly string[] = [];
   #line = 1;
-  /** Bytes of the line so far; none are kept of one that is too long. */
+  /** Bytes of the line so far; dropped if it is too long. */
   #pending: Buffer[] = [];
   #length = 0;
   readonly #file: string;
@@ -93,7 +93,7 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem 
     if (role.role !== "value") continue;
     const { key, inputs } = role;
     if (Object.hasOwn(values, key))
-      throw itemError({ ...origin, key: name }, `another key of the line sets ${key} as well`);
+      throw itemError({ ...origin, key: name }, `another key of the line also sets ${key}`);
     const lack = takesSeed(inputs) ? lackOfDigits(object[name]) : undefined;
     if (lack !== undefined) throw itemError({ ...origin, key: name }, lack);
     values[key] = object[name];

@@ -34,7 +34,7 @@ const BLANK = /^(?:\ufeff)?\s*$/;
 const MAX_BLANK_BYTES = 1 << 12;
 
 /**
- * Opens items that a stream brings, `name` in messages: JSON lines where its first character is "{", CSV otherwise. Reads
+ * Opens items that a stream brings, `name` in messages: JSON lines if its first character is "{", CSV otherwise. Reads
  * up to the first item, and fails as openItems.
  */
 export async function openItemStream(
@@ -89,17 +89,17 @@ export class ItemFile {
     this.#chunks = chunks;
   }
 
-  /** Keys that every item sets, where the file names them before its items. */
+  /** Keys that every item sets, if the file names them before its items. */
   get keys(): readonly string[] {
     return this.#parser.keys;
   }
 
-  /** Fields of the name template that every item has beside, where the file names them before its items. */
+  /** Fields of the name template that every item has besides, if the file names them before its items. */
   get fields(): readonly string[] {
     return this.#parser.fields;
   }
 
-  /** Reads on where no item is left of the last chunk. Fails once the items before the failure are taken. */
+  /** Reads the next chunk if the last one has no items left. Fails once the items before the failure are taken. */
   async isAtEnd(): Promise<boolean> {
     while (this.#taken === this.#items.length) {
       if (this.#failure !== undefined) throw this.#failure.error;
@@ -153,7 +153,7 @@ function unreadable(file: string, error: unknown): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const code = (error as NodeJS.ErrnoException | null)?.code ?? String(error);
   if (code === "ENOENT") {
-    return new LatentkitError("file.not-found", `Items ${file}: there is no such file.`, {}, { cause: error });
+    return new LatentkitError("file.not-found", `Items ${file}: the file does not exist.`, {}, { cause: error });
   }
   return new LatentkitError("file.read-failed", `Items ${file} cannot be read (${code}).`, {}, { cause: error });
 }

@@ -7,7 +7,7 @@ import { LatentkitError } from "../../base/errors.js";
 const MAX_NAMES = 1_000_000;
 const MAX_DEPTH = 32;
 
-/** Positions in the alternatives of a pattern, of which the next name of each is compared. */
+/** Positions in the alternatives of a pattern; the next name of each is compared. */
 type Cursor = readonly (readonly [path: readonly string[], at: number])[];
 
 /**
@@ -55,7 +55,7 @@ async function namesIn(folder: string, cursor: Cursor): Promise<string[]> {
     if (error instanceof LatentkitError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
     if (code === "ENOENT")
-      throw new LatentkitError("file.not-found", `Items ${folder}: there is no such folder.`, {}, { cause: error });
+      throw new LatentkitError("file.not-found", `Items ${folder}: the folder does not exist.`, {}, { cause: error });
     throw new LatentkitError("file.read-failed", `Items ${folder} cannot be read (${code}).`, {}, { cause: error });
   }
   // by code units, so that the order depends on no locale
@@ -97,7 +97,7 @@ function withAnyFolders(cursor: Cursor): Cursor {
   return [...all.values()];
 }
 
-/** Endings of files that count as pictures, whatever this installation can decode. */
+/** Endings of files that count as pictures, even if this installation cannot decode them. */
 const PICTURE_ENDINGS: ReadonlySet<string> = new Set([
   ".png",
   ".jpg",
@@ -129,7 +129,7 @@ export function isPictureName(name: string): boolean {
 export const hasWildcard = (path: string): boolean => WILD.test(path);
 
 /**
- * Reads a path with the wildcards "*", "?", "{a,b}" and, as a whole name, "**". The folder is what stands before the
+ * Reads a path with the wildcards "*", "?", "{a,b}" and, as a whole name, "**". The folder is the part before the
  * first of them. Fails with usage.invalid.
  */
 export function readPattern(text: string): PicturePattern {

@@ -39,7 +39,7 @@ export function picturesIn(pattern: string): Pictures {
 export interface InputFolders {
   /** Folder that the application names. */
   readonly named?: string;
-  /** Folder where it names none. */
+  /** Folder if the application does not name one. */
   readonly usual: string;
 }
 
@@ -48,7 +48,7 @@ const NAME = "name";
 
 /**
  * Opens the pictures of a pattern as items that fill `{{image}}`, else the graph's only image input that `taken` does not
- * set, and `{{name}}`. Names are relative to the input folder; where the pictures lie outside it and none is named, their
+ * set, and `{{name}}`. Names are relative to the input folder; if the pictures lie outside it and none is named, their
  * own folder becomes the input folder. Fails with usage.invalid, items.invalid and file.not-found.
  */
 export async function openPictures(
@@ -143,7 +143,7 @@ async function patternOf(text: string): Promise<PicturePattern> {
   if (hasWildcard(path)) return readPattern(path);
   const expected = "a folder of pictures, or a pattern such as 'photos/*.png'";
   if (info !== undefined) throw new LatentkitError("usage.invalid", `Items ${text}: expected ${expected}.`);
-  throw new LatentkitError("file.not-found", `Items ${text}: expected ${expected}; there is no such file.`);
+  throw new LatentkitError("file.not-found", `Items ${text}: expected ${expected}; the file does not exist.`);
 }
 
 /** Key that items set, and the graph's other image inputs. */
@@ -162,7 +162,7 @@ function imageKey(pattern: string, keys: GraphKeys, taken: Iterable<string>): { 
   throw new LatentkitError("usage.invalid", `Items ${pattern}: expected ${expected}, received ${found}.`);
 }
 
-/** The input folder, and what stands before the pictures' names; undefined if their own folder becomes it. */
+/** The input folder, and the prefix of the pictures' names; undefined if their own folder becomes it. */
 async function placeOf(
   pattern: string,
   folder: string,

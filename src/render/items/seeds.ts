@@ -41,8 +41,8 @@ const refused = (expected: string, part: string) =>
   new LatentkitError("usage.invalid", `--seeds: ${expected}, received ${describe(part.trim())}.`);
 
 /**
- * Seeds for every input of the graph named seed or noise_seed that is no link, but those that a key of `taken` sets.
- * Fails with usage.invalid if none is left.
+ * Seeds for every input of the graph named seed or noise_seed that is not a link, except those that a key of `taken`
+ * sets. Fails with usage.invalid if none is left.
  */
 export function seedAxis(text: string, keys: GraphKeys, taken: Iterable<string>): Axis {
   const ranges = parseSeeds(text);
@@ -56,7 +56,7 @@ export function seedAxis(text: string, keys: GraphKeys, taken: Iterable<string>)
   if (free.length === 0) {
     const why =
       all.length === 0
-        ? "the graph has no input named seed or noise_seed that is no link"
+        ? "the graph has no seed or noise_seed with its own value"
         : `${all.join(" and ")} ${all.length === 1 ? "is" : "are"} already set`;
     throw new LatentkitError("usage.invalid", `--seeds: there is nothing to set; ${why}.`);
   }
@@ -111,8 +111,8 @@ export interface SeedDraw {
 
 // 48 bits, at most 15 digits, which JavaScript and spreadsheets keep.
 /**
- * Draws the seeds of a batch's items. They follow from the id of the batch and from what tells the item from others, so that
- * the same items have the same seeds when the batch goes on.
+ * Draws the seeds of a batch's items. They are derived from the batch's id and from what distinguishes the item, so that
+ * the same items have the same seeds when the batch continues.
  */
 export function createSeedDraw(keys: GraphKeys, set: ItemValues): SeedDraw {
   const isDrawn = (values: ItemValues) => (key: string) => isRandomSeed(keys, key, values[key]);

@@ -7,7 +7,7 @@ import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 
-/** Origins of a picture that follow from the graph alone. */
+/** Origins of a picture that the graph alone determines. */
 export interface Origins {
   /** "9.seed": digits. */
   readonly seeds: Readonly<Record<string, string>>;
@@ -62,7 +62,7 @@ export function createOrigins(
   };
   return async (nodeId) => {
     const prepared = new Map<string, ReturnType<typeof prepare>>();
-    // the inner nodes of an expansion are none of the graph's: any of these may have expanded to it
+    // an inner node of an expansion is not in the graph: any node of the graph may have expanded to it
     const queue = exists(nodeId) ? [nodeId] : [...graph.ids];
     for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
       if (prepared.has(id)) continue;
@@ -115,7 +115,7 @@ function digitsOf(value: unknown): string | undefined {
   return ["bigint", "number", "string"].includes(typeof value) ? String(value) : undefined;
 }
 
-/** Links that the node's result depends on: of lazy ones those it requests first, where its other inputs are known. */
+/** Links that the node's result depends on: of the lazy ones, those it requests first if its other inputs are known. */
 async function followed({ definition, links, values }: PreparedNode): Promise<readonly PreparedLink[]> {
   const isDecided =
     definition.checkLazy !== undefined && !definition.inputIsList && links.every(({ spec }) => spec.lazy);

@@ -4,7 +4,7 @@ import { lazy, loadZod } from "../../base/lazy.js";
 import { parseJson } from "../../io/json/lossless.js";
 import type { Receipt } from "./receipt.js";
 
-/** Longest receipt, far above any: anybody can have written one. */
+/** Longest receipt, far above any real one: anyone can write one. */
 export const MAX_RECEIPT_CHARACTERS = 2 ** 22;
 /** The most seeds, streams of noise, input files, model files, networks and hidden keys, each. */
 export const MAX_RECEIPT_ENTRIES = 10_000;
@@ -48,7 +48,7 @@ const receiptSchema = lazy(() => {
 });
 
 /**
- * Reads a file's text as a receipt; undefined if it is none, or larger than what is read. Anybody can have written
+ * Reads a file's text as a receipt; undefined if it is not one, or too large. Anyone can have written
  * it: it proves nothing. Fields of later versions stay.
  */
 export function readReceipt(json: string): Receipt | undefined {

@@ -33,9 +33,9 @@ export interface Receipt {
   /** Hashes of image files, by the names that the graph has; of a data: text by "data:" and its input, "data:3.image". */
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
-  /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent where the host says nothing of models. */
+  /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent if the host does not report models. */
   readonly models?: Readonly<Record<string, string>>;
-  /** The program that ran the models' networks; absent where none ran. */
+  /** The program that ran the models' networks; absent if none ran. */
   readonly runtime?: RuntimeRecord;
   /** Keys whose values the metadata hides. */
   readonly redacted?: readonly string[];
@@ -64,11 +64,11 @@ export interface Receipts {
   modelsOf(nodeId: string): Promise<Receipt["models"]>;
   /** Begins to hash the model files of the pictures that these nodes save, so that it takes place while they run. */
   begin(nodeIds: readonly string[]): void;
-  /** Ends what `begin` began and no picture waits for. */
+  /** Stops the hashing that `begin` started and that no picture waits for. */
   end(): void;
 }
 
-/** Receipts of one run; nothing but the hashes of models is computed before the first picture. */
+/** Receipts of one run; only the hashes of models are computed before the first picture. */
 export function createReceipts(run: ReceiptRun): Receipts {
   const countOf = createCounter();
   const ended = new AbortController();
@@ -91,7 +91,7 @@ export function createReceipts(run: ReceiptRun): Receipts {
       if (run.host.provenance === undefined) return;
       maker ??= createMaker(run);
       for (const nodeId of maker.saversOf(nodeIds)) {
-        // what is wrong is said to the receipt that needs the hash
+        // the receipt that needs the hash reports the error
         void maker.provenanceOf(nodeId, ended.signal).catch(() => {});
       }
     },
@@ -152,7 +152,7 @@ function createMaker(run: ReceiptRun): Maker {
   return { saversOf, make, provenanceOf };
 }
 
-/** Fields of a receipt on models; none if the host says nothing of them. */
+/** Fields of a receipt about models; none if the host does not report them. */
 export async function provenanceFields(
   host: Host,
   named: NamedModels,
@@ -164,7 +164,7 @@ export async function provenanceFields(
   return { models: Object.fromEntries(hashes), runtime };
 }
 
-/** A branch that did not run may name a file that is not there. */
+/** A branch that did not run may name a missing file. */
 async function readable(hash: Promise<string | undefined>): Promise<string | undefined> {
   try {
     return await hash;

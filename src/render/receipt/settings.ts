@@ -5,7 +5,7 @@ import { printJson } from "../../io/json/print.js";
 
 /** Settings that a picture was sampled with, as the graph has them; numbers with their digits. */
 export interface Settings {
-  /** "" where the sampler has no text. */
+  /** "" if the sampler has no text. */
   readonly positive: string;
   readonly negative: string;
   readonly seed?: string;
@@ -33,10 +33,10 @@ const VALUE_INPUTS = ["value", "text", "string", "anything", "seed", "noise_seed
 /** Nodes that pass one value on, one behind the other. */
 const MAX_PASSES = 16;
 const MODEL_INPUTS = ["ckpt_name", "unet_name"] as const;
-/** Far more than any graph has one above the other. */
+/** Far deeper than any graph. */
 const MAX_NODES = 10_000;
 
-/** Settings of the first sampler above a node, as the node that saves a picture; undefined if no sampler is there. */
+/** Settings of the first sampler above a node, such as the node that saves a picture; undefined without a sampler. */
 function settingsOf(prompt: Prompt, nodeId: string): Settings | undefined {
   const graph = new Upstream(prompt);
   const sampler = graph.first(nodeId, ({ latent_image, positive, guider }) => {
@@ -158,7 +158,7 @@ class Upstream {
 const asText = (value: unknown): string => (typeof value === "string" ? value : printJson(value));
 
 /**
- * Settings of a picture by the graph in it: of the node that saved it where that is known, else of the last one that saves
+ * Settings of a picture by the graph in it: of the node that saved it if that is known, else of the last one that saves
  * pictures. Undefined if the graph samples nothing.
  */
 export function pictureSettings(graph: unknown, node: string | undefined): Settings | undefined {
@@ -172,7 +172,7 @@ export function pictureSettings(graph: unknown, node: string | undefined): Setti
   return undefined;
 }
 
-// Off unless asked for: what most pictures carry must not depend on how a program words its settings.
+// Off by default: the texts of most pictures must not depend on how another program words its settings.
 /** Names of samplers and schedulers as A1111 spells them; others stay as they are. */
 const SAMPLERS: Readonly<Record<string, string>> = {
   euler: "Euler",
@@ -211,7 +211,7 @@ type Models = Readonly<Record<string, string>>;
 
 /**
  * The settings of a picture in the lines that A1111 writes and prompt readers know: of the first sampler above the node
- * that saves it. Undefined if no sampler is there.
+ * that saves it. Undefined without a sampler.
  */
 export function infotextOf(
   prompt: Prompt,
@@ -243,5 +243,5 @@ export function infotextOf(
 const renamed = (names: Readonly<Record<string, string>>, name: string | undefined): string | undefined =>
   name !== undefined && Object.hasOwn(names, name) ? names[name] : name;
 
-/** A value as A1111 writes it: as JSON where it holds what separates fields. */
+/** A value as A1111 writes it: as JSON if it holds a separator of fields. */
 const quoted = (value: string): string => (/[,:\n]/.test(value) ? JSON.stringify(value) : value);

@@ -27,15 +27,15 @@ export interface GraphSchema<Bound = number> {
 
 /** Options of `graphSchema`. */
 export interface GraphSchemaOptions {
-  /** The nodes; those of the package where absent. */
+  /** The nodes; those of the package if absent. */
   readonly registry?: Registry;
-  /** Source of the choices of model files; the preview host where absent. */
+  /** Source of the choices of model files; the preview host if absent. */
   readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf">;
-  /** Folder of the input images; as in `render` where absent. */
+  /** Folder of the input images; as in `render` if absent. */
   readonly inputDir?: string;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   readonly classAliases?: ClassAliases;
-  /** Placeholders and titled primitives alone: what a message of a hook may hold. */
+  /** Only placeholders and titled primitives: what a message of a hook may hold. */
   readonly named?: boolean;
 }
 
@@ -50,7 +50,7 @@ const SCHEMA_RULES: OptionRules<GraphSchemaOptions> = {
 /**
  * Describes the values that a graph takes as a JSON Schema: a property for each placeholder, each primitive that its
  * author gave a title, and each other input that holds a value ("6.text"), under its key in `set`. Required are the
- * placeholders. A default beyond 2^53 is left out; `latentkit schema` prints it. Fails as `render` where the graph
+ * placeholders. A default beyond 2^53 is left out; `latentkit schema` prints it. Fails as `render` if the graph
  * cannot be read.
  */
 export function graphSchema(graph: string | object, options: GraphSchemaOptions = {}): GraphSchema {
@@ -161,7 +161,7 @@ function valuesOf(graph: Graph, registry: Registry): GraphValue[] {
   });
 }
 
-/** Whether a graph may hold another text, number or boolean there: no link, and no list. */
+/** Whether a graph may hold another text, number or boolean there: not a link, not a list. */
 function isSettable({ definition, spec, value }: GraphValue): boolean {
   if (Array.isArray(value)) return false;
   if (definition !== undefined) return spec !== undefined && isWidget(spec.type) && spec.type !== "LIST";
@@ -185,7 +185,7 @@ function inputParameter(key: string, at: GraphValue, { context }: ParameterOptio
   };
 }
 
-/** The author's title where the node has one value; else the node's name and the input's. */
+/** The author's title if the node has one value; else the node's name and the input's. */
 function titleOf({ node, definition, input, nodeId }: GraphValue): string {
   const title = ownTitle(node, definition);
   const inputs = isPlainObject(node.inputs) ? Object.values(node.inputs) : [];

@@ -112,7 +112,7 @@ function commonMultiple(a: bigint, b: bigint): bigint {
   return (a / x) * b;
 }
 
-/** Value of an input as its schema shows it; undefined for one that is no text, number or boolean, or that does not fit. */
+/** Value of an input as its schema shows it; undefined if it is not a text, number or boolean, or does not fit. */
 export function defaultOf(spec: InputSpec | undefined, value: unknown): string | Exact | boolean | undefined {
   const conversion = spec === undefined ? undefined : tryConvert(spec, value, { skipRange: true });
   if (conversion?.ok === false) return undefined;
@@ -127,7 +127,7 @@ export const isSafe = (value: bigint): boolean =>
 
 /** Lists of choices beyond this length are counted, not listed. */
 const LISTED_CHOICES = 20;
-/** Longer texts are no numbers. */
+/** Longer texts are not numbers. */
 const MAX_DIGITS = 400;
 
 const WHOLE = /^[+-]?\d+$/;
@@ -140,7 +140,7 @@ export interface Mismatch {
 }
 
 /**
- * Compares a value with the limits of a property, as `set` reads it: a text of digits is a number where one is expected,
+ * Compares a value with the limits of a property, as `set` reads it: a text of digits is a number if one is expected,
  * and a number is a text. A seed needs all its digits. Undefined if it fits.
  */
 export function mismatchOf(limits: Limits<Exact>, value: unknown, isSeed = false): Mismatch | undefined {

@@ -26,7 +26,7 @@ const MAX_SIDE = 768;
 /** Smaller pictures grow by a whole number, so that single pixels can be seen. */
 const MIN_SIDE = 192;
 
-/** The picture is this many times as large as what a frame is drawn around. */
+/** The picture is this many times as large as an area that gets a frame. */
 const MIN_FRAMED = 16;
 const FRAME: Colour = [208, 0, 0];
 const FRAME_GAP = 6;
@@ -119,7 +119,7 @@ function scaled(width: number, height: number, { shrink, grow }: Scale, colourOf
   return out;
 }
 
-/** Mean colours, where transparent on the page's ground. */
+/** Mean colours, over the page's ground if transparent. */
 function meanOf({ width, samples }: WidePicture): ColourOf {
   return (left, top, right, bottom) => {
     const sums = [0, 0, 0];
@@ -137,7 +137,7 @@ function meanOf({ width, samples }: WidePicture): ColourOf {
 
 /**
  * The actual picture in faint grey, and red where a pixel of the rectangle differs: the largest difference counts, so
- * that shrinking hides none. What only one of both pictures has is full red.
+ * that shrinking hides nothing. Parts that only one of both pictures has are full red.
  */
 function differenceOf(expected: WidePicture, actual: WidePicture): ColourOf {
   const mean = meanOf(actual);

@@ -65,7 +65,7 @@ export type SnapshotRenderOptions = Readonly<
   >
 >;
 
-/** Time of every snapshot: what writes the date writes this one. */
+/** Time of every snapshot: nodes that write the date write this one. */
 const CLOCK = () => new Date(Date.UTC(2000, 0, 1));
 
 /**

@@ -23,7 +23,7 @@ const [abs, ceil, max, min] = [Math.abs, Math.ceil, Math.max, Math.min];
 /** Step of 8 bits in samples of 16. */
 const STEP = 257;
 
-/** Grey becomes three equal samples, an alpha that is not there becomes opaque. */
+/** Grey becomes three equal samples, a missing alpha becomes opaque. */
 export function widePicture({ width, height, channels, data }: DecodedImage): WidePicture {
   const unit = data instanceof Uint8Array ? STEP : 1;
   const samples = new Uint16Array(width * height * 4).fill(65535);

@@ -9,12 +9,12 @@ import { drawDifference } from "./difference-picture.js";
 import type { OutputFact, PictureFact, RenderedOutput } from "./outputs.js";
 import { type PixelDifference, pixelDifference, widePicture } from "./pixel-difference.js";
 
-/** Snapshots that are written: none, those that are missing, or all that differ too. */
+/** Snapshots that are written: none, only missing ones, or also those that differ. */
 export type SnapshotWrites = "none" | "missing" | "all";
 
 export interface SnapshotOptions {
   readonly write: SnapshotWrites;
-  /** Largest difference of a sample that counts as equal, 0 to 255; 0 where absent. */
+  /** Largest difference of a sample that counts as equal, 0 to 255; 0 if absent. */
   readonly tolerance?: number;
 }
 
@@ -81,7 +81,7 @@ class Comparison {
       const [before, now] = [expected[i], outputs[i]?.fact];
       if (now?.kind === "picture") number++;
       if (before === undefined || now === undefined || before.kind !== now.kind || before.node !== now.node) {
-        // what follows would be compared with something else
+        // the following outputs would be compared with the wrong ones
         this.differences.push(`output ${i + 1}: expected ${nameOf(before)}, received ${nameOf(now)}`);
         return;
       }
@@ -141,7 +141,7 @@ const picturePath = (stem: string, number: number): string => `${stem}-${number}
 
 /**
  * Reads what a snapshot holds; undefined if there is none. `stem` is its path without ".json". Fails with value.invalid
- * for a file that is no snapshot, and with file.read-failed.
+ * for a file that is not a snapshot, and with file.read-failed.
  */
 async function readSnapshot(stem: string): Promise<readonly OutputFact[] | undefined> {
   const path = `${stem}.json`;
@@ -151,7 +151,7 @@ async function readSnapshot(stem: string): Promise<readonly OutputFact[] | undef
     const { outputs } = JSON.parse(bytes.toString("utf8")) as { outputs?: unknown };
     if (Array.isArray(outputs) && outputs.every(isFact)) return outputs;
   } catch {
-    // said below
+    // reported below
   }
   throw new LatentkitError("value.invalid", `Snapshot ${path}: not a snapshot; write it again with --update.`);
 }
@@ -160,7 +160,7 @@ async function readSnapshot(stem: string): Promise<readonly OutputFact[] | undef
 const readPicture = (stem: string, number: number): Promise<Buffer | undefined> =>
   readBounded(picturePath(stem, number), MAX_PICTURE_BYTES);
 
-/** Writes a snapshot and its pictures, each file in one step, and removes the pictures of `before` that it has no more. */
+/** Writes a snapshot and its pictures, each file in one step, and removes the pictures of `before` that it no longer has. */
 async function writeSnapshot(
   stem: string,
   outputs: readonly RenderedOutput[],

@@ -5,7 +5,7 @@ import { LatentkitError } from "../../base/errors.js";
 /** Longest wait of an ending process for a thread that loads its program, which takes a third of a second. */
 const MOST_EXIT_WAIT_MS = 10_000;
 
-/** Flags of the threads that load; each is 1 once its thread has. */
+/** Flags of the loading threads; each is 1 once its thread has loaded. */
 const loading = new Set<Int32Array>();
 function waitForAll(): void {
   for (const flag of loading) Atomics.wait(flag, 0, 0, MOST_EXIT_WAIT_MS);
@@ -21,7 +21,7 @@ export class LoadedWorker extends Worker {
     { workerData, ...more }: Pick<WorkerOptions, "workerData" | "resourceLimits" | "transferList">,
   ) {
     const flag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    // a program that node reads from its command line has a type; a thread's has its own
+    // --input-type is that of a program on the command line; a thread's program has its own type
     const execArgv = process.execArgv.some((name) => name.startsWith("--input-type")) ? [] : undefined;
     super(starter(program), { eval: true, workerData: { ...workerData, flag }, ...more, execArgv });
     // the end of a process stops its threads as well
@@ -38,7 +38,7 @@ export class LoadedWorker extends Worker {
   }
 
   override async terminate(): Promise<number> {
-    // a thread that keeps no process alive would end with it here, unawaited
+    // an unreferenced thread would end with the process here, unawaited
     this.ref();
     await this.#loaded;
     return super.terminate();

@@ -18,7 +18,7 @@ export interface ThreadData extends Readonly<Pick<Job, "cacheDir">> {
   readonly isBlocking: boolean;
 }
 
-/** An item of a batch as it is rendered: what distinguishes it from the job that all items share. */
+/** An item of a batch, by its differences from the job that all items share. */
 export interface RunnerItem extends Required<Pick<Job, "passing">> {
   /** Values that precede those of the job's `set`. */
   readonly values: NonNullable<Job["set"]>;
@@ -31,19 +31,19 @@ export interface RunnerItem extends Required<Pick<Job, "passing">> {
 export interface ThreadRun {
   /** "check" only finds out whether the graph can run with the setup's nodes, before any item of it does. */
   readonly type: "run" | "check";
-  /** A path or JSON text; that of the message before where absent. */
+  /** A path or JSON text; that of the message before if absent. */
   readonly graph?: string | Uint8Array;
-  /** Text of `printJob`; that of the message before where absent. */
+  /** Text of `printJob`; that of the message before if absent. */
   readonly job?: string;
-  /** Files of the job; those of the message before where absent, null for none. */
+  /** Files of the job; those of the message before if absent, null for none. */
   readonly files?: FilesByName | null;
-  /** The item of a batch that is rendered, its values as JSON, which keeps every digit; the job as it is where absent. */
+  /** The item of a batch that is rendered, its values as JSON, which keeps every digit; the job as it is if absent. */
   readonly item?: Omit<RunnerItem, "values"> & { readonly values: string };
-  /** For a check: keys that items may set; anything where absent. */
+  /** For a check: keys that items may set; anything if absent. */
   readonly keys?: readonly string[];
   /** Without a listener: only the result is sent, at the end. */
   readonly isQuiet?: boolean;
-  /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
+  /** Where a quiet run leaves the id of its current node, in case the thread is lost. */
   readonly mark?: SharedArrayBuffer;
 }
 
@@ -70,21 +70,21 @@ export type FromThread =
           readonly files?: RunOutcome["files"];
           /** Writes of an item that is collected, whose bytes move to the owner. */
           readonly collected?: readonly CollectedWrite[];
-          /** Why a run that came to its end has failed after all. */
+          /** Why a run that ended has failed after all. */
           readonly failure?: SentError;
         }
       | {
-          /** Before anything was written; `isFatal`: the thread is of no use. */
+          /** Before anything was written; `isFatal`: the thread is useless. */
           readonly type: "refused";
           readonly error: SentError;
           readonly isFatal: boolean;
         }
     ));
 
-/** Ids of nodes are short; of a longer one the start must do. */
+/** Ids of nodes are short; a longer one is cut. */
 const MOST_BYTES = 255;
 
-/** Memory that a thread and its owner share: where a run is, readable also when the thread is gone. */
+/** Memory that a thread and its owner share: the node a run is at, readable even when the thread is gone. */
 export const createMark = (): SharedArrayBuffer => new SharedArrayBuffer(1 + MOST_BYTES);
 
 /** Leaves the id of the node that a run is at; "" for none. */

@@ -16,7 +16,7 @@ const PROGRAM = new URL("../../host/checkpoint/runtime/remote/thread.js", import
 // decisions: Threads share one runtime and take turns
 /**
  * The thread whose child process runs the networks of all threads that render. It starts with the first of them, and again
- * with the next one where it has ended. It does not keep the process alive.
+ * with the next one if it has ended. It does not keep the process alive.
  */
 export class ModelThread {
   #worker: LoadedWorker | undefined;
@@ -34,7 +34,7 @@ export class ModelThread {
     reports: Pick<RuntimeOptions, "onLoad" | "onDevice"> = {},
   ) {
     this.#reports = reports;
-    // read where there are models alone
+    // read only if there are models
     const { createListingHost } =
       require("../../host/checkpoint/listing-host.js") as typeof import("../../host/checkpoint/listing-host.js");
     this.listing = createListingHost(settings);
@@ -45,7 +45,7 @@ export class ModelThread {
     send(this.#worker ?? this.#startWorker(), { type: "start" });
   }
 
-  /** Port for one more thread that renders; `lost` is called when nothing is at its other end any more. */
+  /** Port for one more thread that renders; `lost` is called when its other end is gone. */
   connect(lost: () => void): MessagePort {
     const worker = this.#worker ?? this.#startWorker();
     this.#lost.add(lost);
@@ -63,7 +63,7 @@ export class ModelThread {
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
-    // a program that has nothing else to do waits for the end too
+    // a program with nothing else to do waits for the end too
     worker.ref();
     const closed = new Promise<void>((resolve) => {
       worker.on("message", ({ type }: FromRuntimeThread) => type === "closed" && resolve());
@@ -81,7 +81,7 @@ export class ModelThread {
       if (message.type === "network") this.#reports.onLoad?.(message.label, message.state, message.memory);
       if (message.type === "device") this.#reports.onDevice?.(message.facts);
     });
-    // those who wait for a call are told by their port
+    // callers that wait for a call learn of it by their port
     worker.on("error", () => {});
     this.#ended = new Promise((resolve) => {
       worker.once("exit", () => {

@@ -19,7 +19,7 @@ import type { ModelThread } from "./model-thread.js";
 
 export interface ThreadSettings {
   readonly data: ThreadData;
-  /** Models of the thread; none where absent. */
+  /** Models of the thread; none if absent. */
   readonly models?: ModelThread;
   readonly resourceLimits?: ResourceLimits;
   /** From an abort to the end of a thread whose node does not listen. */
@@ -93,7 +93,7 @@ export class RenderThread {
     this.#worker.unref();
   }
 
-  /** False once the thread has ended or is of no use. */
+  /** False once the thread has ended or is useless. */
   get isAlive(): boolean {
     return !this.#isOver;
   }
@@ -132,7 +132,7 @@ export class RenderThread {
     for (const id of this.#running.keys()) this.#abort(id);
   }
 
-  /** Ends the thread, whatever it does. */
+  /** Ends the thread at once. */
   end(): void {
     this.#isOver = true;
     void this.#worker.terminate();

@@ -17,15 +17,15 @@ import { RenderThread, type RunListener, type ThreadResult, type ThreadSettings 
 
 /** `setup` and `cacheDir`: each thread calls the setup module once and opens the disk cache. */
 export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDir">> {
-  /** Graphs that render at once, 1 to 256; one for each processor, at most 4, where absent. */
+  /** Graphs that render at once, 1 to 256; one for each processor, at most 4, if absent. */
   readonly threads?: number;
-  /** Graphs that one thread renders at once, in turns: while one waits for a disk, another computes. 1 where absent. */
+  /** Graphs that one thread renders at once, in turns: while one waits for a disk, another computes. 1 if absent. */
   readonly runsPerThread?: number;
-  /** Results of former runs that each thread keeps; 256 MiB where absent. */
+  /** Results of former runs that each thread keeps; 256 MiB if absent. */
   readonly cacheBytes?: number;
   /** Limits of each thread's JavaScript heap; tensors lie outside it. */
   readonly resourceLimits?: ResourceLimits;
-  /** Time of a node after an abort before its thread is ended; 2,000 ms where absent. */
+  /** Time of a node after an abort before its thread is ended; 2,000 ms if absent. */
   readonly graceMs?: number;
   /** Models to render with; they outlive the pool. */
   readonly models?: ModelThread;
@@ -34,18 +34,18 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
 export interface ThreadPool {
   /**
    * `render` in a thread, in order of the calls; the setup and the disk cache are the pool's. Values in `outputs` are
-   * described in words if they are not scalars. A thread that crashes, or has to be ended, fails its runs alone.
+   * described in words if they are not scalars. A thread that crashes, or has to be ended, fails only its own runs.
    * Throws usage.invalid for a job that cannot be sent.
    */
   render(graph: string | object, job?: Job, run?: RunListener & { readonly item?: RunnerItem }): Promise<ThreadResult>;
   /**
    * Makes a thread ready and has it check the graph: its setup, classes of nodes, keys of `set` and `redact`, inputs
-   * that no item sets. `keys`: those that items may set; anything where absent. Rejects with what is wrong.
+   * that no item sets. `keys`: those that items may set; anything if absent. Rejects with what is wrong.
    */
   check(graph: string | object, job?: Job, keys?: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Threads that exist now. */
   readonly size: number;
-  /** Interrupts what runs, refuses what follows and ends all threads. */
+  /** Interrupts running graphs, refuses further ones and ends all threads. */
   close(): Promise<void>;
 }
 
@@ -73,10 +73,10 @@ class Pool implements ThreadPool {
   /** In order of last use, most recent last. */
   readonly #threads = new Set<RenderThread>();
   #free: number;
-  /** Runs that wait for a free thread; called with false, they get none. */
+  /** Runs that wait for a free thread; called with false if they do not get one. */
   readonly #waiting = new Set<(isTurn: boolean) => void>();
   #isClosed = false;
-  /** A job never changes: that of a batch is printed once for all items. */
+  /** A job never changes: a batch's is printed once for all items. */
   readonly #texts = new WeakMap<Job, string>();
   readonly #files = new WeakMap<Job, FilesByName>();
   readonly #limit: number;
@@ -135,7 +135,7 @@ class Pool implements ThreadPool {
   }
 
   // Bytes are copied to threads, not moved: they belong to the caller.
-  /** Files without what their memory holds besides, which would be sent with them. */
+  /** Files without the rest of their memory, which would be sent with them. */
   #filesOf(job: Job): FilesByName | undefined {
     if (job.files === undefined) return undefined;
     const entries = Object.entries(job.files).map(([name, bytes]) => [name, alone(bytes)]);
@@ -156,7 +156,7 @@ class Pool implements ThreadPool {
     await Promise.all([...this.#threads].map(({ ended }) => ended));
   }
 
-  /** An idle one, of which the one that ran last has the warmest cache; else a new one; else the least busy. */
+  /** The idle thread that ran last, whose cache is warmest; else a new one; else the least busy. */
   #takeThread(): RenderThread {
     const alive = [...this.#threads].filter(({ isAlive }) => isAlive);
     const idle = alive.findLast(({ load }) => load === 0);
@@ -215,7 +215,7 @@ const alone = (bytes: Uint8Array): Uint8Array =>
 /** Threads that each open pool may have. */
 const rendering = new Map<Pool, number>();
 
-/** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS has the last word. */
+/** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS overrides it. */
 function shareProcessors(): void {
   if (process.env.LATENTKIT_THREADS) return;
   let threads = 0;

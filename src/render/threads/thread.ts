@@ -50,7 +50,7 @@ async function openThread({ models, cacheDir, cacheBytes, setup: address }: Thre
   if (own !== undefined) {
     throw new LatentkitError("setup.failed", `Setup module ${setup}: expected models or its host, received both.`);
   }
-  // loaded where there are models alone, in half the time of `import` in Node 20
+  // loaded only if there are models, in half the time of `import` in Node 20
   const { connectHost } = require("../../host/checkpoint/host.js") as typeof import("../../host/checkpoint/host.js");
   const { host, within } = connectHost(models.folders, models.port);
   return { surroundings: surroundingsOf({ cacheDir }, { cache, host, registry }), within };
@@ -64,7 +64,7 @@ function serve(port: MessagePort, data: ThreadData): void {
   let opened: Promise<OpenThread> | undefined;
   const graphOf = memoizeLast(readGraphText);
   const jobOf = memoizeLast(parseJob);
-  // of the newest message; later ones leave out what is the same
+  // of the newest message; later ones omit what has not changed
   let graph: string | Uint8Array = "";
   let jobText = "";
   let files: Job["files"];

@@ -31,15 +31,15 @@ export interface Difference {
 
 type Values = Readonly<Record<string, string>>;
 
-/** Input files that differ are named up to here; the rest is not read. */
+/** At most this many differing input files are named; the rest is not read. */
 const NAMED_INPUTS = 20;
 const NAMED_CHARACTERS = 80;
 
 /** A receipt compared with the graph beside it and with what a host has. */
 export interface Comparison {
-  /** All that is not as the receipt says, but for pixels and version. */
+  /** Everything that differs from the receipt, except pixels and version. */
   readonly untrue: readonly Difference[];
-  /** Settings of the runtime that were others than now: the likely cause of pixels that differ. */
+  /** Settings of the runtime that have changed: the likely cause of different pixels. */
   readonly runtime: readonly Difference[];
 }
 
@@ -86,7 +86,7 @@ function compared(what: string, recorded: Values, actual: Values): Difference[] 
     });
 }
 
-/** The version that rendered the picture, where it is another one. */
+/** The version that rendered the picture, if it is a different one. */
 export function versionDifference({ engine }: Receipt): Difference[] {
   const now = packageVersion();
   return engine === now ? [] : [{ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` }];
@@ -139,12 +139,12 @@ async function inputDifference(
     return hash === recorded ? undefined : `The input file ${describe(name)} has changed.`;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    // a receipt has no file that was not there: a branch that did not run may name it
+    // a receipt omits missing files: a branch that did not run may name one
     return recorded === undefined ? undefined : error.message;
   }
 }
 
-/** Values that are hidden by the receipt and in the graph nevertheless. */
+/** Values that the receipt says are hidden, but that the graph has. */
 function shownDespite({ prompt }: Graph, redacted: readonly string[]): Difference[] {
   const keys = new Set(redacted);
   const visible = new Set<string>();
@@ -168,14 +168,14 @@ function shownDespite({ prompt }: Graph, redacted: readonly string[]): Differenc
   return [...visible].map((key): Difference => {
     return {
       what: "redacted",
-      message: `The receipt has ${describe(key)} as hidden, and the graph in the file shows it.`,
+      message: `The receipt says that ${describe(key)} is hidden, but the graph in the file shows it.`,
     };
   });
 }
 
 type Hashes = Readonly<Record<string, string>>;
 
-/** Differences of model files between a receipt and a host; none for a host that says nothing of models. */
+/** Differences of model files between a receipt and a host; none if the host does not report models. */
 function modelDifferences(recorded: Hashes = {}, now: Hashes | undefined): Difference[] {
   if (now === undefined) return [];
   return [...new Set([...Object.keys(recorded), ...Object.keys(now)])].flatMap((name): Difference[] => {
@@ -191,14 +191,14 @@ function modelDifference(file: string, recorded: string | undefined, now: string
   if (recorded === now) return undefined;
   if (recorded === undefined) return `The receipt lacks the model file ${file}, which the graph in the file needs.`;
   if (now === undefined)
-    return `The model file ${file} (AutoV2 ${shown(recorded)}) is not there, or the graph in the file does not name it.`;
+    return `The model file ${file} (AutoV2 ${shown(recorded)}) is missing, or the graph in the file does not name it.`;
   return `The model file ${file} has changed: AutoV2 ${shown(now)} now, ${shown(recorded)} when the picture was made.`;
 }
 
 /** A hash of a receipt as Civitai shows it. */
 const shown = (hash: string): string => autoV2(hash.slice("sha256:".length));
 
-/** Differences of what ran the networks; none if it is unknown. Networks are compared that have run both times. */
+/** Differences of the runtimes; none if one is unknown. Only networks that ran both times are compared. */
 function runtimeDifferences(recorded: RuntimeRecord | undefined, now: RuntimeRecord | undefined): Difference[] {
   if (recorded === undefined || now === undefined) return [];
   const networks = Object.keys(now.plans).filter((network) => Object.hasOwn(recorded.plans, network));

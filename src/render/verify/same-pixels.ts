@@ -44,7 +44,7 @@ function narrow(data: Uint8Array, from: number, to: number): Uint8Array | undefi
   return out;
 }
 
-/** Grey becomes three equal samples, an alpha that is not there 255; undefined if there is more to lose. */
+/** Grey becomes three equal samples, a missing alpha 255; undefined if more would be lost. */
 function widen(data: Uint8Array, from: number, to: number): Uint8Array | undefined {
   const hasAlpha = from % 2 === 0;
   const getsAlpha = to % 2 === 0;

@@ -26,13 +26,13 @@ export type { Difference } from "./differences.js";
 
 /** Result of a check. */
 export interface Verdict {
-  /** "unverifiable": the file does not hold what it takes. */
+  /** "unverifiable": the file lacks what a check needs. */
   readonly status: "verified" | "different" | "unverifiable";
-  /** Reasons why it is not verified; empty where it is. */
+  /** Reasons why it is not verified; empty if it is. */
   readonly differences: readonly Difference[];
   /**
-   * Pixels of a verified picture: equal, or, where models painted it, close, at most 4 of 255 off. Rounding of float32 in
-   * another order, by another plan or processor, leaves such differences.
+   * Pixels of a verified picture: equal or, if models painted it, close: at most 4 of 255 off. Rounding of float32 in
+   * another order, by another plan or processor, causes such differences.
    */
   readonly pixels?: "equal" | "close";
   /** Circumstances of a picture that is verified: another version, pixels that are close, another runtime. */
@@ -46,7 +46,7 @@ export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "host" | "
 /**
  * Checks a picture's file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
  * rendered again, into a temporary folder that is removed, and all else that the receipt holds. A graph that would reach
- * the network is not rendered, nor is one that models painted where the host has none or other ones. JPEG files, and WebP
+ * the network is not rendered, nor is one that models painted if the host has none or different ones. JPEG files, and WebP
  * and AVIF files without `lossless`, cannot be verified. Fails as decodePicture, and with the signal's reason, usage.invalid
  * and device.unavailable.
  */
@@ -115,7 +115,7 @@ const namesOf = (keys: readonly string[]): string => {
   return keys.length > NAMED_KEYS ? `${named} and ${keys.length - NAMED_KEYS} more` : named;
 };
 
-/** Another version is the likely cause of differences, and none by itself: the same pixels are the same picture. */
+/** A different version is the likely cause of differences, but not one itself: equal pixels are the same picture. */
 function verdictOf(status: Verdict["status"], differences: readonly Difference[], receipt?: Receipt): Verdict {
   const version = receipt === undefined ? [] : versionDifference(receipt);
   if (status === "verified") return { status, differences, remarks: version, receipt };
@@ -129,7 +129,7 @@ function verdictOf(status: Verdict["status"], differences: readonly Difference[]
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>
   verdictOf("unverifiable", [{ what, message: `The picture cannot be verified: ${why}.` }], receipt);
 
-/** Differences that the file alone shows. */
+/** Differences that show in the file alone. */
 function ownDifferences(image: StillImage, receipt: Receipt): Difference[] {
   const differences: Difference[] = [];
   if (!hasPixels(image, receipt.pixels)) {
@@ -145,7 +145,7 @@ function ownDifferences(image: StillImage, receipt: Receipt): Difference[] {
   return differences;
 }
 
-/** Texts that a PNG file has twice: readers take either, so what is verified may not be what another one shows. */
+/** Texts that a PNG file has twice: readers take either, so another program may show a text that was not verified. */
 function doubles(file: Uint8Array): Difference[] {
   const keys = pictureKind(file) === "png" ? textKeys(file) : [];
   return ["prompt", RECEIPT_KEY]
@@ -174,7 +174,7 @@ async function renderAgain(
   const countOf = createCounter();
   let again: RawImage | LatentkitError = new LatentkitError(
     "value.invalid",
-    `Node ${receipt.node} saves no picture of number ${receipt.index}.`,
+    `Node ${receipt.node} does not save a picture ${receipt.index}.`,
   );
   const outputHandling: OutputHandling = {
     files: NOTHING_WRITTEN,
@@ -198,7 +198,7 @@ async function renderAgain(
   }
 }
 
-/** Every name is free, and no byte is written. */
+/** Every name is free, and nothing is written. */
 const NOTHING_WRITTEN: OutputFiles = {
   makeFolder: async () => {},
   writeNumbered: async (_, name) => name,
@@ -238,8 +238,8 @@ const savesImages = ({ writesFiles, inputs }: NodeDefinition): boolean =>
   writesFiles && Object.hasOwn(inputs, "images");
 
 /**
- * Refuses a graph from a file of unknown origin where a node that the picture needs would reach the network. What nodes
- * write stays in the output folder, which for this is a temporary one. Fails with graph.invalid and graph.unknown-class.
+ * Refuses a graph from a file of unknown origin if a node that the picture needs would reach the network. Files that nodes
+ * write stay in the output folder, here a temporary one. Fails with graph.invalid and graph.unknown-class.
  */
 function refuseActing(graph: Graph, nodeId: string): void {
   const definitions = findDefinitions(graph, defaultRegistry);

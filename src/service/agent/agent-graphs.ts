@@ -14,7 +14,7 @@ import type { AgentGraphs, AgentRun, PromptFacts, RunGraph } from "./agent.js";
 import { mayReferToAssets, readAssets } from "./asset-references.js";
 import { fillsOf, unusedEvents } from "./message.js";
 
-/** Name of the graph of runs that name none. */
+/** Name of the graph for runs that do not name one. */
 const DEFAULT = "default";
 const NAME = /^[A-Za-z][\w.-]{0,63}$/;
 
@@ -29,7 +29,7 @@ interface AgentGraph {
 
 /** Sources of an agent's graphs, as `readGraph` reads them. */
 export interface GraphSources {
-  /** Graph of runs that name none, by the name "default"; absent: the first of `graphs`. */
+  /** Graph for runs that do not name one, called "default"; absent: the first of `graphs`. */
   readonly graph?: string | object;
   /** Graphs by the names that requests choose them by. */
   readonly graphs?: Readonly<Record<string, string | object>>;
@@ -63,14 +63,14 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
   readonly #context: GraphContext;
   #graphs: ReadonlyMap<string, AgentGraph>;
 
-  /** Throws where a graph is wrong or names an unknown class. */
+  /** Throws if a graph is wrong or names an unknown class. */
   constructor(sources: ReadonlyMap<string, GraphSource>, context: GraphContext) {
     this.#context = context;
     refuseReservedKeys(context.extraPnginfo);
     this.#graphs = this.#prepareAll(sources);
   }
 
-  /** Puts other graphs in their place: all of them, or none where one is wrong, as the constructor throws. */
+  /** Puts other graphs in their place: all of them, or none if one is wrong, as the constructor throws. */
   replace(sources: ReadonlyMap<string, GraphSource>): void {
     this.#graphs = this.#prepareAll(sources);
   }
@@ -92,7 +92,7 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     return graph && schemaOf(graph.parameters);
   }
 
-  /** Returns the graph of a run, of which its name may mean another one by now. */
+  /** Returns the graph of a run, whose name may mean another one by now. */
   of(run: RunGraph | undefined): AgentGraph {
     if (run === undefined) return this.#first;
     const name = run.name ?? DEFAULT;
@@ -112,7 +112,7 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
     const { registry, setup, targets } = this.#context;
     const graph = parseGraph(source, this.#context);
     refuseTargets(graph, targets);
-    // nodes of a setup module exist in the threads alone
+    // nodes of a setup module exist only in the threads
     if (setup === undefined) findDefinitions(graph, registry ?? defaultRegistry);
     const parameters = this.#parametersOf(graph);
     return {
@@ -124,8 +124,8 @@ export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "fin
   }
 
   /**
-   * Parameters that a message is checked against. Only scalars count where a setup module may replace nodes of the
-   * package, and where a value that an output cannot be computed from leaves that output out.
+   * Parameters that a message is checked against. Only scalars count if a setup module may replace nodes of the
+   * package, or if an output that cannot be computed from a value is left out.
    */
   #parametersOf(graph: Graph): readonly Parameter[] {
     const { registry, setup, partial } = this.#context;

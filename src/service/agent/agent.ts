@@ -2,7 +2,7 @@ import type { Validation } from "../../graph/validate.js";
 import type { NodeDescription } from "../../nodes/describe.js";
 import type { FileKind } from "../../nodes/inputs.js";
 
-/** A graph in API format that runs keep from their start, whatever becomes of its file. */
+/** A graph in API format that runs keep from their start, even if its file changes. */
 export interface RunGraph {
   /** null: the default, or a graph without a name. */
   readonly name: string | null;
@@ -31,11 +31,11 @@ export interface AgentRun {
   /** Pending system events first, one line each, then the request's message. */
   readonly message: string;
   readonly name: string | null;
-  /** The graph that the run was accepted with; absent where the agent has no graphs. */
+  /** The graph that the run was accepted with; absent if the agent has no graphs. */
   readonly graph?: RunGraph;
   /** Facts of a prompt of ComfyUI's classic API: client, wanted nodes and texts, as JSON. Absent for every other run. */
   readonly promptFacts?: string;
-  /** Number of the run's start, from 2 where an attempt failed or a worker was lost: earlier starts' files are not read. */
+  /** Number of the run's start, from 2 if an attempt failed or a worker was lost: earlier starts' files are not read. */
   readonly attempt?: number;
   /** Trace context of the request, as its header `traceparent` had it (W3C Trace Context). */
   readonly traceparent?: string;
@@ -65,7 +65,7 @@ export interface AgentContext {
 
 /** The graphs of an agent, as they are now. */
 export interface AgentGraphs {
-  /** Graph of a request that names none. */
+  /** Graph for a request that does not name one. */
   readonly default: RunGraph;
   readonly names: readonly string[];
   /** Returns undefined for an unknown name. */
@@ -80,7 +80,7 @@ export interface AgentGraphs {
   describe(classType: string): NodeDescription | undefined;
   /** Has the heads of new model files read off the thread, within a second or so; whether all have been. Absent: nothing to read. */
   refresh?(): Promise<boolean>;
-  /** Names of the model files of a kind; undefined where there are no models of the kind. */
+  /** Names of the model files of a kind; undefined if there are no models of the kind. */
   models(kind: FileKind): readonly string[] | undefined;
   /** Returns a graph with values for its parameters put in. Throws graph.invalid and usage.invalid. */
   fill(graph: object, values: Record<string, unknown>): object;
@@ -91,7 +91,7 @@ export interface AgentGraphs {
 }
 
 /**
- * The application's function that does the work of a run. A run whose agent throws has failed; where the error has
+ * The application's function that does the work of a run. A run whose agent throws has failed; if the error has
  * `retryable: true`, or a code that `retries.codes` lists, another attempt follows (docs/hooks-start.md#retries).
  */
 export interface Agent {

@@ -11,14 +11,14 @@ const HASH = /^blake3:([0-9a-f]{64})$/;
 /** The fields of a reference, as a stranger wrote them. */
 export type ReferenceInfo = Readonly<Record<string, unknown>>;
 
-/** File with the bytes of a hash "blake3:…" below the folder of the assets; undefined for a text that is no hash. */
+/** File with the bytes of a hash "blake3:…" below the folder of the assets; undefined for a text that is not a hash. */
 export function blobPath(assetsDir: string, hash: unknown): string | undefined {
   const hex = typeof hash === "string" ? HASH.exec(hash)?.[1] : undefined;
   return hex === undefined ? undefined : join(assetsDir, "blobs", hex);
 }
 
 /**
- * A copy of a graph with each reference at an input replaced, or the graph itself where it has none. `replace` gets
+ * A copy of a graph with each reference at an input replaced, or the graph itself if it has none. `replace` gets
  * undefined for one without `info`.
  */
 export async function replaceReferences(
@@ -80,7 +80,7 @@ export async function nameAssets(text: string): Promise<string> {
   );
 }
 
-/** Name of an asset in its graph: the one that its uploader gave it, where no other asset of the graph has it. */
+/** Name of an asset in its graph: the one that its uploader gave it, unless another asset of the graph has it. */
 function nameOf({ file_name: own, hash }: ReferenceInfo, hashes: Map<string, unknown>): string {
   const isOwn = typeof own === "string" && (hashes.get(own) ?? hash) === hash;
   const name = isOwn ? own : `asset ${String(hash)}`;

@@ -43,11 +43,11 @@ export interface GraphAgentOptions
   readonly graph?: string | object;
   /** Further graphs by the names that requests choose them by. */
   readonly graphs?: Readonly<Record<string, string | object>>;
-  /** Models of the threads, which share one process for their networks; the preview host where absent. */
+  /** Models of the threads, which share one process for their networks; the preview host if absent. */
   readonly models?: ModelSettings;
   /** Live objects: with either, graphs run on the calling thread. For worker threads: `models` and `setup`. */
   readonly host?: Surroundings["host"];
-  /** The nodes, as `host`; those of the package where absent. */
+  /** The nodes, as `host`; those of the package if absent. */
   readonly registry?: Surroundings["registry"];
   /** Each run writes in `runs/<run id>` below. */
   readonly outputDir: string;
@@ -84,7 +84,7 @@ interface Renderer {
 
 /**
  * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, preview, node_done,
- * image (file for other files), warning and node_error; its response is the list of files as JSON. Throws where a graph cannot
+ * image (file for other files), warning and node_error; its response is the list of files as JSON. Throws if a graph cannot
  * be read or names an unknown class; a message that the graph's schema does not allow is refused, or fails its run.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
@@ -132,7 +132,7 @@ export function graphAgentWith(
   const { host = models === undefined ? defaultHost : withoutPrompts(models.listing) } = options;
   const validate = async (posted: object, targets?: readonly string[]): Promise<Validation> => {
     const { graph, files } = await assetsOf(posted, assetsDir);
-    // nodes of a setup module exist in the threads alone
+    // nodes of a setup module exist only in the threads
     if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
     await host.refresh?.();
     const { inputDir, allowNetwork, classAliases } = job;
@@ -210,7 +210,7 @@ function createRenderer(job: Job, options: GraphAgentOptions, models: ModelThrea
   };
 }
 
-/** Removes temporary files that a terminated thread left behind; the folder belongs to this run alone. */
+/** Removes temporary files that a terminated thread left behind; only this run uses the folder. */
 async function removeUnfinished(folder: string): Promise<void> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {

@@ -13,9 +13,9 @@ export const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 // A message fills placeholders and titled primitives with texts, numbers and booleans; a list could pose as a link.
 // decisions: A misspelt name is an error
 /**
- * Values for a graph's named parameters: a message that is a JSON object has a property for each, any text that is no JSON
+ * Values for a graph's named parameters: a message that is a JSON object has a property for each, any text that is not a JSON
  * object or array is the value of `message`; an empty object sets nothing. Throws usage.invalid for an array, for an object
- * that parseJson refuses, for a property that is no parameter, where a placeholder gets no value, and where a value is
+ * that parseJson refuses, for a property that is not a parameter, if a placeholder gets no value, and if a value is
  * outside its schema (a list would become a link to a node).
  */
 export function fillsOf(message: string, parameters: readonly Parameter[]): Record<string, unknown> {
@@ -99,7 +99,7 @@ function missing(
   return new LatentkitError("usage.invalid", message, { input: key, received, suggestion });
 }
 
-/** A message of which the graph has no use: one of its keys, or its text where `key` is absent. */
+/** A message that the graph has no use for: one of its keys, or its text if `key` is absent. */
 function unfit(key: string | undefined, parameters: readonly Parameter[]): LatentkitError {
   if (parameters.length === 0) {
     return new LatentkitError("usage.invalid", 'Message: the graph takes no message; send "{}" to render it as it is.');
@@ -134,7 +134,7 @@ function listKeys(keys: readonly string[], most: number): string {
 
 /**
  * Returns a graph that came with its request with values put in, each under its key in `set`. Throws as `parseGraph` does,
- * and usage.invalid for a value outside the graph's schema and for a key that is none of its parameters.
+ * and usage.invalid for a value outside the graph's schema and for a key that is not one of its parameters.
  */
 export function fillWorkflow(
   workflow: object,

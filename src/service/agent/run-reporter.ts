@@ -34,7 +34,7 @@ export interface ReportOptions {
   readonly outputDir: string;
   /** Folder of the run's files. */
   readonly folder: string;
-  /** Whether its client is told of cached nodes and of whole UI results, as ComfyUI's clients are. */
+  /** Whether its client receives cached nodes and whole UI results, as ComfyUI's clients do. */
   readonly isForComfy: boolean;
 }
 

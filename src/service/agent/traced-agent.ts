@@ -7,8 +7,8 @@ import type { Agent, AgentContext } from "./agent.js";
 /**
  * An agent whose runs are spans of OpenTelemetry, with a span for each node that it says to have started and ended as
  * `createGraphAgent` does. A run's parent is the `traceparent` of its request. The spans go where the SDK of the process
- * sends them; without an SDK they cost nothing and go nowhere. Throws config.invalid for what is no function, and
- * where `@opentelemetry/api` is not installed.
+ * sends them; without an SDK they cost nothing and are dropped. Throws config.invalid for anything but a function, and
+ * if `@opentelemetry/api` is not installed.
  */
 export function tracedAgent(agent: Agent): Agent {
   if (typeof agent !== "function") {

@@ -16,14 +16,14 @@ import type { Agent } from "../agent/agent.js";
 import { runFolder } from "../agent/agent-graphs.js";
 import { type MessageItem, PACK_NAME, PackWriter, printReply, type ReplyItem, readMessage } from "./batch-message.js";
 
-/** Each item uses what stays the same between items, so a small cache keeps it. */
+/** Each item uses the results that stay the same between items, so a small cache keeps them. */
 const CACHE_BYTES = 2 ** 26;
 
-/** Options of a batch agent: what a worker decides for itself, whatever batch it renders. */
+/** Options of a batch agent: what a worker decides itself, for any batch. */
 export interface BatchAgentOptions
   extends Required<Pick<Job, "outputDir" | "device" | "allowNetwork" | "config">>,
     Pick<Job, "cacheDir"> {
-  /** Models of the worker; none where absent. */
+  /** Models of the worker; none if absent. */
   readonly models?: ModelThread;
   readonly threads: number;
 }

@@ -47,7 +47,7 @@ interface ReplyError {
 export const printMessage = (message: BatchMessage): string =>
   JSON.stringify({ latentkit: packageVersion(), ...message });
 
-/** Reads a message. Throws config.invalid where another version of the package wrote it. */
+/** Reads a message. Throws config.invalid if another version of the package wrote it. */
 export function readMessage(text: string): BatchMessage {
   const { latentkit, ...message } = JSON.parse(text) as BatchMessage & { readonly latentkit: string };
   if (latentkit === packageVersion()) return message;
@@ -105,7 +105,7 @@ export class PackReader {
     this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
-  /** Reads the bytes of the next write. Rejects where the pack is shorter, or cannot be read. */
+  /** Reads the bytes of the next write. Rejects if the pack is too short or cannot be read. */
   async take(length: number): Promise<Uint8Array> {
     const parts: Buffer[] = [];
     let missing = length;

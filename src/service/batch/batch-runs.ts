@@ -14,7 +14,7 @@ const RETRY_MS = 250;
 const REMOVED_AT_ONCE = 100;
 /** Time for which the store may fail before the batch ends. */
 const PATIENCE_MS = 30_000;
-/** Below all runs of hooks, for which somebody waits. The time ends a run whose node never does: a batch has no limit. */
+/** Below all runs of hooks, which clients wait for. The time ends a run whose node never ends: a batch has no limit. */
 const TERMS: RunTerms = { ...PLAIN_TERMS, priority: -1, timeoutSeconds: 7 * 24 * 3600 };
 
 const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
@@ -23,7 +23,7 @@ const LIMITS = { events: 100, bytes: 2 ** 24 };
 export interface BatchRunsOptions {
   /** Called when runs have started or ended. */
   readonly changed: () => void;
-  /** Time for which the store may fail; 30 s where absent. */
+  /** Time for which the store may fail; 30 s if absent. */
   readonly patienceMs?: number;
 }
 
@@ -31,11 +31,11 @@ type OpenState = "queued" | "running";
 
 /** End of a run. */
 export interface RunEnd {
-  /** "gone": the store does not have the run any more. */
+  /** "gone": the store no longer has the run. */
   readonly state: TerminalState | "gone";
   /** Response of a run that succeeded. */
   readonly response?: string;
-  /** The run's pack, where it has one. */
+  /** The run's pack, if it has one. */
   readonly pack?: RunFile;
   readonly error?: { readonly error: string; readonly code: string } | null;
 }
@@ -99,7 +99,7 @@ export class BatchRuns {
     await Promise.all(ids.map((id) => this.#cancelOne(id, states)));
   }
 
-  /** Ends what an earlier life of the batch has left in a session; returns the pack that nobody has read. */
+  /** Ends runs that the batch left in a session before it was restarted; returns the pack that was not read. */
   async clear(sessionKey: string): Promise<RunFile | null> {
     return this.#insist(async () => {
       const [newest] = await this.#store.listRuns(null, 1, { sessionKey });
@@ -202,7 +202,7 @@ export class BatchRuns {
   }
 
   // Retention counts runs: a thousand of a batch would displace those of hooks.
-  /** Removes runs that nobody needs any more: those of hooks are kept by their number. */
+  /** Removes runs that are no longer needed; runs of hooks are kept up to their limit. */
   async #remove(): Promise<void> {
     const ids = this.#ended;
     this.#ended = [];

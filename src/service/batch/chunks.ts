@@ -20,7 +20,7 @@ export interface Pending {
 }
 
 /**
- * Takes the items of one run, at most `share`: as many as some half a second needs, and one where nothing is known yet.
+ * Takes the items of one run, at most `share`: as many as take about half a second, and one as long as times are unknown.
  * `itemMs`: time of an item.
  */
 export function takeChunk(
@@ -37,7 +37,7 @@ export function takeChunk(
 
 /**
  * Publishes what a run has rendered under the names of its items, each whole or not at all. Returns the mean time of an
- * item in ms. Rejects with store.unavailable where the bytes cannot be read.
+ * item in ms. Rejects with store.unavailable if the bytes cannot be read.
  */
 export async function publishReply(
   chunk: readonly Pending[],
@@ -87,7 +87,7 @@ async function publishItem(
     return { status, warnings, leftOut, files: published, ms, written: own.written };
   } catch (error) {
     if (error instanceof LatentkitError && error.code === "store.unavailable") throw error;
-    // the items behind it are read from where its bytes end
+    // the items after it are read from the end of its bytes
     return { ...failed(error, own.written), warnings };
   }
 }

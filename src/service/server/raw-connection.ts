@@ -13,7 +13,7 @@ const PIECE_BYTES = 2048;
  */
 export function parseInPieces(server: Server): void {
   const tunnels = new WeakSet<Duplex>();
-  // such a socket has no parser any more
+  // such a socket no longer has a parser
   server.prependListener("connect", (_req, socket: Duplex) => void tunnels.add(socket));
   const upgraded = new WeakSet<Duplex>();
   // with a listener, Node hands over every request that asks for another protocol
@@ -53,7 +53,7 @@ const OFFER: ReadonlySet<string> = new Set(["http2-settings", "upgrade"]);
  */
 export function passUpgrades(server: Server, upgrade: NonNullable<HookService["upgrade"]>): void {
   const counts = new WeakMap<Socket, number>();
-  // Node begins to count anew where a connection comes again
+  // Node begins to count anew if a connection comes again
   server.prependListener("request", ({ socket }: IncomingMessage, res: ServerResponse) => {
     const count = (counts.get(socket) ?? 0) + 1;
     counts.set(socket, count);
@@ -72,7 +72,7 @@ export function passUpgrades(server: Server, upgrade: NonNullable<HookService["u
   });
 }
 
-/** The head of a request, as it came but for the offer. */
+/** The head of a request, unchanged except for the offer. */
 function withoutOffer({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -90,7 +90,7 @@ const withoutOffered = (connection: string): string =>
     .filter((option) => !OFFER.has(option.toLowerCase()))
     .join(", ");
 
-/** Sends an error where Node has no response object, and closes the connection. */
+/** Sends an error when Node has no response object, and closes the connection. */
 export function sendRawError(socket: Duplex, status: number, sentence: string): void {
   const body = JSON.stringify({ ok: false, error: sentence, code: "invalid_request", request_id: randomUUID() });
   socket.write(

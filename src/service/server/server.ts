@@ -23,7 +23,7 @@ import { parseInPieces, passUpgrades, sendRawError } from "./raw-connection.js";
 const MAX_HEADER_BYTES = 18 * 1024;
 /** Connections beyond those of streams: idle ones and requests. */
 const SPARE_CONNECTIONS = 1024;
-/** After these the client has to open a new connection: none lives for ever. */
+/** After these the client has to open a new connection, so that every connection ends some day. */
 const REQUESTS_PER_CONNECTION = 1000;
 const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;
@@ -51,7 +51,7 @@ export interface ServerOptions {
 /** A server around a hook service. */
 export interface ListeningServer {
   readonly server: Server;
-  /** Resolves once the server accepts connections. Fails with config.invalid where the address is not available. */
+  /** Resolves once the server accepts connections. Fails with config.invalid if the address is not available. */
   listen(): Promise<{ host: string; port: number; url: string }>;
   /** Refuses starts with 503 while running agents end (at most `drainSeconds`), then closes hooks, streams and sockets. */
   close(drainSeconds?: number): Promise<void>;
@@ -87,7 +87,7 @@ export function createServer(options: ServerOptions): ListeningServer {
       // checked below: Node's own response has no body
       requireHostHeader: false,
       headersTimeout,
-      // of a whole request, whatever its size: who reads a body limits its time (hooks/http/arrival.ts), and so does a
+      // of a whole request of any size: the reader of a body limits its time (hooks/http/arrival.ts), and so does a
       // connection that lingers
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),

@@ -30,11 +30,11 @@ export interface RunningService {
   readonly url: string;
   /** Without a token every hook endpoint responds 503. */
   readonly hasToken: boolean;
-  /** Whether runs of the default graph take a text as their message; else an object alone. */
+  /** Whether runs of the default graph take a text as their message; otherwise only an object. */
   readonly takesText: boolean;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
-  /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
+  /** Logs an uncaught error and fails its run. The process should end soon. */
   crash(error: unknown): void;
   /**
    * Reads the graphs of a configuration in place of these, all or none; runs keep those that they were accepted with. All

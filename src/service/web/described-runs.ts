@@ -21,7 +21,7 @@ interface Scan extends Pick<RunFilter, "state" | "tag"> {
   /** Runs that are found, at most. */
   readonly limit: number;
   readonly matches: (run: RunSummary, facts: RunFacts) => boolean;
-  /** Stops where nobody waits for the result any more. */
+  /** Stops once the result is no longer awaited. */
   readonly isGone: () => boolean;
 }
 
@@ -44,11 +44,11 @@ export class DescribedRuns {
     this.#context = context;
   }
 
-  /** Facts of a run; none where it has been removed. */
+  /** Facts of a run; none if it has been removed. */
   async factsOf(id: string): Promise<RunFacts> {
     const known = this.#facts.get(id);
     if (known !== undefined) return known;
-    // each has a turn of its own: a list of them holds up nothing
+    // each takes a separate turn: a list of them does not block the event loop
     await this.#context.turns.next();
     const run = await unlessRemoved(this.#context.runs.get(id));
     if (run === undefined) return NOTHING;
@@ -72,12 +72,12 @@ export class DescribedRuns {
     this.#pictures.delete(id);
   }
 
-  /** State of a run; undefined where it has been removed. */
+  /** State of a run; undefined if it has been removed. */
   statusOf(id: string): Promise<RunStatus | undefined> {
     return unlessRemoved(this.#context.runs.status(id));
   }
 
-  /** Runs that match, newest first, among 600 at most; the cursor goes on behind them. */
+  /** Runs that match, newest first, among 600 at most; the cursor continues after them. */
   async scan({ cursor, limit, matches, isGone, ...filter }: Scan): Promise<Scanned> {
     const found: { run: RunSummary; facts: RunFacts }[] = [];
     let at = cursor;
@@ -110,7 +110,7 @@ export class DescribedRuns {
   }
 }
 
-/** Adds an entry to a map, and removes the one that was added first where there are too many. */
+/** Adds an entry to a map, and removes the oldest if there are too many. */
 function keep<T>(map: Map<string, T>, key: string, value: T, most: number): void {
   map.set(key, value);
   if (map.size > most) map.delete(map.keys().next().value!);
@@ -132,7 +132,7 @@ const SAME_SECONDS = 1800;
 export const isPicture = ({ name }: RunFile): boolean => isShownPicture(name);
 
 // decisions: The page keeps the token for its tab
-/** The signed query with which a browser loads a run's stream and files; "" where they are open. */
+/** The signed query with which a browser loads a run's stream and files; "" if they are open. */
 export function signedQueryOf(context: HookContext, runId: string): string {
   const until = Math.ceil(context.runs.now() / 1000 / SAME_SECONDS) * SAME_SECONDS + ADDRESS_SECONDS;
   return new URLSearchParams(signedQuery(context, runId, until)).toString();

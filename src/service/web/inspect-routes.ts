@@ -15,9 +15,9 @@ const MOST_INSPECTIONS = 4;
 const INSPECTION_MS = 60_000;
 const THREAD_MIB = 512;
 
-// A dropped file is inspected in a thread of its own and stored nowhere; numbers travel as texts, which keep long
+// A dropped file is inspected in a separate thread and never stored; numbers travel as texts, which keep long
 // seeds.
-// A dropped graph runs only where comfy_api admits graphs: one key opens both.
+// A dropped graph runs only if comfy_api admits graphs: one key opens both.
 /** Graphs as the page shows, fills and runs them. */
 export function inspectRoutes({ agent, clock, config, runs }: HookContext, { any }: PageSchemas): Route[] {
   const runsAny = config.web.comfy_api !== "none";

@@ -13,7 +13,7 @@ export type Inspecting = { readonly bytes: Uint8Array } & (
 /** JSON of the response, or the sentence that refuses the request. */
 export type Inspected = { readonly json: string } | { readonly refusal: string };
 
-// In a worker thread: a foreign file costs the service no turn of its event loop, and no memory of its own.
+// In a worker thread: a foreign file takes neither time of the service's event loop nor memory of its heap.
 serveWork((data: Inspecting) => ({ value: answer(data) }));
 
 function answer(data: Inspecting): Inspected {

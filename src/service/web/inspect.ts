@@ -35,13 +35,13 @@ export interface Inspection {
   readonly graph: {
     readonly nodes: readonly ShownNode[];
     readonly parameters: readonly ShownParameter[];
-    /** The graph in API format; null where the service runs the graphs of its configuration alone. */
+    /** The graph in API format; null if the service runs only the graphs of its configuration. */
     readonly text: string | null;
   } | null;
   /** Sentence that says why there is no graph. */
   readonly problem: string | null;
   readonly receipt: Receipt | null;
-  /** Graph of the service that this one is, and its values; null where it is another graph. */
+  /** Graph of the service that this one is, and its values; null if it is another graph. */
   readonly served: { readonly name: string; readonly values: Readonly<Record<string, string>> } | null;
   /** Other texts of a picture, cut to 65,536 characters each. */
   readonly texts: Readonly<Record<string, string>>;
@@ -96,7 +96,7 @@ function findServed(graph: Graph, served: readonly ServedGraph[]): Inspection["s
 
 // Values count as found only if the service's graph, filled with them, prints the same text.
 /**
- * Values of the named parameters with which a graph of the service becomes another graph, as texts; undefined where no
+ * Values of the named parameters with which a graph of the service becomes another graph, as texts; undefined if no
  * such values are found.
  *
  * @internal
@@ -116,7 +116,7 @@ export function servedValues(served: Graph, other: Graph, registry: Registry): R
   }
   const found = Object.fromEntries(values);
   const filled = fillGraph({ ...served.prompt }, found, definitionOf);
-  // whatever was read above, the graph that they give decides
+  // the resulting graph decides, whatever was read above
   return printJson(filled) === printJson(other.prompt) ? found : undefined;
 }
 
@@ -147,11 +147,11 @@ export interface RunForm {
   readonly parameters: readonly ShownParameter[];
   /** Values by the keys of the parameters, as texts. */
   readonly values: Readonly<Record<string, string>>;
-  /** The graph in API format; null where the run is one of a graph of the service, or no other graph may be run. */
+  /** The graph in API format; null if the run is one of a graph of the service, or no other graph may be run. */
   readonly text: string | null;
 }
 
-/** The form of a run with a graph; `message`: that of a graph of the service, null where the run brought its graph. */
+/** The form of a run with a graph; `message`: that of a graph of the service, null if the run brought its graph. */
 export function formOfRun(bytes: Uint8Array, message: string | null, runsAny: boolean): RunForm {
   const graph = parseGraph(new TextDecoder().decode(bytes));
   const named = parametersOf(graph, { registry: defaultRegistry, named: true });

@@ -17,7 +17,7 @@ const LISTING_MS = 10_000;
 
 /** Parts of a service that the page shows. */
 export interface Library {
-  /** Source of the choices of model files; absent where other processes render. */
+  /** Source of the choices of model files; absent if other processes render. */
   readonly host?: Host;
   /** Folders of model files. */
   readonly models: readonly string[];
@@ -75,7 +75,7 @@ function listOf(models: readonly string[]): () => Promise<Listed> {
   };
 }
 
-/** Shares one listing among all who ask within some seconds: it looks at every file. One that lacks files is not kept. */
+/** Shares one listing among requests within some seconds: it looks at every file. An incomplete one is not kept. */
 function shared(clock: Clock, read: () => Promise<Listed>): () => Promise<Listed> {
   let last: { readonly at: number; readonly result: Promise<Listed> } | undefined;
   return () => {

@@ -14,7 +14,7 @@ export const pageRoute = (
 export function pageSchemas({ run }: HookContext["schemas"]) {
   const { z } = loadZod();
   const ok = z.literal(true);
-  const title = z.string().meta({ description: 'First words of its message or prompt; "" where it has none.' });
+  const title = z.string().meta({ description: 'First words of its message or prompt; "" if it has none.' });
   const models = z.array(z.string());
   const listedRun = z.object({
     ...run.shape,

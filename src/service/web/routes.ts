@@ -105,7 +105,7 @@ export function pageRoutes(folder: string = BUILT): Route[] {
   ];
 }
 
-/** Files of a folder by name; none where it does not exist. */
+/** Files of a folder by name; none if it does not exist. */
 function readFiles(folder: string): ReadonlyMap<string, PageFile> {
   if (!existsSync(folder)) return new Map();
   const names = readdirSync(folder).filter((name) => Object.hasOwn(TYPES, extname(name)));

@@ -21,7 +21,7 @@ const MODEL_FILE = /\.(?:safetensors|sft|ckpt|gguf|onnx|pt|pth|bin)$/i;
 
 /** Facts by which people know a run. */
 export interface RunFacts {
-  /** First words of its message or prompt; "" where it has none. */
+  /** First words of its message or prompt; "" if it has none. */
   readonly title: string;
   /** Values that it was started with, by names. */
   readonly values: readonly (readonly [name: string, value: string])[];
@@ -32,7 +32,7 @@ export interface RunFacts {
 }
 
 // Read off message and graph when shown: neither changes, so no store needs a column.
-/** Facts of a run; `graph` is its own, undefined where it has none or a very large one. */
+/** Facts of a run; `graph` is its own, undefined if it has none or a very large one. */
 export function factsOf(run: Pick<RunRow, "message" | "graph">, graph: Graph | undefined): RunFacts {
   const own = run.graph !== null && run.graph.name === null ? {} : messageValues(run.message);
   const filled = graph && filledGraph(graph, own);
@@ -77,7 +77,7 @@ function messageValues(message: string): Readonly<Record<string, unknown>> {
 export const messageTexts = (message: string): Record<string, string> =>
   Object.fromEntries(Object.entries(messageValues(message)).map(([key, value]) => [key, asText(value)]));
 
-/** The graph with the values put in; as it is where they do not fit. */
+/** The graph with the values put in; unchanged if they do not fit. */
 function filledGraph(graph: Graph, values: Readonly<Record<string, unknown>>): Graph {
   if (Object.keys(values).length === 0) return graph;
   const definitionOf = (type: string) => findDefinition(graph, type, defaultRegistry);
@@ -95,7 +95,7 @@ function filesOf(graph: Graph): { file: string; isModel: boolean }[] {
   );
 }
 
-/** Returns what the work does; undefined where it throws a LatentkitError. */
+/** Returns what the work does; undefined if it throws a LatentkitError. */
 export function attempt<T>(work: () => T): T | undefined {
   try {
     return work();

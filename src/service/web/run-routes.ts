@@ -126,7 +126,7 @@ export function pictureRoutes(
     }),
   ];
   if (deletesIn === undefined) return routes;
-  // Off by default and below output_dir alone; the bytes go before the row, so a failure can be repeated.
+  // Off by default, and only below output_dir; the bytes go before the row, so a failure can be repeated.
   const summary = "Delete a picture with its file";
   return [
     ...routes,

@@ -99,7 +99,7 @@ export function shownParameters(
     .sort((a, b) => Number(b.named) - Number(a.named) || (a.named ? 0 : byRole(a.role, b.role)));
 }
 
-/** Roles as titles, with their inputs where several have the same. */
+/** Roles as titles, with their inputs if several have the same. */
 function titlesOf(roles: ReadonlyMap<string, Role>): Map<string, string> {
   const counts = countsOf([...roles.values()]);
   return new Map([...roles].map(([key, role]) => [key, counts.get(role) === 1 ? role : `${role} (${key})`]));
@@ -178,12 +178,12 @@ function countsOf(words: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** Sorts by the order of the roles; what has none comes last. */
+/** Sorts by the order of the roles; entries without a role come last. */
 const byRole = (a: Role | undefined, b: Role | undefined): number => placeOf(a) - placeOf(b);
 
 const placeOf = (role: Role | undefined) => (role === undefined ? ROLES.length : ROLES.indexOf(role));
 
-/** Inputs of a node of a graph; none where it is not one. */
+/** Inputs of a node of a graph; none if it is not one. */
 export const inputsOf = (node: unknown): Inputs =>
   isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
 

@@ -24,11 +24,11 @@ import { type RunningWorker, startWorker } from "./worker.js";
 
 /** A worker process. */
 export interface RunningWorkerProcess {
-  /** Address of its probes; undefined where it has no port. */
+  /** Address of its probes; undefined if it has no port. */
   readonly url: string | undefined;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
-  /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
+  /** Logs an uncaught error and fails its run. The process should end soon. */
   crash(error: unknown): void;
   /** Claims nothing more, lets running runs end for `drainSeconds` (default: the limit), then gives the others up. */
   close(drainSeconds?: number): Promise<void>;

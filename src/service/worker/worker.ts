@@ -55,7 +55,7 @@ export interface RunningWorker {
   readonly closing: boolean;
   /** Prometheus metrics of this worker and its process. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** Rejects where the store cannot be used. */
+  /** Rejects if the store cannot be used. */
   ping(): Promise<void>;
   /** Fails a run of this worker whose agent threw outside its promise. */
   fail(runId: string, thrown: unknown): void;
@@ -92,7 +92,7 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
 
 /**
  * Starts a worker: it claims the runs that front ends take (`createHookService` with `workers: true`), those of one
- * session one after the other, and holds each by a lease. Rejects with store_unavailable where the store cannot be
+ * session one after the other, and holds each by a lease. Rejects with store_unavailable if the store cannot be
  * reached.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {

@@ -29,7 +29,7 @@ export interface Device {
 
 /**
  * Reports what this process computes with. No GPU is a normal result, with its reason. A GPU that is new to this machine
- * is tried in a process of its own first, which takes some seconds.
+ * is first tried in a separate process, which takes some seconds.
  */
 export function device(): Device {
   const native = loadNative();

@@ -75,7 +75,7 @@ class Passes {
   }
 }
 
-/** Widens the window from each value alone to `before` in front of it and `after` behind it; each pass doubles it. */
+/** Widens the window from each single value to `before` in front of it and `after` behind it; each pass doubles it. */
 function widen(passes: Passes, lines: Lines, before: number, after: number): void {
   const [mostFront, mostBack] = [Math.min(before, lines[1]), Math.min(after, lines[1])];
   let [front, back] = [0, 0];

@@ -118,7 +118,7 @@ function replaceOrdered(pixels: Uint8Array, palette: Palette, width: number, sid
   replace(pixels, palette);
 }
 
-/** Floyd and Steinberg's diffusion, row by row from the left: 7, 3, 5 and 1 sixteenths of each error go on. */
+/** Floyd and Steinberg's diffusion, row by row from the left: 7, 3, 5 and 1 sixteenths of each error are passed on. */
 function replaceDiffused(pixels: Uint8Array, palette: Palette, width: number): void {
   const nearest = new Nearest(palette);
   const row = 3 * width;
@@ -210,7 +210,7 @@ function longestAxis(cells: readonly number[]): number {
   return extents.indexOf(Math.max(...extents));
 }
 
-/** Sorts a box's cells along its longest axis and cuts it where half of its pixels lie on either side. */
+/** Sorts a box's cells along its longest axis and cuts it so that half of its pixels lie on either side. */
 function cutBox(box: Box, cells: number[], counts: Uint32Array): [Box, Box] {
   const own = cells.slice(box.from, box.end);
   const axis = longestAxis(own);

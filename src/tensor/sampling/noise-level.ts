@@ -13,7 +13,7 @@ export const halfLogSnr = (sampling: ModelSampling, sigma: number): number =>
 export const sigmaOfHalfLogSnr = (sampling: ModelSampling, lambda: number): number =>
   isFlow(sampling) ? 1 / (1 + exp(lambda)) : exp(-lambda);
 
-/** Sigma above that of every model, where sampling begins at any noise level. */
+/** Sigma above that of every model, so that sampling may begin at any noise level. */
 const ABOVE_ALL = 999_999_999.9;
 
 /**
@@ -95,7 +95,7 @@ export function ancestral(sigma: number, next: number, eta: number): Down {
 
 /**
  * `ancestral` with `up` in float32, as the reference has it: if next is small beside sigma, this leaves few digits of
- * `down`, which the noise level of a model call shows, or none, and then there is no noise.
+ * `down`, which the noise level of a model call shows, or no digit and then no noise.
  */
 export function ancestral32(sigma: number, next: number, eta: number): Down {
   if (!eta) return { down: next, up: 0 };
@@ -106,7 +106,7 @@ export function ancestral32(sigma: number, next: number, eta: number): Down {
 
 /** Noise back up to the next level, in part; all of it for an infinite sigma, as a flow's of 1 beside its signal is. */
 function upOf(sigma: number, next: number, eta: number): number {
-  // whatever eta is, and for rising sigmas too, as in the reference
+  // with any eta, and for rising sigmas too, as in the reference
   if (!(sigma < Number.POSITIVE_INFINITY && sigma >= next)) return next;
   return eta * next * Math.sqrt(1 - square(next / sigma));
 }

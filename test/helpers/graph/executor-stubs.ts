@@ -94,7 +94,7 @@ const real = (required: Inputs, returns: string[], isOutput = false): Described 
   output_is_list: null,
 });
 
-/** The host's own nodes in two of the cases; where their lists are long only the length shows. */
+/** The host's own nodes in two of the cases; if their lists are long only the length shows. */
 export const REAL_NODES: Record<string, Described> = {
   KSampler: real(
     {

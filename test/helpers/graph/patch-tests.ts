@@ -47,7 +47,7 @@ export function describePatch(
     });
 
     if (neutral === undefined) return;
-    it("returns the model itself where nothing would change", async () => {
+    it("returns the model itself if nothing would change", async () => {
       const good = goodInputs(key);
       assert.equal((await invokeNode(key, { ...good, ...neutral })).result[0], good[first]);
     });

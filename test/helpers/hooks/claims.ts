@@ -16,7 +16,7 @@ export const claimOf = (extra: Partial<Claim> = {}): Claim => ({
   ...extra,
 });
 
-/** Starts the oldest run that may start, which is that with the id; null where none may. */
+/** Starts the oldest run that may start, which is that with the id; null if none may. */
 export async function startNext(store: Store, id: string, startedAt = 2000, event = STARTED): Promise<RunRow | null> {
   const [held] = await store.claim(claimOf({ count: 1, startedAt, event }));
   if (held !== undefined && held.run.id !== id) throw new Error(`the run ${held.run.id} is before ${id}`);

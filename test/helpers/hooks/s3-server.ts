@@ -18,7 +18,7 @@ export interface S3Server {
   readonly objects: Map<string, StoredObject>;
   /** Method and path of every request, in order. */
   readonly requests: string[];
-  /** Handles a request instead of the server where it returns true. */
+  /** Handles a request instead of the server if it returns true. */
   intercept: (req: IncomingMessage, res: ServerResponse) => boolean;
 }
 

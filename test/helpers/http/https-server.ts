@@ -2,7 +2,7 @@ import type { RequestListener } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 
-/** A certificate for "localhost" that signs itself, and its key: of use to nobody else. */
+/** A certificate for "localhost" that signs itself, and its key: useless to anyone else. */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBpDCCAUqgAwIBAgIUCSayjSasbyStdcwQIxUjviyISVYwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMzE2MTIzMFoYDzIxMjYxMDMw

@@ -20,7 +20,7 @@ interface GoldenGraph {
   readonly spread_image?: number;
   /** Context by node, or context and pooled text. */
   readonly cond?: Readonly<Record<string, string | readonly [string, string | null]>>;
-  /** Present where only the first tokens of contexts are given. */
+  /** Present if only the first tokens of contexts are given. */
   readonly cond_note?: string;
   readonly encoded?: Readonly<Record<string, string>>;
   /** A file that is made of others first. */

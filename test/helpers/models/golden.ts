@@ -9,7 +9,7 @@ export const isWholeSet = process.env.LATENTKIT_GOLDEN_MODELS !== undefined;
 /** Folder of the tiny checkpoints and of what the reference makes of them. */
 export const goldenModels = (): string => process.env.LATENTKIT_GOLDEN_MODELS ?? join(root, "test/golden/models");
 
-/** Names of the golden models of a kind, such as "checkpoints"; none where there is no such folder. */
+/** Names of the golden models of a kind, such as "checkpoints"; none if there is no such folder. */
 export function goldenNames(kind: string): string[] {
   const folders = readdirSync(goldenModels());
   if (!folders.includes(kind)) return [];

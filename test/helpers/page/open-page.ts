@@ -51,7 +51,7 @@ export function pageOpener(): (url: string, options?: { scheme?: "light" | "dark
     const errors: string[] = [];
     const requests: string[] = [];
     page.on("pageerror", (error) => errors.push(error.message));
-    // a response that is refused, or a service that is away, is no fault of the page
+    // a refused response, or a missing service, is not a fault of the page
     page.on("console", (line) => {
       if (line.type() === "error" && !line.text().startsWith("Failed to load resource")) errors.push(line.text());
     });
@@ -71,7 +71,7 @@ export async function enterToken(page: Page, token = TOKEN): Promise<void> {
 const require = createRequire(import.meta.url);
 const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-/** Fails where axe finds a violation, in dark or light, or the page is wider than its window, at any of three widths. It is light after that. */
+/** Fails if axe finds a violation, in dark or light, or the page is wider than its window, at any of three widths. It is light after that. */
 export async function checkAccess(page: Page): Promise<void> {
   await page.evaluate(axeSource());
   const check = async (width: number, colorScheme: "dark" | "light", rules: readonly string[]) => {

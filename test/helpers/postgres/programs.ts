@@ -4,7 +4,7 @@ import { join } from "node:path";
 const DEBIAN = "/usr/lib/postgresql";
 const OLDEST = 15;
 
-/** Folder of initdb, pg_ctl and the server, of the newest version; undefined where none is installed. */
+/** Folder of initdb, pg_ctl and the server, of the newest version; undefined if none is installed. */
 export const PROGRAMS: string | undefined = find();
 
 function find(): string | undefined {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Context } from "mocha";
 import { skip } from "../skip.js";
 
-/** Numbers of this process's children with ONNX Runtime in them. Skips the test where no system tells. */
+/** Numbers of this process's children with ONNX Runtime in them. Skips the test if no system tells. */
 export function runtimeProcesses(test: Context): number[] {
   if (process.platform !== "linux") skip(test, "children of a process are listed on Linux");
   return readdirSync("/proc")

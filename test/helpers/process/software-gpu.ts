@@ -12,7 +12,7 @@ const LLVMPIPE = process.env.LATENTKIT_TEST_VULKAN;
 /** Whether the adapter of `softwareGpu` has float16, which SwiftShader has not, and takes the number of any vendor. */
 export const isLlvmpipe = LLVMPIPE !== undefined;
 
-/** The environment of a process that finds a software adapter and no other one. Skips the test where none is installed. */
+/** The environment of a process that finds a software adapter and no other one. Skips the test if none is installed. */
 export function softwareGpu(test: Context): Record<string, string> {
   // eight lanes: subgroups of the size that Intel's cards have
   if (LLVMPIPE !== undefined) return { VK_ICD_FILENAMES: LLVMPIPE, LP_NATIVE_VECTOR_WIDTH: "256" };

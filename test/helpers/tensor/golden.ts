@@ -15,14 +15,14 @@ export interface StoredTensor {
 export interface Golden<Case, Meta = Record<string, unknown>> {
   meta: Meta;
   cases: Case[];
-  /** The stored tensor of that name; throws where there is none. */
+  /** The stored tensor of that name; throws if there is none. */
   raw(name: string): StoredTensor;
   /** The stored tensor as a Tensor (F32, or F16 as float32). */
   tensor(name: string): Tensor;
   has(name: string): boolean;
 }
 
-/** Loads test/golden/NAME.json and, where it exists, NAME.safetensors, gzipped or not. */
+/** Loads test/golden/NAME.json and, if it exists, NAME.safetensors, gzipped or not. */
 export function golden<Case = Record<string, unknown>, Meta = Record<string, unknown>>(
   name: string,
 ): Golden<Case, Meta> {

@@ -34,7 +34,7 @@ void decode_frames(engine_cu8 file, const engine_png_info &still) {
   }
 }
 
-/* Reads a file with every instruction set; the pixels, or nothing where it is refused. */
+/* Reads a file with every instruction set; the pixels, or nothing if it is refused. */
 Bytes decode(const Bytes &file) {
   const Bytes exact(file.begin(), file.end());
   const engine_cu8 span{exact.data(), exact.size()};

@@ -94,7 +94,7 @@ describe("onAbort", () => {
     assert.deepEqual(heard, ["a", "c"]);
   });
 
-  it("calls back at once where the signal has aborted, never where there is none", () => {
+  it("calls back at once if the signal has aborted, never if there is none", () => {
     const { signal, abort } = controller();
     abort();
     let count = 0;

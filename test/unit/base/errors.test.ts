@@ -109,7 +109,9 @@ describe("a denial of node's permission model", () => {
     const child = `const { RuntimeProcess } = await import(${moduleOf("host/checkpoint/runtime/process.js")}); new RuntimeProcess();`;
     assert.match(
       await messageOf(child),
-      new RegExp(`^LatentkitError runtime\\.failed ONNX Runtime: .*\\. ${denied} --allow-child-process\\.$`),
+      new RegExp(
+        `^LatentkitError runtime\\.failed The process of ONNX Runtime cannot be started .*\\. ${denied} --allow-child-process\\.$`,
+      ),
     );
   });
 

@@ -51,7 +51,7 @@ const batch = {
   ...strict("onLoad onDevice"),
 } as const;
 const agent = async () => ({ response: "" });
-/** Marks functions whose arguments are no options. */
+/** Marks functions whose arguments are not options. */
 const INPUT = "takes no options";
 
 async function drained(events: AsyncIterable<unknown>): Promise<void> {
@@ -257,7 +257,7 @@ describe("options of public functions", () => {
   }
 
   for (const name of ["render", "batch", "executeGraph", "invokeNode", "encodePng", "createCache"] as const) {
-    it(`${name} refuses options that are no object`, async () => {
+    it(`${name} refuses options that are not an object`, async () => {
       for (const value of [null, 5, "x", [], () => {}, new Map([["a", 1]]), new Date()]) {
         const { message } = await refusalOf(() => (CASES[name] as AnyCase).call(value));
         assert.match(message, new RegExp(`^${name}: expected an object of options, received`));
@@ -292,7 +292,7 @@ describe("options of public functions", () => {
     for (const [fields, pattern] of wrong) await refuses(define(fields), "usage.invalid", pattern);
   });
 
-  it("hidden inputs of invokeNode and the session of a heartbeat are no exception", async () => {
+  it("hidden inputs of invokeNode and the session of a heartbeat are not exempt", async () => {
     const hidden = { extra_pnginfos: {} } as object;
     await refuses(
       api.invokeNode("ext poseEditor", { image: "" }, { hidden }),

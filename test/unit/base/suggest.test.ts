@@ -24,7 +24,7 @@ describe("suggest", () => {
     assert.equal(offered("eular"), "euler");
   });
 
-  it("offers nothing where nothing is close, or the word is no text", () => {
+  it("offers nothing if nothing is close, or the word is not a text", () => {
     for (const word of ["signal", "", 5, null, undefined, Symbol("outputDir")]) {
       assert.deepEqual(suggest(word, ["outputDir"]), { suggestion: undefined, hint: "" });
     }

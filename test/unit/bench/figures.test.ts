@@ -26,7 +26,7 @@ describe("bench/figures", () => {
     script = (await load("figures")) as Figures;
   });
 
-  it("counts a loss by the ratio where there is a peer, by the time where there is none", () => {
+  it("counts a loss by the ratio if there is a peer, by the time if there is none", () => {
     assert.deepEqual(script.lossesOf([row(9, 3.7)], [row(1, 4)]), []);
     assert.deepEqual(script.lossesOf([row(1, 3.5)], [row(1, 4)]), [{ id: "randn, torch", before: 4, now: 3.5 }]);
     assert.deepEqual(script.lossesOf([row(1.2)], [row(1)]), [{ id: "randn", before: 1, now: 1.2 }]);

@@ -174,7 +174,7 @@ describe("latentkit", () => {
     assert.ok(out.length < 20_000, "tensors are named, not printed");
   });
 
-  it("names a file that is no graph; with --json also in the result", async () => {
+  it("names a file that is not a graph; with --json also in the result", async () => {
     const bad = write("bad.json", '{\n "1": }');
     const sentence = `Graph ${bad}, line 2, column 7: expected a value, received "}".`;
     await refused(["render", bad], 2, /Graph .*bad\.json, line 2, column 7/);
@@ -449,7 +449,7 @@ describe("latentkit as a process", () => {
     assert.deepEqual([child.status, child.stderr], [1, "latentkit: Cannot write the output (ENOSPC).\n"]);
   });
 
-  it("keeps its exit code where stderr cannot be written @long", async function () {
+  it("keeps its exit code if stderr cannot be written @long", async function () {
     if (!existsSync("/dev/full")) skip(this, "there is no /dev/full");
     const { spawnSync } = await import("node:child_process");
     const full = openSync("/dev/full", "w");

@@ -84,7 +84,7 @@ describe("options of saved pictures", () => {
     assert.match(err, /^Warning: [^\n]*\{\{name\}\}[^\n]*\n$/);
   });
 
-  it("come from a configuration where the command line has none", async () => {
+  it("come from a configuration if the command line has none", async () => {
     const config = join(folder(), "latentkit.yaml");
     writeFileSync(config, "format: { type: jpeg, quality: 40 }\n");
     const shown: unknown[] = [];
@@ -103,7 +103,7 @@ describe("options of saved pictures", () => {
     ]);
   });
 
-  it("are refused together where a format has no such thing", async () => {
+  it("are refused together if a format has no such thing", async () => {
     for (const args of [
       ["--format", "gif"],
       ["--format", "jpeg", "--lossless"],

@@ -83,7 +83,7 @@ describe("examples/operations", () => {
       assert.equal(query.split("{").length, query.split("}").length, query);
     }
     const unused = [...types.keys()].filter((name) => !used.has(name) && name !== "process_start_time_seconds");
-    assert.deepEqual(unused, [], "a metric that nobody looks at");
+    assert.deepEqual(unused, [], "a metric that is not used");
   });
 
   it("alerts name states, routes and what is wrong", () => {

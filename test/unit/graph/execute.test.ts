@@ -407,7 +407,7 @@ describe("executeGraph", () => {
     assert.match(only(await run("class"), "node-error")[0]!.error.message, /Node g \(Grow\).*"Nope"|Grow: .*"Nope"/);
   });
 
-  it("needs a host and folders only where a node does", async () => {
+  it("needs a host and folders only if a node does", async () => {
     const needy = defineNode({
       key: "Needy",
       inputs: { what: text() },

@@ -37,7 +37,7 @@ const DECISIONS: Readonly<Record<string, "valid" | readonly (readonly [type: str
   // "*" is every type, both ways
   "validate/star_input_linked": "valid",
   "validate/star_output": "valid",
-  // "1_0" is no number, NaN is refused where there are bounds
+  // "1_0" is not a number, NaN is refused if there are bounds
   "validate/int/2": [["invalid_input_type", "i"]],
   "validate/float/13": [["invalid_input_type", "f"]],
   "validate/float/4": [["invalid_input_type", "f"]],
@@ -281,7 +281,7 @@ function hostEvents(events: readonly RunEvent[]): unknown[] {
         started.add(event.nodeId);
         return [["executing", event.nodeId, event.displayId]];
       case "node-done":
-        // the host tells of results only where there is a UI, or where the node did not have to run
+        // the host tells of results only if there is a UI, or if the node did not have to run
         if (event.ui === undefined && started.has(event.nodeId)) return [];
         return [["executed", event.nodeId, event.displayId, event.ui ?? null]];
       case "node-error":

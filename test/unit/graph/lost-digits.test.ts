@@ -22,7 +22,7 @@ const text = `{"10": {"class_type": "A", "inputs": {"seed": ${SEED}, "strength":
 describe("digits of a graph that is an object", () => {
   const folder = temporaryFolder();
 
-  it("are refused where JavaScript has rounded them, with the ways to keep them", async () => {
+  it("are refused if JavaScript has rounded them, with the ways to keep them", async () => {
     const error = await refuses(() => parseGraph(JSON.parse(text)), "graph.invalid");
     assert.match(
       error.message,
@@ -35,7 +35,7 @@ describe("digits of a graph that is an object", () => {
     }
   });
 
-  it("pass as texts, as bigints, and where they are no whole numbers of 64 bits", () => {
+  it("pass as texts, as bigints, and if they are not whole numbers of 64 bits", () => {
     for (const value of [SEED, 18446744073709551615n, 2 ** 53 - 1, 1e300, 0.1, -0, Number.NaN, [["1", 0]]]) {
       parseGraph({ "1": node("A", { x: value }) });
     }

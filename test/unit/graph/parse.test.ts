@@ -64,7 +64,7 @@ describe("parseGraph", () => {
 describe("node classes", () => {
   const registry = basicRegistry();
 
-  it("are found for every node, with a suggestion where they are not", async () => {
+  it("are found for every node, with a suggestion if they are not", async () => {
     assert.equal(findDefinitions(parseGraph(chain(2)), registry).get("n1"), BASIC_NODES[1]);
     const unknown = parseGraph({ "1": node("Cnst") });
     await refuses(
@@ -122,7 +122,7 @@ describe("request bodies around a graph", () => {
     assert.deepEqual(parseGraph(text).ids, ["10", "2"]);
   });
 
-  it("are no bodies where a node is beside the key", () => {
+  it("are not bodies if a node is beside the key", () => {
     const ids = parseGraph({ "1": node("Const"), prompt: node("Const"), input: { class_type: "Const" } }).ids;
     assert.deepEqual(ids, ["1", "prompt", "input"]);
   });
@@ -143,7 +143,7 @@ describe("request bodies around a graph", () => {
   });
 });
 
-describe("entries of a graph that are no nodes", () => {
+describe("entries of a graph that are not nodes", () => {
   const commented = { _comment: "x", ...graph };
   const NOTE = 'Graph: "_comment" is not a node, since it has no class_type; it is ignored.';
   let outputDir: string;
@@ -191,7 +191,7 @@ describe("entries of a graph that are no nodes", () => {
     assert.deepEqual(parseGraph(text).prompt, { "10": { class_type: "A" }, "2": { class_type: "B" } });
   });
 
-  it("are errors where they are meant as nodes", async () => {
+  it("are errors if they are meant as nodes", async () => {
     await refuses(() => parseGraph({ ...graph, "7": null }), "graph.invalid", /Node 7: expected an object/);
     await refuses(() => parseGraph({ ...graph, "12:3": "x" }), "graph.invalid", /Node 12:3: expected an object/);
     for (const bad of [{ loader: { inputs: {} } }, { "7": {} }, { "7": { _meta: { title: "x" } } }]) {
@@ -203,7 +203,7 @@ describe("entries of a graph that are no nodes", () => {
     }
   });
 
-  it("are no graph on their own, and are quoted briefly", async () => {
+  it("are not a graph on their own, and are quoted briefly", async () => {
     await refuses(() => parseGraph({ _comment: "x", a: {} }), "graph.invalid", /expected nodes by id, received none/);
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${"k".repeat(500)}${i}`, i]));
     assert.ok(parseGraph({ ...graph, ...many }).notes[0]!.length < 400);

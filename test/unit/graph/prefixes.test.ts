@@ -66,7 +66,7 @@ describe("texts in the prefix of an API graph", () => {
     assert.match(error!.message, /relative to the output folder, received "\/img"/);
   });
 
-  it("stay where they name nothing, each with one warning", async () => {
+  it("stay if they name nothing, each with one warning", async () => {
     const sentence = (text: string) =>
       `Node 2 (SaveImage), input "filename_prefix": "${text}" matches neither a date nor a value of the graph and is kept unchanged.`;
     const texts = ["%KSampler.seed%", "%EmptyImage.widht%", "%date%", "%Date:yyyy%", "%A.B.width%", "%1.width%"];

@@ -5,7 +5,7 @@ import { seededInts } from "../../helpers/seeded.js";
 const find = (sources: Record<string, string[]>) => findCycles(new Map(Object.entries(sources)));
 
 describe("findCycles", () => {
-  it("orders sources first where there is no cycle", () => {
+  it("orders sources first if there is no cycle", () => {
     const { order, cycles, stuck } = find({ c: ["a", "b"], b: ["a"], a: [] });
     assert.deepEqual([order, cycles, [...stuck]], [["a", "b", "c"], [], []]);
   });

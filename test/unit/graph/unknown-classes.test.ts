@@ -31,7 +31,7 @@ describe("unknown classes", () => {
     ]);
   });
 
-  it("name the node's title where there is one node", async () => {
+  it("name the node's title if there is one node", async () => {
     const error = await refusal({ "68": titled("KSampler", "Base pass") });
     assert.equal(
       error.message,

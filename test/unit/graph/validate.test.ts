@@ -52,7 +52,7 @@ describe("validateGraph", () => {
     );
   });
 
-  it("says which part of a link is wrong, and that a text is no number", () => {
+  it("says which part of a link is wrong, and that a text is not a number", () => {
     const sentenceOf = (link: unknown) => JSON.stringify(noisy({ image: link }, { "2": node("Picture", {}) }));
     assert.match(sentenceOf([2, 0]), /expected a node's id as text, received 2\./);
     assert.match(sentenceOf(["9", 0]), /expected a link to a node of the graph, received node 9\./);
@@ -242,7 +242,7 @@ describe("validateGraph", () => {
     assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must return at once/);
   });
 
-  it("cuts the list of outputs where each of many depends on a long chain", () => {
+  it("cuts the list of outputs if each of many depends on a long chain", () => {
     const bad = chain(5000) as Inputs;
     for (let i = 1; i <= 5000; i++) bad[`o${i}`] = node("Show", { x: [`n${i}`, 0] }) as Inputs[string];
     bad.n0!.inputs.value = 5000;

@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../helpers/folders.js";
 import { latentkit } from "../../helpers/process/cli.js";
 import { skip } from "../../helpers/skip.js";
 
-describe("files that somebody names", () => {
+describe("files named from outside", () => {
   const folder = temporaryFolder();
   const path = (name: string) => join(folder(), name);
   const pipe = (context: Mocha.Context, name: string) => {
@@ -22,7 +22,7 @@ describe("files that somebody names", () => {
     assert.deepEqual([await readRegular(path("a"), 2), readRegularSync(path("a"), 2)], [undefined, undefined]);
   });
 
-  it("are no pipes, devices and folders", async function () {
+  it("are not pipes, devices and folders", async function () {
     for (const [place, code] of [
       [pipe(this, "pipe"), "a pipe"],
       ["/dev/zero", "a device"],

@@ -134,7 +134,7 @@ describe("safetensors", () => {
     "a header longer than the file": [fileOf({}).subarray(0, 9), /at most 1 bytes, received a length of 2/],
     "a length of 2^64 - 1": [new Uint8Array(16).fill(255), /received a length of 18446744073709551615/],
     "no JSON": [fileOf("{"), /header is not valid JSON \([^()]+[^.]\)\.$/],
-    "bytes that are no UTF-8": [fileOf('{"\xff": 1}'), /UTF-8/],
+    "bytes that are not UTF-8": [fileOf('{"\xff": 1}'), /UTF-8/],
     "a list as header": [fileOf([]), /an object as header/],
     "deep nesting": [fileOf("[".repeat(1e5)), /header is not valid JSON/],
     "a name twice": [fileOf('{"a": 1, "a": 2}'), /duplicate key/],

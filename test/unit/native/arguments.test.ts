@@ -122,7 +122,7 @@ describe("arguments of the native module", () => {
     typeFault(() => native.std(shared), /SharedArrayBuffer/);
   });
 
-  it("refuses memory that overlaps the output, and allows the very same where the contract does", () => {
+  it("refuses memory that overlaps the output, and allows the very same if the contract does", () => {
     const all = f32(1, 2, 3, 4, 5);
     rangeFault(() => native.scale(all.subarray(1), all.subarray(0, 4), 2), /"x".*overlaps/);
     fault(() => native.resizeBilinear(all, all, 1, 1, 5, 1, 5), /overlaps/);

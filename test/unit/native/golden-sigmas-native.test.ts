@@ -114,7 +114,7 @@ describe("native sigmas against the reference", () => {
       const extra = EXTRA_STEP.has(c.sampler);
       const sigmas = native.schedule(SAMPLINGS[c.model]!, tables.get(c.model)!, c.scheduler, c.steps, extra, 1);
       if (c.steps === 0) {
-        // decided: the single sigma 0, also where the reference fails or counts on
+        // decided: the single sigma 0, even if the reference fails or counts on
         assert.deepEqual([...sigmas], [0], c.id);
         continue;
       }
@@ -122,7 +122,7 @@ describe("native sigmas against the reference", () => {
       const indices = c.indices ?? Array.from({ length: c.len }, (_, i) => i);
       const expected = stored.subarray(c.offset, c.offset + indices.length);
       if (c.scheduler === "kl_optimal" && expected.some(Number.isNaN)) {
-        // decided: one step is the largest sigma and 0, where the reference divides by 0
+        // decided: one step is the largest sigma and 0; the reference divides by 0
         assert.deepEqual([...sigmas], [tables.get(c.model)!.at(-1), 0], c.id);
         continue;
       }

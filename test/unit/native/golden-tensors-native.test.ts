@@ -43,7 +43,7 @@ describe("native injectNoise and imageToMask against the reference", () => {
   const inject = golden<InjectCase>("inject_noise");
   const masks = golden<MaskCase, { mean3_lut_tensor: string }>("image_to_mask");
 
-  it("injects noise: bit for bit, 1e-6 where a mask is resized", () => {
+  it("injects noise: bit for bit, 1e-6 if a mask is resized", () => {
     // the node's own cases (what comes from where, what is refused) are asserted through the node
     const cases = inject.cases.filter((c) => c.out && c.latent && c.noise && !c.image && !c.id.startsWith("negative"));
     assert.ok(cases.length >= 46);

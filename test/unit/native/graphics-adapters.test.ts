@@ -33,7 +33,7 @@ describe("graphicsAdapters", () => {
     );
   });
 
-  it("is empty where no driver is installed, or no Vulkan", async function () {
+  it("is empty if no driver is installed, or no Vulkan", async function () {
     assert.deepEqual(await adaptersIn({ ...softwareGpu(this), VK_ICD_FILENAMES: join(root, "no-driver.json") }), []);
   });
 
@@ -81,7 +81,7 @@ describe("graphicsAdapters", () => {
       );
     });
 
-    it("sees float16 where shaders compute with it and buffers hold it", async () => {
+    it("sees float16 if shaders compute with it and buffers hold it", async () => {
       const found = await adaptersOf([
         device("Cpu", 3, "", "", true, true),
         device("Cpu", 3, "", "", true, false),
@@ -94,7 +94,7 @@ describe("graphicsAdapters", () => {
       );
     });
 
-    it("lists the first 32, and none where Vulkan does not start", async () => {
+    it("lists the first 32, and none if Vulkan does not start", async () => {
       const many = Array<string>(40).fill(device("Cpu"));
       assert.equal((await adaptersOf(many)).length, 32);
       assert.deepEqual(await adaptersOf(many, -9), []);

@@ -53,7 +53,7 @@ describe("loadNative", () => {
     assert.ok(error.cause instanceof Error);
   });
 
-  it("passes over a broken build where the next file works", () => {
+  it("passes over a broken build if the next file works", () => {
     const broken = join(folder(), "latentkit.node");
     writeFileSync(broken, "no library");
     const [working] = candidates(process.cwd(), process.env.LATENTKIT_NATIVE);
@@ -124,7 +124,7 @@ describe("packageFile", () => {
       assert.equal(packageFile(root, "@latentkit/linux-x64", "latentkit.node"), expected);
   });
 
-  it("is undefined where the package or the file is missing", () => {
+  it("is undefined if the package or the file is missing", () => {
     mkdirSync(join(folder(), "node_modules/@latentkit/linux-x64"), { recursive: true });
     assert.equal(packageFile(folder(), "@latentkit/linux-x64", "latentkit.node"), undefined);
     assert.equal(packageFile(folder(), "@latentkit/none", "latentkit.node"), undefined);

@@ -36,20 +36,20 @@ describe("probeCuda", () => {
     assert.equal(probe.reason === undefined, probe.available);
   });
 
-  it("names what is missing where there is no driver", () => {
+  it("names what is missing if there is no driver", () => {
     const probe = probeCuda([join(folder(), "libcuda.so.1"), "libnothing-of-this-name.so"]);
     assert.deepEqual([probe.available, probe.devices], [false, []]);
     assert.match(probe.reason!, /^No CUDA driver was found \(.*libcuda\.so\.1: .+\)\.$/);
     assert.match(probeCuda([]).reason!, /no library was named/);
   });
 
-  it("reports a library that is no driver", () => {
+  it("reports a library that is not a driver", () => {
     const path = join(folder(), "libcuda.so.1");
     writeFileSync(path, "no library");
     assert.equal(probeCuda([path]).available, false);
   });
 
-  it("leaves everything but the driver to an installation where koffi does not load @long", async () => {
+  it("leaves everything but the driver to an installation if koffi does not load @long", async () => {
     const [hook, program] = [join(folder(), "no-koffi.cjs"), join(folder(), "program.mjs")];
     writeFileSync(
       hook,

@@ -94,7 +94,7 @@ globalThis.describe("every input of every node, out of bounds, of the wrong type
       for (const [name, spec] of Object.entries(registry.get(key)!.inputs)) {
         it(name, async () => {
           for (const { what, value, code } of badValues(spec)) {
-            // where a node takes lists, a list would be several values
+            // if a node takes lists, a list would be several values
             const isItem = registry.get(key)!.inputIsList && value !== undefined && value !== null;
             const inputs = { ...goodInputs(key), [name]: isItem ? [value] : value };
             if (value === undefined) delete inputs[name];

@@ -53,7 +53,7 @@ const OURS: Record<string, (inputs: Inputs, result: readonly unknown[]) => void 
   },
 };
 
-/** Decided: every item of a batch is interpolated as if it were alone, where the reference fails. */
+/** Decided: every item of a batch is interpolated as if it were alone; the reference fails. */
 async function eachItemAlone(inputs: Inputs, [result]: readonly unknown[]): Promise<void> {
   const item = (latent: unknown, index: number): Latent => {
     const { data, shape } = (latent as Latent).samples;
@@ -176,7 +176,7 @@ function compareTensor(testCase: Case, actual: Tensor, expected: string, result:
 /** Resizing in another order of additions than PyTorch's. */
 const resized = (expected: number): number => 1e-5 * Math.max(1, Math.abs(expected));
 
-/** Tolerance for an expected value, by node, by node and scheduler, by id or by its beginning; bit for bit where a node has none. golden/README.md has the table. */
+/** Tolerance for an expected value, by node, by node and scheduler, by id or by its beginning; bit for bit if a node has none. golden/README.md has the table. */
 const TOLERANCES: Record<string, (expected: number) => number> = {
   // the stub here adds up in double
   VAEEncode: () => 1e-6,

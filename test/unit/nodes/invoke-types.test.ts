@@ -22,7 +22,7 @@ import type { ResultOf } from "#src/nodes/outputs.js";
 import { refuses } from "../../helpers/errors.js";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-/** Compiles where a value has exactly this type. */
+/** Compiles only if a value has exactly this type. */
 const expectType =
   <Expected>() =>
   <Actual>(value: Actual, ..._: Equal<Actual, Expected> extends true ? [] : ["is of another type", Expected]) =>

@@ -127,7 +127,7 @@ describe("pictures from a device @long", () => {
     ]);
   });
 
-  it("come from here where the device has no memory left to filter them", async () => {
+  it("come from here if the device has no memory left to filter them", async () => {
     const program = `
       const noise = randn([1, 3, 64, 64], { seed: 1n, source: "GPU" });
       const image = ops.planesToImage(noise);
@@ -226,7 +226,7 @@ describe("--device @long", () => {
       env: fakeGpu("", { LATENTKIT_DEVICE: "", ...env }),
     });
 
-  it("is refused in one sentence where it names none, or one that cannot be used", async () => {
+  it("is refused in one sentence if it names none, or one that cannot be used", async () => {
     const refusals: [args: string[], env: Record<string, string>, code: number, stderr: RegExp][] = [
       [["--device", "gpu"], {}, 2, /^latentkit: --device: expected auto, cpu or cuda:N, received "gpu"\.\n$/],
       [

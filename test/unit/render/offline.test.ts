@@ -75,7 +75,7 @@ describe("a run that may not reach the network", () => {
     assert.ok(!existsSync(out()));
   });
 
-  it("fails each item where an item might do without the node", async () => {
+  it("fails each item if an item might do without the node", async () => {
     async function* items() {
       yield { "1.seed": 1 };
     }
@@ -166,7 +166,7 @@ describe("a run that may not reach the network", () => {
     assert.equal(keyless.code, 3);
   });
 
-  it("is what the service gives its graphs where its configuration says so", async () => {
+  it("is what the service gives its graphs if its configuration says so", async () => {
     const graph = join(folder(), "graph.json");
     writeFileSync(graph, JSON.stringify(remote));
     const env = { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "a-token-of-the-tests", LATENTKIT_STORE: "memory:" };

@@ -94,7 +94,7 @@ describe("an output that cannot be computed", () => {
       await refuses(rendered(twoSides("none"), { partial: true, targets: ["4"] }), "input.not-in-list");
     });
 
-    it("does not look at outputs that are no targets", async () => {
+    it("does not look at outputs that are not targets", async () => {
       const result = await rendered(twoSides("none"), { targets: ["2"] });
       assert.deepEqual([result.status, result.leftOut, result.warnings], ["success", [], []]);
     });
@@ -116,7 +116,7 @@ describe("an output that cannot be computed", () => {
   });
 
   describe("batch", () => {
-    it("is refused before the first item where no item can change it", async () => {
+    it("is refused before the first item if no item can change it", async () => {
       const seeds = [{ "2.filename_prefix": "a" }, { "2.filename_prefix": "b" }];
       await refuses(run(twoSides("none"), seeds, { journal: journal() }), "input.not-in-list", WRONG);
       await refuses(run(cyclic, seeds, { journal: journal() }), "graph.cycle");
@@ -141,12 +141,12 @@ describe("an output that cannot be computed", () => {
       assert.deepEqual(end(await run(graph, [{ "5.n": 3 }, { "5.n": 4 }], more)), ["failed", 1, 0, 1]);
     });
 
-    it("fails the items that have it where another can be good", async () => {
+    it("fails the items that have it if another can be good", async () => {
       const events = await run(twoSides("{{side}}"), [{ side: "red" }, { side: "none" }]);
       assert.deepEqual(end(events), ["failed", 1, 0, 1]);
       assert.match(only(events, "item-failed")[0]!.error.message, WRONG);
       assert.deepEqual(filesIn(out()), ["good_00001_.png", "other_00001_.png"]);
-      // by an input, a link of it, or keys that nobody knows before
+      // by an input, a link of it, or keys that are not known before
       const fixed = await run(twoSides("none"), [{ "3.channel": "red" }, { "4.images": ["1", 0] }]);
       assert.deepEqual(end(fixed), ["success", 2, 0, 0]);
       async function* later() {

@@ -119,14 +119,14 @@ describe("render", () => {
     assert.deepEqual(filesIn(folder()), []);
   });
 
-  it("fails, and ends, where the system makes no folder", async function () {
+  it("fails, and ends, if the system makes no folder", async function () {
     if (process.platform !== "linux") skip(this, "there is no /proc");
     // Node's own recursive mkdir never ends here
     const { status, error } = await run(lazy(), { outputDir: "/proc/latentkit/out" });
     assert.deepEqual([status, error?.code], ["failed", "file.write-failed"]);
   });
 
-  it("resolves with what was written and the cause where a node fails", async () => {
+  it("resolves with what was written and the cause if a node fails", async () => {
     const failing = defineNode({
       key: "fails",
       inputs: { after: text() },

@@ -70,7 +70,7 @@ describe("render/source", () => {
     assert.equal(readGraph(API).graph, API);
   });
 
-  it("reads texts of Python with NaN, and the workflow where the prompt is damaged", async () => {
+  it("reads texts of Python with NaN, and the workflow if the prompt is damaged", async () => {
     const nan = prompt.replace('"class_type":"SaveImage"', '"class_type":"SaveImage","is_changed":[NaN]');
     assert.notEqual(nan, prompt);
     const path = file("nan.png", await encodePng(pixel, { text: { prompt: nan } }));
@@ -111,7 +111,7 @@ describe("render/source", () => {
     assert.match(verdict.ok ? "" : verdict.error.sentence, finite("NaN"));
   });
 
-  it("reads files in UTF-16, and refuses bytes that are no text", async () => {
+  it("reads files in UTF-16, and refuses bytes that are not text", async () => {
     const marked = Buffer.from(`\ufeff${prompt}`, "utf16le");
     const texts = {
       little: marked,
@@ -169,7 +169,7 @@ describe("render/source", () => {
     }
   });
 
-  it("is an error as data where validation cannot read it", () => {
+  it("is an error as data if validation cannot read it", () => {
     const verdict = validateGraph(Buffer.from("{"));
     assert.equal(verdict.ok ? "" : verdict.error.code, "graph.invalid-json");
     const unknown = validateGraph({
@@ -216,7 +216,7 @@ describe("render/source", () => {
       ],
       [
         Buffer.from(lfs),
-        "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the file that it stands for with git lfs pull.",
+        "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the real file with git lfs pull.",
       ],
     ];
     const renderer = createRenderer({ threads: 1, outputDir: folder() });
@@ -274,7 +274,7 @@ describe("render/source", () => {
     assert.deepEqual(readFileSync(second.files[0]!.path), readFileSync(first.files[0]!.path));
   });
 
-  it("leaves the workflow out where a value was set or is redacted", async () => {
+  it("leaves the workflow out if a value was set or is redacted", async () => {
     for (const options of [{ set: { "1.color": 7 } }, { redact: ["1.color"] }]) {
       const { files } = await render(EDITOR, { outputDir: folder(), ...options });
       assert.deepEqual(Object.keys((await decodePng(readFileSync(files[0]!.path))).text), ["prompt", "latentkit"]);

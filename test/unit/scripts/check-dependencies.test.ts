@@ -99,7 +99,7 @@ describe("scripts/check-dependencies", () => {
       });
   });
 
-  it("takes what is no report for silence", () => {
+  it("takes anything but a report for silence", () => {
     assert.deepEqual(checks.readAudit(""), { findings: [], silence: "npm printed no report" });
     const refused = checks.readAudit('{"message":"request failed","error":{"summary":"","detail":""}}');
     assert.deepEqual(refused, { findings: [], silence: "request failed" });

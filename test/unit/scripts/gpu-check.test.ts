@@ -97,7 +97,7 @@ describe("scripts/gpu-check", () => {
       racecheck: ["not run: the fake driver runs kernels on the CPU"],
     });
     assert.equal(code, 0);
-    // the C++ programs are there only where somebody built them
+    // the C++ programs exist only if they were built
     assert.match(shapes?.join() ?? "", /^passed$|^not run: .* is not built$/);
     assert.match(
       bench.join("\n"),

@@ -23,7 +23,7 @@ describe("scripts/native-build", () => {
     if (CXX !== undefined) process.env.CXX = CXX;
   });
 
-  it("needs no tools where the module is newer than its sources", () => {
+  it("needs no tools if the module is newer than its sources", () => {
     const built = join("build", "Release", "latentkit.node");
     const { atime, mtime } = statSync(built);
     const later = new Date(Date.now() + 60_000);

@@ -88,7 +88,7 @@ describe("scripts/release", () => {
     assert.equal(write("darwin-x64", ["latentkit.node"])[0]!.libc, undefined);
   });
 
-  it("makes a package of the CUDA library where there is one", () => {
+  it("makes a package of the CUDA library if there is one", () => {
     const [core, cuda] = write("linux-x64", ["latentkit.node", "latentkit_cuda.so"]);
     assert.deepEqual([core!.name, cuda!.name], ["@latentkit/linux-x64", "@latentkit/linux-x64-cuda"]);
     // koffi itself has an install script

@@ -69,11 +69,11 @@ describe("latentkit render --store", () => {
     assert.deepEqual(filesIn(join(folder(), "shared")), []);
   };
 
-  it("gives names, bytes and journal of one machine, also where an item fails @long", async () => {
+  it("gives names, bytes and journal of one machine, also if an item fails @long", async () => {
     const store = await newDatabase();
     await work(store);
     await work(store);
-    // what an item has wrong shows only where its node runs
+    // what an item has wrong shows only if its node runs
     const reads = { "8": { class_type: "LoadImage", inputs: { image: "{{file}}" } } };
     const shows = { "9": { class_type: "PreviewAny", inputs: { source: ["8", 0] } } };
     write("noise.json", { ...JSON.parse(readFileSync(NOISE, "utf8")), ...reads, ...shows });

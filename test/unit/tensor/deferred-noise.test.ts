@@ -154,7 +154,7 @@ describe("noise that a device cannot draw @long", () => {
     ]);
   });
 
-  it("has the same values where its download into out fails", async () => {
+  it("has the same values if its download into out fails", async () => {
     const program = `${NOISE}
       const generator = createGenerator({ seed: 1n, source: "GPU" });
       const [first, second] = [generator.randn([2000], Tensor.zeros([2000])), generator.randn([3])];
@@ -183,7 +183,7 @@ describe("noise that a device cannot draw @long", () => {
     assert.deepEqual(await onFakeGpu(program, env), ["device.lost", "device.unavailable", [true, false], [warning]]);
   });
 
-  it("fails with the device's error where drawing it is the fault", async () => {
+  it("fails with the device's error if drawing it fails", async () => {
     const program = `${NOISE}
       const x = noise([5]);
       send([refused(() => x.data)[0], refused(() => x.data)[0]]);

@@ -22,7 +22,7 @@ describe("a deferred image", () => {
       assert.deepEqual([image.size, memory.byteLength], [steps.size, steps.memory.byteLength]);
       assert.ok(items().equals(expected));
       assert.ok(expected.equals(toBytes(image)));
-      assert.ok(image.deferred !== undefined, "nobody read it");
+      assert.ok(image.deferred !== undefined, "it was not read");
       assert.deepEqual(image.data, steps.data);
       assert.deepEqual([image.deferred, image.memory === memory], [undefined, true]);
       image.data[1] = 0.5;

@@ -44,7 +44,7 @@ describe("items of a batch", () => {
     );
   });
 
-  it("are terms to add up: those themselves where items have equal coefficients", () => {
+  it("are terms to add up: those themselves if items have equal coefficients", () => {
     assert.deepEqual(termsOfItems([[[2, 2, 2], a]]), [[2, a]]);
     const [[one, sum], ...others] = termsOfItems([[[2, 2, 1], a]]) as [[number, Tensor]];
     assert.deepEqual([one, others], [1, []]);

@@ -91,7 +91,7 @@ describe("tensor ops", () => {
     assert.deepEqual(x.data, before);
   });
 
-  it("write into out where given, with the same bits, over an input too", () => {
+  it("write into out if given, with the same bits, over an input too", () => {
     const shape = [2, 4, 9, 7];
     const [a, b, random] = [noise(shape, 1), noise(shape, 2), noise(shape, 3)];
     const mask = Tensor.full([1, 5, 5], 0.3);

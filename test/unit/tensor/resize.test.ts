@@ -59,7 +59,7 @@ describe("resizeLatent", () => {
     }
   });
 
-  it("writes into `out` where there is one", () => {
+  it("writes into `out` if there is one", () => {
     const out = Tensor.zeros([1, 2, 1, 2]);
     assert.equal(resizeLatent(x, { method: "bicubic", ...size }, out), out);
     assert.notEqual(out.data[0], 0);
@@ -143,7 +143,7 @@ describe("resizeImage", () => {
     );
   });
 
-  it("rounds to bytes for lanczos, also where the size stays", () => {
+  it("rounds to bytes for lanczos, also if the size stays", () => {
     const image = Tensor.from([0.5, 1.5, -1, Number.NaN, 0.999, 0.001], [1, 1, 2, 3]);
     const { data } = resizeImage(image, { method: "lanczos", height: 1, width: 2 });
     assert.deepEqual(

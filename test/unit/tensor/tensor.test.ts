@@ -53,7 +53,7 @@ describe("Tensor", () => {
     assert.deepEqual(await onFakeGpu(program, fakeGpu()), [["Tensor [4] on cuda:0", true, 6, "Tensor [4] 6"]]);
   });
 
-  it("has no element unwritten where memory is not cleared", () => {
+  it("has no element unwritten if memory is not cleared", () => {
     const size = 100_003;
     const full = Tensor.full([size], 0.25);
     assert.ok(full.data.every((value) => value === 0.25));
@@ -62,7 +62,7 @@ describe("Tensor", () => {
     assert.equal(full.data.buffer.byteLength, 4 * size);
   });
 
-  it("keeps its shape where the caller's array changes later", () => {
+  it("keeps its shape if the caller's array changes later", () => {
     const shape = [2, 2];
     const tensor = Tensor.zeros(shape);
     shape[0] = 7;

@@ -30,7 +30,7 @@ describe("latentkit/testing/jest", () => {
     write("package.json", '{ "type": "module" }');
   };
 
-  it("says what it needs where no runner has made a global expect", () => {
+  it("says what it needs if no runner has made a global expect", () => {
     start();
     write("alone.mjs", 'import "latentkit/testing/jest";');
     const { status, stderr } = spawnSync(process.execPath, ["alone.mjs"], { cwd: folder(), encoding: "utf8" });

@@ -8,7 +8,7 @@ import { intoModel } from "../../sampling/latent-space.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
 import { sinusoids } from "../networks/sinusoids.js";
 
-/** Channels of a grey picture's latent in the model's units, which stands in where nothing was hidden. */
+/** Channels of a grey picture's latent in the model's units, used if nothing is hidden. */
 const GREY = [0.8223, -0.6876, 0.6364, 0.138];
 
 /**
@@ -30,7 +30,7 @@ export function inpaintChannels(entry: Conditioning[number], run: SamplingRun): 
   return joined([rounded(sized(planesOf(mask))), sized(hidden)], 1);
 }
 
-/** The part of the channels that lies in the area of an entry, for a model that gets that part of the latent alone. */
+/** The part of the channels that lies in the area of an entry, for a model that gets only that part of the latent. */
 export function inArea(channels: Tensor, entry: Conditioning[number], { sampling, latent }: SamplingRun): Tensor {
   const [, , rows, columns] = latent.shape as [number, number, number, number];
   const [whole] = readEntries([entry], sampling, [rows, columns]);
@@ -100,7 +100,7 @@ export interface SizeLabel {
 }
 
 /**
- * The label of an SDXL network for one entry: its pooled text and sizes; `width` is that of both in one vector, where it
+ * The label of an SDXL network for one entry: its pooled text and sizes; `width` is that of both in one vector, if it
  * is known. Podell et al. 2023, "SDXL", section 2.2. Fails with value.invalid.
  */
 export function sizeLabel([, options]: Conditioning[number], source: LabelSource, width?: number): SizeLabel {

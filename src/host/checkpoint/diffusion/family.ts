@@ -14,13 +14,13 @@ export interface ModelFamily {
   /** Whether such a network is among the weights, complete or not. */
   has(weights: WeightMap): boolean;
   /**
-   * Recognises a file that has one, in steps of some milliseconds. Every weight that the builders ask for is there
-   * afterwards, with that shape. Throws model.unsupported for relatives, by name, and model.invalid.
+   * Recognises a file that has one, in steps of some milliseconds. Afterwards every weight that the builders ask for
+   * exists, with its shape. Throws model.unsupported for relatives, by name, and model.invalid.
    */
   parts(file: ModelHeader): Generator<undefined, CheckpointParts>;
 }
 
-/** The networks of a checkpoint, and what its family says about them. A part that the file lacks is undefined, or missing in the list. */
+/** The networks of a checkpoint, with facts of its family. A part that the file lacks is undefined, or missing in the list. */
 export interface RecognisedCheckpoint {
   /** Name of the family: "sdxl". */
   readonly family: string;
@@ -41,7 +41,7 @@ export interface RecognisedCheckpoint {
   readonly ignored: number;
 }
 
-/** A checkpoint as its header tells it; `sampling` reads marks that some files have. */
+/** A checkpoint by its header; `sampling` reads marks that some files have. */
 export interface CheckpointParts extends Omit<RecognisedCheckpoint, "sampling"> {
   sampling(read: ReadValues): CheckpointSampling | Promise<CheckpointSampling>;
 }

@@ -19,7 +19,7 @@ export interface DiffusionNetwork {
   readonly label: string;
   readonly inChannels: number;
   readonly outChannels: number;
-  /** Width of its context; undefined where its file does not say. */
+  /** Width of its context; undefined if its file does not say. */
   readonly contextDim?: number;
   /** Whether one call may evaluate these entries: contexts repeat then until all are equally long, as CLIP's may. */
   canShare(entries: Conditioning): boolean;
@@ -27,13 +27,13 @@ export interface DiffusionNetwork {
   readonly target?: LoraTarget;
   /** The network with one more LoRA; absent as `target`. */
   adapted?(adapter: Adapter): DiffusionNetwork;
-  /** The network as a Control LoRA needs it, which takes so many numbers of a patch. Absent: it takes none. */
+  /** The network changed to take this many numbers per patch, as a Control LoRA needs. Absent: it cannot. */
   taking?(inputs: number): DiffusionNetwork;
   /** The network with a change that a node makes; undefined for one that it cannot make. */
   patched?(patch: ModelPatch): DiffusionNetwork | undefined;
   /** Inputs beside latent, timestep and context for one entry, those of SDXL's label. Fails with value.invalid. */
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors;
-  /** Channels beside the latent, for the whole of it, where it takes some. Absent: those of Stable Diffusion's inpainting. */
+  /** Channels beside the latent, for the whole of it, if it takes some. Absent: those of Stable Diffusion's inpainting. */
   extraChannels?(entry: Conditioning[number], run: SamplingRun): Tensor;
   forRun(run: SamplingRun): NetworkRun;
 }
@@ -48,7 +48,7 @@ export interface NetworkRun {
 export interface NetworkCall {
   /** Scaled latent [B, inChannels, h, w], with the channels of inpainting. */
   readonly x: Tensor;
-  /** Scaled latent alone, which control nets take: x itself but for inpainting. */
+  /** Only the scaled latent, for control nets: x itself except for inpainting. */
   readonly noisy: Tensor;
   readonly timestep: number;
   /** [B, tokens, contextDim]. The same tensor at each step, as are the labels. */
@@ -126,7 +126,7 @@ const READINGS: Readonly<Record<string, Readonly<Record<string, Reading>>>> = {
 
 const unsupported = ({ node, inputs }: ModelPatch): LatentkitError => {
   const change = Object.hasOwn(READINGS, node) ? `read its models as ${describe(inputs.sampling)}` : `apply ${node}`;
-  return new LatentkitError("host.missing", `host "checkpoint": it cannot ${change}.`);
+  return new LatentkitError("host.missing", `host "checkpoint" cannot ${change}.`);
 };
 
 /** Inputs of the network that stay the same for a set of conditionings. */

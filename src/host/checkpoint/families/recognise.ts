@@ -6,12 +6,12 @@ import { stableDiffusion } from "../unet/stable-diffusion.js";
 import type { ReadValues } from "../weights/values.js";
 import { zImage } from "../z-image/recognise.js";
 
-/** The families, in the order in which a file is tried. The last one refuses what none of them has, by name. */
+/** The families, in the order in which a file is tried. The last one refuses all other files, by name. */
 const FAMILIES: readonly ModelFamily[] = [zImage, flux, stableDiffusion];
 
 /**
- * Recognises a checkpoint, or a file with a diffusion model alone, by its keys and shapes. Every weight that the builders
- * ask for is there afterwards, with that shape. Throws model.unsupported for other models, by name, and model.invalid for
+ * Recognises a checkpoint, or a file with only a diffusion model, by its keys and shapes. Afterwards every weight that the
+ * builders ask for exists, with its shape. Throws model.unsupported for other models, by name, and model.invalid for
  * damaged ones.
  */
 export async function recogniseCheckpoint(file: ModelHeader, read: ReadValues): Promise<RecognisedCheckpoint> {
@@ -22,7 +22,7 @@ export async function recogniseCheckpoint(file: ModelHeader, read: ReadValues): 
   return { ...step.value, sampling: await step.value.sampling(read) };
 }
 
-/** Recognises a checkpoint as recogniseCheckpoint does, as far as its header tells. Throws as it. */
+/** Recognises a checkpoint as recogniseCheckpoint does, from its header alone. Throws the same errors. */
 export function requireCheckpoint(file: ModelHeader): CheckpointParts {
   const steps = partsOf(file);
   for (;;) {

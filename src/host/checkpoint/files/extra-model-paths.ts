@@ -20,8 +20,8 @@ export interface ExtraFolder {
 
 /**
  * Reads the folders of ComfyUI's extra_model_paths.yaml. Each section has folders by kind, several as lines of one text,
- * below its `base_path`; relative ones start at the file's folder, "~" at the user's. Kinds that have no models here, such
- * as configs, are left out, and so is nothing else: whether a folder exists is not asked. Throws config.invalid.
+ * below its `base_path`; relative ones start at the file's folder, "~" at the user's. Kinds without models here, such
+ * as configs, are left out, but nothing else: a folder need not exist. Throws config.invalid.
  */
 export function readExtraModelPaths(file: string): ExtraFolder[] {
   const sections = sectionsOf(file);

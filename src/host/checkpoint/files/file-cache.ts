@@ -34,7 +34,7 @@ export class FileCache {
   }
 }
 
-/** Size, time of change and inode, of a folder's entries too; what is wrong with a file is said by who reads it. */
+/** Size, time of change and inode, of a folder's entries too; the reader of a file reports what is wrong with it. */
 async function stateOf(path: string, depth: number): Promise<string> {
   try {
     const stats = await stat(path, { bigint: true });

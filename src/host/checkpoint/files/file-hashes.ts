@@ -16,7 +16,7 @@ const AUTO_V2_DIGITS = 10;
 /** First digits of a SHA-256 in hex: the AutoV2 hash, by which Civitai finds a model. */
 export const autoV2 = (sha256: string): string => sha256.slice(0, AUTO_V2_DIGITS);
 
-/** A file that is being hashed, for all who wait for it. */
+/** A file being hashed, for all callers that wait for it. */
 interface Job {
   readonly promise: Promise<string>;
   readonly stop: AbortController;
@@ -25,7 +25,7 @@ interface Job {
 
 /**
  * SHA-256 of large files, in hex. Each is computed once as long as path, size, time of change and inode stay, one file at
- * a time, in pieces between which the event loop goes on.
+ * a time, in pieces, so that the event loop keeps turning.
  */
 export class FileHashes {
   readonly #hashes = new Recent<string>(MOST);
@@ -38,8 +38,8 @@ export class FileHashes {
   }
 
   /**
-   * Hashes a file. Throws the reason of a signal that aborts, file.not-found, and file.read-failed for what cannot be
-   * read or changes meanwhile.
+   * Hashes a file. Throws the reason of a signal that aborts, file.not-found, and file.read-failed for a file that cannot
+   * be read or changes meanwhile.
    */
   async sha256(path: string, signal?: AbortSignal): Promise<string> {
     const key = await keyOf(path);
@@ -53,7 +53,7 @@ export class FileHashes {
     job.waiting++;
     return new Promise((resolve, reject) => {
       const unsubscribe = onAbort(signal, () => {
-        // others may wait for the same file; who comes after the last has left starts anew
+        // others may wait for the same file; a caller that comes after the last has left starts again
         if (--job.waiting === 0) {
           job.stop.abort();
           this.#end(key, job);

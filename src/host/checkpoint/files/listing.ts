@@ -19,7 +19,7 @@ const PASSED_OVER: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR
 export interface Listing {
   /** Relative to the folder, with "/". */
   readonly names: readonly string[];
-  /** Time of the last change of each folder in nanoseconds since 1970, by its path; undefined where it is absent. */
+  /** Time of the last change of each folder in nanoseconds since 1970, by its path; undefined if it is absent. */
   readonly folders: ReadonlyMap<string, bigint | undefined>;
 }
 
@@ -33,9 +33,9 @@ interface OpenFolder {
 }
 
 /**
- * Lists the model files below a folder, 32 folders deep. Follows links, but none to a folder that it is in; leaves out
- * names that begin with a dot. A folder that is absent holds nothing. Throws value.out-of-range for more than a hundred
- * thousand files or twenty thousand folders, file.read-failed where the disk fails. With `asModels` a folder of diffusers
+ * Lists the model files below a folder, 32 folders deep. Follows links, except to a folder that contains them; leaves
+ * out names that begin with a dot. An absent folder counts as empty. Throws value.out-of-range for more than a hundred
+ * thousand files or twenty thousand folders, file.read-failed if the disk fails. With `asModels` a folder of diffusers
  * is one model, under its own name.
  */
 export function listFolder(folder: string, { asModels = false }: { readonly asModels?: boolean } = {}): Listing {

@@ -6,12 +6,12 @@ import { type ExtraFolder, readExtraModelPaths } from "./extra-model-paths.js";
 import { KIND_FOLDERS, KIND_WORDS, type ModelKind } from "./kinds.js";
 import { isCurrent, type Listing, listFolder } from "./listing.js";
 
-/** Time in which a listing is not looked at again for the names that it has, in ms: a graph asks at each of its loaders. */
+/** Time for which a listing is trusted for the names that it has, in ms: each loader of a graph asks. */
 const FRESH_MS = 100;
 /** Coarsest step of a file system's clock, in ms: a change in the same step as the listing does not show. */
 const CLOCK_MS = 2000;
 
-/** Looks at folders in a turn of the event loop for names that are there and not listed: not all become so. */
+/** Looks at folders in one turn of the event loop for files that exist but are not listed: some never are. */
 const MOST_LOOKS = 16;
 
 const MOST_LISTED = 5;
@@ -29,7 +29,7 @@ interface Cached {
   readonly paths: ReadonlyMap<string, string>;
   readonly names: readonly string[];
   readonly byLowerCase: ReadonlyMap<string, string>;
-  /** Names of the files that are called so in any folder. */
+  /** Names of files by their name without a folder. */
   readonly byBareName: ReadonlyMap<string, readonly string[]>;
   readonly listedAt: number;
   checkedAt: number;
@@ -46,7 +46,7 @@ export class ModelFolders {
   /** How often folders were looked at again for a missing name in this turn of the event loop. */
   readonly #looks = new Map<ModelKind, number>();
 
-  /** Throws config.invalid for a root that is absent, and for a file that is not as ComfyUI reads it. */
+  /** Throws config.invalid for a missing root, and for a file that ComfyUI could not read. */
   constructor(roots: string | readonly string[]) {
     const found = [roots].flat().flatMap((root) => foldersOf(resolve(root)));
     for (const { kind, path } of [...found.filter(({ isDefault }) => isDefault), ...found]) {
@@ -73,9 +73,9 @@ export class ModelFolders {
   }
 
   /**
-   * Finds a file by its name: with its folder, without, or with another one as long as one file alone is called so; "\"
-   * separates too, as in graphs from Windows. Case is what the file system makes of it. Throws model.missing with the
-   * nearest names, path.outside for a name that leads out of the folders.
+   * Finds a file by its name: with its folder, without, or with another one if only one file has that name; "\" also
+   * separates, as in graphs from Windows. Case matters as it does on the file system. Throws model.missing with the nearest
+   * names, path.outside for a name that leads out of the folders.
    */
   resolve(kind: ModelKind, name: string): ModelFile {
     const file = this.find(kind, name);
@@ -89,7 +89,7 @@ export class ModelFolders {
     });
   }
 
-  /** Finds a file as resolve does; undefined where there is none. */
+  /** Finds a file as resolve does; undefined if there is none. */
   find(kind: ModelKind, name: string): ModelFile | undefined {
     const wanted = withSlashes(name);
     requireInside(kind, name, wanted);
@@ -98,8 +98,8 @@ export class ModelFolders {
   }
 
   /**
-   * Forgets the listing of a kind for a name that it lacks; false where it cannot have come since. Many missing names are
-   * one look at the folders in each turn of the event loop, and one at the place that each of them means.
+   * Forgets the listing of a kind for a name that it lacks; false if the file cannot have been added since. Many missing
+   * names cost one look at the folders in each turn of the event loop, and one at the path of each.
    */
   #lookAgain(kind: ModelKind, wanted: string): boolean {
     const looks = this.#looks.get(kind) ?? 0;
@@ -117,7 +117,7 @@ export class ModelFolders {
   #match(kind: ModelKind, wanted: string): ModelFile | undefined {
     const { paths, byLowerCase, byBareName } = this.#current(kind);
     const alike = byLowerCase.get(wanted.toLowerCase());
-    // on a file system that makes no difference of case, the name leads there as well
+    // on a file system that ignores case, the name leads there as well
     const isSame = alike !== undefined && this.folders(kind).some((folder) => existsSync(join(folder, wanted)));
     const name = paths.has(wanted) ? wanted : isSame ? alike : onlyOne(kind, wanted, byBareName.get(bareName(wanted)));
     return name === undefined ? undefined : { kind, name, path: paths.get(name)! };
@@ -151,11 +151,11 @@ export class ModelFolders {
     const count = this.list(kind).length;
     if (count > 0) return `None of the ${count} files has a similar name.`;
     const folders = this.folders(kind);
-    return folders.length === 0 ? "No folder is set up for them." : `There are none in ${folders.join(", ")}.`;
+    return folders.length === 0 ? "No folder is configured for them." : `Folders searched: ${folders.join(", ")}.`;
   }
 }
 
-/** Whether a cached listing may be used at a time; a folder that has changed shortly before it was read may have again. */
+/** Whether a cached listing may be used now; a folder that changed just before it was read may have changed again. */
 function isUsable(cached: Cached, now: number): boolean {
   const age = now - cached.checkedAt;
   if (age >= 0 && age < FRESH_MS) return true;
@@ -212,22 +212,22 @@ function requireInside(kind: ModelKind, name: string, wanted: string): void {
 }
 
 /**
- * Name of the only file that ends as the wanted path does, else of the only one that is called so in any folder. Throws
- * model.missing where there are several: which of them a graph means is for its author to say.
+ * Name of the only file whose path ends as the wanted one does, else of the only one with that name in any folder. Throws
+ * model.missing if there are several: only the author knows which of them a graph means.
  */
 function onlyOne(kind: ModelKind, wanted: string, namesakes: readonly string[] = []): string | undefined {
   const ending = namesakes.filter((name) => name.endsWith(`/${wanted}`));
   const found = ending.length > 0 ? ending : namesakes;
   if (found.length <= 1) return found[0];
   const listed = found.slice(0, MOST_LISTED).map(describe).join(", ");
-  const message = `Models: expected the name of one file among the ${KIND_WORDS[kind]}, received ${describe(wanted)}, which ${found.length} have: ${listed}.`;
+  const message = `Models: expected the name of one file among the ${KIND_WORDS[kind]}, received ${describe(wanted)}, which ${found.length} files share: ${listed}.`;
   throw new LatentkitError("model.missing", message, { received: describe(wanted), suggestion: found[0] });
 }
 
 const bareName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 const MOST_NEAREST = 5;
-/** Share of common pairs of letters from which on names look alike. */
+/** Names that share at least this part of their pairs of letters look alike. */
 const ALIKE = 0.4;
 /** Longer names are compared by their beginnings. */
 const MAX_CHARACTERS = 128;
@@ -252,7 +252,7 @@ function pairsOf(name: string): Set<string> {
     .replace(/\.[a-z]{1,16}$/i, "")
     .slice(0, MAX_CHARACTERS)
     .toLowerCase();
-  // a single character is no pair, and its name is like itself
+  // a name of one character has no pair, yet must be like itself
   const pairs = new Set([bare.slice(0, 2)]);
   for (let i = 1; i + 1 < bare.length; i++) pairs.add(bare.slice(i, i + 2));
   return pairs;

@@ -7,10 +7,10 @@ export const START_BYTES = 512;
 /** First character of a header. */
 const BRACE = 0x7b;
 
-const PICKLE = "a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors";
+const PICKLE = "a PyTorch pickle (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors";
 const AGAIN = "download it again";
 
-/** Beginnings of files of other formats in latin1, and what each is, with what to do about it. */
+/** How files of other formats begin, in latin1; what each is, and what to do about it. */
 const BEGINNINGS: readonly (readonly [start: string, format: string])[] = [
   ["\x80", PICKLE],
   ["PK", "a ZIP archive: unpack it"],
@@ -22,7 +22,7 @@ const BEGINNINGS: readonly (readonly [start: string, format: string])[] = [
   ["Rar!", "a RAR archive: unpack it"],
   ["\x89HDF\r\n\x1a\n", "an HDF5 file: use the model's .safetensors file"],
   ["%PDF-", "a PDF document"],
-  ["version https://git-lfs.github.com/", "a Git LFS pointer: fetch the file that it stands for with git lfs pull"],
+  ["version https://git-lfs.github.com/", "a Git LFS pointer: fetch the real file with git lfs pull"],
 ];
 
 /** Place of a tar archive's mark. */
@@ -35,8 +35,8 @@ const MOST_ONNX_VERSION = 31;
 const PICKLE_IN_ARCHIVE = "/data.pkl";
 const TEXTS: readonly (readonly [beginning: RegExp, format: string])[] = [
   [/^\s*<(?:!doctype|html|head|body|!--)/i, "a web page: the download may need a login or a token, or another address"],
-  [/^\s*<\?xml/i, `text in XML, as a server's error: ${AGAIN}`],
-  [/^\s*[{[]/, `text in JSON, as a server's error: ${AGAIN}`],
+  [/^\s*<\?xml/i, `XML, probably a server's error message: ${AGAIN}`],
+  [/^\s*[{[]/, `JSON, probably a server's error message: ${AGAIN}`],
   [/^/, `text: ${AGAIN}`],
 ];
 
@@ -44,15 +44,15 @@ const TEXTS: readonly (readonly [beginning: RegExp, format: string])[] = [
 export function damageOf(start: Uint8Array, fileBytes: number): string | undefined {
   if (fileBytes === 0) return `an empty file: ${AGAIN}`;
   if (isBeginning(start))
-    return headerEnd(start) > fileBytes ? `the first ${fileBytes} bytes of one: ${AGAIN}` : undefined;
-  if (start.every((byte) => byte === 0)) return `a file of zeros, as an interrupted download leaves: ${AGAIN}`;
+    return headerEnd(start) > fileBytes ? `only the first ${fileBytes} bytes of one: ${AGAIN}` : undefined;
+  if (start.every((byte) => byte === 0)) return `a file of zeros, probably an interrupted download: ${AGAIN}`;
   if (otherFormat(start) !== undefined) return undefined;
-  if (fileBytes <= LENGTH_BYTES) return `the first ${fileBytes} bytes of one: ${AGAIN}`;
+  if (fileBytes <= LENGTH_BYTES) return `only the first ${fileBytes} bytes of one: ${AGAIN}`;
   const isLength = start.subarray(4, LENGTH_BYTES).every((byte) => byte === 0) && headerEnd(start) <= fileBytes;
-  return isLength ? undefined : `a file that does not begin as one: ${AGAIN}`;
+  return isLength ? undefined : `a file that does not start like one: ${AGAIN}`;
 }
 
-/** Format of a file by its first bytes, with what to do; undefined for .safetensors, and for what is not known. */
+/** Format of a file by its first bytes, with what to do; undefined for .safetensors and for unknown formats. */
 export function otherFormat(start: Uint8Array): string | undefined {
   if (isBeginning(start)) return undefined;
   const head = Buffer.from(start).toString("latin1");
@@ -70,7 +70,7 @@ export function otherFormat(start: Uint8Array): string | undefined {
 const isOnnx = ([tag, version = 0, next = 0]: Uint8Array): boolean =>
   tag === ONNX.version && version > 0 && version <= MOST_ONNX_VERSION && ONNX.next.includes(next);
 
-/** Characters of a text of one byte each, or of UTF-16; undefined for what is no text. */
+/** Text of one byte per character, or of UTF-16; undefined for anything else. */
 function textOf(start: Uint8Array): string | undefined {
   const [first, second] = start;
   for (const [encoding, isMarked, isPlain] of [
@@ -89,11 +89,11 @@ function textOf(start: Uint8Array): string | undefined {
     : undefined;
 }
 
-/** Whether a file begins with the length of a header, which no file has of 4 GiB, and the brace that opens it. */
+/** Whether a file begins with the length of a header, always below 4 GiB, and the brace that opens it. */
 const isBeginning = (start: Uint8Array): boolean =>
   start[LENGTH_BYTES] === BRACE && start.subarray(4, LENGTH_BYTES).every((byte) => byte === 0);
 
-/** Whether a byte or a character is no control character but white space. */
+/** Whether a byte or character is white space or not a control character. */
 const isOfText = (code: number): boolean => code >= 0x20 || (code >= 0x09 && code <= 0x0d);
 
 const headerEnd = (start: Uint8Array): number => Buffer.from(start).readUInt32LE() + LENGTH_BYTES;

@@ -135,7 +135,7 @@ interface Modulation {
   readonly gate: Value;
 }
 
-/** Surroundings of both kinds of blocks. */
+/** Shared by both kinds of blocks. */
 interface BlockContext {
   readonly network: Network;
   readonly sizes: StreamSizes;
@@ -150,7 +150,7 @@ interface Streams<T> {
 }
 
 const EPSILON = 1e-6;
-/** Parts in which queries are taken where attention is written out. */
+/** Parts in which queries are processed if attention is written out. */
 const PARTS = 16;
 
 /** (1 + scale) norm(x) + shift. */
@@ -161,7 +161,7 @@ const modulated = (graph: OnnxGraph, x: Value, width: number, { shift, scale }: 
 const gated = (graph: OnnxGraph, x: Value, gate: Value, change: Value): Value =>
   add(graph, x, graph.node("Mul", [gate, change]));
 
-/** A block in which each stream has weights of its own: changes for its attention, then for its MLP. */
+/** A block in which each stream has its own weights: changes for its attention, then for its MLP. */
 function doubleBlock(
   context: BlockContext,
   key: string,

@@ -4,7 +4,7 @@ import type { Clip, Conditioning } from "../../types.js";
 import { CheckpointClip } from "../text-encoder/model.js";
 import type { BuiltT5 } from "../text-encoder/t5.js";
 
-/** Tokens that a prompt for Flux has at least, with padding. */
+/** Fewest tokens of a prompt for Flux, with padding. */
 const FEWEST_TOKENS = 256;
 const NAMES = ["clip_l", "t5xxl"] as const;
 
@@ -26,7 +26,7 @@ export class FluxClip implements Clip {
     const [clipL, t5] = NAMES.map((name) => (Object.hasOwn(texts, name) ? texts[name] : undefined));
     if (clipL === undefined || t5 === undefined || Object.keys(texts).length > NAMES.length) {
       const received = Object.keys(texts).map(describe).join(", ");
-      const message = `Prompt: expected texts for Flux's encoders ${NAMES.join(" and ")}, received ${received}.`;
+      const message = `Prompt: expected a text for each of Flux's encoders, ${NAMES.join(" and ")}, received ${received}.`;
       throw new LatentkitError("value.invalid", message);
     }
     const context = await this.t5.encode(t5, FEWEST_TOKENS);
@@ -35,7 +35,7 @@ export class FluxClip implements Clip {
   }
 }
 
-/** A T5 encoder of a file of its own, which Flux takes beside CLIP-L. */
+/** A T5 encoder in a separate file, which Flux takes beside CLIP-L. */
 export class T5Clip implements Clip {
   readonly encoders = [];
 
@@ -50,12 +50,12 @@ export class T5Clip implements Clip {
     const isClipL = first instanceof CheckpointClip && first.encoders.length === 1 && first.encoders[0]!.name === "l";
     if (others.length === 1 && isClipL) return new FluxClip(first, this.t5);
     throw this.#alone(
-      `beside ${others.flatMap((clip) => clip.encoders.map(({ name }) => name)).join(" and ") || "another"}`,
+      `with ${others.flatMap((clip) => clip.encoders.map(({ name }) => name)).join(" and ") || "another"}`,
     );
   }
 
   #alone(how: string): LatentkitError {
-    const message = `${this.t5.part.label}: expected CLIP-L beside it, loaded with DualCLIPLoader and type "flux", received it ${how}.`;
+    const message = `${this.t5.part.label} needs CLIP-L: load both with DualCLIPLoader and type "flux". It was loaded ${how}.`;
     return new LatentkitError("value.invalid", message);
   }
 }

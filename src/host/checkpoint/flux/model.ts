@@ -70,7 +70,7 @@ export class BuiltFlux implements DiffusionNetwork {
     return new BuiltFlux(this.runtime, this.part.with({ ...config, inputs }, takingInputs(weights, inputs)));
   }
 
-  /** Entries share a call where their tokens stand at the same places. */
+  /** Entries share a call if their tokens stand at the same places. */
   canShare([first, ...others]: Conditioning): boolean {
     const placesOf = (entry: Conditioning[number]): string => {
       const { latents, places } = referencesOf(entry);
@@ -136,7 +136,7 @@ const sizesOf = (texts: number, sides: readonly [number, number], entry: Conditi
   return [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
 };
 
-/** Guidance of an entry that has none. */
+/** Guidance of an entry without its own. */
 const GUIDANCE = 3.5;
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
@@ -185,7 +185,7 @@ export function guidanceOf([, { guidance = GUIDANCE }]: Conditioning[number]): {
 }
 
 /**
- * Pooled text of an entry [n, width], zeros where it has none. Fails with value.invalid for another width.
+ * Pooled text of an entry [n, width], zeros if it has none. Fails with value.invalid for another width.
  *
  * @internal
  */

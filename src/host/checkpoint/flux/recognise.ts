@@ -74,7 +74,7 @@ export const flux: ModelFamily = {
 };
 
 /**
- * Prefix of the transformer of a file that has Flux's blocks; undefined where there is none. One that lacks weights is found
+ * Prefix of the transformer of a file that has Flux's blocks; undefined if there is none. One that lacks weights is found
  * too, and so are relatives.
  *
  * @internal
@@ -85,7 +85,7 @@ export const findFlux = (weights: WeightMap): string | undefined =>
   );
 
 /**
- * Sizes and weights of a Flux.1 transformer, of which every weight that its builder needs is there. Throws model.invalid,
+ * Sizes and weights of a Flux.1 transformer, checked to hold every weight that its builder needs. Throws model.invalid,
  * and model.unsupported for its relatives.
  *
  * @internal
@@ -169,7 +169,7 @@ type Refuse = (weight: StoredWeight, expected: string) => Error;
 
 // Kept apart or joined, the layers are one weight with parts, so builder, LoRAs and checks see one layout.
 /**
- * The weights under the keys of Flux; those that it has no place for stay. Throws what `refuse` makes of one whose halves
+ * The weights under the keys of Flux; those without a counterpart stay. Throws what `refuse` makes of one whose halves
  * have to change places and cannot, and of one whose place is taken.
  */
 function ownLayout(weights: WeightMap, refuse: Refuse): WeightMap {

@@ -50,7 +50,7 @@ export class CheckpointLora implements Lora {
     return this.#adaptedEncoders(clip, strength) ?? clip;
   }
 
-  /** The clip of CLIP's encoders; undefined for one that has none. */
+  /** The clip made of CLIP's encoders; undefined if it has none. */
   #adaptedEncoders(clip: Clip, strength: number): CheckpointClip | undefined {
     const encoders = encodersOf(clip);
     const adapted = encoders.map(({ network }) => {
@@ -62,7 +62,7 @@ export class CheckpointLora implements Lora {
     return first === undefined ? undefined : new CheckpointClip({ ...first.source, encoders: adapted });
   }
 
-  /** Changes of a network; undefined where it has none. */
+  /** Changes of a network; undefined if there are none. */
   #adapter(target: LoraTarget, strength: number): Adapter | undefined {
     const changes = changesOf(this.#lora, target, strength);
     if (changes.size === 0) return undefined;
@@ -100,4 +100,7 @@ const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
   });
 
 const foreign = (what: string): LatentkitError =>
-  new LatentkitError("host.missing", `host "checkpoint": its LoRAs cannot change ${what} of another host.`);
+  new LatentkitError(
+    "host.missing",
+    `host "checkpoint" loaded this LoRA, which cannot change ${what} of another host.`,
+  );

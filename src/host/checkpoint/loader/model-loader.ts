@@ -41,7 +41,7 @@ const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   // of CLIP-L it takes the pooled text, which all layers share
   flux: ["sd1"],
 };
-/** Family of an encoder that is alone in its clip. */
+/** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
 /** Types of families that read another state of a Qwen3 encoder than Z-Image does. */
@@ -62,7 +62,7 @@ export class ModelLoader {
   readonly #folders: ModelFolders;
   readonly #runtime: Runtime;
   readonly #files = new FileCache();
-  /** Rows of textual inversions, by what makes encoders differ in them. */
+  /** Rows of textual inversions, by the encoder sizes that they depend on. */
   readonly #rows = new Map<string, EmbeddingRows>();
 
   constructor(folders: ModelFolders, runtime: Runtime) {
@@ -104,10 +104,10 @@ export class ModelLoader {
         new CheckpointUpscaler(this.#runtime, ModelPart.of("upscale model", file, upscalerPart(file))),
     };
     const load = loaders[kind] as Loader<Kind> | undefined;
-    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it cannot load ${kind}.`);
+    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint" cannot load ${kind}.`);
     const model = this.#folders.resolve(kind, name);
     const { weight_dtype: dtype = "default" } = settings;
-    // every run is told, also of a file that is loaded already
+    // every run is warned, even if the file is loaded already
     if (dtype !== "default")
       warn?.(`${describe(model.name)}: weight_dtype ${dtype} has no effect: weights keep the type they are stored in.`);
     const variant = JSON.stringify([kind, settings]);
@@ -125,7 +125,7 @@ export class ModelLoader {
     });
   }
 
-  /** Finds a tiny decoder for previews in its folder; undefined where there is none. */
+  /** Finds a tiny decoder for previews in its folder; undefined if there is none. */
   #tinyDecoder(latentFormat: string): ModelSource["tinyDecoder"] {
     const start = TINY_DECODERS[latentFormat];
     const isDecoder = (name: string): boolean => basename(name).startsWith(start!) && name.endsWith(".safetensors");
@@ -147,7 +147,7 @@ export class ModelLoader {
     return this.#clipOf(file, textEncoders, () => clipFamily);
   }
 
-  /** `familyOf` tells the family of CLIP's encoders. Throws as it. */
+  /** `familyOf` returns the family of CLIP's encoders. Throws the same errors. */
   #clipOf(
     file: WeightFile,
     found: readonly TextPart[],

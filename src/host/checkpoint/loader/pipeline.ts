@@ -22,8 +22,8 @@ import { ExportedVae } from "../vae/exported.js";
 import { CheckpointVae } from "../vae/model.js";
 import { invalid, type NamedFile, unsupported } from "../weights/stored.js";
 
-/** Everything that a pipeline needs beside its folder. */
-export interface PipelineSurroundings {
+/** Needed besides its folder to load a pipeline. */
+export interface PipelineContext {
   readonly runtime: Runtime;
   /** Rows of textual inversions for an encoder of these sizes. */
   readonly rowsOf: (sizes: Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">) => EmbeddingRows;
@@ -42,7 +42,7 @@ const ENCODERS = {
   ],
   "sdxl-refiner": [["text_encoder_2", "g"]],
 } as const satisfies Record<StableDiffusionFamily, readonly (readonly [string, TextEncoderConfig["name"]])[]>;
-/** Width of an encoder where its folder does not say. */
+/** Width of an encoder if its folder does not say. */
 const WIDTHS = { l: 768, h: 1024, g: 1280 } as const;
 const VOCABULARY = 49408;
 const CONTEXT_OF_SD2 = 1024;
@@ -53,11 +53,11 @@ const LATENT_CHANNELS = 4;
 const INPAINT_CHANNELS = 9;
 
 /**
- * Loads a folder of diffusers whose networks are exported to ONNX: by Optimum, or by the script of diffusers. It opens
- * files of fixed names in the folder alone, whatever their content says. Throws model.unsupported for other pipelines and
+ * Loads a folder of diffusers whose networks are exported to ONNX: by Optimum, or by the script of diffusers. It opens only
+ * files with fixed names in the folder, whatever they refer to. Throws model.unsupported for other pipelines and
  * networks, model.invalid for damaged folders, and file.read-failed.
  */
-export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurroundings): Promise<Checkpoint> {
+export async function loadPipeline(folder: ModelFile, context: PipelineContext): Promise<Checkpoint> {
   const className = PipelineConfig.read(folder, MODEL_INDEX).value("_class_name");
   const match = typeof className === "string" ? CLASS.exec(className) : null;
   if (match === null) throw unsupported(folder.name, EXPECTED, describe(className));
@@ -65,19 +65,19 @@ export async function loadPipeline(folder: ModelFile, surroundings: PipelineSurr
   const family = match[1] === undefined ? sdFamily(folder, unet) : xlFamily(folder);
   const vae = PipelineConfig.read(folder, "vae_decoder/config.json");
   const { sampling, reading } = scheduleOf(family, PipelineConfig.read(folder, "scheduler/scheduler_config.json"), vae);
-  const network = await unetOf(folder, family, unet, surroundings);
+  const network = await unetOf(folder, family, unet, context);
   return {
     model: new CheckpointModel({ network, family, sampling, reading }),
-    clip: await clipOf(folder, family, surroundings),
-    vae: await vaeOf(folder, vae, surroundings),
+    clip: await clipOf(folder, family, context),
+    vae: await vaeOf(folder, vae, context),
   };
 }
 
-/** The refiner has the second encoder alone. */
+/** The refiner has only the second encoder. */
 const xlFamily = ({ path }: ModelFile): StableDiffusionFamily =>
   existsSync(join(path, "text_encoder")) ? "sdxl" : "sdxl-refiner";
 
-/** SD 1 or 2, which differ in their text encoders. Exports of the script have no sizes, but special tokens. */
+/** SD 1 or 2, which differ in their text encoders. Exports of the script lack sizes but have special tokens. */
 function sdFamily(folder: ModelFile, unet: PipelineConfig): StableDiffusionFamily {
   const activation = PipelineConfig.read(folder, "text_encoder/config.json").value("hidden_act");
   if (activation !== undefined) return activation === "gelu" ? "sd2" : "sd1";
@@ -89,7 +89,7 @@ function sdFamily(folder: ModelFile, unet: PipelineConfig): StableDiffusionFamil
 
 const openNetwork = (
   folder: ModelFile,
-  { runtime }: PipelineSurroundings,
+  { runtime }: PipelineContext,
   what: string,
   component: string,
 ): Promise<OnnxModel> => OnnxModel.open(runtime, `${what} of ${folder.name}`, folder, component);
@@ -98,9 +98,9 @@ async function unetOf(
   folder: ModelFile,
   family: StableDiffusionFamily,
   config: PipelineConfig,
-  surroundings: PipelineSurroundings,
+  context: PipelineContext,
 ): Promise<ExportedUnet> {
-  const model = await openNetwork(folder, surroundings, "UNet", "unet");
+  const model = await openNetwork(folder, context, "UNet", "unet");
   if (config.has("out_channels")) config.oneOf("out_channels", [LATENT_CHANNELS]);
   const channels = [LATENT_CHANNELS, INPAINT_CHANNELS];
   return new ExportedUnet(model, {
@@ -112,28 +112,24 @@ async function unetOf(
   });
 }
 
-async function clipOf(
-  folder: ModelFile,
-  family: StableDiffusionFamily,
-  surroundings: PipelineSurroundings,
-): Promise<Clip> {
+async function clipOf(folder: ModelFile, family: StableDiffusionFamily, context: PipelineContext): Promise<Clip> {
   const encoders: ExportedTextEncoder[] = [];
   for (const [component, name] of ENCODERS[family]) {
     const config = PipelineConfig.read(folder, `${component}/config.json`);
     if (config.has("vocab_size")) config.oneOf("vocab_size", [VOCABULARY]);
     const hidden = config.positive("hidden_size") ?? WIDTHS[name];
-    const model = await openNetwork(folder, surroundings, `text encoder ${name}`, component);
-    const rows = surroundings.rowsOf({ name, hidden, vocabulary: VOCABULARY });
+    const model = await openNetwork(folder, context, `text encoder ${name}`, component);
+    const rows = context.rowsOf({ name, hidden, vocabulary: VOCABULARY });
     encoders.push(new ExportedTextEncoder({ name, model, rows, ownLayer: ownLayer(family) }));
   }
   return new CheckpointClip({ encoders, family });
 }
 
-async function vaeOf(folder: ModelFile, config: PipelineConfig, surroundings: PipelineSurroundings): Promise<Vae> {
+async function vaeOf(folder: ModelFile, config: PipelineConfig, context: PipelineContext): Promise<Vae> {
   if (config.has("latent_channels")) config.oneOf("latent_channels", [LATENT_CHANNELS]);
-  const decoder = await openNetwork(folder, surroundings, "VAE decoder", "vae_decoder");
+  const decoder = await openNetwork(folder, context, "VAE decoder", "vae_decoder");
   const hasEncoder = existsSync(join(folder.path, "vae_encoder"));
-  const encoder = hasEncoder ? await openNetwork(folder, surroundings, "VAE encoder", "vae_encoder") : undefined;
+  const encoder = hasEncoder ? await openNetwork(folder, context, "VAE encoder", "vae_encoder") : undefined;
   const networks = new ExportedVae({
     label: `VAE of ${folder.name}`,
     decoder,
@@ -168,7 +164,7 @@ class PipelineConfig {
       if (error instanceof LatentkitError) throw error;
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT" || code === "ENOTDIR") return new PipelineConfig(folder, file, {});
-      throw invalid(folder.name, expected, code ?? "other text");
+      throw invalid(folder.name, expected, code ?? "text that is not JSON");
     }
   }
 
@@ -193,7 +189,7 @@ class PipelineConfig {
     if (this.has(key)) throw this.#unsupported(key, "none");
   }
 
-  /** A value that has to be one of these. Throws model.unsupported for any other, and where there is none. */
+  /** A value that has to be one of these. Throws model.unsupported for any other and if it is absent. */
   oneOf<Value extends string | number>(key: string, allowed: readonly Value[]): Value {
     const value = this.value(key);
     const found = allowed.find((each) => each === value);

@@ -16,7 +16,7 @@ interface PlacedChange {
 // decisions: LoRAs are merged into the graph
 /**
  * Changes that a LoRA makes to the weights of one network, none for strength 0. A layer that the network does not have is
- * left out: see unmatchedModules. Throws model.invalid where a tensor does not fit the weight it is for, or lacks another
+ * left out: see unmatchedModules. Throws model.invalid if a tensor does not fit the weight it is for, or lacks another
  * that belongs to it; model.unsupported for a tensor of a form that is not known: a layer is never changed by half.
  */
 export function changesOf(lora: LoraFile, target: LoraTarget, strength: number): WeightChanges {
@@ -53,7 +53,7 @@ function rounding(dtype: StoredWeight["dtype"]): readonly WeightChange[] {
   return [(graph, weight) => graph.node("Cast", [graph.node("Cast", [weight], { to: { int: type } })], { to: FLOAT })];
 }
 
-/** Throws model.unsupported for a tensor of a form that is not known, where it is of one of these layers. */
+/** Throws model.unsupported for a tensor of an unknown form that belongs to one of these layers. */
 export function refuseUnknown({ name, unknown }: LoraFile, layers: ReadonlyMap<string, unknown>): void {
   for (const key of unknown) {
     if (!isOfLayer(key, layers)) continue;
@@ -81,7 +81,7 @@ export function unmatchedModules(lora: LoraFile, targets: readonly LoraTarget[])
 const BIAS_ROLES = ["diff_b", "b_norm"] as const;
 const SHOWN = 3;
 
-/** One sentence on what of a LoRA has no effect; undefined if nothing. */
+/** A warning about the parts of a LoRA without effect; undefined if all have one. */
 export function unmatchedWarning(lora: LoraFile, unmatched: readonly string[]): string | undefined {
   if (unmatched.length === 0) return undefined;
   const names = unmatched.slice(0, SHOWN).map((name) => quotedName(name));

@@ -14,7 +14,7 @@ export interface Alpha {
 
 /** Where diffusers keeps the settings of PEFT, as JSON. SimpleTuner and others have them as metadata of their own. */
 const SETTINGS = "lora_adapter_metadata";
-/** All names of PEFT's settings as JSON, with what is before their keys; others than the first may be something else. */
+/** All names of PEFT's settings as JSON, with the text before their keys; names after the first may mean something else. */
 const SCOPES_OF_SETTINGS: Readonly<Record<string, string>> = {
   [SETTINGS]: "",
   adapter_config: "",
@@ -52,7 +52,7 @@ export interface MetadataAlphas {
 }
 
 /**
- * Reads the alphas that PEFT's settings in a file's metadata have. Throws model.invalid for numbers that are none and
+ * Reads the alphas that PEFT's settings in a file's metadata have. Throws model.invalid for values that are not numbers and
  * settings that contradict each other, model.unsupported for names that are patterns.
  */
 export function alphaInMetadata(name: string, metadata: Metadata): MetadataAlphas {
@@ -188,7 +188,7 @@ function objectIn(name: string, key: string, text: string): Record<string, unkno
     value = undefined;
   }
   if (isPlainObject(value)) return value;
-  throw invalid(name, key, "an object in JSON", "other text");
+  throw invalid(name, key, "a JSON object", "text that is not JSON");
 }
 
 /** Names under which training programs have alpha and rank, the most specific first. */
@@ -198,8 +198,8 @@ const ALPHAS_AND_RANKS = [
   ["alpha", "rank"],
 ] as const;
 
-// kohya's files always have tensors of alpha: where they lack, a conversion may have multiplied alpha into the weights
-/** One sentence where metadata that is not PEFT's has an alpha beside another rank: for a file that has no tensors of alpha. */
+// kohya's files always have tensors of alpha: if they are missing, a conversion may have multiplied alpha into the weights
+/** A warning if metadata other than PEFT's has an alpha beside a different rank: for a file without tensors of alpha. */
 export function metadataNote(name: string, metadata: Metadata): string | undefined {
   const isApplied =
     Object.keys(metadata).some((key) => key.endsWith("lora_alpha")) ||

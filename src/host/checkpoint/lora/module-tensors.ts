@@ -41,7 +41,7 @@ export class ModuleTensors {
     return roles.some((role) => this.#module.tensors.has(role));
   }
 
-  /** Throws model.invalid where the module has no such tensor. */
+  /** Throws model.invalid if the module has no such tensor. */
   require(role: TensorRole): LoraTensor {
     const tensor = this.get(role);
     if (tensor !== undefined) return tensor;
@@ -74,7 +74,7 @@ export class ModuleTensors {
     };
   }
 
-  /** A tensor as float32, of its own shape. Throws model.invalid for types that are no floats. */
+  /** A tensor as float32, of its own shape. Throws model.invalid for types other than floats. */
   floats(tensor: LoraTensor): Expression {
     const { weight } = tensor;
     if (!weight.dtype.includes("F")) throw this.misfit(tensor, "a type of floats", weight.dtype);
@@ -91,7 +91,7 @@ export class ModuleTensors {
     throw this.misfit(tensor, `a rank from 1 to ${MOST_RANK}`);
   }
 
-  /** alpha / rank, or 1 where the file has no alpha. */
+  /** alpha / rank, or 1 if the file has no alpha. */
   factor(rank: number): number {
     const { alpha, isRankStabilised } = this.#module;
     if (alpha === undefined) return 1;

@@ -4,7 +4,7 @@ import type { WeightMap } from "../weights/stored.js";
 /** Where a weight is that a LoRA file names. */
 export interface Place {
   readonly key: string;
-  /** The rows that the layer is, where it is not the whole weight or has them in another order. */
+  /** The rows of the layer, if it is not the whole weight or has them in another order. */
   readonly rows?: Rows;
   /** True if the network multiplies from the other side than the LoRA expects. */
   readonly transposed?: true;

@@ -28,7 +28,7 @@ function otherKind({ name, weights }: ModelHeader): LatentkitError {
   return unsupported(name, "a LoRA", received);
 }
 
-/** Throws model.unsupported for a file none of whose keys is a LoRA's, as recogniseLora, which reads values too. */
+/** Throws model.unsupported for a file without keys of a LoRA, as recogniseLora does, without reading values. */
 export function requireLora(file: ModelHeader): void {
   for (const key of file.weights.keys()) if (readKey(key) !== undefined || key.includes(BUNDLED)) return;
   throw otherKind(file);
@@ -55,7 +55,7 @@ export interface LoraFile {
   readonly unknown: readonly string[];
   /** Numbers of a patch that a model takes with it: only a Control LoRA says so. */
   readonly inputs?: number;
-  /** One sentence on what its metadata says and is not applied. */
+  /** A sentence about metadata that is not applied. */
   readonly note?: string;
 }
 
@@ -64,8 +64,8 @@ const BUNDLED = "bundle_emb.";
 const PARAMETERS = ".string_to_param.";
 
 /**
- * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. An alpha that is no tensor is read from
- * the metadata. Throws model.invalid for an alpha that is no finite number and for two tensors of one role, model.unsupported for two adapters, and as `read`.
+ * Sorts the tensors of a LoRA file by layer and reads the alphas, no other values. An alpha without a tensor is read from
+ * the metadata. Throws model.invalid for an alpha that is not a finite number and for two tensors of one role, model.unsupported for two adapters, and as `read`.
  */
 export async function readLora(file: WeightFile, read: ReadValues): Promise<LoraFile> {
   const { name: fileName, metadata } = file;
@@ -161,10 +161,10 @@ export type TensorRole =
   | "diff_b"
   | "w_norm"
   | "b_norm"
-  /** The whole weight, whatever the strength. */
+  /** The whole weight, at any strength. */
   | "replacement";
 
-/** Ends of keys: what is before one is the layer in the names of the file's style. */
+/** Ends of keys: the text before one is the layer, named in the file's style. */
 const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
   // kohya
   [".lora_up.weight", "up"],

@@ -81,14 +81,14 @@ function added(graph: OnnxGraph, weight: Value, { factor, left, right }: Delta, 
 
 /**
  * DoRA: multiplies the merged weight by the file's norms over its own: by rows, with the norms of the original weight as
- * ComfyUI does; or by input channels, with those of the merged weight. undefined where the file has no norms.
+ * ComfyUI does; or by input channels, with those of the merged weight. undefined if the file has no norms.
  */
 function decomposition(
   tensors: ModuleTensors,
 ): ((graph: OnnxGraph, merged: Value, original: Value) => Value) | undefined {
   const norms = tensors.get("dora_scale");
   if (norms === undefined) return undefined;
-  // norms alone are no change
+  // norms alone change nothing
   if (!tensors.has("up", "diff", "hada_w1_a", "lokr_w1", "lokr_w1_a")) tensors.require("up");
   const { shape } = norms.weight;
   const { rows, channels, columns } = tensors;
@@ -169,7 +169,7 @@ function kroneckerDelta(tensors: ModuleTensors): Delta {
   const [rows2, channels2, columns2] = [rows / rows1, channels / columns1, columns / columns1];
   const second = factorOf(tensors, 2);
   const [outer, inner] = [first.matrix(rows1, columns1), second.matrix(rows2, columns2, channels2)];
-  // the rank of the second counts where both are of low rank
+  // the rank of the second counts if both are of low rank
   const ranked = second.ranked ?? first.ranked;
   return {
     factor: ranked === undefined ? 1 : tensors.factor(tensors.rank(ranked)),

@@ -70,7 +70,7 @@ export function linear(
 
 /**
  * linear on few rows, as those of an embedding [B, inputs] (rank 2) or of a prompt [B, S, inputs] (rank 3). On the CPU the
- * weight is the first operand: threads share the longer side of a product, and where they share that of the second operand,
+ * weight is the first operand: threads share the longer side of a product, and if they share that of the second operand,
  * sums are taken in other blocks for each number of threads.
  */
 export function linearOfFew(
@@ -96,7 +96,7 @@ function rowsOfFew(graph: OnnxGraph, weight: Value, x: Value, rank: 2 | 3): Valu
 
 /**
  * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of
- * [B, 32, …] does the same. Throws model.invalid for channels that are no multiple of 32.
+ * [B, 32, …] does the same. Throws model.invalid for channels that are not a multiple of 32.
  */
 export function groupNorm(network: Network, key: string, x: Value, channels: number, epsilon: number): Value {
   const { graph } = network;
@@ -162,7 +162,7 @@ export function attention(
   }
   const byHead = (x: Value, perm: readonly number[]): Value =>
     transpose(graph, reshape(graph, x, [0, 0, heads, size]), perm);
-  // queries rather than scores, of which there are more
+  // queries rather than scores, which are more
   const scaled = scale === 1 ? query : graph.node("Mul", [query, graph.floats([scale ?? 1 / Math.sqrt(size)], [])]);
   const [keys, values] = [byHead(key, [0, 2, 3, 1]), byHead(value, [0, 2, 1, 3])];
   const attended = inParts(graph, byHead(scaled, [0, 2, 1, 3]), parts, (queries) => {
@@ -206,7 +206,7 @@ export const quickGelu = (graph: OnnxGraph, x: Value): Value =>
 const transpose = (graph: OnnxGraph, x: Value, perm: readonly number[]): Value =>
   graph.node("Transpose", [x], { perm: { ints: perm } });
 
-/** 0 keeps a side, -1 takes what is left. */
+/** 0 keeps a side, -1 takes the rest. */
 export const reshape = (graph: OnnxGraph, x: Value, shape: readonly number[]): Value =>
   graph.node("Reshape", [x, graph.ints(shape)]);
 

@@ -24,7 +24,7 @@ interface NodeOptions {
 export interface EncodedGraph {
   /** A ModelProto. */
   readonly bytes: Uint8Array;
-  /** Folder that holds all files of weights; "" where there are none. */
+  /** Folder that holds all files of weights; "" if there are none. */
   readonly folder: string;
   /** Paths of the files of weights. */
   readonly files: readonly string[];
@@ -155,7 +155,7 @@ export class OnnxGraph {
     return this.node("Mul", [value, one]);
   }
 
-  /** A weight that stays in its file, in its stored type. Throws model.invalid for a type that is no float. */
+  /** A weight that stays in its file, in its stored type. Throws model.invalid for a type other than floats. */
   stored(tensor: StoredTensor): Value {
     if (STORED_TYPE[tensor.dtype] === undefined)
       throw new LatentkitError("model.invalid", `A weight: expected a type of floats, received ${tensor.dtype}.`);
@@ -167,7 +167,7 @@ export class OnnxGraph {
   /**
    * Encodes the graph as a ModelProto. `overridable` weights, all floats or those of a type, are listed as graph inputs too: the
    * runtime then takes them for changeable, so it neither converts nor packs them when it loads, but in every run.
-   * Throws model.unsupported where no folder holds all files (several drives).
+   * Throws model.unsupported if no folder holds all files (several drives).
    */
   encode({ overridable }: { overridable: boolean | StoredType }): EncodedGraph {
     const files = [...new Set(this.#stored.map(({ tensor }) => tensor.file))];
@@ -279,7 +279,7 @@ function writePort(message: ProtobufWriter, { name, type, sides }: Port): void {
   );
 }
 
-/** Writes the fields of a TensorProto that say where its values are; the runtime takes paths relative to a folder alone. */
+/** Writes the fields of a TensorProto that say where its values are; the runtime takes only paths relative to a folder. */
 function writeLocation(message: ProtobufWriter, { from, to }: StoredTensor, location: string): void {
   const entries = { location, offset: String(from), length: String(to - from) };
   for (const [key, value] of Object.entries(entries))

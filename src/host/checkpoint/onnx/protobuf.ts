@@ -82,7 +82,7 @@ export class ProtobufWriter {
     this.#byte(rest);
   }
 
-  /** Writes the length of all bytes from `start` in front of them: a buffer of its own for each message took ten times as long. */
+  /** Writes the length of all bytes from `start` in front of them: a separate buffer for each message took ten times as long. */
   #insertLength(start: number): void {
     const end = this.#length;
     this.#varint(end - start);

@@ -12,7 +12,7 @@ export interface Target {
   readonly convChannels: "any" | "fours";
   /** Types of 16 bits in which its operators take values; others are converted first. */
   readonly halfTypes: readonly StoredType[];
-  /** Values that share a scale, for which products with quantised weights are right; none where absent: they are expanded. */
+  /** Values that share a scale, for which products with quantised weights are right; none if absent: they are expanded. */
   readonly groups?: readonly number[];
 }
 

@@ -10,7 +10,7 @@ const EXPECTED = "a .safetensors or GGUF file";
 
 /**
  * Reads the header of a model file. Throws as openWeightFile, withFactors and openGgufFile, and model.unsupported for a file
- * of another format, whatever its name says.
+ * of another format, with any name.
  */
 export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   try {
@@ -23,7 +23,7 @@ export async function openModelFile(model: NamedFile): Promise<WeightFile> {
   }
 }
 
-/** The error of a file whose header is none, which says what the file is if its first bytes tell it. */
+/** The error of a file without a readable header; it says what the file is if the first bytes tell. */
 export function formatError(name: string, error: LatentkitError, start: Uint8Array, bytes: number): LatentkitError {
   const damage = damageOf(start, bytes);
   if (damage !== undefined) {

@@ -44,7 +44,7 @@ export function below(weights: WeightMap, prefix: string): Map<string, StoredWei
   return found;
 }
 
-/** The file without what stands before all its keys, where it is known without: see unwrapped. */
+/** The file without the prefix of all its keys, if it is recognised without: see unwrapped. */
 export function unwrappedFile(file: ModelHeader, isKnown: (weights: WeightMap) => boolean): ModelHeader {
   return { ...file, ...unwrapped(file.weights, isKnown) };
 }
@@ -66,7 +66,7 @@ export class PartShapes {
   }
 
   /**
-   * Sides of a weight of that rank. Throws model.invalid where it is absent or has an empty or overlong side,
+   * Sides of a weight of that rank. Throws model.invalid if it is absent or has an empty or overlong side,
    * model.unsupported for a packed one.
    */
   sides(key: string, rank: number): readonly number[] {
@@ -89,7 +89,7 @@ export class PartShapes {
   }
 
   /**
-   * The weights that a builder asks for. Throws model.invalid for an absent key, another shape, numbers that are no
+   * The weights that a builder asks for. Throws model.invalid for an absent key, another shape, numbers other than
    * floats and a factor that does not fit; model.unsupported for a further weight below one of `roots`, and for a tensor
    * beside one of the builder's weights, as packed weights have them.
    */
@@ -144,7 +144,7 @@ export class PartShapes {
   }
 }
 
-/** The number of a file's mark. Throws model.invalid where it is none, and as `read`. */
+/** The number of a file's mark. Throws model.invalid for anything but one number, and as `read`. */
 export async function numberOf(name: string, weight: StoredWeight, read: ReadValues): Promise<number> {
   const size = valuesIn(weight.shape);
   const value = size === 1 ? (await read(weight))[0]! : Number.NaN;
@@ -217,12 +217,12 @@ const MOST_WRAPPERS = 4;
 const TRAINING = ["module.", "state_dict.", "model_state_dict."];
 /** Mark of a network that PyTorch has compiled, at any place of a key. */
 const COMPILED = "_orig_mod.";
-/** Longer keys have no layer in a network. */
+/** Longer keys do not belong to a layer. */
 const LONGEST_KEY = 160;
 /** Parts behind a layer's name: `weight.quant_state.bitsandbytes__nf4` has six. */
 const MOST_PARTS = 8;
 
-/** Weights without what stands before all keys of their file. */
+/** Weights without the prefix of all keys of their file. */
 export interface UnwrappedWeights {
   readonly weights: WeightMap;
   readonly wrapper: string;
@@ -230,8 +230,8 @@ export interface UnwrappedWeights {
 
 /**
  * Takes off the prefixes that training programs leave before all keys (`net.`), or before those of the weights (`module.`,
- * `state_dict.`), as few as let the weights be known, and none where that does not help. Keys without a dot, which are
- * marks and no weights, may lack them. `_orig_mod.` is taken off everywhere.
+ * `state_dict.`), as few as let the weights be known, and none if that does not help. Keys without a dot, which are
+ * marks rather than weights, may lack them. `_orig_mod.` is taken off everywhere.
  */
 export function unwrapped(weights: WeightMap, isKnown: (weights: WeightMap) => boolean): UnwrappedWeights {
   const whole = { weights: withoutMark(weights), wrapper: "" };
@@ -265,14 +265,14 @@ function firstPart(weights: WeightMap): string | undefined {
   return TRAINING.find((prefix) => dotted.some((other) => other.startsWith(prefix)));
 }
 
-/** Weights under other keys; undefined where two would have one. */
+/** Weights under other keys; undefined if two would have one. */
 function withOtherKeys(weights: WeightMap, rename: (key: string) => string): WeightMap | undefined {
   const result = new Map<string, StoredWeight>();
   for (const [key, weight] of weights) result.set(rename(key), weight);
   return result.size === weights.size ? result : undefined;
 }
 
-/** Beginnings of a key that may be a layer's name, the longest first: what is before its last dots and underscores. */
+/** Beginnings of a key that may be a layer's name, the longest first: the text before its last dots and underscores. */
 export function beginnings(key: string): string[] {
   const found: string[] = [];
   for (let end = Math.min(key.length, LONGEST_KEY) - 1; end > 0 && found.length < MOST_PARTS; end--)

@@ -3,7 +3,7 @@ import { quotedName, type WeightMap } from "../weights/stored.js";
 /** Families that run here, in the sentences of refusals. */
 export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image or Flux.1";
 
-/** Name of a kind of model, and parts of keys that occur together in its files alone. */
+/** Name of a kind of model, and parts of keys that occur together only in its files. */
 type Mark = readonly [name: string, ...parts: string[]];
 
 /**
@@ -11,7 +11,7 @@ type Mark = readonly [name: string, ...parts: string[]];
  * beginning of a key or of a part of it.
  */
 const MARKS: readonly Mark[] = [
-  // what is attached to a model
+  // attached to a model
   ["a LoRA", ".lora_up.weight"],
   ["a LoRA", ".lora_A."],
   ["a LoRA", ".lora.up.weight"],
@@ -96,7 +96,7 @@ const MARKS: readonly Mark[] = [
   ["an upscale model", ".RDB1.conv1."],
   ["an upscale model", ".rdb1.conv1."],
   ["an upscale model", ".relative_position_bias_table"],
-  ["averages of training (EMA) alone", ".model_ema.diffusion_modelinput"],
+  ["only averages of training (EMA)", ".model_ema.diffusion_modelinput"],
   ["a textual inversion", ".emb_params"],
   ["a textual inversion", ".clip_g"],
 ];

@@ -21,7 +21,7 @@ import { ARCHITECTURE, GGUF_BEGINNINGS, type GgufContents, ggufContents } from "
 import { type NamedFile, readError } from "../weights/stored.js";
 import { zImageControlPart } from "../z-image/control.js";
 
-/** Effort of a look at a file: "quick" reads no header that has what files of its kind have, nor a long one. */
+/** Effort of checking a file: "quick" skips headers with the usual keys of their kind, and long ones. */
 export type Effort = "quick" | "whole";
 
 /** Longest header that a quick look reads: longer ones are those of large models, and of hostile files. */
@@ -35,11 +35,11 @@ const LAST_BYTE = /^"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]/;
 /** A text encoder of a file, as embeddings have to fit it. */
 export type EncoderSize = Pick<TextEncoderConfig, "name"> & { readonly width: number };
 
-/** Facts on a model file that its header tells. */
+/** Facts about a model file from its header. */
 export interface FileFacts {
-  /** Why it cannot be loaded; undefined where nothing speaks against it. */
+  /** Why it cannot be loaded; undefined if no reason is known. */
   readonly refusal?: FileRefusal;
-  /** Those of its text encoders; absent where they were not looked for. */
+  /** Those of its text encoders; absent if they were not looked for. */
   readonly encoders?: readonly EncoderSize[];
 }
 
@@ -48,7 +48,7 @@ const sizesOf = (encoders: readonly TextPart[]): readonly EncoderSize[] =>
     kind === "clip" ? [{ name: part.config.name, width: part.config.hidden }] : [],
   );
 
-/** Recognition of the kinds that are loaded, as far as headers tell; of those with text encoders, these. */
+/** Recognition of the kinds that are loaded, by headers alone; returns the text encoders of kinds with them. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown } = {
   checkpoints: (file) => sizesOf(requireCheckpoint(file).textEncoders),
   diffusion_models: requireCheckpoint,
@@ -76,7 +76,7 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
 /** Kinds of files with text encoders. */
 export const ENCODER_KINDS: ReadonlySet<ModelKind> = new Set(["checkpoints", "text_encoders"]);
 
-/** Reads the facts on a file of a kind; none on a file that is gone. Blocks the thread. */
+/** Reads the facts about a file of a kind; none if the file is gone. Blocks the thread. */
 export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileFacts {
   try {
     const descriptor = openRegularSync(file.path);

@@ -16,7 +16,7 @@ const MOST = 16_384;
 /** Time that one file may take: its disk may be slow, its header cannot be. */
 const FILE_MS = 10_000;
 const THREAD_MIB = 512;
-/** Time for which those who ask for a list wait. */
+/** Time for which callers wait for a list. */
 const WAIT_MS = 1000;
 const STATS_AT_ONCE = 32;
 
@@ -34,7 +34,7 @@ interface Wanted {
 export const stateKey = ({ kind, path }: ModelFile, { size, mtimeNs, ino }: BigIntStats): string =>
   [kind, path, size, mtimeNs, ino].map(String).join("\n");
 
-/** Whether work ends within the second that those who ask for a list wait; it goes on otherwise. */
+/** Whether work ends within the second that callers wait for a list; otherwise it continues. */
 export async function within(work: Promise<void>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
@@ -47,7 +47,7 @@ export async function within(work: Promise<void>): Promise<boolean> {
   }
 }
 
-// Lists are answered within a second from what has been read; a run that loads a file says what is wrong with it.
+// Lists are answered within a second from the headers read so far; a run that loads a file reports its errors.
 /** Reads headers of model files in a thread, one after the other, each once for each state of its file. */
 export class HeaderReader {
   readonly #known = new Recent<HeaderRead>(MOST);
@@ -63,7 +63,7 @@ export class HeaderReader {
     return this.#pending.has(state);
   }
 
-  /** Reads what has come or changed since. Resolves once all files that are there are known; never rejects. */
+  /** Reads new and changed files. Resolves once all existing files are known; never rejects. */
   async read(files: readonly ModelFile[]): Promise<void> {
     const wanted = (await wantedOf(files)).filter(
       ({ key }) => this.#known.get(key) === undefined && !this.#pending.has(key),
@@ -77,7 +77,7 @@ export class HeaderReader {
     for (let done = 0; done < wanted.length; ) {
       done += await inThread(wanted.slice(done), ({ key }, read) => this.#take(key, read));
       const failed = wanted[done];
-      // the thread has ended: what is behind it is read in another one
+      // the thread has ended: the remaining files are read in another one
       if (failed !== undefined) this.#take(failed.key, tooComplex(failed.file));
       done++;
     }
@@ -89,7 +89,7 @@ export class HeaderReader {
   }
 }
 
-/** Model files that are there, with their states; a folder of diffusers has no header. */
+/** Existing model files, with their states; a folder of diffusers has no header. */
 async function wantedOf(files: readonly ModelFile[]): Promise<Wanted[]> {
   const wanted: Wanted[] = [];
   for (let at = 0; at < files.length; at += STATS_AT_ONCE) {

@@ -14,13 +14,13 @@ export interface SentRead {
     | undefined;
 }
 
-// In a worker thread: a hostile header costs the calling process no turn of its event loop, and no memory of its own.
+// In a worker thread: a hostile header takes neither time of the caller's event loop nor memory of its heap.
 for (const file of workerData as readonly ModelFile[]) parentPort!.postMessage(await readOf(file));
 
 async function readOf(file: ModelFile): Promise<SentRead> {
   const { refusal, encoders } = factsOf(file.kind, file, "whole");
   const error = refusal !== undefined && "error" in refusal ? refusal.error : undefined;
-  // a header that is none need not be read again, which takes the time and memory of the most hostile ones
+  // a broken header is not read again: that would take as long, and as much memory, as the worst ones
   const listed =
     error?.code === "safetensors.invalid" ? await refusedFile(file, error.message) : await describeFile(file);
   if (error === undefined) return { listed, refusal: refusal as SentRead["refusal"], encoders };

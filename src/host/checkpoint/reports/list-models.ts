@@ -47,7 +47,7 @@ export interface ListedModel {
   readonly name: string;
   readonly path: string;
   readonly bytes: number;
-  /** Kind of model that was recognised: "SDXL inpainting", "LoRA (kohya)". Absent where `refusal` is there. */
+  /** Kind of model that was recognised: "SDXL inpainting", "LoRA (kohya)". Absent if `refusal` is there. */
   readonly family?: string;
   /** One sentence on why it cannot be loaded. */
   readonly refusal?: string;
@@ -70,7 +70,7 @@ const RULES: OptionRules<ListModelsOptions> = {
 
 /**
  * Lists the model files of a user's folders by kind and name, each recognised as the checkpoint host would. Only headers
- * are read, but for hashes. Rejects with config.invalid, usage.invalid and the signal's reason; a file that cannot be
+ * are read, except for hashes. Rejects with config.invalid, usage.invalid and the signal's reason; a file that cannot be
  * loaded has its reason as `refusal`.
  */
 export async function listModels(options: ListModelsOptions): Promise<ListedModel[]> {
@@ -120,7 +120,7 @@ function dtypesOf(weights: readonly StoredWeight[]): string[] {
   return [...bytes].sort(([, a], [, b]) => b - a).map(([dtype]) => dtype);
 }
 
-/** A result, or the sentence on why there is none. Rejects with the signal's reason. */
+/** A result, or a sentence that says why there is none. Rejects with the signal's reason. */
 async function orMessage<Result>(
   make: () => Promise<Result>,
   signal?: AbortSignal,
@@ -137,7 +137,7 @@ const LANGUAGE_MODELS = { qwen3: "Qwen3", t5: "T5" } as const;
 
 /**
  * Recognises a model file of a folder, in words: "SDXL inpainting", "LoRA (kohya)". Throws model.unsupported and
- * model.invalid where the host would not load it.
+ * model.invalid if the host would not load it.
  */
 export async function familyInWords(kind: ModelKind, name: string, file: WeightFile): Promise<string> {
   switch (kind) {

@@ -49,7 +49,7 @@ export async function provenanceOf(
   return { models, runtime: { name: "onnxruntime-node", version, ...device, threads, plans: sorted } };
 }
 
-/** A name that leads out of the folders, or that several files have, is none of a file. */
+/** A name that leads out of the folders, or that several files share, does not name a file. */
 function orNone(find: () => ModelFile | undefined): ModelFile | undefined {
   try {
     return find();

@@ -33,7 +33,7 @@ export class FileRefusals {
 
   /**
    * Has a thread read the headers of the files that have come or changed since, and waits for it a second at most. Until a
-   * file has been read, nothing speaks against it. Resolves to whether all have been.
+   * file has been read, it counts as loadable. Resolves to whether all have been read.
    */
   async refresh(): Promise<boolean> {
     const lists = RECOGNISED_KINDS.map((kind) => this.#folders.list(kind));
@@ -45,12 +45,12 @@ export class FileRefusals {
     return isComplete;
   }
 
-  /** Why a file of a kind cannot be loaded, by its header; undefined for one that is not there. `quick`: in most cases. */
+  /** Why a file of a kind cannot be loaded, by its header; undefined for a missing one. `quick`: in most cases. */
   of(kind: ModelKind, name: string, effort: Effort = "whole"): FileRefusal | undefined {
     return this.#find(kind, name, effort)?.refusal;
   }
 
-  /** Text encoders of a file; undefined where it is not known which it has. */
+  /** Text encoders of a file; undefined if it is not known which it has. */
   encoders(kind: ModelKind, name: string): readonly EncoderSize[] | undefined {
     return ENCODER_KINDS.has(kind) ? this.#find(kind, name, "whole")?.encoders : undefined;
   }

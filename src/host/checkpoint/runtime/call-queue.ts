@@ -2,7 +2,7 @@ import { interruption, onAbort } from "../../../base/abort.js";
 import { LatentkitError } from "../../../base/errors.js";
 import type { Place } from "../session/runtime.js";
 
-/** One call's turn. Its work may stop early once nobody waits for it. */
+/** One call's turn. Its work may stop early once its caller has given it up. */
 export interface Turn {
   readonly isAbandoned: boolean;
 }
@@ -14,9 +14,9 @@ interface Call extends Place {
 }
 
 export interface CallQueueOptions {
-  /** Called when a call that nobody waits for has kept another one waiting for `patienceMs`. */
+  /** Called when an abandoned call has kept another one waiting for `patienceMs`. */
   readonly onStuck: () => void;
-  /** Called when somebody begins to wait, and when nobody does any more. */
+  /** Called when the first call begins to wait, and when the last one stops. */
   readonly onWanted: (isWanted: boolean) => void;
   readonly patienceMs?: number;
   readonly mostWaiting?: number;
@@ -28,7 +28,7 @@ const PATIENCE_MS = 1000;
 const MOST_WAITING = 1024;
 /** Runs whose turns are remembered. */
 const MOST_RUNS = 4096;
-/** A run's next call follows within milliseconds; the share of a call bounds what is lost where none does. */
+/** A run's next call follows within milliseconds; this share of a call bounds the time lost if none does. */
 const HOLD = { least: 5, most: 200, share: 0.1 } as const;
 const ALONE: Place = { run: "", rank: 0 };
 
@@ -45,7 +45,7 @@ export class CallQueue {
   /** Number of each run's last turn, the oldest first. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
-  /** The place after a call whose run is likely to go on at once, and the time for which calls of higher ranks wait. */
+  /** The place after a call whose run will probably continue at once, and the time for which calls of higher ranks wait. */
   #hold: { readonly place: Place; readonly timer: NodeJS.Timeout } | undefined;
   readonly #options: CallQueueOptions;
 
@@ -53,7 +53,7 @@ export class CallQueue {
     this.#options = options;
   }
 
-  /** Whether somebody waits for a call. */
+  /** Whether a call is awaited. */
   get isWanted(): boolean {
     return this.#waiting.length > 0 || this.#current?.turn.isAbandoned === false;
   }
@@ -84,7 +84,7 @@ export class CallQueue {
     }
   }
 
-  /** Forgets a run that is over: nobody waits for its next call. */
+  /** Forgets a run that is over: no other call waits for its next one. */
   forget(run: string): void {
     this.#turns.delete(run);
     if (this.#hold?.place.run !== run) return;
@@ -118,7 +118,7 @@ export class CallQueue {
     });
   }
 
-  /** Takes the call whose turn it is; undefined where none waits, or those that do are held back. */
+  /** Takes the call whose turn it is; undefined if none is waiting, or all are held back. */
   #take(): Call | undefined {
     const turnOf = ({ run }: Call) => this.#turns.get(run) ?? 0;
     const isBefore = (a: Call, b: Call) => a.rank < b.rank || (a.rank === b.rank && turnOf(a) < turnOf(b));

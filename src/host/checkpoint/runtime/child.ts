@@ -1,4 +1,4 @@
-// A program: runs sessions of ONNX Runtime for its parent, which kills it to stop a run. It ends with its parent.
+// A program that runs sessions of ONNX Runtime for its parent, which kills it to stop a run. It ends with its parent.
 import { loadNative } from "../../../native/load.js";
 import { OnnxSession, type PassedValues, type SessionInput, type SessionOutput } from "./onnx-session.js";
 import {
@@ -86,14 +86,14 @@ class Server {
       }
       return await this.#reply(await this.#session(number).run(this.#inputs(feeds), names, passed));
     } finally {
-      // values on a GPU have no collector
+      // values on a GPU are not garbage-collected
       for (const value of Object.values(passed)) value.dispose();
     }
   }
 
   #session(number: number): OnnxSession {
     const session = this.#sessions.get(number);
-    if (session === undefined) throw new Error(`no session ${number} was made`);
+    if (session === undefined) throw new Error(`session ${number} does not exist`);
     return session;
   }
 
@@ -129,7 +129,7 @@ async function load(): Promise<typeof import("onnxruntime-node")> {
     await send({ type: "ready", version: String(ort.env.versions.node), backends });
     return ort;
   } catch (error) {
-    // the second one is Yarn's, whose Plug'n'Play looks for packages itself
+    // the second is for Yarn, whose Plug'n'Play finds packages itself
     const missing = process.versions.pnp === undefined ? "ERR_MODULE_NOT_FOUND" : "MODULE_NOT_FOUND";
     const isMissing = (error as NodeJS.ErrnoException).code === missing;
     await send({ type: "unavailable", isMissing, message: sentence(error) });

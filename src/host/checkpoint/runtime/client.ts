@@ -47,7 +47,7 @@ class ChildRuntime implements OwnRuntime {
   readonly #networks = new RunNetworks();
 
   constructor(options: RuntimeOptions) {
-    // a plan of the CPU alone asks for it
+    // only a plan of the CPU needs it
     const { threads = coreCount(), memory, plan, device = plan === "stream" ? "cpu" : undefined } = options;
     this.#options = options;
     this.#threads = threads;
@@ -111,7 +111,7 @@ class ChildRuntime implements OwnRuntime {
     return { device, loaded, sessions };
   }
 
-  /** Tells the owner of this runtime and the maker of a call what is loaded and released. */
+  /** Reports loads and releases to the owner of this runtime and the maker of a call. */
   #teller(onLoad: OnLoad | undefined): OnLoad {
     return (...report) => {
       this.#options.onLoad?.(...report);
@@ -132,7 +132,7 @@ class ChildRuntime implements OwnRuntime {
     const process = this.#loaded?.process;
     this.#loaded = undefined;
     await this.#device.cut();
-    // a program that has nothing else to do waits for the end too
+    // a program with nothing else to do waits for the end too
     process?.ref();
     process?.kill();
     await process?.ended;
@@ -157,7 +157,7 @@ class ChildRuntime implements OwnRuntime {
     return network;
   }
 
-  /** The child process, a new one where it has died since the last run. */
+  /** The child process, a new one if it has died since the last run. */
   async #live(turn: Turn): Promise<LoadedProcess> {
     const current = this.#loaded;
     if (current !== undefined) {
@@ -178,7 +178,7 @@ class ChildRuntime implements OwnRuntime {
     return loaded;
   }
 
-  /** Lets the child process keep this one alive while somebody waits for a run. */
+  /** Lets the child process keep this one alive while a run is awaited. */
   #holdProcess(): void {
     if (this.#queue.isWanted) this.#loaded?.process.ref();
     else this.#loaded?.process.unref();

@@ -4,7 +4,7 @@ import { plannedOn, preferredPlan, type SessionSource, sessionBytes } from "../s
 import type { Turn } from "./call-queue.js";
 import type { LoadedProcess } from "./loaded-process.js";
 
-/** Words of drivers for a GPU that is gone. */
+/** How drivers say that a GPU is gone. */
 const LOST = /device[ _](was |is )?(lost|removed|hung|reset)/i;
 
 /** The runtime whose calls may fail. */
@@ -17,11 +17,11 @@ export interface FailingRuntime {
 
 // decisions: A GPU failure replaces its process
 /**
- * Mends failures of a GPU. Each leaves it in a state that is not to be trusted: its process is replaced. What more memory
- * may mend is tried once more, with nothing else loaded.
+ * Recovers from failures of a GPU. A GPU that has failed cannot be trusted, so its process is replaced. A failure that more
+ * memory may cure is retried once, with nothing else loaded.
  */
 export class GpuFailures {
-  /** Bytes of sessions that were too many. */
+  /** Smallest number of bytes of sessions that has failed. */
   #tooMany = Number.POSITIVE_INFINITY;
   readonly #runtime: FailingRuntime;
 
@@ -29,14 +29,14 @@ export class GpuFailures {
     this.#runtime = runtime;
   }
 
-  /** Bytes of sessions that no failure speaks against. */
+  /** Most bytes of sessions that are not known to fail. */
   get mostBytes(): number {
     return this.#tooMany - 1;
   }
 
   /**
    * Does the work of a call of the source. Rejects as the work does, after a second failure with a sentence that says what
-   * may help, and with device.lost where the GPU or its driver is gone.
+   * may help, and with device.lost if the GPU or its driver is gone.
    */
   async mend<T>(source: SessionSource, turn: Turn, work: () => Promise<T>): Promise<T> {
     try {
@@ -60,12 +60,12 @@ export class GpuFailures {
       if ((await this.#failure(error)) === undefined) throw error;
       throw new LatentkitError(
         "runtime.failed",
-        `${(error as Error).message} It failed twice, the second time with nothing else on the GPU, where its weights take ${(own / 2 ** 30).toFixed(1)} GiB: a smaller picture, fewer at a time or the device "cpu" may help.`,
+        `${(error as Error).message} The retry failed too, with nothing else on the GPU; the weights take ${(own / 2 ** 30).toFixed(1)} GiB there. Try a smaller picture, a smaller batch or the device "cpu".`,
       );
     }
   }
 
-  /** Tells a failure of a GPU, whose process it ends, from other errors: undefined. Rejects with device.lost. */
+  /** Ends the process of a GPU that has failed; undefined for any other error. Rejects with device.lost. */
   async #failure(error: unknown): Promise<Failure | undefined> {
     const { device, loaded } = this.#runtime.current();
     const isFailure = error instanceof LatentkitError && error.code === "runtime.failed";
@@ -78,7 +78,7 @@ export class GpuFailures {
   }
 }
 
-/** A device, and the process that has failed on it. */
+/** A device and the process that failed on it. */
 interface Failure {
   readonly device: Device;
   readonly loaded: LoadedProcess;

@@ -6,7 +6,7 @@ import type { Turn } from "./call-queue.js";
 import { RuntimeProcess } from "./process.js";
 import { bytesOf, type SentFeed, type StageRequest } from "./protocol.js";
 
-/** A child process, and what is in it. */
+/** A child process with its loaded sessions and values. */
 export class LoadedProcess {
   readonly process = new RuntimeProcess();
   readonly sessions = new LoadedSessions();
@@ -73,7 +73,7 @@ export class KeptValues {
     this.#mostBytes = mostBytes;
   }
 
-  /** Number of a tensor's values, which counts as a use; undefined where the child does not have them. */
+  /** Number of a tensor's values, which counts as a use; undefined if the child does not have them. */
   use(tensor: Tensor): number | undefined {
     const id = this.#ids.get(tensor);
     const bytes = id === undefined ? undefined : this.#bytes.get(id);
@@ -89,7 +89,7 @@ export class KeptValues {
     this.#sum += tensor.data.byteLength;
   }
 
-  /** Removes a tensor's values, which nobody will use again. */
+  /** Removes a tensor's values, which will not be used again. */
   drop(tensor: Tensor): void {
     const id = this.#ids.get(tensor);
     const bytes = id === undefined ? undefined : this.#bytes.get(id);

@@ -46,7 +46,7 @@ function groupRemainders(root: string, line: string): number[] {
   if (!isVersion2 && !controllers.split(",").includes("memory")) return [];
   const { folder, limit, usage, cache } = FILES[isVersion2 ? 2 : 1];
   const remainders: number[] = [];
-  // a container may show the path on its computer, of which only the root is there
+  // a container may show the path outside it; only the root of that exists here
   for (let group = join("/", path); ; group = dirname(group)) {
     const at = (file: string) => read(join(root, folder, group, file));
     const [most, used] = [numberAfter(at(limit), ""), numberAfter(at(usage), "")];
@@ -56,7 +56,7 @@ function groupRemainders(root: string, line: string): number[] {
   }
 }
 
-/** Number at the start of the line that begins with a word; undefined where there is none, as in "max". */
+/** Number at the start of the line that begins with a word; undefined if there is none, as in "max". */
 function numberAfter(text: string, word: string): number | undefined {
   for (const line of text.split("\n")) {
     const [first, second] = line.trim().split(/\s+/, 2);
@@ -66,7 +66,7 @@ function numberAfter(text: string, word: string): number | undefined {
   return undefined;
 }
 
-/** Text of a file, "" where it does not exist: systems have one version of control groups, or none. */
+/** Text of a file, "" if it does not exist: systems have one version of control groups, or none. */
 function read(path: string): string {
   try {
     return readFileSync(path, "utf8");

@@ -12,17 +12,17 @@ export interface SessionInput {
   readonly values: Float32Array | readonly number[];
 }
 
-/** Values of one output, float32 whatever their type was. */
+/** Values of one output, as float32 from any type. */
 export interface SessionOutput {
   readonly name: string;
   readonly shape: readonly number[];
   readonly values: Float32Array;
 }
 
-/** Values by name that pass from session to session without a copy, on a GPU where the first leaves them there. */
+/** Values by name that pass from session to session without a copy, on the GPU if the first leaves them there. */
 export type PassedValues = Record<string, Tensor>;
 
-/** A session of ONNX Runtime that takes and returns float32, whatever the types of its inputs and outputs are. */
+/** A session of ONNX Runtime that takes and returns float32, with inputs and outputs of any type. */
 export class OnnxSession {
   readonly ports: SessionPorts;
   readonly #types: ReadonlyMap<string, string>;
@@ -46,7 +46,7 @@ export class OnnxSession {
     return new OnnxSession(ort, session);
   }
 
-  /** Runs the session; `names` are those of the outputs to compute, all where absent. */
+  /** Runs the session; `names` are those of the outputs to compute, all if absent. */
   async run(
     inputs: readonly SessionInput[],
     names?: readonly string[],
@@ -74,7 +74,7 @@ export class OnnxSession {
     return this.#session.release();
   }
 
-  /** Throws for a name that is no input: ONNX Runtime would ignore it in silence. */
+  /** Throws for a name that is not an input: ONNX Runtime would silently ignore it. */
   #toOnnx({ name, shape, values }: SessionInput): Tensor {
     const type = this.#types.get(name);
     const { Tensor } = this.#ort;
@@ -118,7 +118,7 @@ function toFloats(name: string, value: OnnxValue): Float32Array {
   if (value.location !== "cpu") throw new Error(`output "${name}" stays on the device`);
   const { type, data } = value;
   if (type === "float16") {
-    // a Float16Array where the JavaScript engine has one
+    // a Float16Array if the JavaScript engine has one
     const { buffer, byteOffset, length } = data as Uint16Array;
     return fromHalves(new Uint16Array(buffer, byteOffset, length));
   }

@@ -35,7 +35,7 @@ const INSTALL =
 export class RuntimeProcess {
   readonly #child: ChildProcess;
   readonly #received = new ReceivedBytes(takeMemory);
-  /** Rejections of what waits for the child. */
+  /** Rejects each wait for the child. */
   readonly #waiting = new Set<() => void>();
   #receive: ((message: ToParent) => void) | undefined;
   #errorOutput = "";
@@ -46,11 +46,11 @@ export class RuntimeProcess {
   #task = "ONNX Runtime, while it started";
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>;
-  /** Rejects with runtime.missing or runtime.failed where ONNX Runtime does not load. */
+  /** Rejects with runtime.missing or runtime.failed if ONNX Runtime cannot be loaded. */
   readonly ready: Promise<Ready>;
 
   constructor() {
-    // preloads and inspectors of this process are none of the child's business
+    // preloads and inspectors of this process must not reach the child
     const { NODE_OPTIONS, ...env } = process.env;
     // Yarn's Plug'n'Play finds packages by them
     this.#child = startChild(process.versions.pnp === undefined ? env : { ...env, NODE_OPTIONS });
@@ -79,7 +79,7 @@ export class RuntimeProcess {
       });
     });
     this.ready = this.#start();
-    // whoever needs the process awaits this and is told
+    // callers that need the process await this and see the error
     this.ready.catch(() => {});
   }
 
@@ -87,7 +87,7 @@ export class RuntimeProcess {
     return this.#end === undefined;
   }
 
-  /** Whether it ended by itself, as a driver's fault does; the system kills with SIGKILL where memory is short. */
+  /** Whether it crashed, as with a faulty driver; the system kills with SIGKILL if memory is short. */
   get hasCrashed(): boolean {
     return this.#crashed;
   }
@@ -109,7 +109,7 @@ export class RuntimeProcess {
     refOf(this.#child.stderr).unref();
   }
 
-  /** Ends the process, whatever it does. */
+  /** Kills the process. */
   kill(): void {
     this.#child.kill("SIGKILL");
   }
@@ -172,12 +172,15 @@ export class RuntimeProcess {
     if (message.type !== "unavailable") throw this.#unexpected(message);
     if (message.isMissing)
       throw new LatentkitError("runtime.missing", `Running a checkpoint needs onnxruntime-node: ${INSTALL}.`);
-    const text = `onnxruntime-node does not load: ${asSentence(message.message)}`;
+    const text = `onnxruntime-node cannot be loaded: ${asSentence(message.message)}`;
     throw new LatentkitError("runtime.failed", text);
   }
 
   #unexpected({ type }: ToParent): LatentkitError {
-    return new LatentkitError("runtime.failed", `${this.#task}: the process of ONNX Runtime sent "${type}".`);
+    return new LatentkitError(
+      "runtime.failed",
+      `${this.#task}: the process of ONNX Runtime sent an unexpected "${type}".`,
+    );
   }
 
   /** The child's next message but bytes. */
@@ -226,7 +229,7 @@ function startChild(env: NodeJS.ProcessEnv): ChildProcess {
       windowsHide: true,
     });
   } catch (cause) {
-    const message = `ONNX Runtime: its process cannot be started (${(cause as Error).message}).`;
+    const message = `The process of ONNX Runtime cannot be started (${(cause as Error).message}).`;
     throw new LatentkitError("runtime.failed", message, {}, { cause });
   }
 }

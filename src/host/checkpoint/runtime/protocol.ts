@@ -51,7 +51,7 @@ export interface StageRequest {
 export interface RunRequest extends StageRequest {
   readonly type: "run";
   readonly stages: readonly StageRequest[];
-  /** Names of outputs to compute; all where absent. */
+  /** Names of outputs to compute; all if absent. */
   readonly outputs?: readonly string[];
 }
 
@@ -126,7 +126,7 @@ export class ReceivedBytes {
   /** Bytes of a whole sequence; they stay until they are dropped. */
   get(id: number): ArrayBuffer {
     const buffer = this.#buffers.get(id);
-    if (buffer === undefined) throw new Error(`no bytes ${id} were sent`);
+    if (buffer === undefined) throw new Error(`bytes ${id} were not sent`);
     return buffer;
   }
 

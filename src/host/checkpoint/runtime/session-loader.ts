@@ -38,7 +38,7 @@ type SessionLoad = Load & LoadPlace;
 
 interface LoaderOptions extends Pick<RuntimeOptions, "plan" | "memory"> {
   readonly threads: number;
-  /** Bytes of sessions that no failure of a GPU speaks against. */
+  /** Most bytes of sessions that are not known to make a GPU fail. */
   readonly mostBytes: () => number;
 }
 
@@ -58,7 +58,7 @@ export class SessionLoader {
     const wish = preferredPlan(source, { calls, device: place, wish: this.#options.plan });
     const known = sessions.use(source.key, wish);
     if (known !== undefined && known.plan !== "stream") return known;
-    // a streamed one reads its file in every run
+    // a streamed session reads its file in every run
     await requireUnchanged(source.states ?? []);
     if (known !== undefined) return known;
     const room = this.#room(place.isGpu, work);
@@ -66,12 +66,12 @@ export class SessionLoader {
     const spare = Math.min(room.weights - others, room.free + sessions.heldBytes(needed));
     const isForced = this.#options.plan === "fold" || place.isGpu || source.isFixed === true;
     const plan = isForced || (wish === "fold" && fits(plannedOn(device, source), spare)) ? wish : "stream";
-    // streamed for want of memory: it stays so until it is released
+    // streamed for lack of memory, it stays so until it is released
     const streamed = plan === "stream" ? sessions.use(source.key, plan) : undefined;
     return streamed ?? this.#create(load, source, plan);
   }
 
-  /** Room beside what is taken. No interface tells what is free on a GPU: failures do. */
+  /** Room left for sessions. No interface reports the free memory of a GPU; only failures do. */
   #room(isOnGpu: boolean, taken: number): Room {
     const { memory = Number.POSITIVE_INFINITY } = this.#options;
     return isOnGpu
@@ -104,7 +104,7 @@ export class SessionLoader {
     return session;
   }
 
-  /** Releases other sessions for a run of loaded ones, where its memory is not theirs already. */
+  /** Releases other sessions for a run of loaded ones, unless they already hold the memory it needs. */
   async makeRoom({ loaded, device, needed, work, onLoad }: SessionLoad): Promise<void> {
     const more = work - Math.min(...needed.map(({ arenaBytes }) => arenaBytes));
     if (more <= 0) return;
@@ -142,8 +142,8 @@ interface Need {
 
 // decisions: Memory estimates refuse late
 /**
- * Throws memory.missing for a network that does not fit: `free` is what is left when it has what it takes, and negative
- * where that is too little. On macOS nothing tells what the system can still give.
+ * Throws memory.missing for a network that does not fit: `free` is the memory left once it is loaded, negative if there is
+ * too little. macOS does not say how much memory the system can still give.
  *
  * @internal
  */
@@ -152,8 +152,8 @@ export function requireRoom(label: string, { weights, work }: Need, free: number
   if (platform === "darwin" || free + DOUBT * need >= 0) return;
   const advice =
     weights > work
-      ? "a file with fewer bits for a number, such as GGUF's Q4_K, needs less"
-      : "a smaller picture, fewer at a time or tiles need less";
-  const message = `${label} needs ${gigabytes(need)} of memory, of which ${gigabytes(need + free)} are free: ${advice}.`;
+      ? "use a file with fewer bits per weight, such as GGUF's Q4_K"
+      : "use a smaller picture, a smaller batch or tiles";
+  const message = `${label} needs ${gigabytes(need)} of memory, but only ${gigabytes(need + free)} is free: ${advice}.`;
   throw new LatentkitError("memory.missing", message);
 }

@@ -64,7 +64,7 @@ export class ModelPart<Config> {
     this.#halves = halves;
   }
 
-  /** A part of a file as it was recognised; `what` it is goes before the file's name. */
+  /** A part of a file as it was recognised; `what` it is precedes the file's name. */
   static of<Config>(what: string, file: WeightFile, { config, weights }: Part<Config>): ModelPart<Config> {
     return new ModelPart(`${what} of ${file.name}`, file, config, weights);
   }
@@ -74,12 +74,12 @@ export class ModelPart<Config> {
     return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter], this.#halves);
   }
 
-  /** The part with other sizes, and weights that are made of its own. */
+  /** The part with other sizes, and weights made from this one's. */
   with(config: Config, weights: WeightMap): ModelPart<Config> {
     return new ModelPart(this.label, this.file, config, weights, this.adapters);
   }
 
-  /** A session of the network; `variant` names what `build` makes of it, and has the same object each time. */
+  /** A session of the network; `variant` names the result of `build`. The same variant returns the same object. */
   session(variant: string, build: Build<Config>, { beside = [], work }: SessionOptions = {}): SessionSource {
     const key = JSON.stringify([variant, ...[this, ...beside].map((part) => part.#state)]);
     const source = this.#sessions.get(key) ?? { ...this.#source(key, variant, build, beside), work };
@@ -96,7 +96,7 @@ export class ModelPart<Config> {
     const parts = [this, ...beside];
     const files = parts.flatMap(({ file, adapters }) => [file, ...adapters.map((adapter) => adapter.file)]);
     const stored = parts.flatMap(({ weights }) => placedWeights(weights));
-    // embeddings, and what LoRAs change by more than a sum, are expanded: few beside these
+    // embeddings, and weights that LoRAs change by more than a sum, are expanded: few beside these
     const matrices = stored.filter(staysPacked);
     const parametersOf = (weights: readonly StoredWeight[]) =>
       weights.reduce((sum, { shape }) => sum + valuesIn(shape), 0);
@@ -138,7 +138,7 @@ export class ModelPart<Config> {
 /** Writes a network, with the weights of `others` beside it. */
 type Build<Config> = (network: Network, config: Config, others: readonly Network[]) => void;
 
-/** Parameters that are converted at once: the largest weight, and what the arena holds of the next ones beside it. */
+/** Parameters that are converted at once: the largest weight, and the part of the next ones that the arena holds beside it. */
 function convertedOf(sizes: readonly number[]): number {
   const [largest = 0, next = 0] = [...sizes].sort((a, b) => b - a);
   return largest + NEXT_ONES * next;

@@ -12,7 +12,7 @@ const FILE = "model.onnx";
 const OTHER_FORMATS = [".safetensors", ".bin"];
 /** More files than any export has beside a model: one for each weight. */
 const MOST_FILES = 4096;
-/** Half-precision weights have two: what they take in memory is unknown before they are loaded. */
+/** Half-precision weights have two: their size in memory is unknown before they are loaded. */
 const BYTES_OF_FLOAT = 4;
 /** Names of a model that a message lists. */
 const MOST_LISTED = 8;
@@ -32,8 +32,8 @@ export class OnnxModel {
 
   /**
    * Opens the network in a sub-folder of a folder; `label` is its name for messages. ONNX Runtime reads the files: the
-   * model, and its weights beside it, never outside the sub-folder. Throws model.invalid where it is absent,
-   * model.unsupported where it is there in another format.
+   * model, and its weights beside it, never outside the sub-folder. Throws model.invalid if it is absent,
+   * model.unsupported if it exists in another format.
    */
   static async open(runtime: Runtime, label: string, folder: NamedFile, component: string): Promise<OnnxModel> {
     const files = await filesOf(folder, component);
@@ -89,14 +89,14 @@ export class OnnxModel {
     return outputs.map((name) => results[name]!);
   }
 
-  /** An input by its name. Throws model.unsupported where there is none of that name. */
+  /** An input by its name. Throws model.unsupported if there is none of that name. */
   inputOf(name: string, inputs: readonly Port[]): Port {
     const port = inputs.find((input) => input.name === name);
     if (port !== undefined) return port;
     throw this.#misfit(`an input ${describe(name)}`, listedPorts(inputs));
   }
 
-  /** The first of these names that the model has as an output. Throws model.unsupported where it has none of them. */
+  /** The first of these names that the model has as an output. Throws model.unsupported if it has none of them. */
   outputOf(names: readonly string[], outputs: readonly Port[]): string {
     const found = names.find((name) => outputs.some((output) => output.name === name));
     if (found !== undefined) return found;
@@ -126,7 +126,7 @@ const listed = (names: readonly string[]): string => {
 
 const listedPorts = (ports: readonly Port[]): string => listed(ports.map(({ name }) => name)) || "none";
 
-/** Files of a folder in their states; none where it is absent. Throws model.invalid for thousands. */
+/** Files of a folder in their states; none if it is absent. Throws model.invalid for thousands. */
 async function filesOf(
   model: NamedFile,
   component: string,
@@ -155,7 +155,7 @@ async function filesOf(
   return files;
 }
 
-/** A result of the file system; undefined for a file or folder that is not there. */
+/** A result of the file system; undefined for a missing file or folder. */
 async function orAbsent<Value>(result: Promise<Value>): Promise<Value | undefined> {
   try {
     return await result;

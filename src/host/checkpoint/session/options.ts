@@ -16,7 +16,7 @@ export const plansOf = (provider: Provider): readonly Plan[] =>
 export const PROVIDERS = ["cpu", "cuda", "dml", "coreml", "webgpu"] as const;
 
 export type Provider = (typeof PROVIDERS)[number];
-/** Choices of where networks run; "auto": the first provider that computes rightly here. */
+/** Choices of where networks run; "auto": the first provider that computes correctly here. */
 export const NETWORK_DEVICES = ["auto", ...PROVIDERS] as const;
 export type NetworkDevice = (typeof NETWORK_DEVICES)[number];
 
@@ -39,15 +39,15 @@ export interface SessionOptions {
   readonly enableMemPattern: boolean;
   readonly intraOpNumThreads: number;
   readonly logSeverityLevel: 3;
-  /** Where outputs stay; they come to the CPU where absent. */
+  /** Where outputs stay; they come to the CPU if absent. */
   readonly preferredOutputLocation?: "gpu-buffer";
   /** Keys of ONNX Runtime's configuration, one object for each dot in them; values are texts. */
   readonly extra: { readonly session: Readonly<Record<string, string | Readonly<Record<string, string>>>> };
 }
 
 /**
- * Options of a session; `folder` holds the files of its weights, "" where it has none. The outputs of a stage stay
- * on the GPU where the provider can leave them there.
+ * Options of a session; `folder` holds the files of its weights, "" if it has none. The outputs of a stage stay
+ * on the GPU if the provider can leave them there.
  */
 export function sessionOptions({ provider, threads, isStage = false }: SessionPlace, folder: string): SessionOptions {
   return {
@@ -60,7 +60,7 @@ export function sessionOptions({ provider, threads, isStage = false }: SessionPl
     // DirectML refuses a session with it
     enableMemPattern: provider !== "dml",
     intraOpNumThreads: threads,
-    // errors alone: each weight that is an input too is a warning
+    // only errors: each weight that is also an input is a warning
     logSeverityLevel: 3,
     ...(isStage && provider === "webgpu" ? { preferredOutputLocation: "gpu-buffer" } : {}),
     extra: {
@@ -77,7 +77,7 @@ export function sessionOptions({ provider, threads, isStage = false }: SessionPl
 export interface Device {
   readonly provider: Provider;
   readonly target: Target;
-  /** Name and driver of the GPU; undefined for the CPU, and where the system does not tell. */
+  /** Name and driver of the GPU; undefined for the CPU, and if the system does not report them. */
   readonly adapter?: string;
 }
 

@@ -20,13 +20,13 @@ export interface RuntimeOptions {
   /** Bytes of memory for weights, on a GPU its own; by default as much as is free, and on a GPU as much as it takes. */
   memory?: number;
   /**
-   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes rightly here and is faster than
+   * Where networks run: a provider of ONNX Runtime, or "auto" for the first one that computes correctly here and is faster than
    * the CPU. By default the first for which a trial has found that before, else the CPU.
    */
   device?: NetworkDevice;
   /** Way to hold weights; by default chosen for each network. */
   plan?: Plan;
-  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` is a sentence then. */
+  /** Called when a GPU has been chosen, and when "auto" has found none: `reason` then says why in a sentence. */
   onDevice?: (report: DeviceReport) => void;
   /** Called when a network begins to load, with estimates of its memory, has been loaded, and has been released. */
   onLoad?: (label: string, state: LoadState, memory?: NetworkMemory) => void;
@@ -75,11 +75,11 @@ export interface CallOptions {
   readonly isShared?: boolean;
   /** By which calls of several runs take turns; first come, first served by default. */
   readonly place?: Place;
-  /** Called as that of the runtime, for what this call loads and releases. */
+  /** Called as that of the runtime, for networks that this call loads and releases. */
   readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
 }
 
-/** Options of loading alone. */
+/** Options of loading without a run. */
 export type LoadOptions = Pick<CallOptions, "signal" | "calls" | "place" | "onLoad">;
 
 /** A network that has run. */
@@ -109,10 +109,10 @@ export class RunNetworks {
   }
 }
 
-/** Where networks run, as receipts tell it. */
+/** Where networks run, as receipts report it. */
 export interface DeviceFacts {
   readonly provider: Provider;
-  /** Name and driver of the GPU, where the system tells. */
+  /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
   /** How attention is computed on a GPU: by one operator, or written out. */
   readonly form?: Target["attention"];
@@ -121,11 +121,11 @@ export interface DeviceFacts {
 /** The chosen device; `reason` is a sentence that says why it is not a GPU. */
 export type DeviceReport = DeviceFacts & { readonly reason?: string };
 
-/** Facts of a runtime that a receipt tells. */
+/** Facts about a runtime that a receipt reports. */
 export interface RuntimeFacts {
   /** Version of onnxruntime-node; undefined before the first run. */
   readonly version?: string;
-  /** Undefined before the first run, but for the CPU that was asked for. */
+  /** Undefined before the first run, unless the CPU was requested. */
   readonly device?: DeviceFacts;
   readonly threads: number;
   /** Networks that have run, with the plan of the last run; least recently run first, at most 256. */
@@ -136,11 +136,11 @@ export interface RuntimeFacts {
 export interface Runtime {
   /**
    * Runs a network once and returns its outputs; runs take turns. Rejects with the signal's reason, runtime.missing,
-   * device.unavailable, what `verify` of the source rejects with, runtime.failed: the run failed, or the process died in it,
-   * and device.lost: a GPU failed. The next run works with a new process then.
+   * device.unavailable, the errors of the source's `verify`, runtime.failed if the run failed or the process died in it,
+   * and device.lost if a GPU failed. The next run then gets a new process.
    */
   run(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<Record<string, Tensor>>;
-  /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
+  /** Loads a network unless it is loaded, and returns its inputs and outputs. Rejects as `run`. */
   ports(source: SessionSource, options?: LoadOptions): Promise<SessionPorts>;
   /** Returns the facts for a receipt. */
   describe(): RuntimeFacts;
@@ -163,13 +163,13 @@ export interface RunResult {
 export interface OwnRuntime extends Runtime {
   /** `run`, with the networks that ran. */
   call(source: SessionSource, feeds: Feeds, options?: CallOptions): Promise<RunResult>;
-  /** Starts the process before a run needs it. A run that needs it says what is wrong with it. */
+  /** Starts the process before a run needs it. A run that needs it reports its errors. */
   start(): void;
   /** Forgets a run that is over. */
   forget(run: string): void;
   /** Forgets tensors that were kept: no later run has them. */
   drop(tensors: Iterable<Tensor>): void;
   describe(): RuntimeState;
-  /** Interrupts all runs with run.interrupted and gives all memory back. A later run starts anew. */
+  /** Interrupts all runs with run.interrupted and releases all memory. A later run starts again. */
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import type { Device, Plan } from "./options.js";
 /** An input or output of a session. */
 export interface Port {
   readonly name: string;
-  /** Name of its type as in ONNX Runtime: "float32", "int64"; "none" for what is no tensor. */
+  /** Name of its type as in ONNX Runtime: "float32", "int64"; "none" for anything but a tensor. */
   readonly type: string;
   /** Sides; a text names one that is known when the session runs. */
   readonly shape: readonly (number | string)[];
@@ -20,7 +20,7 @@ export interface SessionPorts {
   readonly outputs: readonly Port[];
 }
 
-/** A graph, with what to write before a session of it is made; or the path of a file that holds one. */
+/** A graph, with the file to write before its session is made; or the path of a file that holds one. */
 type MadeGraph = (EncodedGraph & { readonly unpack?: UnpackPlan }) | { readonly path: string };
 
 /** A network that a runtime can load. */
@@ -29,11 +29,11 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
-  /** Bytes that a run takes beside the weights, for each value of an input; unknown where absent. */
+  /** Bytes that a run takes beside the weights, for each value of an input; unknown if absent. */
   readonly work?: Readonly<Record<string, number>>;
   /** Whether its outputs are inputs of another network. */
   readonly isStage?: boolean;
-  /** Paths of the files of its weights, without symbolic links; none where a receipt names them in another way. */
+  /** Paths of the files of its weights, without symbolic links; none if a receipt names them in another way. */
   readonly files?: readonly string[];
   /** Its files as they were when `key` was made: looked at before it is loaded, and before each streamed run. */
   readonly states?: readonly FileState[];
@@ -44,7 +44,7 @@ export interface SessionSource extends PlannedNetwork {
 /** Value of an input: a tensor, or whole numbers. */
 export type Feed = Tensor | { readonly int64: readonly number[]; readonly shape: readonly number[] };
 
-/** Memory for a run of a network that does not say what it takes. */
+/** Memory for a run of a network without an estimate. */
 const USUAL_WORK = 2 ** 30;
 
 /** Estimate of the bytes that a run takes beside the weights. */
@@ -81,7 +81,7 @@ export interface LoadedSession extends NextSession {
 export interface Room {
   /** Bytes for the weights of all sessions. */
   readonly weights: number;
-  /** Bytes that are free before others are released, less all that it takes: negative where it does not fit. */
+  /** Bytes that are free before others are released, less all that it takes: negative if it does not fit. */
   readonly free: number;
 }
 
@@ -95,7 +95,7 @@ export class LoadedSessions {
     return [...this.#byKey.values()];
   }
 
-  /** All that is held, but for the sessions in `needed`. */
+  /** Everything that is held, except the sessions in `needed`. */
   heldBytes(needed: readonly LoadedSession[] = []): number {
     return this.all.reduce((sum, each) => sum + (needed.includes(each) ? 0 : each.bytes + each.arenaBytes), 0);
   }
@@ -122,7 +122,7 @@ export class LoadedSessions {
 
   /**
    * Sessions to release, least recently used first, so that there is room for `next`, or for a run of loaded ones; those in
-   * `needed` stay. Folded ones go for the pages of its file too: what is not in memory is read from the disk in every run.
+   * `needed` stay. Folded ones also make room for the pages of its file: pages not in memory are read from the disk in every run.
    */
   surplus(
     room: Room,
@@ -161,9 +161,9 @@ interface PlannedNetwork {
   readonly parameters: number;
   /** Those of weights that a streamed run has as float32 at once. */
   readonly convertedParameters?: number;
-  /** Parameters that a GPU can hold in 16 bits; none where absent. */
+  /** Parameters that a GPU can hold in 16 bits; none if absent. */
   readonly halfParameters?: number;
-  /** Those of matrices that stay packed where the provider has a product with them. */
+  /** Those of matrices that stay packed if the provider can multiply with them. */
   readonly packedParameters?: number;
   /** Size of these in the form that it takes. */
   readonly packedBytes?: number;
@@ -196,7 +196,7 @@ const SMALL_PARAMETERS = 2e8;
 /** Folding takes as long as it saves in two to three runs. */
 const FOLD_FROM_CALLS = 2;
 
-/** A network as a device holds it: where it has no product with packed weights, nothing stays packed. */
+/** A network as a device holds it: nothing stays packed if the device cannot multiply with packed weights. */
 export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
   target.groups === undefined ? { ...network, packedParameters: 0, packedBytes: 0 } : network;
 
@@ -215,7 +215,7 @@ export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
 }
 
 /**
- * Plan for a network as long as there is memory for it. It does not depend on what is loaded or free: the same run uses
+ * Plan for a network as long as there is memory for it. It does not depend on loaded networks or free memory: the same run uses
  * the same plan, and so has the same bits. The first row that holds decides:
  *
  * | Case | Plan | Why |
@@ -240,5 +240,5 @@ export function preferredPlan(
   return parameters <= SMALL_PARAMETERS || calls >= FOLD_FROM_CALLS ? "fold" : "stream";
 }
 
-/** Whether a folded session fits into that much memory, of which other sessions may be released for it. */
+/** Whether a folded session fits into that much memory, counting what other sessions can release. */
 export const fits = (network: PlannedNetwork, bytes: number): boolean => sessionBytes(network, "fold") <= bytes;

@@ -19,7 +19,7 @@ export interface TextEncoderConfig {
   readonly vocabulary: number;
   readonly positions: 77;
   readonly activation: "quick-gelu" | "gelu";
-  /** Projection of the pooled row to `size` numbers: x · W, or x · Wᵀ where it is stored transposed. */
+  /** Projection of the pooled row to `size` numbers: x · W, or x · Wᵀ if it is stored transposed. */
   readonly projection?: { readonly key: string; readonly transposed: boolean; readonly size: number };
 }
 
@@ -33,7 +33,7 @@ export interface TextEncoderOptions {
 /** Id of the token that ends a text; the first of a row is the place of the pooled output. */
 const END_TOKEN = 49407;
 
-/** Keys of one block's layers and of what surrounds the blocks. */
+/** Keys of one block's layers and of the layers around the blocks. */
 const KEYS = {
   hf: {
     tokens: "embeddings.token_embedding.weight",
@@ -133,7 +133,7 @@ function queryKeyValue(network: Network, { layout, hidden }: TextEncoderConfig, 
   return [query!, key!, value!];
 }
 
-/** The row [B, hidden] of [B, 77, hidden] at the first end token; the first row where there is none. */
+/** The row [B, hidden] of [B, 77, hidden] at the first end token; the first row if there is none. */
 function rowOfEnd(graph: OnnxGraph, tokens: Value, x: Value): Value {
   const isEnd = graph.node("Cast", [graph.node("Equal", [tokens, graph.ints([END_TOKEN], [])])], { to: { int: 1 } });
   const index = graph.node("ArgMax", [isEnd], { axis: { int: 1 }, keepdims: { int: 1 } });

@@ -20,7 +20,7 @@ export interface EmbeddingEncoder {
   readonly vocabulary: number;
 }
 
-/** Rows of one state of a file; none where `problem` says why the encoder has no use for them. */
+/** Rows of one state of a file; none if `problem` says why the encoder has no use for them. */
 interface Rows {
   readonly ids: readonly number[];
   readonly values: Float32Array;
@@ -29,7 +29,7 @@ interface Rows {
 
 /**
  * Rows of textual inversions by the ids that stand for them in prompts. An id is never given twice, so a prompt that is
- * being encoded keeps its rows where a file changes meanwhile.
+ * being encoded keeps its rows if a file changes meanwhile.
  */
 export class EmbeddingRows {
   readonly #encoder: EmbeddingEncoder;
@@ -61,7 +61,7 @@ export class EmbeddingRows {
 
   /**
    * Inputs of the text encoder for chunks of ids: those of rows number the rows of `embeddings` [rows, width] from the
-   * vocabulary's size on; one row of zeros where there are none.
+   * vocabulary's size on; one row of zeros if there are none.
    */
   feed(chunks: readonly (readonly number[])[]): { tokens: number[][]; embeddings: Tensor } {
     const { vocabulary, width } = this.#encoder;
@@ -133,7 +133,7 @@ function keyOf({ path }: ModelFile): string {
   }
 }
 
-/** Tensors with more are no embedding: 16 MiB hold a thousand rows of the widest encoder. */
+/** Larger tensors are not embeddings: 16 MiB hold a thousand rows of the widest encoder. */
 const MOST_FILE_BYTES = 2 ** 24;
 /** Name of the tensor of files for one encoder. */
 const OWN_NAME = "emb_params";
@@ -152,8 +152,8 @@ export function readEmbedding(file: ModelFile, encoder: Encoder): Float32Array |
 }
 
 /**
- * Reads the header of a textual inversion alone: why it has no rows for each of some encoders, in words. Throws as
- * readEmbedding where no encoder can use the file.
+ * Reads only the header of a textual inversion: why it has no rows for each of some encoders, in words. Throws as
+ * readEmbedding if no encoder can use the file.
  */
 export function embeddingProblems(file: ModelFile, encoders: readonly Encoder[]): string[] {
   const tensors = withFile(file, tensorsIn);
@@ -228,7 +228,7 @@ function rowsOf(descriptor: number, encoder: Encoder): Float32Array | string {
   return rows;
 }
 
-/** Bytes of a file. Throws model.invalid where it has become shorter. */
+/** Bytes of a file. Throws model.invalid if it has become shorter. */
 function readAt(descriptor: number, from: number, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
   let read = 0;
@@ -238,7 +238,7 @@ function readAt(descriptor: number, from: number, length: number): Uint8Array {
   throw new LatentkitError("model.invalid", `expected ${length} bytes from byte ${from} on, received ${read}.`);
 }
 
-/** Tensors of an encoder's rows; none where the file has none for it. */
+/** Tensors of an encoder's rows; none if the file has none for it. */
 function tensorsOf(entries: ReadonlyMap<string, StoredEntry>, encoder: string): readonly StoredEntry[] {
   const named = entries.get(`clip_${encoder}`) ?? entries.get(OWN_NAME);
   if (named !== undefined) {

@@ -29,7 +29,7 @@ export class ExportedTextEncoder implements TextNetwork {
     this.name = source.name;
   }
 
-  /** Leaves textual inversions out: the model takes ids alone. */
+  /** Leaves textual inversions out: the model takes only ids. */
   embedding(word: string): FoundEmbedding {
     const { model, rows } = this.#source;
     const { ids, rest, warning } = rows.lookUp(word);
@@ -43,7 +43,7 @@ export class ExportedTextEncoder implements TextNetwork {
     const { outputs } = await model.ports();
     const names = outputs.map(({ name }) => name);
     const context = this.#contextName(names, output);
-    // of an encoder with a projection the pooled text is projected
+    // an encoder with a projection has a projected pooled text
     const pooledName = ["text_embeds", "pooler_output"].find((name) => names.includes(name));
     const wanted = pooledName === undefined ? [context] : [context, pooledName];
     const ids = { int64: chunks.flat(), shape: [chunks.length, LENGTH] };
@@ -57,15 +57,15 @@ export class ExportedTextEncoder implements TextNetwork {
     const { model, ownLayer } = this.#source;
     if (finalNorm) {
       if (layer === ownLayer) return LAST;
-      const message = `${model.label}: expected clip layer ${ownLayer}, received ${layer}: an export normalises its last layer alone, so export it with another num_hidden_layers in its config.json.`;
+      const message = `${model.label}: expected clip layer ${ownLayer}, received ${layer}: an export normalises only its last layer, so export it again with another num_hidden_layers in its config.json.`;
       throw new LatentkitError("value.invalid", message);
     }
-    // that of the embeddings is the first
+    // the first is that of the embeddings
     const count = names.filter((name) => name.startsWith(LAYER)).length;
     if (count > 0 && -layer >= count) return LAST;
     const name = `${LAYER}${count + layer}`;
     if (count > 0 && names.includes(name)) return name;
-    const message = `${model.label}: expected an output ${describe(`${LAYER}N`)} for clip layer ${layer}, which this export lacks: export it with output_hidden_states.`;
+    const message = `${model.label} has no output ${describe(`${LAYER}N`)}, which clip layer ${layer} needs: export it again with output_hidden_states.`;
     throw new LatentkitError("value.invalid", message);
   }
 }

@@ -39,14 +39,14 @@ function textNames(module: string, encoder: TextEncoderConfig["name"]): string[]
     DIFFUSERS_TEXT[encoder] + name,
     `text_encoders.clip_${encoder}.transformer.${name}`,
   ];
-  // these do not tell the encoder: they mean the first
+  // these do not name the encoder: they mean the first
   if (encoder !== "g") names.push(`lycoris_${underscored(name)}`, `text_encoders.${name}`, `text_encoders.${module}`);
   return names;
 }
 
 const PROJECTION = "text_projection";
 
-/** HF names of what OpenCLIP has outside of its blocks. */
+/** HF names of OpenCLIP's layers outside its blocks. */
 const AROUND_BLOCKS: Readonly<Record<string, readonly [module: string, kind: "weight" | "bias"]>> = {
   "token_embedding.weight": ["embeddings.token_embedding", "weight"],
   positional_embedding: ["embeddings.position_embedding", "weight"],

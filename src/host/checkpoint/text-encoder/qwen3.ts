@@ -56,7 +56,7 @@ export class Qwen3Clip implements Clip {
   }
 }
 
-/** Sizes of a Qwen3 language model, of which images take the state before its last layer. */
+/** Sizes of a Qwen3 language model; images use the state before its last layer. */
 export interface Qwen3Config {
   readonly hidden: number;
   /** Layers of the file; the last one is not run. */
@@ -76,7 +76,7 @@ const qwen3Work = ({ hidden, mlp, heads }: Qwen3Config): { readonly tokens: numb
 });
 
 const EPSILON = 1e-6;
-/** Parts in which queries are taken where attention is written out. */
+/** Parts in which queries are processed if attention is written out. */
 const PARTS = 1;
 
 /**
@@ -129,7 +129,7 @@ const MARK = `${FIRST}self_attn.q_norm.weight`;
 /** Layers of Gemma, which has such norms too. */
 const OF_GEMMA = `${FIRST}pre_feedforward_layernorm.weight`;
 
-/** Prefix of the Qwen3 encoder of a file; undefined where there is none. */
+/** Prefix of the Qwen3 encoder of a file; undefined if there is none. */
 export function findQwen3(weights: WeightMap): string | undefined {
   for (const key of weights.keys()) if (key.endsWith(MARK)) return key.slice(0, -MARK.length);
   return undefined;

@@ -83,7 +83,7 @@ export function findTextEncoders(weights: WeightMap): readonly FoundEncoder[] {
     .sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
 }
 
-/** Recognises the text encoders of a file of their own. Throws model.unsupported where there is none, model.invalid. */
+/** Recognises the text encoders of a file of their own. Throws model.unsupported if there is none, model.invalid. */
 export function recogniseTextEncoders(file: ModelHeader): readonly TextPart[] {
   const found = findTextEncoders(file.weights);
   if (found.length > 0) return found.map((encoder) => ({ kind: "clip", part: textEncoderPart(file, encoder) }));

@@ -160,7 +160,7 @@ function block(network: Network, name: string, x: Value, config: T5Config, bias:
   return add(graph, after, out);
 }
 
-/** The bucket of a key at `distance` tokens after the query, before it where negative: 0 … 31. */
+/** The bucket of a key at `distance` tokens after the query, before it if negative: 0 … 31. */
 function t5Bucket(distance: number): number {
   const side = distance > 0 ? SIDE : 0;
   const far = Math.abs(distance);
@@ -198,7 +198,7 @@ const RELATIVES = [
   [BIAS_TABLE.replace(".0.", ".1."), "a UMT5 encoder"],
 ] as const;
 
-/** Prefix of the T5 encoder of a file; undefined where there is none. */
+/** Prefix of the T5 encoder of a file; undefined if there is none. */
 export function findT5(weights: WeightMap): string | undefined {
   for (const key of weights.keys()) if (key.endsWith(MARK)) return key.slice(0, -MARK.length);
   return undefined;

@@ -162,7 +162,7 @@ export class Vocabulary {
     lines.forEachPair((left, right, id) => this.#add(left, right, id));
   }
 
-  /** Id of the token that two neighbours are merged into, 0 where they are not. A lower id is merged first. */
+  /** Id of the token that two neighbours are merged into, 0 if they are not. A lower id is merged first. */
   merge(left: number, right: number): number {
     return this.#merged[this.#slot(left, right)]!;
   }
@@ -214,7 +214,7 @@ class TokenLines {
   readonly #bytes: Uint8Array;
   /** First byte of each line, and the one after the last line. */
   readonly #starts: number[] = [0];
-  /** Id of the token in each slot plus 1, 0 where it is free. */
+  /** Id of the token in each slot plus 1, 0 if it is free. */
   readonly #slots: Int32Array;
   readonly #shift: number;
 

@@ -14,7 +14,7 @@ const SPECIAL_TEXT = /(<\|startoftext\|>|<\|endoftext\|>)/;
 const PIECES =
   /<\|[sſ]tartoftext\|>|<\|endoftext\|>|'[sſ]|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|(?:(?!\u0345)[^\s\p{L}\p{N}])+/gu;
 
-/** Splits a text into ids of CLIP's vocabulary, as transformers 4 does without ftfy. Linear but for the logarithm. */
+/** Splits a text into ids of CLIP's vocabulary, as transformers 4 does without ftfy. Takes n log n steps. */
 export function tokenizeClip(text: string): number[] {
   const pairs = new BytePairs(clipVocabulary());
   const ids: number[] = [];

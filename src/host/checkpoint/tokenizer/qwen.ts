@@ -37,7 +37,7 @@ const SPLIT =
 const PIECES =
   /'(?:[sStTmMdD\u017f]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 
-/** Splits a text into ids of Qwen's vocabulary, without a template. Linear but for the logarithm. */
+/** Splits a text into ids of Qwen's vocabulary, without a template. Takes n log n steps. */
 function tokenizeQwen(text: string): number[] {
   const pairs = new BytePairs(qwenVocabulary());
   const ids: number[] = [];
@@ -49,6 +49,6 @@ function tokenizeQwen(text: string): number[] {
   return ids;
 }
 
-/** The ids of a prompt for Z-Image: what a user says, and the beginning of a reply. */
+/** The ids of a prompt for Z-Image: the user's message, and the beginning of a reply. */
 export const tokenizeZImage = (prompt: string): number[] =>
   tokenizeQwen(`<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n`);

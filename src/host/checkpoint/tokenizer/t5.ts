@@ -86,7 +86,7 @@ const UNKNOWN_PENALTY = 10;
 const NONE = -1;
 
 /**
- * A vocabulary of pieces with scores, of which a text takes those whose sum is highest: SentencePiece's Unigram model.
+ * A vocabulary of pieces with scores; a text is split into the pieces with the highest sum: SentencePiece's Unigram model.
  *
  * @internal
  */
@@ -127,7 +127,7 @@ export class Unigram {
     for (const id of found.reverse()) ids.push(id);
   }
 
-  /** Tries every piece that begins at a place, and an unknown character where none is as short as that. */
+  /** Tries every piece that begins at a place, and an unknown character if no piece is as short as that. */
   #extend(word: string, at: number): void {
     const character = lengthAt(word, at);
     let isKnown = false;
@@ -144,7 +144,7 @@ export class Unigram {
     if (!isKnown) this.#offer(at, at + character, this.#unknown, this.#unknownScore);
   }
 
-  /** Takes a piece where it makes the best way to its end; of equal ways the first, which has the longest last piece. */
+  /** Takes a piece if it makes the best way to its end; among equal ways the first, which has the longest last piece. */
   #offer(start: number, end: number, id: number, score: number): void {
     const sum = this.#best[start]! + score;
     if (this.#starts[end] !== NONE && sum <= this.#best[end]!) return;
@@ -244,7 +244,7 @@ export class CharacterMap {
       } else {
         const [start, end] = [at, windowEnd(text, at)];
         for (const { segment, index } of this.#segmenter.segment(text.slice(start, end))) {
-          // it may go on after the window
+          // it may continue after the window
           if (index > 0 && start + index + segment.length === end && end < text.length) break;
           this.#replaceCluster(segment, start + index, replace);
           at = start + index + segment.length;
@@ -296,7 +296,7 @@ export class CharacterMap {
 /** Distance from a unit of the trie to those after it. */
 const offsetOf = (unit: number): number => (unit >>> 10) << ((unit & 0x200) >>> 6);
 
-/** Whether an ASCII character is a cluster whatever stands before it: nothing joins it but what is not ASCII. */
+/** Whether an ASCII character is a cluster after any character: only non-ASCII characters can join it. */
 const isAlone = (code: number, next: number): boolean =>
   code < ASCII && !(next >= ASCII) && !(code === RETURN && next === LINE_FEED);
 

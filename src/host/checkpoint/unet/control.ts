@@ -27,9 +27,9 @@ export interface NetworkFeeds {
 
 /** The control nets of one call of a UNet. */
 interface CallControls {
-  /** Number of nets, those that do not count at this noise level among them: one session serves all levels. */
+  /** Number of nets, including those inactive at this noise level: one session serves all levels. */
   readonly count: number;
-  /** Those that count. */
+  /** The nets active at this noise level. */
   readonly stages: readonly Stage[];
   /** Inputs of the UNet in place of the others. */
   readonly zeros: Readonly<Record<string, Tensor>>;
@@ -79,10 +79,10 @@ export class RunControls {
     return { source, feeds: { x, timestep, context, ...labels, hint, strength }, keep: ["context", "y", "hint"] };
   }
 
-  /** The net of a control, with what the UNet's own weights add to it. Fails with host.missing and value.invalid. */
+  /** The net of a control, plus the UNet's weights if it is stored as differences. Fails with host.missing, value.invalid. */
   #partOf({ net }: Control): CheckpointControlNet["part"] {
     if (!(net instanceof CheckpointControlNet))
-      throw new LatentkitError("host.missing", `host "checkpoint": it cannot run another host's ControlNet.`);
+      throw new LatentkitError("host.missing", `host "checkpoint" cannot run a ControlNet that another host loaded.`);
     const { part, isDifference } = net;
     const [own, other] = [part.config, this.#unet.config];
     const isSame = own.contextDim === other.contextDim && own.labelDim === other.labelDim;
@@ -94,7 +94,7 @@ export class RunControls {
       throw new LatentkitError("value.invalid", message);
     }
     if (isDifference && own.inChannels !== other.inChannels) {
-      const message = `${part.label} is stored as differences, which need a model of ${own.inChannels} input channels; ${this.#unet.label} has ${other.inChannels}.`;
+      const message = `${part.label} is stored as differences, which need a model with ${own.inChannels} input channels; ${this.#unet.label} has ${other.inChannels}.`;
       throw new LatentkitError("value.invalid", message);
     }
     if (!isDifference) return part;

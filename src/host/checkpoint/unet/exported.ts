@@ -13,7 +13,7 @@ export interface ExportedUnetConfig {
   readonly contextDim?: number;
   /** Whether it takes the label of SDXL. */
   readonly hasLabel: boolean;
-  /** Width of that label as one vector, where the folder says. */
+  /** Width of that label as one vector, if the folder says. */
   readonly labelDim?: number;
 }
 

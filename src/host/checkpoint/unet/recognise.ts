@@ -59,7 +59,7 @@ export const diffusersRenames = (weights: WeightMap): readonly Rename[] =>
   unetModules(levelsOfDiffusers(weights.keys())).map(([ldm, diffusers]) => [`${diffusers}.`, `${ldm}.`]);
 
 /**
- * Sizes and weights of a UNet, of which every weight that its builder needs is there. Throws model.invalid, and
+ * Sizes and weights of a UNet, checked to hold every weight that its builder needs. Throws model.invalid, and
  * model.unsupported for further layers.
  */
 export function unetPart(file: ModelHeader, { weights, nameInFile }: FoundUnet, expected: string): Part<UnetConfig> {
@@ -96,7 +96,7 @@ export function unetEncoderConfig(shapes: PartShapes): UnetEncoderConfig {
   return { inChannels, modelChannels, contextDim, linearProjection, labelDim, heads, input, middle };
 }
 
-/** Key of the first transformer of the input side; where there is none, of the middle's. */
+/** Key of the first transformer of the input side, or of the middle's if there is none. */
 function firstTransformer(shapes: PartShapes, blocks: number): string {
   for (let index = 1; index < blocks; index++) {
     const at = `input_blocks.${index}.1`;

@@ -46,7 +46,7 @@ export const WORDS: Readonly<Record<StableDiffusionFamily, string>> = {
   "sdxl-refiner": "SDXL refiner",
 };
 
-/** Stable Diffusion 1, 2 and XL. It refuses files without a UNet by what they are. */
+/** Stable Diffusion 1, 2 and XL. It refuses files without a UNet and says what they are. */
 export const stableDiffusion: ModelFamily = {
   has: hasUnet,
   parts: stableDiffusionParts,
@@ -173,7 +173,7 @@ async function samplingOf({ file, family, unet, prefix }: FoundParts, read: Read
     const weight = mark(key);
     return weight === undefined ? absent : numberOf(file.name, weight, read);
   };
-  // the tensors repeat what is published for the format
+  // the tensors repeat the published values of the format
   if (mark("edm_mean") !== undefined && mark("edm_std") !== undefined) {
     return {
       ...discrete,

@@ -30,7 +30,7 @@ export class CheckpointUpscaler implements UpscaleModel {
 /** Sizes of an ESRGAN network, residual dense blocks, under BasicSR's keys. */
 export interface RrdbConfig {
   readonly kind: "rrdb";
-  /** Channels between blocks, and what each layer of a block adds. */
+  /** Channels between blocks, and those that each layer of a block adds. */
   readonly channels: number;
   readonly growth: number;
   readonly blocks: number;
@@ -160,7 +160,7 @@ function unshuffled(graph: OnnxGraph, image: Value, r: number): Value {
   return graph.node("Reshape", [squares, shape]);
 }
 
-/** A picture whose axis is continued to a multiple of r: in mirror image, the edge where that is too short. */
+/** A picture whose axis is continued to a multiple of r: mirrored, or the edge repeated if that is too short. */
 function mirrored(graph: OnnxGraph, image: Value, axis: number, r: number): Value {
   const [zero, one, two, side] = [0, 1, 2, r].map((value) => graph.ints([value], []));
   const length = graph.node("Gather", [graph.node("Shape", [image]), graph.ints([axis], [])]);

@@ -27,7 +27,7 @@ export interface VaeConfig {
   readonly latentChannels: number;
   /** Whether a 1x1 convolution stands between latents and each half. */
   readonly quantised: boolean;
-  /** Sides of the weights of its attention: 2, or 4 where they are stored as 1x1 convolutions. */
+  /** Sides of the weights of its attention: 2, or 4 if they are stored as 1x1 convolutions. */
   readonly attention: 2 | 4;
   readonly hasEncoder: boolean;
 }

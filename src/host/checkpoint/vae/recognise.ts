@@ -26,7 +26,7 @@ const MOST_BLOCKS = 16;
 const ROOTS = ["decoder.", "encoder.", "quant_conv.", "post_quant_conv."];
 const EXPECTED = `a VAE of ${OWN_FAMILIES}`;
 
-/** Prefixes of the VAE's keys in checkpoints; in a file of its own there may be none. */
+/** Prefixes of the VAE's keys in checkpoints; a separate file may have none. */
 const PREFIXES = ["first_stage_model.", "vae."];
 
 /** Keys that show a VAE, also one that lacks some: LDM's names and diffusers'. */
@@ -37,7 +37,7 @@ const MARKS = [
   "decoder.mid_block.resnets.0.norm1.weight",
 ];
 
-/** A VAE of a file of its own. */
+/** A VAE in a separate file. */
 export type RecognisedVae =
   | { readonly kind: "vae"; readonly part: Part<VaeConfig> }
   | { readonly kind: "taesd"; readonly part: Part<TaesdConfig> };
@@ -47,14 +47,14 @@ export function recogniseVae(whole: ModelHeader): RecognisedVae {
   const file = unwrappedFile(whole, (weights) => isTaesd(weights) || findVae(weights, [...PREFIXES, ""]) !== undefined);
   const tiny = taesdPart(file);
   if (tiny?.config.latentChannels === FLUX_CHANNELS)
-    throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which decodes previews alone");
+    throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which only decodes previews");
   if (tiny !== undefined) return { kind: "taesd", part: tiny };
   const prefix = findVae(file.weights, [...PREFIXES, ""]);
   if (prefix === undefined) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
   return { kind: "vae", part: vaePart(file, prefix) };
 }
 
-/** The VAE of a checkpoint; undefined where there is none. Throws model.unsupported, model.invalid. */
+/** The VAE of a checkpoint; undefined if there is none. Throws model.unsupported, model.invalid. */
 export function vaeOfCheckpoint(file: ModelHeader): Part<VaeConfig> | undefined {
   const prefix = findVae(file.weights, PREFIXES);
   return prefix === undefined ? undefined : vaePart(file, prefix);
@@ -75,7 +75,7 @@ function vaePart(file: ModelHeader, prefix: string): Part<VaeConfig> {
       buildVaeDecoder(network, config);
       if (config.hasEncoder) buildVaeEncoder(network, config);
     },
-    // a file with a decoder alone may keep the layer between
+    // a file with only a decoder may keep the layer between
     config.hasEncoder ? ROOTS : ["decoder."],
     EXPECTED,
   );

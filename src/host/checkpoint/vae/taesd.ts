@@ -107,7 +107,7 @@ const IMAGE_CHANNELS = 3;
 const MOST_LAYERS = 32;
 const NUMBERS = Array.from({ length: MOST_LAYERS }, (_, number) => number);
 
-/** Keys of a file with one half: numbers alone. */
+/** Keys of a file with one half: only numbers. */
 const DECODER_ALONE: readonly Rename[] = NUMBERS.map((n) => [`${n}.`, `${TAESD_DECODER}.${n}.`]);
 const ENCODER_ALONE: readonly Rename[] = NUMBERS.map((n) => [`${n}.`, `${TAESD_ENCODER}.${n}.`]);
 /** Diffusers does not count the squeezing of latents. */
@@ -144,7 +144,7 @@ export function taesdPart(file: ModelHeader): Part<TaesdConfig> | undefined {
 }
 
 /**
- * Factor between the latents of nodes and those of a tiny autoencoder's file. Throws model.unsupported where they differ in
+ * Factor between the latents of nodes and those of a tiny autoencoder's file. Throws model.unsupported if they differ in
  * more, model.invalid.
  */
 export async function taesdScale({ name, weights }: ModelHeader, read: ReadValues): Promise<number> {

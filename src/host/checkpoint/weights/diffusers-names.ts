@@ -10,7 +10,7 @@ export interface UpLevel {
   readonly upsampler?: 1 | 2;
 }
 
-/** LDM and diffusers name of one module; what follows it in a key is equal in both. */
+/** LDM and diffusers name of one module; the rest of a key is equal in both. */
 export type ModuleNames = readonly [ldm: string, diffusers: string];
 
 /** Layers inside a res block. */
@@ -42,7 +42,7 @@ const HINT_BLOCKS = 6;
 /** A number in a name. No UNet has a hundred levels or blocks, so that foreign names cannot ask for more. */
 const isIndex = (part: string | undefined): part is string => part !== undefined && /^(?:0|[1-9]\d?)$/.test(part);
 
-/** Levels of a UNet or ControlNet by its keys in diffusers' names. Numbers count from 0; what follows a gap is not seen. */
+/** Levels of a UNet or ControlNet by its keys in diffusers' names. Numbers count from 0; modules after a gap are not seen. */
 export function levelsOfDiffusers(keys: Iterable<string>): UnetLevels {
   const modules = new Set<string>();
   for (const key of keys) {
@@ -57,7 +57,7 @@ export function levelsOfDiffusers(keys: Iterable<string>): UnetLevels {
   return { down, up };
 }
 
-/** Levels of a UNet or ControlNet by its keys in LDM names. Numbers count from 0; what follows a gap is not seen. */
+/** Levels of a UNet or ControlNet by its keys in LDM names. Numbers count from 0; modules after a gap are not seen. */
 export function levelsOfLdm(keys: Iterable<string>): UnetLevels {
   const layers = new Set<string>();
   for (const key of keys) {
@@ -111,13 +111,13 @@ export function unetModules({ down, up }: UnetLevels): readonly ModuleNames[] {
 
 /**
  * Makes the function that replaces a module's name, alone or at the beginning of a key, by its other name. `from` is the
- * index of the known name in each pair: 1 leads from diffusers' names to LDM. It returns undefined where no module fits.
+ * index of the known name in each pair: 1 leads from diffusers' names to LDM. It returns undefined if no module fits.
  */
 export function renaming(names: readonly ModuleNames[], from: 0 | 1): (key: string) => string | undefined {
   const others = new Map(names.map((pair) => [pair[from], pair[1 - from]!]));
   return (key) => {
     const parts = key.split(".", MOST_PARTS + 1);
-    // the longest first: an upsampler has the index of a transformer where the level has none
+    // the longest first: an upsampler has the index of a transformer if the level has none
     for (let count = Math.min(parts.length, MOST_PARTS); count > 0; count--) {
       const name = parts.slice(0, count).join(".");
       const other = others.get(name);

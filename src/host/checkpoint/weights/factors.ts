@@ -14,11 +14,11 @@ import { readStored, readValues } from "./values.js";
 
 /** Ends of the keys of factors, in the place of `weight`: of "scaled fp8" files, and of newer ones. */
 const FACTORS = ["scale_weight", "weight_scale"];
-/** Ends of the keys of what a product in 8 bits would need; here products are of float32. */
+/** Ends of keys that only products in 8 bits need; here products are in float32. */
 const FACTORS_OF_INPUTS = ["scale_input", "input_scale"];
 /** End of the key of a layer's format, a text in JSON. */
 const FORMAT = "comfy_quant";
-/** Keys of factors and formats, which are refused where no weight is beside them. */
+/** Keys of factors and formats, which are refused if no weight is beside them. */
 const OF_A_WEIGHT = /\.(?:scale_weight|weight_scale|comfy_quant)$/;
 /** Beginning of the keys of factors that stand apart from their weights. */
 const APART = /^scales?\./;
@@ -57,7 +57,7 @@ export async function withFactors(file: WeightFile): Promise<WeightFile> {
 }
 
 /**
- * Checks the formats of a file's layers, `texts` being what `stored` holds, and puts packed weights in the place of their
+ * Checks the formats of a file's layers, with `texts` from `stored`, and puts packed weights in the place of their
  * tensors. Throws as withFactors.
  */
 export function applyFormats(
@@ -91,7 +91,7 @@ async function requireNf4Table(file: Pick<WeightFile, "name">, { key, packing }:
 }
 
 /**
- * The weights of a file with their factors, and what says the formats of layers, unread. Throws model.invalid for a second
+ * The weights of a file with their factors, and the formats of its layers, unread. Throws model.invalid for a second
  * factor, and for more or longer formats than files have; model.unsupported for a factor or a format beside no weight.
  */
 export function joinFactors(file: Pick<WeightFile, "name" | "weights">): {
@@ -201,7 +201,7 @@ function objectIn(file: Pick<WeightFile, "name">, text: string, key: string): Re
     value = undefined;
   }
   if (isPlainObject(value)) return value;
-  throw invalid(file.name, `${quotedName(key)} to be an object in JSON`, "other text");
+  throw invalid(file.name, `${quotedName(key)} to be a JSON object`, "text that is not JSON");
 }
 
 /** Weights of a file by key, in which packed ones take the place of their tensors. */
@@ -212,7 +212,7 @@ const SECOND_FACTOR = "weight_scale_2";
 /** Values that share a scale. */
 const GROUP = { mxfp8: 32, nvfp4: 16 } as const;
 
-/** Puts a weight with scales in blocks in the place of its tensors. Throws model.invalid where these do not fit each other. */
+/** Puts a weight with scales in blocks in the place of its tensors. Throws model.invalid if these do not fit each other. */
 function packScaled(weights: Weights, weight: StoredWeight, format: "mxfp8" | "nvfp4", name: string): void {
   const { key, factor: scales } = weight;
   const { factor: _, ...single } = weight;
@@ -245,7 +245,7 @@ const NESTED_LARGEST = ".nested_absmax";
 const NESTED_TABLE = ".nested_quant_map";
 
 /**
- * Puts a weight of NF4 in the place of its tensors, `state` being what the file says of it. Throws model.invalid where these do
+ * Puts a weight of NF4 in the place of its tensors; `state` is from the file. Throws model.invalid if these do
  * not fit each other, model.unsupported for other types.
  */
 function packNf4(weights: Weights, weight: StoredWeight, state: Readonly<Record<string, unknown>>, name: string): void {

@@ -8,7 +8,7 @@ import { isPacked, type StoredWeight, type WeightMap } from "./stored.js";
 export interface Network {
   readonly graph: OnnxGraph;
   /**
-   * A whole weight, the same value at every call. One that each run converts waits until `x` is there. Throws model.invalid
+   * A whole weight, the same value at every call. One that each run converts waits until `x` exists. Throws model.invalid
    * for absent ones and other shapes.
    */
   weight(key: string, shape: readonly number[], x?: Value): Value;
@@ -37,7 +37,7 @@ const FLOAT = { int: 1 };
 const FLOAT16 = { int: 10 };
 
 interface FloatsOptions {
-  /** int64 ids of the rows that are wanted; all where absent. */
+  /** int64 ids of the rows that are wanted; all if absent. */
   readonly ids?: Value;
   /** Whether it is held as F16: converted to that when it is loaded, and to float32 in every run. */
   readonly isHalved?: boolean;
@@ -65,7 +65,7 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
   const own = isHalved ? halved(graph.stored(weight)) : graph.stored(weight);
   const stored = after === undefined || weight.dtype === "F32" ? own : waiting(graph, own, weight.shape, after);
   const type = isHalved ? "F16" : weight.dtype;
-  // only the rows that are read are converted, where Gather takes the type: none takes 8 bits
+  // only the rows that are read are converted, if Gather takes the type: it never takes 8 bits
   const takesRows = graph.target.halfTypes.some((half) => half === type) || ["F32", "F64"].includes(type);
   const floats = takesRows ? cast(rowsOf(stored)) : rowsOf(cast(stored));
   const { factor, shape } = weight;
@@ -79,8 +79,8 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
 
 // 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB with the shape.
 /**
- * A value as it is, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights of
- * a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
+ * An unchanged value, once `after` exists. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights
+ * of a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
  */
 function waiting(graph: OnnxGraph, value: Value, shape: readonly number[], after: Value): Value {
   const side = graph.node("Shape", [after], { end: { int: 1 } });
@@ -181,7 +181,7 @@ export interface ListedNetwork extends Network {
   readonly listed: ReadonlyMap<string, readonly number[]>;
 }
 
-/** A network without a file. Its weights are F16 where the target takes these, else float32. */
+/** A network without a file. Its weights are F16 if the target takes these, else float32. */
 export function listedNetwork(target = CPU_TARGET): ListedNetwork {
   const graph = new OnnxGraph("listed", target);
   const listed = new Map<string, readonly number[]>();

@@ -20,9 +20,9 @@ export interface StoredWeight extends Omit<StoredEntry, "dtype"> {
   readonly key: string;
   /** Factor of the values of an 8-bit weight: one number, or one for each row. */
   readonly factor?: StoredWeight;
-  /** Columns of the matrix in the file, where the shape has more: these are zeros. */
+  /** Columns of the matrix in the file, if the shape has more: the others are zeros. */
   readonly storedColumns?: number;
-  /** Weights whose rows follow each other in this one, which has no place of its own then. */
+  /** Weights whose rows follow each other in this one, which then has no place in the file itself. */
   readonly parts?: readonly StoredWeight[];
   /** Tensors and numbers without which a weight of 4 or 8 bits has no values. */
   readonly packing?: Packing;
@@ -39,7 +39,7 @@ export type Packing =
       /** Largest magnitude of each group, or its code. */
       readonly largest: StoredWeight;
       readonly group: number;
-      /** Values of these codes, what they are multiplied by in groups, and added to. */
+      /** Values of these codes, with the factors and offsets of their groups. */
       readonly nested?: {
         readonly table: StoredWeight;
         readonly largest: StoredWeight;
@@ -70,7 +70,7 @@ export interface FileState {
   readonly inode: bigint;
 }
 
-/** A model file on disk, of which only the header has been read. */
+/** A model file on disk; only its header has been read. */
 export interface WeightFile extends FileState {
   readonly metadata: Readonly<Record<string, string>>;
   /** By the file's own keys, in the order of the header. */
@@ -91,7 +91,7 @@ const LONGEST_NAME = 160;
 export const quotedName = (name: string): string =>
   JSON.stringify(name.length > LONGEST_NAME ? `…${name.slice(-LONGEST_NAME)}` : name);
 
-/** The error of a file that is not what was expected, though sound. */
+/** The error of a sound file that is not the expected one. */
 export const unsupported = (name: string, expected: string, received: string): LatentkitError =>
   refusal("model.unsupported", name, expected, received);
 
@@ -121,7 +121,7 @@ export function openWeightFile(model: NamedFile): Promise<WeightFile> {
   });
 }
 
-/** Opens a model file and reads what is in it. Throws file.not-found, file.read-failed and what `read` throws. */
+/** Opens a model file and reads it. Throws file.not-found, file.read-failed and the errors of `read`. */
 export async function openedFile(
   { name, path }: NamedFile,
   read: (handle: FileHandle, state: FileState) => Promise<Pick<WeightFile, "metadata" | "weights">>,
@@ -141,7 +141,7 @@ export async function openedFile(
   }
 }
 
-/** The state of a file alone. */
+/** Only the state of a file. */
 export const fileState = ({ name, path, bytes, modifiedNs, inode }: FileState): FileState => ({
   name,
   path,
@@ -150,7 +150,7 @@ export const fileState = ({ name, path, bytes, modifiedNs, inode }: FileState): 
   inode,
 });
 
-/** Rejects with model.invalid where a file has changed since it was opened. */
+/** Rejects with model.invalid if a file has changed since it was opened. */
 export async function requireUnchanged(files: readonly FileState[]): Promise<void> {
   for (const file of files) {
     if (!(await hasChanged(file))) continue;
@@ -170,7 +170,7 @@ async function hasChanged({ name, path, bytes, modifiedNs, inode }: FileState): 
   }
 }
 
-/** Reads `length` bytes, which the file's size promises: fewer where it has shrunk since. */
+/** Reads `length` bytes, which the file's size promises: fewer if it has shrunk since. */
 export async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   let filled = 0;
@@ -207,7 +207,7 @@ export interface BlockType {
   readonly group: 16 | 32;
   /** Bits of a number: its code has four of them, and another one those below. */
   readonly bits: 4 | 8;
-  /** Number whose codes are the middle ones, where no offset takes that up. */
+  /** Number whose codes are the middle ones, unless an offset accounts for that. */
   readonly centre?: number;
   /** Whether each group has an offset too. */
   readonly hasOffsets?: boolean;

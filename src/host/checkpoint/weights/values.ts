@@ -5,7 +5,7 @@ import { openRegular } from "../../../io/regular-file.js";
 import { type StoredType, toTensor } from "../../../io/safetensors.js";
 import { isPacked, placedWeights, quotedName, readAt, readError, type StoredWeight, type WeightMap } from "./stored.js";
 
-/** Weights of more bytes are read by the runtime alone. */
+/** Larger weights are read only by the runtime. */
 const MOST_BYTES = 2 ** 20;
 
 /** Reads the values of a weight of few numbers. */
@@ -13,7 +13,7 @@ export type ReadValues = (weight: StoredWeight) => Promise<ArrayLike<number>>;
 
 /**
  * Reads the values of a small weight of any type, without its factor. Throws model.invalid for more than 1 MiB and a file
- * that has become shorter, file.read-failed where it cannot be read.
+ * that has become shorter, file.read-failed if it cannot be read.
  */
 export async function readValues(weight: StoredWeight): Promise<Float64Array> {
   const { dtype, shape } = weight;
@@ -94,7 +94,7 @@ function invalid({ file, key }: StoredWeight, expected: string, received: string
 /** Bytes that are looked at before the event loop turns. */
 const PART_BYTES = 2 ** 20;
 const MAGNITUDE = 0x7fff;
-/** 65,280, the largest bfloat16 that is no larger than a float16. */
+/** 65,280, the largest bfloat16 in the range of float16. */
 const LARGEST = 0x477f;
 
 // decisions: BF16 and 8-bit weights become F16 on a GPU
@@ -108,8 +108,8 @@ export class HalfWeights {
   }
 
   /**
-   * Those in 8 bits, whose values F16 has, and those in BF16 whose values are not beyond F16's; numbers below 2^-24 become 0.
-   * Reads what is in BF16 once. Rejects with file.read-failed.
+   * Those in 8 bits, whose values F16 has, and those in BF16 whose values are in F16's range; numbers below 2^-24 become 0.
+   * Reads weights in BF16 once. Rejects with file.read-failed.
    */
   find(): Promise<ReadonlySet<StoredWeight>> {
     this.#found ??= this.#find();
@@ -138,7 +138,7 @@ export class HalfWeights {
   }
 }
 
-/** Whether a file's numbers in BF16 are none beyond those of F16. One that has become shorter has none at its end. */
+/** Whether all of a file's numbers in BF16 are in the range of F16. A file that has become shorter lacks those at its end. */
 async function isWithinFloat16(handle: FileHandle, { from, to }: StoredWeight): Promise<boolean> {
   const bytes = new Uint8Array(Math.min(PART_BYTES, to - from));
   for (let position = from; position < to; ) {

@@ -18,7 +18,7 @@ export interface ZImageBlockConfig {
 export const NORM_EPSILON = 1e-5;
 /** torch's default, which the reference takes for queries and keys. */
 const HEAD_EPSILON = 2 ** -23;
-/** Parts in which queries are taken where attention is written out. */
+/** Parts in which queries are processed if attention is written out. */
 const PARTS = 8;
 
 const KEYS = {

@@ -125,13 +125,13 @@ export function zImageWork({ width, mlp, channels, captionWidth }: ZImageConfig)
   return { x: ofToken / (PATCH * PATCH * channels), context: ofToken / captionWidth };
 }
 
-/** Blocks that know the time, and their value after what control nets add. */
+/** Blocks that take the time, and their value with the additions of control nets. */
 interface Refined {
   readonly time: Value;
   guided(value: Value, index: number): Value;
 }
 
-/** Adds to the tokens from `start` to `end` of a sequence [B, L, C]; nothing where there is nothing to add. */
+/** Adds to the tokens from `start` to `end` of a sequence [B, L, C]; nothing if there is nothing to add. */
 function addTokens(
   graph: OnnxGraph,
   sequence: Value,

@@ -42,11 +42,11 @@ export const CONTROL_NODES: readonly string[] = ["QwenImageDiffsynthControlnet",
 export function controlOf({ node, inputs }: ModelPatch, label: string, width: number): ZImageControlInput {
   const { model_patch: patch, vae, image, inpaint_image, mask, strength } = inputs;
   if (!(patch instanceof CheckpointModelPatch))
-    throw new LatentkitError("host.missing", 'host "checkpoint": it cannot run a model patch of another host.');
+    throw new LatentkitError("host.missing", 'host "checkpoint" cannot run a model patch that another host loaded.');
   if (patch.part.config.width !== width)
-    throw new LatentkitError("value.invalid", `${patch.part.label} is for other models than ${label}.`);
+    throw new LatentkitError("value.invalid", `${patch.part.label} is for a different model family than ${label}.`);
   if (image === undefined && inpaint_image === undefined)
-    throw new LatentkitError("value.invalid", `${node}: expected an image or an inpaint_image, received none.`);
+    throw new LatentkitError("value.invalid", `${node}: expected an image or an inpaint_image, received neither.`);
   const control = { part: patch.part, vae: vae as Vae, strength: strength as number };
   const pictures = { image, inpaintImage: inpaint_image, mask } as Pick<ZImageControlInput, "image">;
   return { ...control, ...pictures };
@@ -56,7 +56,7 @@ export function controlOf({ node, inputs }: ModelPatch, label: string, width: nu
 const CELL = 8;
 const COLOURS = 3;
 const GREY = 0.5;
-/** Channels of nets for a control picture alone. */
+/** Channels of nets that take only a control picture. */
 const PLAIN_CHANNELS = 16;
 
 /** Inputs of the control nets of a run: latents in the size of a call, and strengths. */
@@ -102,7 +102,7 @@ export class ZImageControls {
     const own = image && (await encoded(sized(image)));
     if (part.config.channels === PLAIN_CHANNELS) {
       if (own !== undefined) return own;
-      throw new LatentkitError("value.invalid", `${part.label}: expected an image, received an inpaint_image alone.`);
+      throw new LatentkitError("value.invalid", `${part.label}: expected an image, received only an inpaint_image.`);
     }
     const picture = inpaintImage === undefined ? Tensor.full([1, height, width, COLOURS], GREY) : sized(inpaintImage);
     const hidden = await encoded(mask === undefined ? picture : withoutMasked(picture, mask));
@@ -117,13 +117,13 @@ export class ZImageControls {
 
   #latent(label: string, latent: Tensor): Tensor {
     if (latent.shape[1] === PLAIN_CHANNELS) return latent;
-    const expected = `a VAE of ${PLAIN_CHANNELS} latent channels, as Z-Image's`;
+    const expected = `a VAE with ${PLAIN_CHANNELS} latent channels, such as Z-Image's`;
     const message = `${label}: expected ${expected}, received one that encodes ${describe(latent)}.`;
     throw new LatentkitError("value.invalid", message);
   }
 }
 
-/** A picture [B, C, h, w] with its first row after an odd number of rows, and so for columns. */
+/** A picture [B, C, h, w] whose first row is repeated after an odd number of rows; likewise columns. */
 export function evenSides(x: Tensor): Tensor {
   const even = (picture: Tensor, axis: number): Tensor =>
     picture.shape[axis]! % 2 === 0 ? picture : joined([picture, narrowed(picture, axis, 0, 1)], axis);
@@ -169,7 +169,7 @@ interface ZImageControlConfig extends Omit<ZImageBlockConfig, "layout"> {
   readonly channels: number;
   readonly layers: number;
   readonly refiners: number;
-  /** Whether the refiners run beside those of the transformer and guide them, or before its layers alone. */
+  /** Whether the refiners run beside those of the transformer and guide them, or only before its layers. */
   readonly guidesRefiners: boolean;
 }
 
@@ -179,7 +179,8 @@ export interface ZImageControl {
   readonly config: ZImageControlConfig;
 }
 
-interface Surroundings {
+/** The inputs of a control net, as values of the graph, with the sizes of the transformer beside it. */
+interface ControlInputs {
   readonly config: Pick<ZImageBlockConfig, "width"> & { readonly layers: number };
   /** Patches of the control's latents [B or 1, L, 4 · channels]. */
   readonly tokens: Value;
@@ -200,23 +201,23 @@ interface ControlBranch {
 
 // decisions: A ControlNet has a session of its own
 /** Writes a control net. Source: Z-Image Fun ControlNet (VideoX-Fun), by the facts of its files. */
-export function zImageControl({ network, config }: ZImageControl, surroundings: Surroundings): ControlBranch {
+export function zImageControl({ network, config }: ZImageControl, inputs: ControlInputs): ControlBranch {
   const { graph } = network;
-  const { tokens, strength, time, rotation } = surroundings;
+  const { tokens, strength, time, rotation } = inputs;
   const { width, channels, layers, refiners, guidesRefiners } = config;
   const keys = { ...config, layout: "diffusers" } as const;
   let state = linear(network, "control_all_x_embedder.2-1", tokens, [4 * channels, width]);
   const step = (key: string): void => {
     state = zImageBlock(network, key, state, keys, rotation, time);
   };
-  /** One block, before which the first one takes what entered the transformer's. */
+  /** One block; the first one also adds the input of the transformer's. */
   const guided = (key: string, isFirst: boolean, x: Value): Value => {
     if (isFirst) state = add(graph, linear(network, `${key}.before_proj`, state, [width, width]), x);
     step(key);
     return graph.node("Mul", [linear(network, `${key}.after_proj`, state, [width, width]), strength]);
   };
   if (!guidesRefiners) for (let index = 0; index < refiners; index++) step(`control_noise_refiner.${index}`);
-  const stride = Math.max(1, roundHalfEven(surroundings.config.layers / layers));
+  const stride = Math.max(1, roundHalfEven(inputs.config.layers / layers));
   return {
     besideRefiner: (index, x) =>
       guidesRefiners && index < refiners ? guided(`control_noise_refiner.${index}`, index === 0, x) : undefined,
@@ -229,7 +230,7 @@ export function zImageControl({ network, config }: ZImageControl, surroundings: 
 }
 
 /**
- * Writes a control net alone, beside a transformer of as many layers. Inputs: control [B, L, 4 · channels], strength [1],
+ * Writes only a control net, for a transformer of this many layers. Inputs: control [B, L, 4 · channels], strength [1],
  * time [B, timeWidth], x [B, L, width], and the rotations `image_cos` and `image_sin`. Outputs: `refiner_N` and `layer_N`.
  */
 export function buildZImageControl(network: Network, config: ZImageControlConfig): void {

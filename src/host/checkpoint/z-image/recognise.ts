@@ -55,14 +55,14 @@ export const zImage: ModelFamily = {
   },
 };
 
-/** Prefix of the Z-Image transformer of a file; undefined where there is none. One that lacks weights is found too. */
+/** Prefix of the Z-Image transformer of a file; undefined if there is none. One that lacks weights is found too. */
 const findZImage = (weights: WeightMap): string | undefined =>
   TRANSFORMER_PREFIXES.find(
     (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
   );
 
 /**
- * Sizes and weights of a Z-Image transformer, of which every weight that its builder needs is there. Throws model.invalid,
+ * Sizes and weights of a Z-Image transformer, checked to hold every weight that its builder needs. Throws model.invalid,
  * and model.unsupported for its relatives.
  *
  * @internal

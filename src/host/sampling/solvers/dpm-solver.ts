@@ -78,7 +78,7 @@ const MOST_STEPS = 10_000;
 /** Distance from the end, in log(sigma), at which a run is complete. */
 const NEAR_END = 1e-5;
 
-/** DPM-Solver-12 or 23: steps of a size that keeps their error in bounds, whatever the number of the schedule's. */
+/** DPM-Solver-12 or 23: steps sized to bound their error, regardless of the number in the schedule. */
 export const dpmAdaptive: Solver<DpmAdaptiveOptions> = {
   noise: "stream",
   options: {
@@ -275,7 +275,7 @@ class DpmStep {
 /** Noise level at t, in float32. */
 const sigmaAt = (t: number): number => f32(exp(-t));
 
-/** (exp(way) - 1) / way - 1, of which 0 has the limit 0. */
+/** (exp(way) - 1) / way - 1, whose limit at 0 is 0. */
 const curve = (way: number): number => (way === 0 ? 0 : f32(f32(f32(expm1(way)) / way) - 1));
 
 function slopeOf(context: SolverContext, { x, sigma, denoised }: Point): Tensor {

@@ -53,7 +53,7 @@ function variableWeights([h, h1, h2, h3]: readonly number[]): number[] {
   if (h2 === undefined) return weights.slice(0, 2);
   const two = h! + h1;
   const ratio = h1 / h2;
-  // as published: an exact integral has the factor on the whole bracket, not on the second part alone
+  // as published: an exact integral has the factor on the whole bracket, not only on the second part
   add((1 - ((h! / (3 * two)) * (h! * two)) / (h1 * (h1 + h2))) / 2, [1, -1 - ratio, ratio]);
   if (h3 === undefined) return weights.slice(0, 3);
   const three = two + h2;

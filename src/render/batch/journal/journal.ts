@@ -1,4 +1,4 @@
-// The journal of a batch: open, find and append, recover. All else in this folder is imported from inside it only.
+// The journal of a batch: open, find and append, recover. The other files of this folder are imported only from inside it.
 import { createHash } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../../base/errors.js";
@@ -14,22 +14,22 @@ import { sweep } from "./written-files.js";
 export { isFinished } from "./records.js";
 
 export interface JournalOptions extends LogOptions {
-  /** Path of the journal; nothing is kept where absent. */
+  /** Path of the journal; nothing is kept if absent. */
   readonly journal?: string;
 }
 
 /** An item's entry in the journal. */
 export interface Entry {
-  /** Number of the item in the journal, from which the names of its files follow. */
+  /** Number of the item in the journal, which the names of its files are made from. */
   readonly position: number;
   readonly key: string;
-  /** Files of an item that an earlier run finished; undefined for one that is to be rendered. */
+  /** Files of an item that an earlier run finished; undefined if it must be rendered. */
   readonly finished: readonly RenderedFile[] | undefined;
-  /** Paths of files that an earlier run wrote for the item, of which others are gone, or not whole. */
+  /** Files that an earlier run wrote for the item, if others of its files are missing or truncated. */
   readonly leftovers: readonly string[];
 }
 
-/** A batch's items beyond this run; without a path nothing is kept, and every item is new. */
+/** A batch's items across runs; without a path nothing is kept, and every item is new. */
 export class Journal {
   readonly #positions: Positions;
   readonly #options: JournalOptions;
@@ -53,12 +53,12 @@ export class Journal {
     return new Journal(options, log.header, log);
   }
 
-  /** Whether records are kept: without, a batch that is cut cannot go on. */
+  /** Whether records are kept: without them, an interrupted batch cannot continue. */
   get isKept(): boolean {
     return this.#log !== undefined;
   }
 
-  /** Number of items that earlier runs finished, and whose files are there. */
+  /** Number of items that earlier runs finished and whose files exist. */
   get finished(): number {
     return this.#log?.state.finished ?? 0;
   }
@@ -72,7 +72,7 @@ export class Journal {
     ];
   }
 
-  /** Takes away what a kill left of items that were not finished. */
+  /** Removes the files that a kill left of unfinished items. */
   async recover(): Promise<void> {
     const { outputDir, resume } = this.#options;
     if (this.#log === undefined) return;
@@ -104,7 +104,7 @@ export class Journal {
     ms: number,
   ): Promise<void> {
     const paths = files.map(({ path }) => relative(this.#options.outputDir, path).split(sep).join("/"));
-    // a file that a node reports elsewhere is not the batch's to look after
+    // a file that a node reports elsewhere is not the batch's concern
     const inside = paths.filter((path) => escapeFault(path) === undefined);
     const left = leftOut.length > 0 ? { leftOut } : {};
     await this.#append({ type: "done", item: position, key, files: inside, ...left, ms: Math.round(ms) });
@@ -118,7 +118,7 @@ export class Journal {
     await this.#append({ type: "end", ...counts });
   }
 
-  /** Takes away an item's files that a lost thread could not name any more. */
+  /** Removes an item's files that a lost thread could no longer name. */
   async discard(position: number): Promise<void> {
     if (!this.isKept) return;
     await sweep(this.#options.outputDir, this.header.id, (other) => (other === position ? false : undefined));
@@ -134,8 +134,8 @@ export class Journal {
 }
 
 /**
- * Key of an item: 16 hexadecimal digits, equal for values in another order. An item that could not be read has another
- * one than an item of the same values.
+ * Key of an item: 16 hexadecimal digits, equal for values in another order. An item that could not be read has a different
+ * key from an item of the same values.
  */
 function itemKey({ graph, engine }: Journal["header"], { values, fault, state }: BatchItem): string {
   const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -21,12 +21,12 @@ import {
 import { JournalState } from "./state.js";
 import { createPresence } from "./written-files.js";
 
-/** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
+/** Time between two fsyncs: records that arrive meanwhile share the next. A single record does not wait. */
 const GROUP_MS = 25;
 
 export interface LogOptions extends HeaderFacts {
   readonly resume: boolean;
-  /** Items that an earlier run rendered without some outputs are finished. */
+  /** Whether items that an earlier run rendered without some outputs count as finished. */
   readonly partial: boolean;
 }
 
@@ -37,7 +37,7 @@ export class JournalLog {
   #waiting = "";
   #flushing: Promise<void> | undefined;
   #failure: LatentkitError | undefined;
-  /** Time at which records were last handed to the disk. */
+  /** When records were last written to the disk. */
   #flushed = Number.NEGATIVE_INFINITY;
   readonly #file: FileHandle;
   readonly #unlock: Unlock;
@@ -47,7 +47,7 @@ export class JournalLog {
     readonly header: JournalHeader,
     /** Items of earlier runs. */
     readonly state: JournalState,
-    /** Id of the batch that was in the file before, of which nothing was finished. */
+    /** Id of the batch that was in the file before, without a finished item. */
     readonly replaced: string | undefined,
     file: FileHandle,
     unlock: Unlock,
@@ -58,9 +58,9 @@ export class JournalLog {
   }
 
   /**
-   * Opens a journal, or begins one. Without `resume` one that exists is refused; with it, one of another graph, of other
-   * options or another version; if it finished nothing, it is begun anew instead. A line that a kill cut short is taken
-   * off. Fails with journal.refused and file.write-failed.
+   * Opens a journal, or begins one. Without `resume` an existing one is refused; with it, one of another graph, other
+   * options or another version, unless it has no finished item: then it is begun anew. A line that a kill cut short is
+   * removed. Fails with journal.refused and file.write-failed.
    */
   static async open(path: string, options: LogOptions): Promise<JournalLog> {
     const { outputDir, resume, partial } = options;
@@ -75,7 +75,7 @@ export class JournalLog {
       const own = await newHeader(options);
       const { header, state, length } = await readJournal(file, path, createPresence(outputDir), partial);
       const reason = header === undefined ? undefined : reasonAgainst(header, own, resume);
-      // what has finished nothing is worth nothing: a wrong option, corrected, begins anew
+      // a journal without a finished item is worth nothing: after correcting an option, begin anew
       const isReplaced = reason !== undefined && state.finished + state.gone + state.partial === 0;
       if (reason !== undefined && !isReplaced) throw refused(path, reason);
       if (header !== undefined && !isReplaced) {
@@ -107,7 +107,7 @@ export class JournalLog {
       await this.#appending;
       await (this.#next ?? this.#syncing);
     } catch (error) {
-      // its writer was told
+      // its writer has seen the error
       if (error !== this.#failure) throw error;
     } finally {
       await this.#file.close();
@@ -131,7 +131,7 @@ export class JournalLog {
   /** The fsync after the one that runs. */
   #next: Promise<void> | undefined;
 
-  /** Appended lines are safe from a kill, though a busy disk may take a second for its fsync. */
+  /** Appended lines survive a kill; only the fsync, for a power failure, may take a busy disk a second. */
   async #write(lines: string): Promise<void> {
     this.#appending = this.#appending.then(() => this.#orFail(() => this.#file.appendFile(lines)));
     await this.#appending;
@@ -158,12 +158,12 @@ export class JournalLog {
   }
 }
 
-/** Reason why a batch does not go on with a journal; undefined if it does. */
+/** Why a batch cannot continue with a journal; undefined if it can. */
 function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolean): string | undefined {
   if (!resume) return "it belongs to an earlier batch; continue that batch with resume, or name another file";
   if (header.version !== own.version) return "its format is not supported";
   if (header.graph !== own.graph) {
-    return "it belongs to another graph, or to other options than these (targets, set, names, metadata)";
+    return "it belongs to a different graph or to different options (targets, set, names, metadata)";
   }
   if (header.engine !== own.engine) {
     return `it was written by latentkit ${header.engine}; ${own.engine} would render the remaining items differently`;
@@ -171,13 +171,13 @@ function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolea
   return undefined;
 }
 
-/** Ends a lock; it also ends with the process, however that ends. */
+/** Releases a lock; the end of the process, of any kind, releases it too. */
 type Unlock = () => Promise<void>;
 
 /**
  * Locks an open file for this process; undefined if another has it. The system itself keeps the lock (flock on the
- * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed where the file
- * system knows no locks.
+ * open file, on Windows the name of a pipe), so a kill leaves none behind. Fails with file.write-failed if the file
+ * system does not support locks.
  *
  * @internal
  */

@@ -9,14 +9,14 @@ import { firstNumber } from "../names.js";
 import { JournalState } from "./state.js";
 import type { FileState, Presence } from "./written-files.js";
 
-/** Records that are read before the files they name are looked at, several at once. */
+/** Number of records read before the files they name are checked, several at once. */
 const READ_TOGETHER = 256;
 const READ_BYTES = 1 << 16;
 /** Bytes before a record that are read with it: records of neighbours stand in nearly the order of their positions. */
 const READ_BEFORE = 1 << 14;
 /** An "end" record is far shorter. */
 const TAIL_BYTES = 1024;
-/** An item number far beyond any batch would make the state outgrow memory. */
+/** An item number far beyond any batch would make the state too large for memory. */
 const MAX_ITEMS = 2 ** 27;
 const MAX_LINE_BYTES = 2 ** 26;
 const NEWLINE = 10;
@@ -65,7 +65,7 @@ export async function readJournal(
   return { header, state, length };
 }
 
-/** Whether a journal's batch came to its end and no item failed: there is nothing to resume. False if there is none. */
+/** Whether a journal's batch ended without a failed item, so that there is nothing to resume. False without a journal. */
 export async function isFinished(path: string): Promise<boolean> {
   let file: FileHandle | undefined;
   try {
@@ -76,7 +76,7 @@ export async function isFinished(path: string): Promise<boolean> {
     const record = readRecord(last, path);
     return record.type === "end" && record.failed === 0;
   } catch {
-    // opening it reports what is wrong with it
+    // opening it reports the error
     return false;
   } finally {
     await file?.close();
@@ -113,7 +113,7 @@ export class RecordedFiles {
   }
 }
 
-/** A file without a whole line is a journal only if it begins as one: anything else must not be written over. */
+/** A file without a whole line is a journal only if it begins like one: anything else must not be overwritten. */
 async function refuseForeign(file: FileHandle, path: string): Promise<void> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_START.length), 0, HEADER_START.length, 0);
   const start = buffer.toString("utf8", 0, bytesRead);
@@ -146,7 +146,7 @@ function noteItem(state: JournalState, { record, offset }: ItemLine, files: read
   else state.endPartial(item, key, record.files, offset);
 }
 
-/** Lines with a line break, from some byte on: what follows the last one was cut short. */
+/** Lines with a line break, from some byte on: text after the last one was cut short. */
 async function* wholeLines(
   file: FileHandle,
   path: string,
@@ -176,7 +176,7 @@ async function* wholeLines(
   }
 }
 
-/** The first line: the identity of the batch. Another graph, other options or another version give other pictures. */
+/** The first line, which identifies the batch: a different graph, options or version would give different pictures. */
 export interface JournalHeader {
   readonly type: "batch";
   readonly version: 1;
@@ -237,12 +237,12 @@ export type JournalRecord =
       readonly attempt: number;
       readonly error: { readonly code?: string; readonly message: string };
     }
-  /** All items came to their end. */
+  /** All items have ended. */
   | { readonly type: "end"; readonly done: number; readonly skipped: number; readonly failed: number };
 
 export const printRecord = (record: JournalHeader | JournalRecord): string => `${printJson(record)}\n`;
 
-/** Beginning of a journal, also of what a kill left of its first line. */
+/** Beginning of a journal, even if a kill cut its first line short. */
 const HEADER_START = '{"type": "batch"';
 
 const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolean =>
@@ -267,7 +267,7 @@ function leftOutFault(ids: unknown): string | undefined {
   return `expected ids of outputs that were left out, received ${describe(ids)}`;
 }
 
-/** Reads one line of a journal. Fails with journal.refused, naming the line where its number is known. */
+/** Reads one line of a journal. Fails with journal.refused, naming the line if its number is known. */
 function readRecord(line: string, path: string, number?: number): JournalHeader | JournalRecord {
   const refused = (why: string, cause?: unknown) => {
     const at = number === undefined ? "" : `, line ${number}`;

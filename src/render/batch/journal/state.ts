@@ -1,20 +1,20 @@
-/** State of an item in a journal; one that failed is cut, too: it is tried again. */
+/** State of an item in a journal; a failed one is "cut" too: it is tried again. */
 export type ItemState = "unknown" | "cut" | "done";
 
 const CUT = 1;
 const DONE = 2;
-/** Done, but one of its files is gone, or cut. */
+/** Done, but one of its files is missing or truncated. */
 const GONE = 3;
 /** Done without some outputs, which could not be computed. */
 const PARTIAL = 4;
 
-/** The items of a journal by position, in seventeen bytes each, so that a million of them are no matter. */
+/** The items of a journal by position, in seventeen bytes each: a million take little memory. */
 export class JournalState {
   #keys = new BigUint64Array(1024);
   #states = new Uint8Array(1024);
   #offsets = new Float64Array(1024);
   readonly #leftovers = new Map<number, readonly string[]>();
-  /** Number of items that are done, and have their files. */
+  /** Number of items that are done and have their files. */
   finished = 0;
   /** Number of items that were done, and have lost a file since. */
   gone = 0;
@@ -48,14 +48,14 @@ export class JournalState {
     else if (files.length > 0) this.#leftovers.set(item, files);
   }
 
-  /** An item was done, and has lost a file since; `left`: those of its files that are there, if only in part. */
+  /** An item was done, and has lost a file since; `left`: its files that still exist, if only in part. */
   lose(item: number, key: string, left: readonly string[]): void {
     this.#set(item, key, GONE);
     this.gone++;
     if (left.length > 0) this.#leftovers.set(item, left);
   }
 
-  /** State of the item with this key: what other values left at its position does not count. */
+  /** State of the item with this key; records of other values at its position do not count. */
   of(item: number, key: string): ItemState {
     if (!this.has(item, key)) return "unknown";
     return this.#isDone(item) ? "done" : "cut";
@@ -66,12 +66,12 @@ export class JournalState {
     return this.#isTaken(item) && this.#keys[item] === keyBits(key);
   }
 
-  /** Whether the item came to its end once, with whatever values. */
+  /** Whether the item ended once, with any values. */
   isRecorded(item: number): boolean {
     return this.#isDone(item) || this.#states[item] === GONE || this.#states[item] === PARTIAL;
   }
 
-  /** Files of an item that are there while others are gone, or not whole. */
+  /** Files of an item that exist while others are missing or truncated. */
   leftoversOf(item: number): readonly string[] {
     return this.#leftovers.get(item) ?? [];
   }
@@ -137,10 +137,10 @@ export class JournalState {
 const keyBits = (key: string): bigint => BigInt(`0x${key}`);
 
 /**
- * Positions of items: their numbers in the journal, from which the names of their files follow. In a batch that begins,
- * or whose items have not changed, that is the number in the source. An item that the journal has keeps its position
- * wherever it stands now, equal ones in their order; a new one gets the position of its number where that is not a
- * finished item's, else one behind all others.
+ * Positions of items: their numbers in the journal, which the names of their files are made from. In a new batch,
+ * or if the items have not changed, that is the number in the source. An item that the journal has keeps its position
+ * wherever it stands now, equal ones in their order; a new one gets the position of its number unless that belongs to a
+ * finished item, else one after all others.
  */
 export class Positions {
   #taken = new Uint8Array(1024);

@@ -7,9 +7,9 @@ import { TEMPORARY } from "../../../nodes/core/save-files.js";
 
 // decisions: The journal is synced and pictures are not
 /**
- * Takes away what items of a batch left that did not come to their end: temporary files, and the published files that
+ * Removes the files of a batch's unfinished items: temporary files, and the published files that
  * are second links to them. Files of finished items stay and lose their second link. `isDone` takes the position of an
- * item; undefined leaves it alone. Returns the number of published files that were taken away.
+ * item; undefined leaves it alone. Returns the number of published files that were removed.
  */
 export async function sweep(
   outputDir: string,
@@ -27,7 +27,7 @@ export async function sweep(
       else if (done !== undefined) await rm(join(folder, name), { force: true });
     }
     const published = await linkedTo(cut, folder, entries);
-    // the proof goes last: a kill in between leaves it for the next time
+    // the proof is removed last: a kill in between leaves it for the next time
     for (const path of [...published, ...cut]) await rm(path, { force: true });
     removed += published.length;
   }
@@ -75,10 +75,10 @@ export type FileState = "whole" | "cut" | "gone";
 /** State of a file below a folder, named by its path with "/". */
 export type Presence = (file: string) => Promise<FileState>;
 
-/** Previews are no results: whether they are there does not count. */
+/** Previews are not results: it does not matter whether they exist. */
 const PREVIEWS = `${TEMPORARY}/`;
 
-/** Lists each folder once and reads the ends of pictures, since a power failure may take what was not synced. */
+/** Lists each folder once and reads the ends of pictures: a power failure may lose data that was not synced. */
 export function createPresence(root: string): Presence {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (file) => {

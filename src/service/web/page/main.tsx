@@ -20,7 +20,7 @@ import { forgetToken, keepToken, TokenDialog, takeToken } from "./token.tsx";
 
 const VIEWS = { runs: "Runs", pictures: "Pictures", graph: "Graph", nodes: "Nodes", models: "Models" } as const;
 
-/** The page: a head with the views, the view, and a question for the token where it is needed. */
+/** The page: a head with the views, the view, and a question for the token if it is needed. */
 function App() {
   const [token, setToken] = useState(takeToken);
   const main = useRef<HTMLElement>(null);

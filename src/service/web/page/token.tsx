@@ -11,7 +11,7 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
     dialog.current!.showModal();
-    // a service that does not respond is told of when the token is tried
+    // a service that does not respond is reported when the token is tried
     isConfigured().then(setHasToken, () => undefined);
   }, []);
   const enter = async (event: Event) => {
@@ -78,7 +78,7 @@ const IN_ADDRESS = /^#token=(.+)$/;
 /** Other services may stand below other prefixes of this host. */
 const KEY = `latentkit token of ${location.pathname}`;
 
-/** The hook token that this tab was opened with, or that it has kept; undefined where there is none. */
+/** The hook token that this tab was opened with, or that it has kept; undefined if there is none. */
 export function takeToken(): string | undefined {
   const [, handed] = IN_ADDRESS.exec(location.hash) ?? [];
   if (handed === undefined) return onStorage((storage) => storage.getItem(KEY)) ?? undefined;

@@ -43,7 +43,7 @@ Kernel kernel(const char *name, void (*run)(Parameters...), bool together) {
       std::apply([&](const auto &...value) { (check(value), ...); }, values);
       return check.good;
     };
-    if (!good()) *why = std::string(name) + " was launched on what is no device memory";
+    if (!good()) *why = std::string(name) + " was launched on memory that is not the device's";
     return std::function<int()>([=] {
       if (!good()) return state().misuse(std::string(name) + " uses memory that was freed after its launch");
       if (!run_blocks(blocks, threads, together, [&] { std::apply(run, values); })) {

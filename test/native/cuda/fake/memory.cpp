@@ -69,7 +69,7 @@ int take(Device &device, size_t bytes, uint64_t *address) {
 int give(Device &device, uint64_t address) {
   const auto at = blocks().find(address);
   if (at == blocks().end() || at->second.device != &device)
-    return state().misuse("freed what is no block of the device");
+    return state().misuse("freed memory that is not a block of the device");
   return release(at);
 }
 

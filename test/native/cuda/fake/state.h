@@ -71,7 +71,7 @@ int pin(size_t bytes, void **memory);
 int unpin(void *memory);
 bool pinned(const void *memory, size_t bytes);
 
-/* The work of a launch, or nothing where the name is unknown; why describes what is wrong with its arguments. */
+/* The work of a launch, or nothing if the name is unknown; why describes what is wrong with its arguments. */
 struct Kernel;
 const Kernel *find_kernel(const std::string &name);
 const std::string &name_of(const Kernel *kernel);

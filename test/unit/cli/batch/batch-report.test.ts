@@ -40,7 +40,7 @@ describe("progress of a batch", () => {
     return createBatchProgress(terminal, () => now);
   };
 
-  it("is one line every ten seconds where no terminal is", () => {
+  it("is one line every ten seconds without a terminal", () => {
     const progress = make(false);
     progress.show(start(1000));
     for (let i = 0; i < 100; i++) {

@@ -181,7 +181,7 @@ describe("latentkit render, many times", () => {
     assert.match(csv.err, /^stdin, line 5, column 2: Node 2 .*\nlatentkit: stdin: 1 of 2 items is invalid/);
     assert.match((await streamed("2.seed\n7\n", ["--check"])).out, /^1 item from stdin: valid\.\n/);
     assert.equal((await streamed("")).code, 2);
-    // a pipe that nobody closes holds up nobody
+    // a pipe that stays open delays nothing
     const open = await latentkit(["render", graph, ...ONE_SIDE, "--items", "-", "--limit", "1", "--out", out("pipe")], {
       stdin: "2.seed\n7\n8\n9\n10\n",
     });
@@ -253,7 +253,7 @@ describe("latentkit render, many times", () => {
       assert.deepEqual([code, stdout, err.trimEnd().split("\n").length], [2, "", 1]);
     };
     await refused(["--items", items], /items\.csv, line 1, column 2 \(2\.stps\): node 2 .*Did you mean 2\.steps\?/);
-    await refused(["--items", join(folder(), "none.csv")], /none\.csv: there is no such file/);
+    await refused(["--items", join(folder(), "none.csv")], /none\.csv: the file does not exist/);
     await refused(["--items", write("items.txt", "")], /expected a file named \.csv or \.jsonl/);
     await refused(["--seeds", "9..1"], /--seeds: expected a range that goes up, received "9\.\.1"/);
     await refused(["--seeds", "1", "--set", "2.seed=1"], /--seeds: there is nothing to set; 2\.seed is already set/);

@@ -18,7 +18,7 @@ describe("latentkit models", () => {
     const [refused, lora, embedding, ...rest] = out.split("\n");
     assert.match(
       refused!,
-      /^loras\/old\.pt +Model "old\.pt": expected a \.safetensors or GGUF file, received a pickle of/,
+      /^loras\/old\.pt +Model "old\.pt": expected a \.safetensors or GGUF file, received a PyTorch pickle/,
     );
     assert.match(
       lora!,

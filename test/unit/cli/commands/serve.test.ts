@@ -130,7 +130,7 @@ describe("latentkit serve", () => {
     assert.ok(!`${service.output.out}${service.output.err}`.includes(token!), "no output holds the token");
   });
 
-  it("--open opens the page in the browser; says the address where no program does", async function () {
+  it("--open opens the page in the browser; prints the address if no program does", async function () {
     if (process.platform !== "linux") skip(this, "the program that opens addresses is another one here");
     const { service, address } = await openInBrowser();
     assert.equal(address, `${service.url}/`);

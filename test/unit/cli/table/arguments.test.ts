@@ -74,7 +74,7 @@ describe("arguments", () => {
     assert.equal(read("a", "--sheet", "--fast").get("sheet"), "");
   });
 
-  it("may be many operands, or none where the table has a value for it", () => {
+  it("may be many operands, or none if the table has a value for it", () => {
     const many = { summary: "", operands: { IMAGE: operands("images") }, options: {} } satisfies Command;
     const images = readArguments<ValuesOf<typeof many.operands>>("see", many, ["a", "b"])!;
     assert.deepEqual(images.get("IMAGE"), ["a", "b"]);
@@ -82,7 +82,7 @@ describe("arguments", () => {
     assert.equal(readArguments<ValuesOf<typeof own.operands>>("see", own, [])!.get("DIR"), ".");
   });
 
-  it("that ask for help are no arguments, whatever else they are", () => {
+  it("that ask for help are not arguments, whatever else they are", () => {
     for (const argv of [["--help"], ["-h", "a", "b", "c"], ["--limit", "x", "--help"]]) {
       assert.equal(readArguments("do", table, argv), undefined, argv.join(" "));
     }

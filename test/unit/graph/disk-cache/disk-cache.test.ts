@@ -276,7 +276,7 @@ describe("createDiskCache", () => {
       assert.deepEqual(await find(cache, "a"), SMALL);
     });
 
-    it("neither reads nor stores where the folder is a file", async () => {
+    it("neither reads nor stores if the folder is a file", async () => {
       writeFileSync(join(folder(), "file"), "");
       const cache = open({ folder: join(folder(), "file", "cache") });
       await keep(cache, "a", SMALL);
@@ -294,7 +294,7 @@ describe("createDiskCache", () => {
       utimesSync(pathOf(name), then, then);
     };
 
-    it("evicts the least recently used entry, where a hit is a use", async () => {
+    it("evicts the least recently used entry, counting a hit as a use", async () => {
       const cache = open({ bytes: 10 * BYTES });
       for (let i = 0; i < 10; i++) {
         await keep(cache, i, entry());
@@ -442,7 +442,7 @@ describe("a run with a disk cache", () => {
     assert.equal(entries().length, 3);
   });
 
-  it("computes a node and its sources where an entry is damaged", async () => {
+  it("computes a node and its sources if an entry is damaged", async () => {
     const first = await go(line);
     for (const path of entries()) writeFileSync(path, "x".repeat(500));
     const second = await go(line);
@@ -604,7 +604,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual((await go(line, { diskCache })).warnings, []);
   });
 
-  it("costs nothing where it is off", async () => {
+  it("costs nothing if it is off", async () => {
     await go(line, { diskCache: undefined });
     assert.deepEqual(readdirSync(folder()), []);
   });

@@ -66,7 +66,7 @@ describe("warnings of a run", () => {
     assert.deepEqual(warnings(await eventsOf(graphOf("1"), { registry })), said("1"));
   });
 
-  it("come again where all results are cached, and where a reader's alone is", async () => {
+  it("come again if all results are cached, and if a reader's alone is", async () => {
     const cache = createCache();
     const run = async (graph: unknown) => warnings(await eventsOf(graph, { registry, cache }));
     assert.deepEqual(await run(graphOf("1")), said("1"));
@@ -75,7 +75,7 @@ describe("warnings of a run", () => {
     assert.deepEqual(await run(other), said("1"));
   });
 
-  it("name the node of this run where another graph has computed the result", async () => {
+  it("name the node of this run if another graph has computed the result", async () => {
     const cache = createCache();
     await eventsOf(graphOf("1"), { registry, cache });
     assert.deepEqual(warnings(await eventsOf(graphOf("7"), { registry, cache })), said("7"));
@@ -115,7 +115,7 @@ describe("warnings of a run", () => {
     assert.deepEqual(second, expected.slice(1));
   });
 
-  it("are bounded where a hostile graph has many", async () => {
+  it("are bounded if a hostile graph has many", async () => {
     const graph = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`${i}`, node("Take", { n: 0.5 })]));
     assert.equal(warnings(await eventsOf(graph, { registry })).length, 200);
     const linked = Object.entries(graph).map(([id]) => [id, node("Take", { n: ["g", 0] })]);

@@ -92,7 +92,7 @@ describe("createCache", () => {
     assert.deepEqual(await started(sum("x", 2), cache), ["x", "s", "out"]);
   });
 
-  it("distinguishes 1, 1.0, true and texts where the declared type does", async () => {
+  it("distinguishes 1, 1.0, true and texts if the declared type does", async () => {
     const any = (value: unknown) => ({ out: node("Show", { x: value }) });
     const cache = createCache();
     const runs = [1, true, "1", null, [1], { __value__: [1] }, { a: 1 }, { a: "1" }, Number.NaN];
@@ -103,7 +103,7 @@ describe("createCache", () => {
     assert.deepEqual(await started(any({ a: 1 }), cache), []);
   });
 
-  it("distinguishes 1 from 1.0 where a node shows the difference", async () => {
+  it("distinguishes 1 from 1.0 if a node shows the difference", async () => {
     const cache = createCache();
     const shown = async (literal: string) => {
       const graph = `{"s": {"class_type": "ext showAnythingLazy", "inputs": {"anything": ${literal}}}}`;

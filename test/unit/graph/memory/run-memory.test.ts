@@ -72,7 +72,7 @@ async function outputOf(graph: object, registry: ReturnType<typeof createRegistr
 }
 
 describe("results of a run", () => {
-  it("are released with their last reader where no cache holds them", async () => {
+  it("are released with their last reader if no cache holds them", async () => {
     for (const cache of [undefined, createCache({ policy: "none" })]) {
       const [value, alive] = (await outputOf(line(20), tracked().registry, cache)) as [number, number];
       assert.equal(value, 20);

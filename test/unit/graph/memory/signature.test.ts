@@ -139,7 +139,7 @@ describe("signatures on a disk", () => {
     );
   });
 
-  it("contain the host where a node loads models, and need its signature then", async () => {
+  it("contain the host if a node loads models, and need its signature then", async () => {
     const other = createPreviewHost({ checkpoints: { "x.safetensors": "sdxl" } });
     const nameless = { ...createPreviewHost(), signature: undefined };
     assert.deepEqual(
@@ -178,7 +178,7 @@ describe("signatures on a disk", () => {
       assert.deepEqual(await found([reader, { registry: custom() }], [reader, { registry: custom() }]), [false]);
     });
 
-    it("exist where the author sets a version, and differ by version", async () => {
+    it("exist if the author sets a version, and differ by version", async () => {
       const versioned = (cacheVersion: string, more: object = {}) => uses(custom({ cacheVersion, ...more }));
       assert.deepEqual(await found(versioned("1"), versioned("1"), versioned("2"), versioned("2")), [
         true,
@@ -198,7 +198,7 @@ describe("signatures on a disk", () => {
       assert.deepEqual(await found(odd, odd), [false]);
     });
 
-    it("do not exist where objects of the application are inputs", async () => {
+    it("do not exist if objects of the application are inputs", async () => {
       const made = custom({ cacheVersion: "1" });
       for (const x of [new Map(), () => 1, Symbol("s")]) {
         const given: [object, Options] = [{ m: node("Custom", { a: 1, x }) }, { registry: made, validate: false }];

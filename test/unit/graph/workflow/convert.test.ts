@@ -69,7 +69,7 @@ describe("graph/workflow/convert", () => {
     );
   });
 
-  it("knows the widgets of ComfyUI's core classes that are no nodes here", () => {
+  it("knows the widgets of ComfyUI's core classes that are not nodes here", () => {
     assert.deepEqual(
       registry.keys().filter((name) => coreWidgets(name) !== undefined),
       [],
@@ -247,7 +247,7 @@ describe("graph/workflow/convert", () => {
     const workflow = { nodes: [node(4, "Some Label", { widgets_values: ["x"] })], links: [] };
     assert.deepEqual(convertWorkflow(workflow, { onWarning: (message) => warnings.push(message) }), {});
     assert.deepEqual(warnings, [
-      "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
+      "Workflow: node 4 (Some Label) is left out: its class is unknown, and nothing is linked to it.",
     ]);
     const { warnings: found } = validateGraph({ ...workflow, nodes: [...workflow.nodes, node(5, "PreviewAny")] });
     assert.equal(found[0]?.message, warnings[0]);
@@ -260,9 +260,7 @@ describe("graph/workflow/convert", () => {
       node(4, "Some Label", { widgets_values: ["x"] }),
     ];
     const workflow = { nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]] };
-    const expected = [
-      "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
-    ];
+    const expected = ["Workflow: node 4 (Some Label) is left out: its class is unknown, and nothing is linked to it."];
     const options = { outputDir: outputDir() };
     const renderer = createRenderer({ threads: 1 });
     const told = async (events: AsyncIterable<{ type: string; message?: string }>) => {
@@ -395,7 +393,7 @@ describe("graph/workflow/convert", () => {
     );
   });
 
-  it("refuses what is no workflow, and names of inputs that objects have themselves", async () => {
+  it("refuses anything but a workflow, and names of inputs that objects have themselves", async () => {
     const cases: [object, RegExp][] = [
       [{ nodes: [3], links: [] }, /^Workflow: expected each node of the workflow as an object, received 3\.$/],
       [{ nodes: [{ type: "A" }], links: [] }, /^Workflow: expected an id for each node of the workflow/],

@@ -67,7 +67,7 @@ describe("graph/workflow/instances", () => {
     assert.deepEqual(sizeOf({ widgets_values: [32] }), [32, 64]);
   });
 
-  it("follows the definition where the file lists some inputs, the file where it lists all", () => {
+  it("follows the definition if the file lists some inputs, the file if it lists all", () => {
     const values = { widgets_values: [32, 48] };
     assert.deepEqual(sizeOf({ inputs: [socket("mask", "MASK")], ...values }), [32, 48]);
     assert.deepEqual(sizeOf({ inputs: [widget("height")], ...values }), [32, 48]);

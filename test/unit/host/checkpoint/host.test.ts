@@ -57,7 +57,7 @@ describe("createCheckpointHost", () => {
   });
 
   it("loads nothing of other kinds", async () => {
-    await refuses(host().loadFile!("clip_vision", "x"), "host.missing", /it cannot load clip_vision/);
+    await refuses(host().loadFile!("clip_vision", "x"), "host.missing", /host "checkpoint" cannot load clip_vision/);
   });
 
   it("refuses options that are not its own, and folders that do not exist", async () => {

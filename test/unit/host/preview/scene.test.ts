@@ -35,7 +35,7 @@ describe("the preview model's scene", () => {
     });
   }
 
-  it("is at night where the words are", async () => {
+  it("is at night if the words are", async () => {
     const [day, night] = [await sceneFor("sd15", "a lake"), await sceneFor("sd15", "a lake at night")];
     assert.deepEqual([has(day), has(night)], [["water"], ["water", "stars"]]);
     assert.ok(lightness(night.palette.skyTop) < lightness(day.palette.skyTop) / 2);

@@ -142,7 +142,7 @@ describe("prompts in the A1111 style", () => {
     assert.deepEqual(parsed("x:1.5) y"), [[["x:1.5) y", 1]]]);
   });
 
-  it("keeps round and square brackets apart where they cross", () => {
+  it("keeps round and square brackets apart if they cross", () => {
     assert.deepEqual(parsed("(a [b) c]"), [
       [
         ["a ", 1.1],

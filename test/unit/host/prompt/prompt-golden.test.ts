@@ -93,7 +93,7 @@ const run: Record<Case["kind"], (one: Case) => void | Promise<void>> = {
 };
 
 function assertClose(actual: Tensor, expected: StoredTensor, what: string): void {
-  assert.ok(actual instanceof Tensor, `${what} is no tensor`);
+  assert.ok(actual instanceof Tensor, `${what} is not a tensor`);
   assert.deepEqual(actual.shape, expected.shape);
   for (const [i, value] of expected.data.entries()) {
     const error = Math.abs(actual.data[i]! - value);

@@ -105,7 +105,7 @@ describe("solvers of the reverse process, exact Gaussian", () => {
     });
   }
 
-  /** Relative error of the variance of the end: each draw is 1 in a value of its own, where it shows its weight. */
+  /** Relative error of the variance of the end: each draw is 1 in its own value, where it shows its weight. */
   async function varianceError(sampler: Sampler, steps: number): Promise<number> {
     const sigmas = levels("eps", steps);
     const lanes = 3 * steps;

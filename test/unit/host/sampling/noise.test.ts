@@ -91,7 +91,7 @@ describe("brownianNoise", () => {
     });
   });
 
-  it("has no noise where there is no way to go", () => {
+  it("has no noise if there is no way to go", () => {
     for (const [sigma, next] of [
       [2, 2],
       [2, 2.0000002],
@@ -178,7 +178,7 @@ describe("brownianNoise", () => {
     }
   });
 
-  it("refuses levels that are no numbers or too large, and shapes too large", () => {
+  it("refuses levels that are not numbers or too large, and shapes too large", () => {
     const fails = (code: string) => ({ name: "LatentkitError", code });
     assert.throws(() => brownianNoise(1n, Float32Array.of(1, Number.NaN), SHAPE), fails("value.out-of-range"));
     assert.throws(() => brownianNoise(1n, KARRAS, SHAPE)(Number.POSITIVE_INFINITY, 1), fails("value.out-of-range"));

@@ -14,7 +14,7 @@ describe("createInputHashes", () => {
     return sha256(Buffer.from(content));
   };
 
-  it("reads a file again only where its size or its time differs", async () => {
+  it("reads a file again only if its size or its time differs", async () => {
     const hashOf = createInputHashes(folder());
     const first = write("one", 1000);
     assert.equal(await hashOf("a.png"), first);

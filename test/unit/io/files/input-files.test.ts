@@ -31,7 +31,7 @@ describe("InputFiles", () => {
     await refuses(new InputFiles({ folder: undefined }).read("a.txt"), "usage.invalid", /inputDir/);
   });
 
-  it("hashes what was read, where it hashes reads, else what is there", async () => {
+  it("hashes what was read, if it hashes reads, else what is there", async () => {
     const path = join(folder(), "a.txt");
     for (const hashesReads of [true, false]) {
       writeFileSync(path, "read");

@@ -19,7 +19,7 @@ describe("input-text", () => {
     }
   });
 
-  it("refuses what is no base64", async () => {
+  it("refuses anything but base64", async () => {
     for (const text of [
       "data:",
       "data:image/png,abc",

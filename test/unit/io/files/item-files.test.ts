@@ -18,7 +18,7 @@ import { filesIn, hashesIn, temporaryFolder } from "../../../helpers/folders.js"
 describe("files of a batch's item", () => {
   const folder = temporaryFolder();
 
-  it("keep second links only where there is a journal, and number further images", async () => {
+  it("keep second links only if there is a journal, and number further images", async () => {
     const names = { batch: "0123456789ab", position: 0, number: 1, isKept: false };
     const files = new ItemFiles(names);
     await files.writeNumbered(folder(), "p", "_.png", Buffer.from("x"));

@@ -52,7 +52,7 @@ describe("io/files/output-path", () => {
     assert.equal(resolvePrefix(root, "für dich \u{1f469}\u{1f680}").name, "für dich \u{1f469}\u{1f680}");
   });
 
-  it("leaves out characters that nobody sees, and refuses what they hide", async () => {
+  it("leaves out invisible characters, and refuses what they hide", async () => {
     const hidden = ["\u202e", "\u200b", "\u200d", "\u2066", "\ufeff", "\u00ad", "\u{e0041}"];
     for (const character of hidden) {
       assert.equal(resolvePrefix(root, `a${character}/fox${character}gnp`).name, "foxgnp");
@@ -126,7 +126,7 @@ describe("io/files/output-path", () => {
     assert.equal(await nextCounter(folder(), "p_x", ".png"), 901n);
   });
 
-  it("names what is no folder", async () => {
+  it("names a path that is not a folder", async () => {
     writeFileSync(join(folder(), "file"), "");
     await refuses(
       () => nextCounter(join(folder(), "file"), "p", ".png"),

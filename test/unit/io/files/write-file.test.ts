@@ -111,7 +111,7 @@ describe("io/files/write-file", () => {
     assert.equal(isOutputLost(Object.assign(new Error("x"), { code: "ENOSPC" })), false);
   });
 
-  it("works where there are no hard links", async () => {
+  it("works if there are no hard links", async () => {
     for (const code of ["EPERM", "ENOTSUP"]) {
       const disk = failing("link", code);
       const name = `a-${code}`;

@@ -75,7 +75,7 @@ describe("notify", () => {
     assert.ok(sent < 50e6, `${sent} bytes were taken`);
   });
 
-  it("fails where there is no response in time, and when it is stopped", async () => {
+  it("fails if there is no response in time, and when it is stopped", async () => {
     const silent = await listen(() => undefined);
     assert.equal(await faultOf(send(silent, { timeoutMs: 50 })), "no response within 0.05 s");
     const stopping = new AbortController();

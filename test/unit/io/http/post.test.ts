@@ -169,7 +169,7 @@ describe("io/http/multipart", () => {
     assert.deepEqual(Buffer.from(body), expected);
   });
 
-  it("has a boundary nobody can guess", () => {
+  it("has a boundary that cannot be guessed", () => {
     assert.notEqual(encodeMultipart([]).contentType, encodeMultipart([]).contentType);
   });
 });

@@ -120,7 +120,7 @@ describe("io/pictures/texts", () => {
     assert.deepEqual(await pictureTexts(await picture.clone().gif().toBuffer()), {});
   });
 
-  it("refuses files of other formats, and what is no file", async () => {
+  it("refuses files of other formats, and anything but a file", async () => {
     const expected = /^Picture: expected the bytes of a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received [^:]+\.$/;
     await refuses(() => pictureTexts(Buffer.from("no picture")), "picture.invalid", expected);
     await refuses(() => pictureTexts(new Uint8Array()), "picture.invalid", expected);

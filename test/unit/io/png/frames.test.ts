@@ -71,7 +71,7 @@ describe("decodePngFrames", () => {
     name: string;
     plan: Pick<ApngPlan, "colour" | "depth" | "palette" | "transparency">;
     expand: (bytes: readonly number[]) => Pixel;
-    /** Pillow passes over the transparency of grey where it blends. */
+    /** Pillow passes over the transparency of grey if it blends. */
     blends?: false;
     values?: number;
   }[] = [
@@ -349,7 +349,7 @@ describe("decodePngFrames", () => {
         }
   });
 
-  it("leaves a picture as it is where EXIF is damaged", async () => {
+  it("leaves a picture as it is if EXIF is damaged", async () => {
     const plan = { width: 2, height: 1, colour: 0, frames: [{ bytes: [1, 2] }] };
     const value = [0, 3, 0, 0];
     const good = exifChunk([[0x0112, 3, 1, value]]);

@@ -29,7 +29,7 @@ function pictures(): Record<string, Uint8Array> {
   };
 }
 
-/** The picture `wave` in so many colours, spread by chance between the two nearest where `isDithered`. */
+/** The picture `wave` in so many colours, spread by chance between the two nearest if `isDithered`. */
 function quantised(colours: number, isDithered: boolean): Uint8Array {
   const random = seededInts(colours);
   const palette = Array.from({ length: colours }, () => [random(256), random(256), random(256)]);

@@ -14,7 +14,7 @@ const OPENED = `
 `;
 
 describe("arguments of the CUDA backend", () => {
-  it("names what is no device, no memory, released, or another device's", async () => {
+  it("names a value that is not device memory, was released, or belongs to another device", async () => {
     const program = `${OPENED}
       const other = room(16, open(1));
       const released = room(16);

@@ -82,7 +82,7 @@ describe("trust in a CUDA library @long", () => {
   };
   const YES = `writeFileSync(3, '{"trusted":true}');`;
 
-  it("is given where every operation has the processor's bits", () => {
+  it("is given if every operation has the processor's bits", () => {
     assert.deepEqual(ask(), { trusted: true });
   });
 
@@ -201,7 +201,7 @@ describe("trust in a CUDA library @long", () => {
       assert.equal(calls(), 1);
     });
 
-    it("goes on where the one that tried was killed", async () => {
+    it("goes on if the one that tried was killed", async () => {
       const { trial, calls } = trialOf(`await new Promise((done) => setTimeout(done, 30_000));`);
       const child = spawn(process.execPath, ["--input-type=module", "-e", asking(trial)]);
       while (!existsSync(`${trial}.log`)) await delay(10);
@@ -223,7 +223,7 @@ describe("trust in a CUDA library @long", () => {
       assert.deepEqual([calls(), existsSync(lock)], [2, false]);
     });
 
-    it("waits for nothing that is no lock, and leaves it alone", () => {
+    it("does not wait for anything but a lock, and leaves it alone", () => {
       const lock = lockOf();
       const { trial } = trialOf(YES);
       const makers: (() => void)[] = [
@@ -268,7 +268,7 @@ describe("trust in a CUDA library @long", () => {
     });
   });
 
-  it("is refused where a trial answers without end", () => {
+  it("is refused if a trial answers without end", () => {
     const { trial } = trialOf(`for (;;) writeFileSync(3, '{"trusted":true}');`);
     assert.deepEqual(ask({ trial }), { trusted: false, reason: "the check failed (ENOBUFS)." });
   });

@@ -116,7 +116,7 @@ describe("LoadImage and LoadImageMask", () => {
     await refuses(load("portrait.png"), "file.not-found");
   });
 
-  it("refuses files that are no picture, and inputs of the wrong type", async () => {
+  it("refuses files that are not a picture, and inputs of the wrong type", async () => {
     writeFileSync(join(folder(), "text.png"), "no picture");
     await refuses(load("text.png"), "picture.invalid");
     await refuses(load(undefined), "input.missing", /input "image"/);

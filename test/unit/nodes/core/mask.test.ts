@@ -4,7 +4,7 @@ import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
 import { noisy, resultOf } from "../../../helpers/tensor/pictures.js";
 
 describe("GrowMask", () => {
-  /** Each step takes the extreme of a value and its neighbours: four, or eight where corners are not tapered. */
+  /** Each step takes the extreme of a value and its neighbours: four, or eight if corners are not tapered. */
   function grown(mask: Tensor, expand: number, tapered: boolean): Tensor {
     const [, height, width] = mask.shape as [number, number, number];
     const pick = expand > 0 ? Math.max : Math.min;
@@ -54,7 +54,7 @@ describe("InvertMask", () => {
     assertSameBits(await invert(Tensor.zeros([2, 2])), Tensor.full([1, 2, 2], 1));
   });
 
-  it("refuses what is no mask", async () => {
+  it("refuses anything but a mask", async () => {
     for (const bad of [undefined, null, 1, Tensor.zeros([3])]) await refuses(invert(bad), /^input\./, /input "mask"/);
   });
 });

@@ -190,7 +190,7 @@ describe("ModelSamplingFlux", () => {
     assert.deepEqual(patchesOf(await resample(await patchable("flux-schnell"), 512, 512)), []);
   });
 
-  it("refuses models that are no flow", async () => {
+  it("refuses models that are not a flow", async () => {
     const model = await load("sdxl");
     await refuses(resample(model, 512, 512), "host.missing", /model sdxl predicts eps/);
   });

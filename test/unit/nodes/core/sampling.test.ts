@@ -233,7 +233,7 @@ describe("RandomNoise", () => {
 });
 
 describe("DisableNoise", () => {
-  it("is no initial noise, and the seed 0 for a sampler's own", async () => {
+  it("is without initial noise, and seeds a sampler's own with 0", async () => {
     const { result } = await invokeNode("DisableNoise", {});
     assert.deepEqual(result[0], { seed: 0n, enabled: false });
   });

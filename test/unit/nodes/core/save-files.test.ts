@@ -44,7 +44,7 @@ describe("PreviewImage", () => {
     assert.deepEqual(filesIn(folder()), [join("temp", "preview_00001_.png"), join("temp", "preview_00002_.png")]);
   });
 
-  it("refuses what is no image", async () => {
+  it("refuses anything but an image", async () => {
     await refuses(invokeNode("PreviewImage", { images: [1] }, { outputDir: folder() }), "input.wrong-type", /images/);
   });
 });

@@ -131,7 +131,7 @@ describe("ext remoteImageApi", () => {
 
     async function refused(one: Case, work: Promise<unknown>): Promise<void> {
       const meaning = /^Exception: Failed to generate image: (.*)$/.exec(one.error!)?.[1];
-      const status = one.http_status === 200 ? "the service returned no image" : `HTTP ${one.http_status}`;
+      const status = one.http_status === 200 ? "the service did not return an image" : `HTTP ${one.http_status}`;
       const error = await refuses(work, "remote.failed", new RegExp(status));
       if (meaning !== undefined) assert.ok(error.message.includes(meaning), error.message);
       if (one.response_json !== null && one.http_status !== 200) assert.match(error.message, /bad_request; e1; e2/);
@@ -267,7 +267,7 @@ describe("ext remoteImageApi", () => {
     assert.equal(seen.length, 1);
   });
 
-  it("refuses answers that are no picture", async () => {
+  it("refuses answers that are not a picture", async () => {
     const good = await picture();
     for (const body of [
       "not json",
@@ -420,7 +420,7 @@ describe("ext imageToMask", () => {
     assertSameBits(image, Tensor.full([1, 2, 2, 3], 0.5));
   });
 
-  it("refuses what is no image", async () => {
+  it("refuses anything but an image", async () => {
     const channel = "red";
     for (const image of [5, [[1]], Tensor.zeros([4]), Tensor.zeros([1, 2, 2, 5]), Tensor.zeros([1, 2, 2, 0])]) {
       await refuses(invokeNode(KEY, { image, channel }), "input.wrong-type", /ext imageToMask, input "image"/);

@@ -61,7 +61,7 @@ describe("ext latentNoisy", () => {
       const [outPipe, latent, sigma] = result as [Record<string, unknown>, { samples: Tensor }, number];
       assert.equal(outPipe.samples, latent);
       assert.deepEqual({ ...outPipe, samples: 0 }, { ...pipe, samples: 0 });
-      // decision: short schedules, no steps and one step of kl_optimal have a sigma where the reference fails
+      // decision: short schedules, no steps and one step of kl_optimal have a sigma although the reference fails
       if (one.error !== undefined || one.sigma === "NaN") {
         assert.ok(Number.isFinite(sigma) && sigma >= 0, `sigma ${sigma}`);
         return;
@@ -256,7 +256,7 @@ describe("ext injectNoiseToLatent", () => {
         const { result } = await invokeNode(KEY, inputs);
         const latent = result[0] as Record<string, unknown>;
         if (one.out === undefined) {
-          // decision: a pipe without vae or loader_settings is no error
+          // decision: a pipe without vae or loader_settings is not an error
           assert.ok(["pipe_no_vae_key", "pipe_no_loader"].includes(one.id));
           assertSameBits(latent.samples, tensor(`out.${twin(one)}`));
           return;

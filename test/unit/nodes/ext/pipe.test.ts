@@ -97,7 +97,7 @@ describe("ext pipeOut", () => {
     assert.deepEqual(result, [{}, null, null, null, null, null, null]);
   });
 
-  it("refuses what is no pipe", async () => {
+  it("refuses anything but a pipe", async () => {
     for (const pipe of [undefined, null, "pipe", []]) {
       await refuses(invokeNode("ext pipeOut", { pipe }), /^input\./, /input "pipe"/);
     }
@@ -285,7 +285,7 @@ describe("ext latentCompositeMaskedWithCond", () => {
     replace_text: "",
   });
 
-  it("refuses texts that are no texts", async () => {
+  it("refuses texts of other types", async () => {
     for (const text_combine of [[5], ["a", null], {}, 5]) {
       await refuses(invokeNode(KEY, { ...inputs(), text_combine }), "input.wrong-type", /"text_combine"/);
     }

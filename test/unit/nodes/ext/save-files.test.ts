@@ -368,7 +368,7 @@ describe("ext saveTextLazy", () => {
     assert.deepEqual(tree(outputDir()), []);
   });
 
-  it("says where a folder has the file's name", async () => {
+  it("says so if a folder has the file's name", async () => {
     mkdirSync(join(outputDir(), "t/f.txt"), { recursive: true });
     await refuses(save(base), "file.write-failed", /folder/);
     assert.deepEqual(tree(outputDir()), ["t/", "t/f.txt/"]);

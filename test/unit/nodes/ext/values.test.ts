@@ -18,7 +18,7 @@ const KEY = "ext if";
 
 describe("ext if", () => {
   describe("golden", () => {
-    // Python-only values have no counterpart; a missing branch is an error here also where the reference carries on
+    // Python-only values have no counterpart; a missing branch is an error here even if the reference carries on
     const cases = goldenJson<{ cases: Case[] }>("if").cases.filter(({ any_type }) => any_type !== undefined);
     for (const one of cases) {
       it(one.id, async () => {
@@ -94,7 +94,7 @@ describe("ext showSpentTime", () => {
           { pipe: one.pipe },
           { hidden: { unique_id, extra_pnginfo } },
         );
-        // decision: the text is spent_time or "" also where no workflow node matches
+        // decision: the text is spent_time or "" also if no workflow node matches
         const settings = one.pipe.loader_settings ?? {};
         const text = "spent_time" in settings ? settings.spent_time : "";
         assert.deepEqual(result, { result: [], ui: { text: [text] } });
@@ -104,7 +104,7 @@ describe("ext showSpentTime", () => {
 
     function after(one: SpentCase, text: unknown): Workflow | null | undefined {
       const nodes = one.extra_pnginfo?.workflow?.nodes;
-      // decision: a number as id matches its text, and a pipe without settings is no error
+      // decision: a number as id matches its text, and a pipe without settings is not an error
       const ours = ["int_uid", "no_loader_settings", "no_nodes"].includes(one.id);
       if (!ours) return one.extra_pnginfo_after;
       if (one.id === "no_nodes") return { workflow: {} };
@@ -202,7 +202,7 @@ describe("ext showAnythingLazy", () => {
     ]);
   });
 
-  it("takes a value that is no list as a list of one", async () => {
+  it("takes a value that is not a list as a list of one", async () => {
     assert.deepEqual((await invokeNode("ext showAnythingLazy", { anything: "a" })).result, ["a"]);
   });
 

@@ -172,7 +172,7 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out()), ["sub/p_00001-2_.png", "sub/p_00001_.png"]);
   });
 
-  it("takes further keys of items for names, and leaves out others where that is allowed", async () => {
+  it("takes further keys of items for names, and leaves out others if that is allowed", async () => {
     const items = [
       { "1.red": 1, title: "one", note: 1 },
       { "1.red": 1, title: "two" },
@@ -211,7 +211,7 @@ describe("batch", () => {
     const both = await run([{ width: 16, "1.width": 8 }], {}, what);
     assert.match(
       only(both, "item-failed")[0]!.error.message,
-      /^Item 0, 1\.width: another key of the item sets 1\.width/,
+      /^Item 0, 1\.width: another key of the item also sets 1\.width/,
     );
   });
 
@@ -243,7 +243,7 @@ describe("batch", () => {
     );
   });
 
-  it("fails items that leave a placeholder unfilled, at once where keys are known", async () => {
+  it("fails items that leave a placeholder unfilled, at once if keys are known", async () => {
     const what = {
       "1": { class_type: "Flat", inputs: { red: 0, behave: "{{how}} {{well}}" } },
       "2": graph["2"],
@@ -448,7 +448,7 @@ describe("batch", () => {
     assert.equal(only(events, "batch-start")[0]!.finished, 2);
     assert.match(only(events, "warning")[0]!.message, /^2 items marked as finished have missing or truncated files;/);
     assert.deepEqual(hashesIn(out("sub")), before);
-    // a picture that was changed since is nobody's to write over
+    // a picture that was changed since must not be overwritten
     rmSync(out("sub/p_00004_.png"));
     writeFileSync(out("sub/p_00004-2_.png"), "retouched");
     assert.deepEqual(end(await run(reds(4), { journal: journal(), resume: true, targets }, twice)), [
@@ -469,7 +469,7 @@ describe("batch", () => {
     assert.deepEqual(hashesIn(out("sub")), before);
     // a journal of another batch is none to write over, even if its folder is empty
     rmSync(out("sub"), { recursive: true });
-    await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /another graph/);
+    await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /a different graph/);
   });
 
   it("keeps the other files of a finished item with second links", async () => {
@@ -496,7 +496,7 @@ describe("batch", () => {
     const events = await run(reds(5), { journal: journal(), resume: true, targets });
     assert.deepEqual(end(events), ["success", 3, 2, 0]);
     assert.match(only(events, "warning")[0]!.message, /^3 items marked as finished have missing or truncated files/);
-    assert.deepEqual(whole(4), retouched, "another picture is nobody's to write over");
+    assert.deepEqual(whole(4), retouched, "another picture must not be overwritten");
     const { "p_00004_.png": _, ...others } = before;
     const { "p_00004_.png": __, ...after } = hashesIn(out("sub"));
     assert.deepEqual(after, others);
@@ -611,9 +611,9 @@ describe("batch", () => {
       /batch\.jsonl: it belongs to an earlier batch; continue that batch with resume/,
     );
     const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
-    await refuses(again({ resume: true }, other), "journal.refused", /belongs to another graph/);
-    await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /other options/);
-    await refuses(again({ resume: true, metadata: "none" }), "journal.refused", /other options/);
+    await refuses(again({ resume: true }, other), "journal.refused", /belongs to a different graph/);
+    await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /different options/);
+    await refuses(again({ resume: true, metadata: "none" }), "journal.refused", /different options/);
     await refuses(() => run(reds(1), { resume: true }), "usage.invalid", /expected a journal/);
     const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
     assert.deepEqual(hashesIn(out()), before);
@@ -642,7 +642,7 @@ describe("batch", () => {
     assert.deepEqual(end(await run([{}], { journal: journal(), resume: true })), ["success", 1, 0, 0]);
   });
 
-  it("loses no file where two batches share a folder", async () => {
+  it("loses no file if two batches share a folder", async () => {
     const both = await Promise.all([
       run(reds(40), { journal: out("a.jsonl") }),
       run(reds(40), { journal: out("b.jsonl") }),
@@ -760,7 +760,7 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out()), []);
   });
 
-  it("fails an item whose values are no JSON, naming item and key", async () => {
+  it("fails an item whose values are not JSON, naming item and key", async () => {
     const strange = [
       { "1.red": 1 },
       { "1.red": () => 1 },
@@ -1027,7 +1027,7 @@ describe("batch", () => {
       const [failed] = only(events, "item-failed");
       assert.deepEqual([failed!.index, failed!.error.code], [13, "thread.lost"]);
       const warning = only(events, "warning").find(({ index }) => index === 13);
-      assert.match(warning!.message, /^Node 1: the rendering thread ended .* Item 13 is tried again, alone\.$/);
+      assert.match(warning!.message, /^Node 1: the rendering thread ended .* Item 13 is retried alone\.$/);
       assert.equal(filesIn(out("o", "sub")).length, 29);
     });
   });

@@ -120,7 +120,7 @@ describe("intake of a batch", () => {
       if (item === 1) between.abort();
     });
     assert.deepEqual(read, [[0, 1], true]);
-    // nobody waits for it to close
+    // its close is not awaited
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(isClosed, true);
     const waiting = new AbortController();

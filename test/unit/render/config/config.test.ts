@@ -133,7 +133,7 @@ describe("parseConfig", () => {
       [{ channels: { web: { running: 2 } } }, 'unknown key "channels.web.running": it belongs under "limits".'],
       [{ graph: "a.json" }, 'unknown key "graph": it belongs under "agent".'],
       [{ signature: "github" }, 'unknown key "signature": it belongs under "channels.web.incoming.NAME".'],
-      [{ "limits.running": 2 }, 'unknown key "limits.running": expected keys in each other, limits: { running: … }.'],
+      [{ "limits.running": 2 }, 'unknown key "limits.running": expected nested keys, limits: { running: … }.'],
       [{ hook_token: "x" }, 'unknown key "hook_token". Did you mean "channels.web.hooks_token"?'],
     ];
     for (const [config, sentence] of cases) {
@@ -194,7 +194,7 @@ describe("parseConfig", () => {
   });
 
   const slips: [string, unknown][] = [
-    ["a key that is no text", { remote_image_api: { keys: [{ name: "a", key: 3141592 }] } }],
+    ["a key that is not a text", { remote_image_api: { keys: [{ name: "a", key: 3141592 }] } }],
     ["a key that is a list", { remote_image_api: { keys: [{ name: "a", key: ["3141592"] }] } }],
     ["a key for the list of keys", { remote_image_api: { keys: "3141592" } }],
     ["a number for the list of keys", { remote_image_api: { keys: 3141592 } }],
@@ -211,11 +211,14 @@ describe("parseConfig", () => {
     ["a token as a word in braces", { channels: { web: { "3141592": null } } }],
     ["a token without a blank before it", { channels: { web: { "hooks_token:3141592": null } } }],
     ["a secret for a list of secrets", { channels: { web: { incoming: { a: { secrets: "3141592" } } } } }],
-    ["a secret that is no text", { channels: { web: { incoming: { a: { signature: "github", secrets: 3141592 } } } } }],
+    [
+      "a secret that is not a text",
+      { channels: { web: { incoming: { a: { signature: "github", secrets: 3141592 } } } } },
+    ],
     ["secrets for the senders", { channels: { web: { incoming: "3141592" } } }],
     ["a secret for a sender", { channels: { web: { incoming: { a: "3141592" } } } }],
     ["a secret as a word in braces", { channels: { web: { incoming: { a: { "secrets:3141592": null } } } } }],
-    ["a secret that is no base64", { channels: { web: { incoming: { a: sender("standard-webhooks") } } } }],
+    ["a secret that is not base64", { channels: { web: { incoming: { a: sender("standard-webhooks") } } } }],
     ["a password in a store that is none", { store: "mysql://user:3141592@host/db" }],
     ["a password in an address that is none", { remote_image_api: { base_url: "ftp://user:3141592@host" } }],
   ];
@@ -278,7 +281,7 @@ describe("hideSecrets", () => {
     assert.equal(config.remote_image_api.keys[0]!.key, key);
   });
 
-  it("hides a token that is no text, which counts as not configured", () => {
+  it("hides a token that is not a text, which counts as not configured", () => {
     const config = parseConfig({ channels: { web: { hooks_token: 654321 } } }, "test");
     assert.doesNotMatch(JSON.stringify(hideSecrets(config)), /654321/);
   });

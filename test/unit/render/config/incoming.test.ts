@@ -42,7 +42,7 @@ describe("channels.web.incoming", () => {
     ],
     ["no secrets in the list", { it: { ...GOOD, secrets: [] } }, /secrets": expected a list of at least 1 entry/],
     [
-      "a secret that is no base64",
+      "a secret that is not base64",
       { it: { ...GOOD, signature: "standard-webhooks", secrets: "it's a secret, no base64" } },
       /expected base64, as in whsec_/,
     ],
@@ -92,8 +92,8 @@ describe("parseTemplate", () => {
 
   for (const [text, sentence] of [
     ["{{/a", 'expected }} after "{{/a"'],
-    ["{{a b}}", 'expected a JSON pointer as /action or a header\'s name, not "a b"'],
-    ["{{$.a}}", 'expected a JSON pointer as /action or a header\'s name, not "$.a"'],
+    ["{{a b}}", 'expected a JSON pointer such as /action or a header\'s name, not "a b"'],
+    ["{{$.a}}", 'expected a JSON pointer such as /action or a header\'s name, not "$.a"'],
     ["{{/a~2}}", "expected ~0 for ~ and ~1 for / in the keys of a JSON pointer"],
     ["{{/a}}".repeat(33), "expected at most 32 references"],
   ] as const) {

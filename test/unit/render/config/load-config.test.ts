@@ -23,7 +23,7 @@ describe("loadConfig", () => {
     assert.deepEqual([yaml.port, yaml.limits.running], [80, 2]);
   });
 
-  it("reads UTF-16, and refuses bytes that are no text", () => {
+  it("reads UTF-16, and refuses bytes that are not text", () => {
     const path = file("port: 80\n");
     writeFileSync(path, Buffer.from("\ufeffport: 81\n", "utf16le"));
     assert.equal(loadConfig({ file: path, env: {} }).port, 81);
@@ -72,7 +72,7 @@ describe("loadConfig", () => {
     assert.deepEqual(config.remote_image_api.keys, [{ name: "a", key: "b" }]);
   });
 
-  it("shows nothing of a broken file but where it is broken, and warns nobody with its lines", async () => {
+  it("shows only where a broken file is broken, and warns without its lines", async () => {
     const warnings: string[] = [];
     const onWarning = ({ message }: Error) => warnings.push(message);
     process.on("warning", onWarning);

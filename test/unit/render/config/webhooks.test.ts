@@ -47,7 +47,11 @@ describe("channels.web.webhooks", () => {
     ["a key of wrong length", { ...GOOD, secrets: "whsk_c2hvcnQ=" }, /secrets"/],
     ["an unknown event", { ...GOOD, events: ["run.done"] }, /events.0": .*run.succeeded/],
     ["no network", { ...GOOD, allow_networks: ["10.0.0.0/33"] }, /expected an IP address or a network such as 10/],
-    ["sessions beside on_request", { ...GOOD, on_request: true, session_prefix: "a" }, /expected none with on_request/],
+    [
+      "sessions beside on_request",
+      { ...GOOD, on_request: true, session_prefix: "a" },
+      /expected no value with on_request/,
+    ],
     ["a misspelt key", { ...GOOD, event: [] }, /unknown key "channels.web.webhooks.shop.event". Did you mean "events"/],
   ] as const) {
     it(`refuses ${what}`, () => {

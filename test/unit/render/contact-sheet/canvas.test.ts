@@ -17,7 +17,7 @@ describe("labels of a contact sheet", () => {
     assert.deepEqual(varying.of(other), ["5.seed 1", "9.seed 2", "odd a list of 2"]);
   });
 
-  it("are broken into lines, and cut where they do not fit", () => {
+  it("are broken into lines, and cut if they do not fit", () => {
     assert.deepEqual(wrap(["steps 20", "seed 1", "scene a lake"], 16, 3), ["steps 20  seed 1", "scene a lake"]);
     assert.deepEqual(wrap(["scene a quiet lake"], 10, 3), ["scene a q…"]);
     assert.deepEqual(wrap(["a 1", "b 2", "c 3", "d 4"], 4, 3), ["a 1", "b 2", "c 3…"]);

@@ -94,7 +94,7 @@ describe("contact sheet", () => {
     assert.deepEqual(filesIn(folder()), ["p.png", "sheet-2.png", "sheet-3.png", "sheet.png"]);
   });
 
-  it("writes the rest where items are missing, nothing without items", async () => {
+  it("writes the rest if items are missing, nothing without items", async () => {
     const picture = await save("p.png", plain(4, 4, [7, 7, 7]));
     const sheet = createContactSheet(path("sheet.png"), "graph.json");
     for (const index of [7, 3, 5]) await sheet.add({ index, values: {}, pictures: [picture] });
@@ -114,7 +114,7 @@ describe("contact sheet", () => {
     assert.deepEqual(readFileSync(path("a.png")), readFileSync(path("b.png")));
   });
 
-  it("fails at its end where it cannot be written, and not before", async () => {
+  it("fails at its end if it cannot be written, and not before", async () => {
     mkdirSync(path("sheet.png"));
     const picture = await save("p.png", plain(4, 4, [7, 7, 7]));
     const sheet = createContactSheet(path("sheet.png"), "graph.json");

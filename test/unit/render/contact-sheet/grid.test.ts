@@ -49,7 +49,7 @@ describe("grid", () => {
     );
   });
 
-  it("makes cells smaller where a page has many, and shows a picture that is gone as unreadable", async () => {
+  it("makes cells smaller if a page has many, and shows a picture that is gone as unreadable", async () => {
     const picture = await save("one.png", 512, 200);
     const sizeOf = async (name: string, count: number) => {
       const grid = await openGrid(path(name), { rows: "a", columns: "b" }, "");
@@ -64,7 +64,7 @@ describe("grid", () => {
     assert.ok(many.width < 18_000);
   });
 
-  it("refuses a name that is no PNG or another picture's, and wrong keys", async () => {
+  it("refuses a name that is not a PNG or another picture's, and wrong keys", async () => {
     const other = await save("other.png", 8, 1);
     await refuses(
       openGrid(other, { rows: "a" }, ""),
@@ -179,7 +179,7 @@ describe("grid page", () => {
       assert.ok(ink(drawn, left + column * (cell.width + GAP) + 2, top + 20, 96, 40) > 30);
   });
 
-  it("bounds long labels: a page is no wider or higher for them than for wrapped ones", () => {
+  it("bounds long labels: a page is as wide and high for them as for wrapped ones", () => {
     const long = "a very long prompt of many words ".repeat(6).trim();
     const drawn = page([long, "x".repeat(200)], ["y".repeat(200), long]);
     assert.ok(drawn.canvas.width < 28 + 240 + 10 + 2 * cell.width + GAP + 28 + 1, String(drawn.canvas.width));

@@ -70,7 +70,7 @@ describe("fillGraph", () => {
     assert.match(fill({ "3.odd.name": [1, "y"] }), /"odd\.name": \[1, "y"\]/);
   });
 
-  it("reads numbers and booleans where the input is one, with every digit", () => {
+  it("reads numbers and booleans if the input is one, with every digit", () => {
     assert.match(fill({ "2.1.seed": "18446744073709551615" }), /"seed": 18446744073709551615,/);
     assert.match(fill({ seed: "007" }), /"seed": "007"/);
     assert.match(fill({ "2.1.strength": "0.10" }), /"strength": 0\.10,/);

@@ -126,7 +126,7 @@ describe("set by a title", () => {
     assert.ok(performance.now() - started < 5000);
   });
 
-  it("hides such a value where its title is redacted", async () => {
+  it("hides such a value if its title is redacted", async () => {
     const { redactMetadata } = await import("#src/render/redact.js");
     const prompt = parseGraphText(JSON.stringify(graph()));
     const { prompt: hidden } = redactMetadata({ prompt, extraPnginfo: undefined }, ["Width"], definitionOf);
@@ -143,7 +143,7 @@ const textToImage = (change: Nodes = {}): Nodes => ({
 });
 const encoder = (text: unknown) => ({ class_type: "CLIPTextEncode", inputs: { clip: ["1", 1], text } });
 const NAMES = ["prompt", "negative", "seed", "steps", "width", "height"];
-/** Keys that the common names mean; the reason where a name means none. */
+/** Keys that the common names mean; the reason if a name means none. */
 const meant = (graph: Nodes) => {
   const keys = createGraphKeys(graph);
   return NAMES.map((name) => {
@@ -174,7 +174,7 @@ describe("common names of inputs", () => {
     assert.deepEqual(meant(graph).slice(0, 2), ["10.value", "3.text"]);
   });
 
-  it("know the nodes that hold both texts themselves, and classes that nobody knows", () => {
+  it("know the nodes that hold both texts themselves, and unknown classes", () => {
     const pipe = JSON.parse(readFileSync(join(root, "test/graphs/latent-noisy.json"), "utf8")) as Nodes;
     assert.deepEqual(meant(pipe), [
       "1.positive",
@@ -195,14 +195,14 @@ describe("common names of inputs", () => {
     ]);
   });
 
-  it("tell apart encoders whose input is called prompt, and take such an input where nothing is encoded", () => {
+  it("tell apart encoders whose input is called prompt, and take such an input if nothing is encoded", () => {
     const edit = (prompt: string) => ({ class_type: "TextEncodeQwenImageEdit", inputs: { clip: ["1", 1], prompt } });
     assert.deepEqual(meant(textToImage({ "2": edit("a"), "3": edit("b") })).slice(0, 2), ["2.prompt", "3.prompt"]);
     const remote: Nodes = { "7": { class_type: "Their Service", inputs: { prompt: "x", negative_prompt: "y" } } };
     assert.deepEqual(meant(remote).slice(0, 2), ["7.prompt", "7.negative_prompt"]);
   });
 
-  it("mean nothing where several inputs have the name, which the refusal lists", () => {
+  it("mean nothing if several inputs have the name, which the refusal lists", () => {
     const sampler = textToImage()["5"]!;
     const graph = textToImage({
       "3": encoder("b"),
@@ -216,7 +216,7 @@ describe("common names of inputs", () => {
     assert.deepEqual([negative, seed], ["3.text", '"seed" may mean 5.seed or 10.seed; set one by its id.']);
   });
 
-  it("are the prompt where both sides have one text", () => {
+  it("are the prompt if both sides have one text", () => {
     const sampler = textToImage()["5"]!;
     const graph = textToImage({ "5": { ...sampler, inputs: { ...sampler.inputs, negative: ["2", 0] } } });
     const [prompt, negative] = meant(graph);
@@ -262,7 +262,7 @@ describe("common names of inputs", () => {
     await refuses(
       render(graph, { ...options, set: { ...set, "2.text": "x" } }),
       "usage.invalid",
-      /^set prompt: 2\.text is the same input, and is set as well\.$/,
+      /^set prompt: 2\.text is the same input and is also set\.$/,
     );
   });
 });

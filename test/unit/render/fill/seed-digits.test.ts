@@ -13,7 +13,7 @@ describe("lackOfDigits", () => {
       assert.notEqual(lackOfDigits(parseJson(json)), undefined, json);
   });
 
-  it("leaves a seed with all its digits, and whatever is no number, alone", () => {
+  it("leaves a seed with all its digits, and anything but a number, alone", () => {
     const texts = ["18446744073709551615", "42", "42.0", "-1", "", "a fox", "18,446,744", "{{seed}}", "e5"];
     for (const text of texts) assert.equal(lackOfDigits(text), undefined, text);
     for (const json of ["18446744073709551615", "42", "42.0", "true", "null"])
@@ -30,7 +30,7 @@ describe("fillGraph", () => {
 
   it("refuses a shortened seed by its key, whatever form the key has", () => {
     for (const key of ["5.seed", "seed"]) {
-      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.`;
+      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not show them.`;
       assert.throws(() => fill({ [key]: "1.84467E+19" }), { code: "usage.invalid", message });
     }
   });
@@ -51,14 +51,14 @@ describe("fillGraph", () => {
     };
     for (const key of ["Seed", "11.value", "10.value", "linked", "12.value", "15.value"]) {
       const values = { [key]: "1.84467E+19" };
-      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.`;
+      const message = `set ${key}: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not show them.`;
       assert.throws(() => fillGraph(graph, values, (type) => registry.get(type)), { code: "usage.invalid", message });
     }
     for (const values of [{ Seed: "18446744073709551615" }, { Steps: "1e3" }, { "13.value": "1e3" }])
       assert.doesNotThrow(() => fillGraph(graph, values, (type) => registry.get(type)));
   });
 
-  it("takes a number with an exponent for an input that is no seed", () => {
+  it("takes a number with an exponent for an input that is not a seed", () => {
     const filled = fill({ "5.steps": "1e3" }) as Record<string, { inputs: Record<string, unknown> }>;
     assert.equal(Number(filled["5"]!.inputs.steps), 1000);
   });

@@ -43,7 +43,7 @@ describe("--sweep", () => {
     );
     refused(
       "5.seed=7,1.84467E+19",
-      '--sweep 5.seed: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not have them.',
+      '--sweep 5.seed: expected a seed with all its digits, received "1.84467E+19": a number with an exponent does not show them.',
     );
     refused("5.steps=3..1", '--sweep 5.steps: expected a range that goes up, received "3..1".');
     refused("5.steps=[]", "--sweep 5.steps: expected at least one value, received none.");
@@ -58,7 +58,7 @@ describe("items combined with sweeps and seeds", () => {
 
   const files = itemFiles();
 
-  it("is one item without values where nothing varies", async () => {
+  it("is one item without values if nothing varies", async () => {
     const { items, total } = combine(undefined, []);
     assert.equal(total, 1);
     assert.deepEqual(await collect(items), [{ values: {} }]);
@@ -74,7 +74,7 @@ describe("items combined with sweeps and seeds", () => {
     assert.deepEqual([rows.length, rows[8], rows.at(-1)], [16, "hill 10 1 3", "hill 20 2 4"]);
   });
 
-  it("has the total where no file has to be read for it", () => {
+  it("has the total if no file has to be read for it", () => {
     const axes = [sweep("5.steps=10,20,30"), seeds("0..9", [])];
     assert.equal(combine(undefined, axes).total, 30);
     assert.equal(combine(undefined, axes, 7).total, 7);

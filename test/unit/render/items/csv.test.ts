@@ -38,7 +38,7 @@ describe("items from CSV", () => {
   });
 
   it("refuses a seed that a spreadsheet has shortened, by its line and column", async () => {
-    const why = "a number with an exponent does not have them; save the column as text.";
+    const why = "a number with an exponent does not show them; save the column as text.";
     assert.deepEqual(await files.valuesOrFaults("items.csv", '5.steps,seed\n1e1,1.84467E+19\n2,7\n3,"1,84467E+19"'), [
       `items.csv, line 2, column 2 (seed): expected a seed with all its digits, received "1.84467E+19": ${why}`,
       { "5.steps": "2", seed: "7" },
@@ -126,7 +126,7 @@ describe("items from CSV", () => {
     await refused(`${long}\n`, `${here} 1: expected a key such as 6.text, received "${"x".repeat(77)}...".`);
   });
 
-  it("keeps columns of the name template as fields, and ignores others where that is allowed", async () => {
+  it("keeps columns of the name template as fields, and ignores others if that is allowed", async () => {
     const text = "no.,scene,price,5.seed\n7,x,,1\n8,y,3,2\n";
     const extra = { named: new Set(["price"]), extraColumns: true };
     const source = await files.open("items.csv", text, extra);
@@ -175,7 +175,7 @@ describe("items from CSV", () => {
     ]);
   });
 
-  it("faults text that is no UTF-8", async () => {
+  it("faults text that is not UTF-8", async () => {
     const latin = Buffer.from("5.seed,scene\n1,caf\xe9\n2,x\n", "latin1");
     assert.deepEqual(await files.valuesOrFaults("items.csv", latin), [
       "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes.",

@@ -60,7 +60,7 @@ describe("items from JSONL", () => {
     ]);
   });
 
-  it("keeps keys of the name template as fields, and ignores others where that is allowed", async () => {
+  it("keeps keys of the name template as fields, and ignores others if that is allowed", async () => {
     const text = '{"scene": "x", "price": 7.0, "note": [1]}\n{"5.seed": 1}\n{"5.sead": 1}';
     const items = await files.read("items.jsonl", text, { named: new Set(["price"]), extraColumns: true });
     assert.deepEqual(
@@ -71,7 +71,7 @@ describe("items from JSONL", () => {
 
   it("faults a seed that is written as a float, by line and key", async () => {
     const lines = ['{"seed": 1.84467E+19}', '{"5.seed": "1.84467E+19"}', '{"5.steps": 1e3}'];
-    const why = "a number with an exponent does not have them.";
+    const why = "a number with an exponent does not show them.";
     assert.deepEqual(await files.valuesOrFaults("items.jsonl", lines.join("\n")), [
       `items.jsonl, line 1 (seed): expected a seed with all its digits, received 1.84467E+19: ${why}`,
       `items.jsonl, line 2 (5.seed): expected a seed with all its digits, received "1.84467E+19": ${why}`,
@@ -79,7 +79,7 @@ describe("items from JSONL", () => {
     ]);
   });
 
-  it("faults bytes that are no UTF-8, and refuses a missing file", async () => {
+  it("faults bytes that are not UTF-8, and refuses a missing file", async () => {
     const bytes = Buffer.concat([Buffer.from('{"scene": "'), Buffer.from([0xff]), Buffer.from('"}\n{}')]);
     assert.deepEqual(await files.valuesOrFaults("items.jsonl", bytes), [
       "items.jsonl, line 1: expected text in UTF-8, received other bytes.",

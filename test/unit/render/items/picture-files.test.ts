@@ -56,8 +56,8 @@ describe("picture files", () => {
     assert.deepEqual(await found("**/*.png"), ["real/a.png", "real/out.png"]);
   });
 
-  it("fail where a folder is not there or too deep", async () => {
-    await refuses(found("none/*.png"), "file.not-found", /none: there is no such folder/);
+  it("fail if a folder is not there or too deep", async () => {
+    await refuses(found("none/*.png"), "file.not-found", /none: the folder does not exist/);
     put("file.png");
     await refuses(found("file.png/*.png"), "file.read-failed", /cannot be read \(ENOTDIR\)/);
     put(`${"d/".repeat(33)}x.png`);

@@ -56,7 +56,7 @@ describe("pictures as items", () => {
     assert.deepEqual(readFileSync(path("out/b_1_.png")), readFileSync(path("photos/b.png")));
   });
 
-  it("fill {{image}} and {{name}} where the graph has them", async () => {
+  it("fill {{image}} and {{name}} if the graph has them", async () => {
     await put("photos/in/a.png", 1);
     const graph = {
       ...load("{{image}}"),
@@ -70,7 +70,7 @@ describe("pictures as items", () => {
     assert.ok(filesIn(path("out")).includes("a_0_.png"));
   });
 
-  it("read from the input folder where they lie in it, else from their own", async () => {
+  it("read from the input folder if they lie in it, else from their own", async () => {
     await put("in/photos/a.png", 1);
     await put("in/mask.png", 9);
     await put("other/a.png", 2);
@@ -94,7 +94,7 @@ describe("pictures as items", () => {
     await refuses(run({ 1: { class_type: "EmptyImage", inputs: {} } }, "other"), "usage.invalid", /received none/);
   });
 
-  it("fail alone, with a sentence: links that lead out, files that are no picture or cannot be read", async () => {
+  it("fail alone, with a sentence: links that lead out, files that are not a picture or cannot be read", async () => {
     await put("photos/good.png", 1);
     await put("secret.png", 1);
     symlinkSync(path("secret.png"), path("photos/link.png"));
@@ -109,7 +109,7 @@ describe("pictures as items", () => {
     assert.match(results["text.png"]!, /which is not a picture/);
   });
 
-  it("render again where a picture has changed, and only there", async () => {
+  it("render again if a picture has changed, and only there", async () => {
     for (const name of ["a", "b", "c"]) await put(`photos/${name}.png`, 1);
     const options = { journal: path("out/j.jsonl"), resume: true };
     assert.equal((await run(load("x"), "photos", options))[""], "3 done, 0 skipped, 0 failed");
@@ -124,13 +124,13 @@ describe("pictures as items", () => {
     assert.equal((await run(load("x"), "photos", options))[""], "1 done, 3 skipped, 0 failed");
   });
 
-  it("are refused where there are none", async () => {
+  it("are refused if there are none", async () => {
     mkdirSync(path("empty"));
     await refuses(run(load("x"), "empty"), "items.invalid", /empty: expected at least one picture, received none/);
     await refuses(
       run(load("x"), "none"),
       "file.not-found",
-      /none: expected a folder of pictures, or a pattern such as 'photos\/\*\.png'; there is no such file/,
+      /none: expected a folder of pictures, or a pattern such as 'photos\/\*\.png'; the file does not exist/,
     );
     writeFileSync(path("a.txt"), "");
     await refuses(run(load("x"), "a.txt"), "usage.invalid", /a\.txt: expected a folder of pictures/);

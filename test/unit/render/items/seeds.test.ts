@@ -36,7 +36,7 @@ describe("--seeds", () => {
     assert.equal(whole.values()[Symbol.iterator]().next().value, 0);
   });
 
-  it("refuses texts that are no seeds", () => {
+  it("refuses texts that are not seeds", () => {
     for (const text of ["", "x", "1,", "-1", "1.5", "..", "1..", "1...3", "0x10", "1e3", "123456789012345678901"]) {
       assert.throws(
         () => parseSeeds(text),
@@ -51,7 +51,7 @@ describe("--seeds", () => {
     assert.throws(() => parseSeeds("18446744073709551616"), { message: /expected seeds up to 18446744073709551615/ });
   });
 
-  it("sets every seed of the graph that is no link, but those that are set already", () => {
+  it("sets every seed of the graph that is not a link, except those already set", () => {
     assert.deepEqual(keysOf([]), ["5.seed", "6.seed", "8.seed", "9.noise_seed"]);
     assert.deepEqual(keysOf(["5.seed", "scene"]), ["6.seed", "8.seed", "9.noise_seed"]);
     // a placeholder that stands for a seed sets it, too
@@ -66,7 +66,7 @@ describe("--seeds", () => {
     });
     const plain = createGraphKeys({ 1: { class_type: "LoadImage", inputs: { image: "x.png" } } });
     assert.throws(() => seedAxis("1", plain, []), {
-      message: /the graph has no input named seed or noise_seed that is no link/,
+      message: /the graph has no seed or noise_seed with its own value/,
     });
   });
 

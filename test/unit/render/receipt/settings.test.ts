@@ -109,7 +109,7 @@ describe("render/receipt/parameters", () => {
     ]);
   });
 
-  it("tells nothing where no sampler is above the node, and ends where links form a circle", () => {
+  it("tells nothing if no sampler is above the node, and ends if links form a circle", () => {
     assert.equal(
       linesOf({ "9": node("SaveImage", { images: ["8", 0] }), "8": node("LoadImage", { image: "a" }) }),
       undefined,

@@ -83,7 +83,7 @@ describe("graphSchema", () => {
     assert.ok(properties["4.ckpt_name"]!.enum!.includes("preview-sdxl.safetensors"));
   });
 
-  it("keeps every digit of seeds where it prints, and leaves out a default that a number loses", () => {
+  it("keeps every digit of seeds when it prints, and leaves out a default that a number loses", () => {
     assert.equal(Object.hasOwn(properties["3.seed"]!, "default"), false);
     assert.equal(properties["3.seed"]!.maximum, 2 ** 64);
     const exact = exactSchema(GRAPH).properties["3.seed"]!;
@@ -137,7 +137,7 @@ describe("graphSchema", () => {
     }
   });
 
-  it("refuses what is no graph, and unknown options", async () => {
+  it("refuses anything but a graph, and unknown options", async () => {
     await refuses(() => graphSchema("missing.json"), "file.not-found", /missing\.json/);
     await refuses(() => graphSchema({}, { name: true } as object), "usage.invalid", /Did you mean named\?/);
     assert.deepEqual(graphSchema(parseGraphText(GRAPH)), schema);

@@ -47,7 +47,7 @@ describe("LoadedWorker", () => {
     assert.deepEqual(run(`process.exitCode = 3; await sleep(600); worker.unref();`), [3, "loaded\n", ""]);
   });
 
-  it("ends where its program cannot be loaded", () => {
+  it("ends if its program cannot be loaded", () => {
     const code = `
       worker.on("error", ({ code }) => console.log(code));
       worker.on("exit", async () => { await worker.terminate(); console.log("gone"); });`;

@@ -134,7 +134,7 @@ describe("models of threads that render", () => {
     assert.deepEqual(hashesIn(out("next")), await expected());
   });
 
-  it("go on with one run where another one that shares them is cancelled", async () => {
+  it("go on with one run if another one that shares them is cancelled", async () => {
     const { pool, states } = open();
     const abort = new AbortController();
     const cancelled = pool.render(graph, { set: endless, outputDir: out("cancelled") }, { signal: abort.signal });
@@ -180,7 +180,7 @@ describe("models of threads that render", () => {
     assert.deepEqual(hashesIn(out("next")), await expected());
   });
 
-  it("start again for the next run where their thread has ended", async () => {
+  it("start again for the next run if their thread has ended", async () => {
     const thread = new ModelThread(models);
     const pool = createThreadPool({ threads: 1, models: thread });
     closers.push(
@@ -198,7 +198,7 @@ describe("models of threads that render", () => {
     await thread.close();
     const { status, error } = await running;
     assert.equal(status, "failed");
-    assert.match(error!.message, /: The host was closed\.$|: ONNX Runtime: its thread has ended\.$/);
+    assert.match(error!.message, /: The host was closed\.$|: The thread of ONNX Runtime has ended\.$/);
   });
 
   it("are refused beside a host of a setup module, and beside live objects of a batch", async () => {
@@ -212,7 +212,7 @@ describe("models of threads that render", () => {
     await refuses(live.next(), "usage.invalid", /^batch: expected models or clock, received both\.$/);
   });
 
-  it("are refused where their folder or a setting is wrong, before anything starts", () => {
+  it("are refused if their folder or a setting is wrong, before anything starts", () => {
     const none = { folders: join(folder(), "none") };
     assert.throws(() => createRenderer({ models: none }), { code: "config.invalid" });
     assert.throws(() => createRenderer({ models: { ...models, plan: "all" as "fold" } }), { code: "usage.invalid" });

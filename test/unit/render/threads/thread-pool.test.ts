@@ -98,7 +98,7 @@ describe("createThreadPool", () => {
     structuredClone(events);
   });
 
-  it("tells the same result where nobody hears events", async () => {
+  it("gives the same result without a listener to events", async () => {
     const pool = open({ threads: 1 });
     const heard = await pool.render(picture(), { outputDir: out(), inputDir }, { onEvent: () => {} });
     const quiet = await open({ threads: 1 }).render(picture("b"), { outputDir: out(), inputDir });
@@ -147,7 +147,7 @@ describe("createThreadPool", () => {
       ["1", "x_00004_.png"],
     ]);
     assert.deepEqual(filesIn(out()), ["x_00001_.png", "x_00002_.png", "x_00003_.png", "x_00004_.png"]);
-    // another folder is no reason to compute anew
+    // another folder does not make it compute anew
     const elsewhere = await pool.render(graph("a"), { outputDir: out("other"), inputDir });
     assert.deepEqual([elsewhere.ui["2"]?.text, filesIn(out("other"))], [["1"], ["x_00001_.png"]]);
   });

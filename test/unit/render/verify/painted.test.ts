@@ -144,7 +144,7 @@ describe("pictures that models painted", () => {
     ]);
     rmSync(embedding);
     assert.deepEqual(await message(), [
-      `model: The model file "embeddings/tiny-a.safetensors" (AutoV2 ${before}) is not there, or the graph in the file does not name it.`,
+      `model: The model file "embeddings/tiny-a.safetensors" (AutoV2 ${before}) is missing, or the graph in the file does not name it.`,
     ]);
   });
 

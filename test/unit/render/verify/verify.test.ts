@@ -93,7 +93,7 @@ describe("verifyImage", () => {
     const [status, why] = await verdict(await withReceipt(last, { index: 0 }));
     assert.deepEqual([status, why], ["different", "rendered: Rendered again, picture 0 of node 6 has other pixels."]);
     const [, none] = await verdict(await withReceipt(last, { index: 3 }));
-    assert.equal(none, "rendered: It cannot be rendered again: Node 6 saves no picture of number 3.");
+    assert.equal(none, "rendered: It cannot be rendered again: Node 6 does not save a picture 3.");
   });
 
   it("finds a picture that was edited, by a single sample", async () => {
@@ -247,14 +247,14 @@ describe("verifyImage", () => {
       ],
     );
     const shown = (key: string) =>
-      `redacted: The receipt has ${JSON.stringify(key)} as hidden, and the graph in the file shows it.`;
+      `redacted: The receipt says that ${JSON.stringify(key)} is hidden, but the graph in the file shows it.`;
     for (const key of ["3.seed", "positive", "class_type", "6"]) {
       assert.deepEqual(await verdict(await withReceipt(file, { redacted: [key, "nowhere"] })), [
         "different",
         shown(key),
       ]);
     }
-    // a receipt that hides something is no excuse for what it tells
+    // hiding something does not excuse what a receipt tells
     const hidden = await picture(noisyLake(), { redact: ["3.seed"] });
     const [status, why, seed] = await verdict(await withReceipt(hidden, { seeds: { "4.seed": "8" } }));
     assert.deepEqual([status, /^redacted: /.test(why!)], ["different", true]);
@@ -285,7 +285,7 @@ describe("verifyImage", () => {
     }
   });
 
-  it("verifies redacted pictures where the hidden values do not matter", async () => {
+  it("verifies redacted pictures if the hidden values do not matter", async () => {
     assert.deepEqual(await verdict(await picture(noisyLake(), { redact: ["filename_prefix"] })), ["verified"]);
     for (const key of ["3.seed", "positive", "2", "class_type"]) {
       const [status, why] = await verdict(await picture(noisyLake(), { redact: [key] }));
@@ -389,7 +389,7 @@ describe("verifyImage", () => {
       assert.match((await verdict(file))[1]!, /Node 3: expected a known class_type, received "evil"/);
     });
 
-    it("refuses texts that are no graph", async () => {
+    it("refuses texts that are not a graph", async () => {
       for (const prompt of ["[]", "{", '{"1": {}}', '{"__proto__": {}}', `{"1": ${"[".repeat(100_000)}`]) {
         const file = await withTexts(await picture(saved()), () => ({ prompt }));
         const [status] = await verdict(await withReceipt(file, { graph: textHash(prompt) }));

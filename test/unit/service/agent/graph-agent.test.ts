@@ -62,7 +62,7 @@ describe("createGraphAgent", () => {
       { id: 3, type: "Some Label", widgets_values: ["x"] },
     ];
     const { state, events } = await serve({ nodes, links: [[1, 1, 0, 2, 0, "IMAGE"]] }).run("{}");
-    const message = "Workflow: node 3 (Some Label) is left out: its class is not known, and nothing is linked to it.";
+    const message = "Workflow: node 3 (Some Label) is left out: its class is unknown, and nothing is linked to it.";
     assert.deepEqual(
       [state, events.filter(({ event }) => event === "warning").map(({ data }) => data)],
       ["succeeded", [{ node: null, message }]],
@@ -251,7 +251,7 @@ describe("createGraphAgent", () => {
     assert.ok(files.some(({ type, subfolder }) => type === "temp" && subfolder === `runs/${id}/temp`));
   });
 
-  it("emits previews where asked, a second apart, from threads and without them", async () => {
+  it("emits previews if asked, a second apart, from threads and without them", async () => {
     const ofSize = (sides: object) => ({
       ...JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8")),
       4: { class_type: "EmptyLatentImage", inputs: { ...sides, batch_size: 2 } },

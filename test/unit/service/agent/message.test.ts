@@ -69,7 +69,7 @@ describe("fillsOf", () => {
     assert.ok(message.length < 300);
   });
 
-  it("refuses JSON that is no such object, and names the cause", async () => {
+  it("refuses JSON that is not such an object, and names the cause", async () => {
     const position = (column: number, reason: string) => `Message, line 1, column ${column}: ${reason}.`;
     const deep = `{"x": ${"[".repeat(3000)}${"]".repeat(3000)}}`;
     const refused: [message: string, sentence: string][] = [

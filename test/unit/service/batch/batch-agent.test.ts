@@ -102,7 +102,7 @@ describe("agent of a batch's runs", () => {
     );
   });
 
-  it("has its reply refused where the pack is absent, cut or damaged", async () => {
+  it("has its reply refused if the pack is absent, cut or damaged", async () => {
     const { response, pack } = await call(message(1, 2), false);
     const absent = { ...pack!, path: join(folder(), "absent") };
     const where = /Cannot read the files a worker rendered at ".*": batch and workers must share one output_dir/;

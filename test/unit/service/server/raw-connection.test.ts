@@ -23,7 +23,7 @@ describe("many requests in one read", () => {
     assert.equal((await get("/health")).status, 200);
   });
 
-  it("40 connections with 1,500 requests each delay nobody @alone", async () => {
+  it("40 connections with 1,500 requests each do not delay others @alone", async () => {
     const { port, get } = await startService();
     await get("/openapi.json");
     const delay = monitorEventLoopDelay({ resolution: 5 });

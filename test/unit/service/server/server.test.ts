@@ -103,7 +103,7 @@ describe("slow clients", () => {
     await client.closed;
   });
 
-  it("500 idle sockets block nobody and are closed", async () => {
+  it("500 idle sockets do not block others and are closed", async () => {
     const { port, get } = await startService({ config: { limits: { header_seconds: 1 } } });
     const idle = Array.from({ length: 500 }, () => new RawClient(port));
     await Promise.all(idle.map(({ socket }) => new Promise((resolve) => socket.once("connect", resolve))));

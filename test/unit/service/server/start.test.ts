@@ -52,7 +52,7 @@ describe("startService", () => {
     await service.close();
   });
 
-  it("warns where an earlier process has paused the queue", async () => {
+  it("warns if an earlier process has paused the queue", async () => {
     const hooks_token = "a token of length";
     const config = { store: `sqlite:${join(folder(), "runs.db")}`, channels: { web: { hooks_token } } };
     const init = { method: "POST", headers: { authorization: `Bearer ${hooks_token}` } };

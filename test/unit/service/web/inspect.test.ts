@@ -54,7 +54,7 @@ describe("inspect", () => {
     );
   });
 
-  it("has the graph where the service runs any, and tells which inputs are named", () => {
+  it("has the graph if the service runs any, and tells which inputs are named", () => {
     const text =
       '{"1": {"class_type": "KSampler", "inputs": {"seed": 18446744073709551615}}, ' +
       '"2": {"class_type": "PrimitiveInt", "inputs": {"value": 5}, "_meta": {"title": "copies"}}}';
@@ -126,7 +126,7 @@ describe("form of a run", () => {
     assert.equal(own, null);
   });
 
-  it("graph of its own: the values that it holds, with every digit, and the graph where any may run", () => {
+  it("graph of its own: the values that it holds, with every digit, and the graph if any may run", () => {
     const { parameters, values, text } = formOfRun(Buffer.from(graph), null, true);
     assert.equal(values["5.seed"], "18446744073709551615");
     assert.equal(parameters.find(({ key }) => key === "2.text")?.title, "Positive prompt");

@@ -149,14 +149,14 @@ describe("web routes", () => {
     assert.deepEqual(answer, { ok: true, parameters: null, values: { message: "work 1" }, text: null });
   });
 
-  it("deletes a picture of an ended run where that is allowed, and nothing else", async () => {
+  it("deletes a picture of an ended run if that is allowed, and nothing else", async () => {
     const remove = (url: string, query: string) =>
       json<{ error: string }>(`${url}/api/page/picture?${query}`, { method: "DELETE" });
     const closed = await start();
     const kept = await run(closed.url, "one");
     assert.equal((await remove(closed.url, `run_id=${kept}&name=hook_00001_.png`)).status, 404);
     const foreign = join(folder(), "foreign.png");
-    writeFileSync(foreign, "a picture of somebody");
+    writeFileSync(foreign, "a stranger's picture");
     const module = join(folder(), "files.mjs");
     const agent = `import { writeFileSync } from "node:fs";
       export default async ({ message }, { addFile, signal }) => {
@@ -221,7 +221,7 @@ describe("web routes", () => {
     assert.equal(pictures[0]!.url, `api/runs/${id}/files/hook_00001_.png`);
   });
 
-  it("inspects a picture and JSON; refuses what is too large, and says what is no graph", async () => {
+  it("inspects a picture and JSON; refuses what is too large, and reports anything but a graph", async () => {
     const { url } = await start();
     const inspect = (body: Uint8Array<ArrayBuffer> | string) =>
       json<{ format: string; graph: { nodes: object[] } | null; problem: string | null; receipt: object | null }>(
@@ -242,7 +242,7 @@ describe("web routes", () => {
     assert.equal((await inspect(new Uint8Array(33 * 2 ** 20))).status, 413);
   });
 
-  it("fills a graph, where any may be run, for a job of the Comfy API", async () => {
+  it("fills a graph, if any may be run, for a job of the Comfy API", async () => {
     const closed = await start();
     const init = (body: string, type = "application/octet-stream") => ({
       method: "POST",

@@ -137,7 +137,7 @@ describe("front ends and workers of one store", () => {
     assert.match((await eventsOf(next, id)).at(-1)!.data, /A FOX/);
   });
 
-  it("run a session's runs one after the other, whoever runs them", async () => {
+  it("run a session's runs one after the other, on any worker", async () => {
     const schema = newSchema();
     const runs = front(schema);
     const order: string[] = [];
@@ -240,7 +240,7 @@ describe("front ends and workers of one store", () => {
     assert.equal(await lost.append(id, batch, { events: 10, bytes: 1000 }, held!.token), false);
   });
 
-  it("end a lost worker's run as interrupted where that is configured @long", async () => {
+  it("end a lost worker's run as interrupted if that is configured @long", async () => {
     const schema = newSchema();
     const runs = front(schema);
     const lost = createPostgresStore({ url, schema, connections: 1 });

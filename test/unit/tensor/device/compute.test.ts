@@ -166,7 +166,7 @@ describe("operations on a device", () => {
     ]);
   });
 
-  it("upload noise of the CPU's stream only where the device reads it", async () => {
+  it("upload noise of the CPU's stream only if the device reads it", async () => {
     const program = `
       const [a, b] = [randn([100], { seed: 1n }), randn([100], { seed: 1n })];
       const before = counted("bytes in", "bytes out");
@@ -248,7 +248,7 @@ describe("the choice of a device @long", () => {
     assert.deepEqual(await onFakeGpu(program, env), [[false, 0]]);
   });
 
-  it("is each run's own, also where several run at once", async () => {
+  it("is each run's own, also if several run at once", async () => {
     const program = `
       const node = latentkit.defineNode({
         key: "where", inputs: { seed: latentkit.seed() }, outputs: { at: "STRING" }, outputNode: true,
@@ -384,7 +384,7 @@ describe("a device that fails @long", () => {
     const program = `
       const x = withDevice("cpu", () => randn(${LARGE}, { seed: 1n }));
       const lying = randn(${LARGE}, { seed: 2n, source: "GPU" });
-      // a launch that fails shows when somebody waits for it
+      // a failed launch shows when it is awaited
       send([lying.isAway, refused(() => ops.std(ops.scale(lying, 2)))[0], refused(() => lying.data)[0]]);
       const launches = counted("cuLaunchKernel");
       const found = [ops.scale(x, 3), randn(${LARGE}, { seed: 2n, source: "GPU" })];

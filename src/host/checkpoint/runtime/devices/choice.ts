@@ -23,7 +23,7 @@ import { judge, type TrialOptions, type Verdict } from "./trial.js";
 /** A provider with its verdict. */
 export type JudgedProvider = Verdict & {
   readonly provider: Provider;
-  /** Name and driver of the GPU, where the system tells. */
+  /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
 };
 
@@ -31,7 +31,7 @@ export interface ChoiceOptions extends TrialOptions {
   readonly stored?: StoredVerdicts;
 }
 
-/** A device, and why "auto" took no GPU: a sentence. */
+/** A device; `reason` says in a sentence why "auto" did not choose a GPU. */
 export interface ChosenDevice extends Device {
   readonly reason?: string;
 }
@@ -50,10 +50,10 @@ interface Machine {
 
 // decisions: A GPU is used unasked only after a trial
 /**
- * Chooses where networks run. "auto" is the first provider that computes rightly and is faster than the CPU; undefined the
- * first of those whose trial an earlier process has seen, else the CPU: a trial takes seconds, and nothing is tried unasked.
- * Rejects with device.unavailable for a provider that is named and cannot be used, runtime.missing, runtime.failed and the
- * signal's reason: then all processes have ended, and no verdict of a trial that was cut is stored.
+ * Chooses where networks run. "auto" is the first provider that computes correctly and is faster than the CPU; undefined is
+ * the first of those that an earlier process has tried, else the CPU: a trial takes seconds, so it runs only on request.
+ * Rejects with device.unavailable for a named provider that cannot be used, runtime.missing, runtime.failed and the
+ * signal's reason: by then all processes have ended, and the verdict of an interrupted trial is not stored.
  */
 export async function chooseDevice(
   device: NetworkDevice | undefined,
@@ -79,10 +79,12 @@ export async function chooseDevice(
     if (isGiven) throw new LatentkitError("device.unavailable", `Provider ${provider}: ${reason}`);
     if (machine.backends.includes(provider)) reasons.push(`${provider}: ${reason}`);
   }
-  return device === undefined ? CPU_DEVICE : { ...CPU_DEVICE, reason: `No GPU is used. ${reasons.join(" ")}`.trim() };
+  return device === undefined
+    ? CPU_DEVICE
+    : { ...CPU_DEVICE, reason: `No suitable GPU was found. ${reasons.join(" ")}`.trim() };
 }
 
-/** The installed ONNX Runtime, and what each provider is worth on this machine. */
+/** The installed ONNX Runtime, with a verdict on each provider on this machine. */
 export interface RuntimeTrial {
   /** Version of onnxruntime-node. */
   readonly version: string;
@@ -90,7 +92,7 @@ export interface RuntimeTrial {
   readonly verdicts: readonly JudgedProvider[];
 }
 
-/** Tries every provider, whatever earlier trials found. Rejects with runtime.missing, runtime.failed and the signal's reason. */
+/** Tries every provider, ignoring earlier trials. Rejects with runtime.missing, runtime.failed and the signal's reason. */
 export async function tryProviders(options: ChoiceOptions = {}): Promise<RuntimeTrial> {
   const machine = await readMachine(options.signal);
   const verdicts: JudgedProvider[] = [];
@@ -104,9 +106,9 @@ async function verdictOn(
   which: "stored" | "new" | "both",
   { stored = new StoredVerdicts(), ...trial }: ChoiceOptions,
 ): Promise<JudgedProvider | undefined> {
-  // ONNX Runtime drops the name of a provider that it does not know, in silence
+  // ONNX Runtime silently drops the name of a provider that it does not know
   if (!backends.includes(provider)) {
-    const reason = `onnxruntime-node ${version} does not have it on ${process.platform}-${process.arch}.`;
+    const reason = `onnxruntime-node ${version} does not include it on ${process.platform}-${process.arch}.`;
     return { provider, isUsable: false, reason };
   }
   if (provider === "cpu") return { provider, ...(await judge(provider, trial)) };
@@ -126,7 +128,7 @@ function adapterOf(provider: Provider, adapters: readonly GraphicsAdapter[]): st
   return own === undefined ? undefined : `${own.name} (${own.driver})`;
 }
 
-/** Asks a process with ONNX Runtime in it: drivers that list adapters may take it down. */
+/** Asks a process with ONNX Runtime: listing adapters can crash a driver, and the process with it. */
 async function readMachine(signal: AbortSignal | undefined): Promise<Machine> {
   signal?.throwIfAborted();
   const child = new RuntimeProcess();
@@ -171,7 +173,7 @@ export class ChosenOnce {
 
   /**
    * Returns the device; calls must not overlap. Rejects as `chooseDevice`, with usage.invalid for a plan that the device does
-   * not have, and with run.interrupted if the choice is cut.
+   * not have, and with run.interrupted if the choice is cut short.
    */
   async get(): Promise<Device> {
     if (this.#known !== undefined) return this.#known;
@@ -186,7 +188,7 @@ export class ChosenOnce {
     }
   }
 
-  /** Ends a choice that is under way, and resolves when its processes are gone. The next `get` begins anew. */
+  /** Stops a choice in progress, and resolves when its processes are gone. The next `get` starts again. */
   async cut(): Promise<void> {
     const choosing = this.#choosing;
     choosing?.abort.abort(
@@ -216,7 +218,7 @@ export class ChosenOnce {
 export const factsOf = ({ provider, adapter, target }: Device): DeviceFacts =>
   provider === "cpu" ? { provider } : { provider, adapter, form: target.attention };
 
-/** On what a verdict depends. */
+/** The facts that a verdict depends on. */
 export interface Circumstances {
   readonly provider: Provider;
   /** Version of onnxruntime-node. */
@@ -226,7 +228,7 @@ export interface Circumstances {
 
 type Usable = Extract<Verdict, { isUsable: true }>;
 
-/** Good verdicts of earlier processes, in the user's cache folder. Others are tried again: what failed may be mended. */
+/** Good verdicts of earlier processes, in the user's cache folder. Others are tried again: the fault may be fixed. */
 export class StoredVerdicts {
   readonly #texts: StoredTexts;
 
@@ -234,7 +236,7 @@ export class StoredVerdicts {
     this.#texts = new StoredTexts(folder);
   }
 
-  /** Whether no verdict is there, of whatever circumstances. */
+  /** Whether no verdict at all is stored. */
   isEmpty(): Promise<boolean> {
     return this.#texts.isEmpty();
   }
@@ -254,7 +256,7 @@ export class StoredVerdicts {
   }
 }
 
-// where the system tells no adapters, its release stands for their drivers
+// if the system does not list adapters, its release stands for their drivers
 const keyOf = ({ provider, version, adapters }: Circumstances): string =>
   JSON.stringify([packageVersion(), provider, version, process.platform, process.arch, release(), adapters]);
 

@@ -15,7 +15,7 @@ export interface Probe {
   readonly feeds: Readonly<Record<string, Feed>>;
 }
 
-/** Writes probes in the forms of a target; their weights are F16 where it takes these. */
+/** Writes probes in the forms of a target; their weights are F16 if it takes these. */
 export type MakeProbes = (target: Target) => readonly Probe[];
 
 const BLOCK = { kind: "res", channels: 32, depth: 1 } as const;
@@ -46,7 +46,7 @@ const TEXT_ENCODER: TextEncoderConfig = {
   activation: "quick-gelu",
 };
 
-/** Sides of the picture that tells a provider's speed, and its channels. */
+/** Sides and channels of the picture that measures a provider's speed. */
 const SPEED = { side: 32, channels: 128, heads: 4 } as const;
 
 /**

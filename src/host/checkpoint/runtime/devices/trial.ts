@@ -8,7 +8,7 @@ import { RuntimeProcess } from "../process.js";
 import { bytesOf, type SentFeed } from "../protocol.js";
 import { comparedProbes, type MakeProbes, type Probe, speedProbe } from "./probes.js";
 
-/** The worth of a provider on this machine. */
+/** Whether a provider is usable on this machine, and how fast. */
 export type Verdict =
   | {
       readonly isUsable: true;
@@ -16,13 +16,13 @@ export type Verdict =
       /** How many times as fast as the CPU with all of its cores. */
       readonly speed: number;
     }
-  /** Why it is not used: the end of a sentence that begins with its name. */
+  /** Why it is not used: ends a sentence that begins with its name. */
   | { readonly isUsable: false; readonly reason: string };
 
 export interface TrialOptions {
   readonly probes?: MakeProbes;
   readonly timeoutMs?: number;
-  /** Cuts it. */
+  /** Stops the trial. */
   readonly signal?: AbortSignal;
 }
 
@@ -30,14 +30,14 @@ export interface TrialOptions {
 const TIMEOUT_MS = 120_000;
 /** Difference from the CPU for values of order 1: sound providers stay below 1e-3, a broken attention was off by 0.1. */
 const TOLERANCE = 5e-3;
-/** Runs of one thread of the CPU in the time of one of a provider that needs no further look at its speed. */
+/** A provider that takes this many times as long as one thread of the CPU is not timed further. */
 const FAR_SLOWER = 100;
 /** Timed runs, of which the fastest counts. */
 const TIMED_RUNS = 3;
 /** With the VAE's head of 512 WebGPU's operator took 53 GiB at 1024x1024; the plain form took 13, and less time. */
 const LARGEST_HEAD = 256;
 
-/** Sentences for failures whose own words do not help. */
+/** Sentences for failures whose own message does not help. */
 const REMEDIES: readonly (readonly [provider: Provider | "any", failure: RegExp, reason: string])[] = [
   ["any", /fallback to CPU EP/i, "it cannot run every layer of a network."],
   [
@@ -49,7 +49,7 @@ const REMEDIES: readonly (readonly [provider: Provider | "any", failure: RegExp,
     "webgpu",
     /get a WebGPU adapter|No supported adapters/i,
     process.platform === "linux"
-      ? "no GPU was found: it needs the card's Vulkan driver and a Vulkan loader (Debian and Ubuntu: libvulkan1, and for NVIDIA libegl1, libglx0 and libgl1)."
+      ? "no GPU was found: install the card's Vulkan driver and a Vulkan loader (Debian and Ubuntu: libvulkan1, and for NVIDIA libegl1, libglx0 and libgl1)."
       : "no GPU was found.",
   ],
 ];
@@ -69,8 +69,8 @@ const targetOf = (provider: Provider, attention: Target["attention"], halfTypes:
 // decisions: A GPU is used unasked only after a trial
 /**
  * Runs small networks on a provider and on the CPU, and compares: attention as one operator, then written out; weights in
- * F16, then in float32. Then requires every layer to run on the provider, and takes the time. All in processes of their own,
- * which a driver may take down, and none of which is left at the end. Rejects with runtime.missing and the signal's reason.
+ * F16, then in float32. Then requires every layer to run on the provider, and times it. Everything runs in separate processes,
+ * which a driver may crash; all have ended when this returns. Rejects with runtime.missing and the signal's reason.
  */
 export async function judge(
   provider: Provider,
@@ -91,7 +91,7 @@ export async function judge(
 /** Runs of one provider beside the CPU's. */
 class Trial {
   readonly #process: TrialProcess;
-  /** Whether the last target ended in an error, and whether no other can do better. */
+  /** Whether the last target ended in an error, and whether trying another is pointless. */
   #hasFailed = false;
   #isOver = false;
   /** Outputs of the CPU by the types of the weights. */
@@ -109,7 +109,7 @@ class Trial {
     this.#process = new TrialProcess(timeoutMs, signal);
   }
 
-  /** The first target with right numbers, or why none has. */
+  /** The first target with correct numbers, or why there is none. */
   async chooseTarget(probes: MakeProbes): Promise<Target | string> {
     if (this.#provider === "cpu") return (await this.#differ(CPU_TARGET, probes)) ?? CPU_TARGET;
     let halfTypes: Target["halfTypes"] = ["F16"];
@@ -126,7 +126,7 @@ class Trial {
     return fault!;
   }
 
-  /** The fault of a target; undefined where its numbers are the CPU's. */
+  /** The fault of a target; undefined if its numbers match the CPU's. */
   async #differ(target: Target, probes: MakeProbes): Promise<string | undefined> {
     const { halfTypes } = target;
     this.#hasFailed = false;
@@ -147,15 +147,15 @@ class Trial {
     }
   }
 
-  /** Why a failure speaks against the provider. Throws what does not. */
+  /** Why a failure rules the provider out. Throws any other error. */
   reasonOf(error: unknown): string {
-    // the failure is that of the killed process
+    // the failure is that of the process killed on abort
     this.#signal?.throwIfAborted();
     if (!(error instanceof LatentkitError) || error.code !== "runtime.failed") throw error;
     const { message } = error;
     const { isLate } = this.#process;
     this.#isOver ||= isLate;
-    if (isLate) return `its trial did not end within ${this.#timeoutMs / 1000} s.`;
+    if (isLate) return `its trial did not finish within ${this.#timeoutMs / 1000} s.`;
     const remedy = REMEDIES.find(
       ([provider, failure]) => ["any", this.#provider].includes(provider) && failure.test(message),
     );
@@ -163,7 +163,7 @@ class Trial {
     return remedy?.[2] ?? message;
   }
 
-  /** How many times as fast as the CPU. Rejects where a layer would run on the CPU. */
+  /** How many times as fast as the CPU. Rejects if a layer would run on the CPU. */
   async speed(target: Target): Promise<number> {
     const options = sessionOptions({ provider: this.#provider, threads: 1 }, "");
     const alone: SessionOptions = {
@@ -177,7 +177,7 @@ class Trial {
     return (await this.#time(speedProbe({ ...CPU_TARGET, halfTypes: target.halfTypes }), cpu))! / own;
   }
 
-  /** Milliseconds of a run; undefined where it would take too long to find out. */
+  /** Milliseconds of a run; undefined if it would take too long to find out. */
   async #time(probe: Probe, options: SessionOptions): Promise<number | undefined> {
     const isFarSlower = this.#times.own > FAR_SLOWER * this.#times.cpu;
     return this.#process.inSession(probe, options, async (run) => {
@@ -234,7 +234,7 @@ interface Computed {
   readonly ms: number;
 }
 
-/** The process of a trial: another one after a failure, none when the time is over or the signal has aborted. */
+/** The process of a trial: a new one after a failure, none once the time is over or the signal has aborted. */
 class TrialProcess {
   #child: RuntimeProcess | undefined;
   #isLate = false;

@@ -4,7 +4,7 @@ import { Tensor } from "../../../../tensor/tensor.js";
 import type { CallOptions, Feeds, RunResult } from "../../session/runtime.js";
 import { bytesOf } from "../protocol.js";
 
-/** Bytes of results: as many as a batch's thread keeps of its own. */
+/** Bytes of results: as many as a thread of a batch keeps for itself. */
 const MOST_BYTES = 2 ** 26;
 /** Bytes that each result counts beside its values. */
 const RESULT_BYTES = 1024;
@@ -22,7 +22,7 @@ export class CallMemo {
   }
 
   /**
-   * The result of an equal call, else of this one. One that is being made is waited for; where it fails, or its run is
+   * The result of an equal call, else of this one. If one is already being made, it is awaited; if it fails, or its run is
    * given up, the next that waits makes its own.
    */
   async get(key: string, signal: AbortSignal, make: () => Promise<RunResult>): Promise<RunResult> {

@@ -58,7 +58,7 @@ export type ToRuntime =
   | { readonly type: "call"; readonly id: number; readonly call: ThreadCall }
   | { readonly type: "abort"; readonly id: number }
   | { readonly type: "reply"; readonly question: number; readonly reply: ThreadReply }
-  /** A run is over: it makes no call any more. */
+  /** A run is over: it makes no more calls. */
   | { readonly type: "over"; readonly run: string };
 
 /** One output. */

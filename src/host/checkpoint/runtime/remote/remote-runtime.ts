@@ -43,7 +43,7 @@ export interface PlacedRun {
 }
 
 const UNNAMED: Place = { run: "", rank: 0 };
-const LOST = { error: { code: "runtime.failed", message: "ONNX Runtime: its thread has ended." } } as const;
+const LOST = { error: { code: "runtime.failed", message: "The thread of ONNX Runtime has ended." } } as const;
 
 // decisions: Threads share one runtime and take turns
 /** The runtime of another thread, at the other end of a port. Calls that are made within a run take turns as that run. */
@@ -74,7 +74,7 @@ export class RemoteRuntime implements Runtime {
     });
   }
 
-  /** Does the work of a run, whose calls take turns as its place says; `onLoad` learns what they load and release. */
+  /** Does the work of a run, whose calls take turns as its place says; `onLoad` receives what they load and release. */
   async within<T>(run: PlacedRun, work: () => Promise<T>): Promise<T> {
     try {
       return await this.#runs.run(run, work);
@@ -131,7 +131,7 @@ export class RemoteRuntime implements Runtime {
     if (!(feed instanceof Tensor)) return { int64: feed.int64, shape };
     const known = isKept ? this.#kept.get(feed) : undefined;
     if (known !== undefined) return { kept: known, shape };
-    // a copy: the thread goes on to use its own
+    // a copy: the thread keeps using its own
     const values = feed.data.slice();
     moved.push(values.buffer);
     if (!isKept) return { values, shape };
@@ -200,4 +200,4 @@ export class RemoteRuntime implements Runtime {
 const plain = ({ make: _, ...source }: SessionSource): SentSource => source;
 
 const unexpected = (): LatentkitError =>
-  new LatentkitError("runtime.failed", "ONNX Runtime: its thread sent an outcome of another call.");
+  new LatentkitError("runtime.failed", "The thread of ONNX Runtime answered a different call.");

@@ -74,7 +74,7 @@ export class ServedPort {
     const outcome = await this.#outcome(id, call, abort.signal, moved).catch(
       (error): Outcome => ({ error: serializeError(error) }),
     );
-    // nobody waits for one that was given up
+    // the caller of an abandoned call does not wait
     if (this.#calls.delete(id) && !abort.signal.aborted) this.#send({ type: "outcome", id, outcome }, moved);
   }
 
@@ -106,7 +106,7 @@ export class ServedPort {
     const { source, feeds, keep } = stages.pop()!;
     const options = { ...common, outputs: call.outputs, keep, stages };
     const make = () => runtime.call(source, feeds, options);
-    // their key has no values of stages
+    // their key does not cover values of stages
     const isShared = call.isShared && stages.length === 0;
     return isShared ? memo.get(keyOfCall(source.key, feeds, options), common.signal, make) : make();
   }
@@ -189,7 +189,7 @@ export class ServedPort {
 }
 
 const unexpected = (): LatentkitError =>
-  new LatentkitError("runtime.failed", "ONNX Runtime: a thread that renders gave the reply to another question.");
+  new LatentkitError("runtime.failed", "ONNX Runtime: a rendering thread answered a different question.");
 
 /** Bytes of one thread's values: the conditionings of some runs. */
 const MOST_BYTES = 2 ** 26;

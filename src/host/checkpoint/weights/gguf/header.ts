@@ -80,8 +80,8 @@ export const isGgufStart = (start: Uint8Array): boolean =>
 
 /**
  * Reads the header of a GGUF file of `fileBytes` from its first bytes; `name` is for messages. Every count, length, offset
- * and product is checked before it is used. Throws model.invalid for what the file cannot hold, model.unsupported for
- * another version and for types of weights that are not known, by name, and MORE where more of the file is needed.
+ * and product is checked before it is used. Throws model.invalid for impossible values, model.unsupported for
+ * another version and for unknown types of weights, by name, and MORE if more of the file is needed.
  */
 export function ggufHeader(name: string, bytes: Uint8Array, fileBytes: number): GgufHeader {
   const reader = new GgufReader(name, bytes, fileBytes);
@@ -233,7 +233,7 @@ function placed(
   return entries;
 }
 
-/** Reads the beginning of a file of `fileBytes`, of which `bytes` are there. Numbers are little-endian. */
+/** Reads the beginning of a file of `fileBytes`, of which `bytes` have been read. Numbers are little-endian. */
 class GgufReader {
   at = 0;
   readonly #view: DataView;
@@ -253,11 +253,14 @@ class GgufReader {
     return invalid(this.name, expected, received);
   }
 
-  /** Moves on by `count` bytes and returns where they begin. Throws MORE where they are in the file, but not there. */
+  /** Moves on by `count` bytes and returns where they begin. Throws MORE if they are in the file but have not been read. */
   take(count: number): number {
     const from = this.at;
     if (count > this.fileBytes - from)
-      throw this.invalid("a header within the file", `the first ${this.fileBytes} bytes of one: download it again`);
+      throw this.invalid(
+        "a header within the file",
+        `only the first ${this.fileBytes} bytes of one: download it again`,
+      );
     if (count > this.#bytes.length - from) throw MORE;
     this.at = from + count;
     return from;
@@ -293,7 +296,7 @@ class GgufReader {
   }
 }
 
-/** Thrown where a header goes on behind the bytes that have been read. */
+/** Thrown if a header continues after the bytes read so far. */
 export const MORE = new Error("more of the header is needed");
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true });

@@ -36,7 +36,7 @@ export function openGgufFile(model: NamedFile): Promise<WeightFile> {
   });
 }
 
-/** The contents by the first bytes of a file; undefined where more of GGUF_BEGINNINGS is needed. Throws as openGgufFile. */
+/** The contents by the first bytes of a file; undefined if more of GGUF_BEGINNINGS is needed. Throws as openGgufFile. */
 export function ggufContents(
   { name, path, bytes: fileBytes }: Pick<FileState, "name" | "path" | "bytes">,
   bytes: Uint8Array,
@@ -62,7 +62,7 @@ export function ggufContents(
   return { metadata, weights };
 }
 
-/** Names of a block's layers in llama.cpp, and what stands for them. */
+/** Names of a block's layers in llama.cpp, with the names in the original files. */
 type Names = Readonly<Record<string, string>>;
 
 interface Layout {
@@ -109,7 +109,7 @@ const QWEN_LAYOUT: Layout = {
 
 /**
  * Gives the names that llama.cpp has for the weights of a language model those of the original files; other names stay. The
- * names tell which model it is, since files lack `general.architecture` or invent their own.
+ * names show which model it is, since files lack `general.architecture` or invent their own.
  */
 export function originalNames(names: readonly string[]): (name: string) => string {
   const layout = [T5_LAYOUT, QWEN_LAYOUT].find(({ block: [from] }) =>

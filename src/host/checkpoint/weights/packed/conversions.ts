@@ -8,8 +8,8 @@ type Convert = (bytes: Uint8Array, first: number, outputs: readonly Uint8Array[]
 type Read = (tensor: StoredWeight) => Promise<Uint8Array>;
 
 /**
- * Forms of a packed weight: float32; codes with their scales, lower codes where it has 8 bits, and offsets where its type has
- * these; of NF4 the largest
+ * Forms of a packed weight: float32; codes with their scales, lower codes if it has 8 bits, and offsets if its type has
+ * these; for NF4 the largest
  * magnitudes of its groups.
  */
 export type Form = "floats" | "codes" | "largest";
@@ -23,7 +23,7 @@ export interface Conversion {
   readonly bytes: number;
   /** Bytes of a unit in each output. */
   readonly outputs: readonly number[];
-  /** Reads what belongs to the weight. */
+  /** Reads the parts that belong to the weight. */
   open(read: Read): Promise<Convert>;
 }
 

@@ -22,7 +22,7 @@ export interface Codes {
   readonly centre: number;
 }
 
-/** A weight in another form, and the places of what it is made of. */
+/** A weight in another form, and the places of its sources. */
 interface PlacedWeight {
   readonly weight: StoredWeight;
   readonly form: Form;
@@ -46,7 +46,7 @@ const ALIGNMENT = 64;
 // ONNX Runtime's option for weights in memory copies them: 20 s and twice the memory for 600 MB, a mapped file 2 s.
 /**
  * Packed weights in the forms that a runtime takes. They lie in a file of their own, which a session maps, so that no second
- * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` says what is to be written.
+ * copy of a model is in memory. Tensors get their places as a graph asks for them; `plan` lists what to write.
  */
 export class PackedWeights {
   readonly #path: string;
@@ -102,13 +102,13 @@ export class PackedWeights {
     return found;
   }
 
-  /** Largest magnitudes of the groups of a weight of NF4 as float32, where the file has codes for them. */
+  /** Largest magnitudes of the groups of a weight of NF4 as float32, if the file has codes for them. */
   largest(weight: StoredWeight): MadeTensor {
     const [place] = this.#add(weight, "largest");
     return { file: this.#path, dtype: "F32", shape: [(place!.to - place!.from) / 4], ...place! };
   }
 
-  /** The file, with all that has been asked for; undefined where that is nothing. */
+  /** The file, with all that has been asked for; undefined if nothing has. */
   get plan(): UnpackPlan | undefined {
     return this.#weights.length === 0 ? undefined : { path: this.#path, bytes: this.#bytes, weights: this.#weights };
   }
@@ -144,7 +144,7 @@ interface Place {
 const outputBytes = ({ units, outputs }: Conversion): number[] => outputs.map((bytes) => units * bytes);
 
 // decisions: Eight-bit products are two products of four bits
-/** x · Wᵀ on the last axis of x, for a matrix that stays packed; undefined where the target cannot, or the matrix is none such. */
+/** x · Wᵀ on the last axis of x, for a matrix that stays packed; undefined if the target has no such product, or not for this matrix. */
 export function packedProduct(
   graph: OnnxGraph,
   packed: PackedWeights,
@@ -175,7 +175,7 @@ export function packedProduct(
   return add(product, graph.node("Reshape", [rest, graph.node("Shape", [product])]));
 }
 
-/** Sums of the groups of x, [rows, groups], whatever the rank of x is. */
+/** Sums of the groups of x, [rows, groups], for x of any rank. */
 function sumsOfGroups(graph: OnnxGraph, x: Value, group: number, groups: number): Value {
   const apart = graph.node("Reshape", [x, graph.ints([-1, groups, group])]);
   return graph.node("ReduceSum", [apart, graph.ints([2])], { keepdims: { int: 0 } });

@@ -10,8 +10,8 @@ import type { UnpackPlan } from "./packed-weights.js";
 const PART_BYTES = 2 ** 20;
 
 /**
- * Writes the file of a plan, does some work with it, and removes it: what has mapped it keeps it. Rejects with
- * file.read-failed and model.invalid for the model's file, with file.write-failed where the folder has no room for the
+ * Writes the file of a plan, does some work with it, and removes it: processes that have mapped it keep it. Rejects with
+ * file.read-failed and model.invalid for the model's file, with file.write-failed if the folder has no room for the
  * other, and as `work`.
  */
 export async function withUnpacked<Result>(plan: UnpackPlan | undefined, work: () => Promise<Result>): Promise<Result> {
@@ -126,7 +126,7 @@ async function writing<Result>({ path, bytes }: UnpackPlan, work: () => Promise<
   }
 }
 
-/** Removes a file. One that is mapped goes at once too, but on Windows, where a later process finds it. */
+/** Removes a file. A mapped one goes at once too, except on Windows, where a later process removes it. */
 const remove = (path: string): Promise<void> => rm(path, { force: true }).catch(() => {});
 
 /** Removes files of processes that have ended. */

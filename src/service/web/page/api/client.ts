@@ -15,7 +15,7 @@ export class Refusal extends Error {
 
 /** Receives what every response says of the service. */
 export interface ClientListener {
-  /** The token is missing, wrong, or not valid any more. */
+  /** The token is missing, wrong or no longer valid. */
   refused(): void;
   reached(isReachable: boolean): void;
 }
@@ -117,7 +117,7 @@ export const isLast = ({ event }: RunEvent): boolean => LAST.has(event);
 
 /**
  * Calls back with the events of a run until its last one. After a lost connection, also by a restart of the service, it
- * goes on behind the last event that arrived. Rejects with a Refusal that waiting does not change, and when aborted.
+ * continues after the last event that arrived. Rejects with a Refusal that waiting does not change, and when aborted.
  */
 export async function followRun(
   client: Client,

@@ -15,7 +15,7 @@ const PLACE = /^[xy]\d+ /;
 /** A run before it is started. */
 export interface PlannedRun {
   readonly values: Values;
-  /** Its place in a batch in words; "" where it is alone. */
+  /** Its place in a batch in words; "" if it is alone. */
   readonly name: string;
   readonly tags: readonly string[];
 }
@@ -28,7 +28,7 @@ interface Place {
 
 /**
  * Runs of all combinations of the axes, with the tags by which the batch is found and laid out again: the values of the
- * first axis are columns, those of all others rows. One run alone has no tags.
+ * first axis are columns, those of all others rows. A single run has no tags.
  */
 function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[]): PlannedRun[] {
   const columns = placesOn(first === undefined ? [] : [first]);
@@ -43,7 +43,7 @@ function planRuns(id: string, values: Values, [first, ...others]: readonly Axis[
   );
 }
 
-/** Combinations of the values of axes, the last of which changes fastest; one without values where there is no axis. */
+/** Combinations of the values of axes, the last of which changes fastest; one without values if there is no axis. */
 function placesOn(axes: readonly Axis[]): Place[] {
   return axes.reduce<Place[]>(
     (places, { key, title, values }) =>
@@ -64,20 +64,20 @@ const namesOf = (id: string, places: readonly string[]) => ({
 
 export const batchTag = (id: string): string => `${PREFIX}${id}`;
 
-/** Id of the batch of a run; undefined where it has none. */
+/** Id of the batch of a run; undefined if it has none. */
 export const batchOf = (tags: readonly string[]): string | undefined =>
   tags.find((tag) => tag.startsWith(PREFIX))?.slice(PREFIX.length);
 
 function tagOf(name: string, position: number, { label }: Place): string[] {
   if (label === "") return [];
-  // what is no text of one line cannot be a tag, and half of a character neither
+  // only a text of one line without halves of characters can be a tag
   const tag = `${name}${position} ${label}`.replace(/[\p{Cc}\p{Cs}]/gu, " ").slice(0, TAG_CHARACTERS);
   return [tag.replace(/[\uD800-\uDBFF]$/, "")];
 }
 
 /** A batch as its runs tell it. */
 export interface Grid {
-  /** Labels of the columns and rows; [""] where there is no such axis. */
+  /** Labels of the columns and rows; [""] without such an axis. */
   readonly columns: readonly string[];
   readonly rows: readonly string[];
   /** Newest run at each place, by "column row". */

@@ -26,7 +26,7 @@ function readRoute(): Route {
     const [view = "", ...rest] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
     return [view === "" ? "runs" : view, ...rest];
   } catch {
-    // an address that somebody typed
+    // a typed address
     return ["runs"];
   }
 }

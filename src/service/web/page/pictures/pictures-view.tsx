@@ -181,7 +181,7 @@ function filterQuery({ words, model, from, to }: PictureFilter): string {
   }).toString();
 }
 
-/** Beginning of a day, or of one after it, ms; undefined where there is no day. */
+/** Beginning of a day, or of one after it, ms; undefined if there is no such day. */
 function midnight(day: string, later: number): number | undefined {
   const [, year, month, date] = /^(\d{4,6})-(\d\d)-(\d\d)$/.exec(day) ?? [];
   return year === undefined ? undefined : new Date(Number(year), Number(month) - 1, Number(date) + later).getTime();

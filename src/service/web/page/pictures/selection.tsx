@@ -17,7 +17,7 @@ export function SelectionBar({
   isComparing: boolean;
   onCompare: () => void;
   onClear: () => void;
-  /** Receives those that have been deleted; absent where the service deletes none. */
+  /** Receives the deleted ones; absent if the service does not delete any. */
   onDeleted: ((deleted: readonly Picture[]) => void) | undefined;
 }) {
   const client = useService();

@@ -18,13 +18,13 @@ export interface LiveRuns {
   /** Progress and place in the queue of runs that have not ended. */
   readonly details: ReadonlyMap<string, RunDetail>;
   readonly error?: Error;
-  /** Loads older runs, unless it does already or there are none. */
+  /** Loads older runs, unless it is doing so or there are none. */
   loadOlder(): void;
   /** Takes what another view has learnt of a run. */
   note(run: RunDetail): void;
 }
 
-/** Runs of a state, all where it is undefined, that hold the words; refreshed while they are shown. */
+/** Runs of a state, all if it is undefined, that hold the words; refreshed while they are shown. */
 export function useLiveRuns(state: RunState | undefined, words: string): LiveRuns {
   const client = useService();
   const filter = new URLSearchParams({ ...(state && { state }), ...(words && { search: words }) });

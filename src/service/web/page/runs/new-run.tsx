@@ -7,14 +7,14 @@ import { Fields, Form, type FormValues, runsOf, StartBar, type Values } from "..
 import { useLoaded, useService } from "../parts/service.ts";
 
 interface NewRunProps {
-  /** Name of the graph; the service's default where absent. */
+  /** Name of the graph; the service's default if absent. */
   readonly graphName: string | undefined;
   /** Values that stand in the form at first. */
   readonly first: Readonly<Record<string, string>>;
   readonly onClose: () => void;
 }
 
-/** Form with the named inputs of a graph of the service, or one message where an agent of its own reads it. */
+/** Form with the named inputs of a graph of the service, or one message if the service has its own agent. */
 export function NewRun({ graphName, first, onClose }: NewRunProps) {
   const client = useService();
   const { value: loaded, error: loadError } = useLoaded<{ graphs: readonly NamedGraph[] }>("api/graphs");

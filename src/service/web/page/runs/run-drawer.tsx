@@ -104,7 +104,7 @@ function RunState({ run, story }: { run: RunDetail; story: Story }) {
 
 /** Names of the pictures that have not been deleted since. */
 function present(names: readonly string[], { files, file_count }: RunDetail): readonly string[] {
-  // the first thousand alone are listed
+  // only the first thousand are listed
   if (file_count > files.length) return names;
   const there = new Set(files.map(({ name }) => name));
   return names.filter((name) => there.has(name));

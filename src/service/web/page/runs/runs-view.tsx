@@ -91,7 +91,7 @@ export function RunsView({ selected: [selected, ...rest] }: { selected: readonly
   );
 }
 
-/** Values in an address, as the page itself writes them; none where it is another text. */
+/** Values in an address, as the page itself writes them; none for any other text. */
 function readValues(json: string | undefined): Readonly<Record<string, string>> {
   try {
     const entries = Object.entries(JSON.parse(json ?? "{}") as object);

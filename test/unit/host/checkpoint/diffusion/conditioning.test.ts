@@ -45,7 +45,7 @@ describe("inpaintChannels", () => {
     for (const value of channel(channels, 3)) assert.ok(Math.abs(value - 2 * scaleFactor) < 1e-6);
   });
 
-  it("refuse what is no tensor of their shapes", async () => {
+  it("refuse anything but a tensor of their shapes", async () => {
     const mask = Tensor.full([1, 4, 4], 1);
     await refuses(() => inpaintChannels(entry({ concat_mask: 1 }), run), "tensor.bad-shape", /concat_mask/);
     const wide = { concat_mask: mask, concat_latent_image: Tensor.zeros([1, 16, 4, 4]) };
@@ -78,7 +78,7 @@ const label = (options: object, source: LabelSource) => {
 };
 
 describe("sizeLabel", () => {
-  it("has the pooled text, then the sizes of the latent where the prompt names none", () => {
+  it("has the pooled text, then the sizes of the latent if the prompt names none", () => {
     const whole = label({}, base);
     assert.deepEqual([...whole.data.slice(0, POOLED)], [1, 2, 3]);
     assert.deepEqual(numbersOf(whole), [512, 768, 0, 0, 512, 768]);
@@ -97,7 +97,7 @@ describe("sizeLabel", () => {
     assert.deepEqual(numbersOf(label({ aesthetic_score: 9 }, refiner)), [512, 768, 0, 0, 9]);
   });
 
-  it("refuses another pooled text and sizes that are no numbers", async () => {
+  it("refuses another pooled text and sizes that are not numbers", async () => {
     const wide = Tensor.zeros([1, 4]);
     await refuses(() => label({ pooled_output: wide }, base), "value.invalid", /expected pooled_output \[n, 3\]/);
     await refuses(() => label({ pooled_output: undefined }, base), "value.invalid", /received undefined/);

@@ -362,7 +362,7 @@ describe("recogniseCheckpoint", () => {
     }
   });
 
-  it("refuses weights that are no floats", async () => {
+  it("refuses weights that are not floats", async () => {
     const file = headerOf(SD1_SHAPES);
     const key = `${UNET}input_blocks.1.0.in_layers.0.weight`;
     const weights = new Map(file.weights).set(key, { ...file.weights.get(key)!, dtype: "I64" });

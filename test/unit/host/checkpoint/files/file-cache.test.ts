@@ -22,7 +22,7 @@ describe("FileCache", () => {
     assert.equal(await get(), 1);
   });
 
-  it("makes another where size or time of the file change, or it comes back", async () => {
+  it("makes another if size or time of the file change, or it comes back", async () => {
     await get();
     writeFileSync(file(), "three");
     assert.equal(await get(), 2);
@@ -32,7 +32,7 @@ describe("FileCache", () => {
     assert.equal(await get(), 4);
   });
 
-  it("tries again where an object could not be made", async () => {
+  it("tries again if an object could not be made", async () => {
     const work = cache.get(file(), "", () => Promise.reject(new Error("not now")));
     await assert.rejects(work, /not now/);
     assert.equal(await get(), 1);

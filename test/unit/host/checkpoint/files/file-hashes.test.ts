@@ -21,7 +21,7 @@ describe("FileHashes", () => {
     assert.equal(await new FileHashes().sha256(write("empty", Buffer.alloc(0))), sha256(Buffer.alloc(0)));
   });
 
-  it("are computed again where a file has changed, and once for all who ask", async () => {
+  it("are computed again if a file has changed, and once for all who ask", async () => {
     const hashes = new FileHashes();
     const path = write("a", Buffer.from("one"));
     const [first, second] = await Promise.all([hashes.sha256(path), hashes.sha256(path)]);
@@ -48,7 +48,7 @@ describe("FileHashes", () => {
     assert.equal(await new FileHashes(blocked).sha256(path), hash);
   });
 
-  it("stop where the signal aborts, unless others wait", async () => {
+  it("stop if the signal aborts, unless others wait", async () => {
     const hashes = new FileHashes();
     const bytes = Buffer.alloc(64 << 20, 1);
     const path = write("large", bytes);
@@ -85,7 +85,7 @@ describe("FileHashes", () => {
     assert.ok(longest < 100, `${longest} ms`);
   });
 
-  it("refuse what is no file", async () => {
+  it("refuse anything but a file", async () => {
     const hashes = new FileHashes();
     await refuses(hashes.sha256(join(folder(), "none")), "file.not-found", /none/);
     mkdirSync(join(folder(), "sub"));

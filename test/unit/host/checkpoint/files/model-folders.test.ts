@@ -119,12 +119,12 @@ describe("ModelFolders", () => {
     await refuses(
       () => nameOf("base.safetensors"),
       "model.missing",
-      /which 2 have: "SDXL\/base\.safetensors", "old\/SDXL\/base\.safetensors"/,
+      /which 2 files share: "SDXL\/base\.safetensors", "old\/SDXL\/base\.safetensors"/,
     );
     assert.equal(nameOf("old/SDXL/base.safetensors"), "old/SDXL/base.safetensors");
   });
 
-  it("names the nearest files where one is missing", async () => {
+  it("names the nearest files if one is missing", async () => {
     for (const name of ["v1-5-pruned-emaonly-fp16", "sd_xl_base_1.0", "dreamshaper_8"])
       write(`m/checkpoints/sub/${name}.safetensors`);
     const models = roots("m");
@@ -139,8 +139,12 @@ describe("ModelFolders", () => {
       "model.missing",
       /None of the 3 files has a similar name/,
     );
-    await refuses(() => models.resolve("loras", "a"), "model.missing", /There are none in .*\/m\/loras\./);
-    await refuses(() => new ModelFolders([]).resolve("loras", "a"), "model.missing", /No folder is set up for them/);
+    await refuses(() => models.resolve("loras", "a"), "model.missing", /Folders searched: .*\/m\/loras\./);
+    await refuses(
+      () => new ModelFolders([]).resolve("loras", "a"),
+      "model.missing",
+      /No folder is configured for them/,
+    );
   });
 
   it("keeps letters' case as the file system has it", async () => {
@@ -180,7 +184,7 @@ describe("ModelFolders", () => {
     assert.deepEqual(roots("m").list("loras"), ["file.safetensors", "link/linked.safetensors", "own.safetensors"]);
   });
 
-  it("ends where links multiply folders", async () => {
+  it("ends if links multiply folders", async () => {
     let next = join(folder(), "m/loras");
     for (let depth = 0; depth < 20; depth++) {
       const inner = join(folder(), `d${depth}`);
@@ -199,7 +203,7 @@ describe("ModelFolders", () => {
     assert.deepEqual(roots("m").list("loras"), [`${"d/".repeat(32)}in.safetensors`]);
   });
 
-  it("sees new and removed files, and reads folders again only where they have changed", async () => {
+  it("sees new and removed files, and reads folders again only if they have changed", async () => {
     const old = new Date(Date.now() - 60_000);
     const age = (path: string) => utimesSync(join(folder(), path), old, old);
     write("m/loras/sub/a.safetensors");

@@ -65,14 +65,18 @@ describe("clips of Flux", () => {
     assert.ok(layerError(rows(pooled_output as Tensor), tensor(vectors[0]!.pooled)) < TOLERANCE);
     const others: Record<string, string>[] = [{ clip_l: "" }, { clip_l: "", t5xxl: "", clip_g: "" }, {}];
     for (const texts of others)
-      await refuses(clip.encodeTexts!(texts, []), "value.invalid", /texts for Flux's encoders clip_l and t5xxl/);
+      await refuses(
+        clip.encodeTexts!(texts, []),
+        "value.invalid",
+        /expected a text for each of Flux's encoders, clip_l and t5xxl, received/,
+      );
   });
 
   it("are two encoders, whatever their order, and no others", async () => {
     const [t5, l] = [await load("t5xxl_fp16"), await load("clip_l")];
-    await refuses(t5.encodeText!("a"), "value.invalid", /CLIP-L beside it, .* received it alone/);
-    await refuses(() => t5.joinedWith!([t5]), "value.invalid", /received it beside another/);
-    await refuses(() => t5.joinedWith!([l, l]), "value.invalid", /received it beside l and l/);
+    await refuses(t5.encodeText!("a"), "value.invalid", /needs CLIP-L: .* It was loaded alone\./);
+    await refuses(() => t5.joinedWith!([t5]), "value.invalid", /It was loaded with another\./);
+    await refuses(() => t5.joinedWith!([l, l]), "value.invalid", /It was loaded with l and l\./);
     await refuses(load("t5xxl_fp16", "sd3"), "model.unsupported", /received type "sd3"/);
   });
 });

@@ -71,7 +71,7 @@ describe("names of Flux's layers in LoRA files", () => {
   const folder = temporaryFolder();
   const layers = fluxLayers();
 
-  it("each style has its own, of rows where layers are one weight", () => {
+  it("each style has its own, of rows if layers are one weight", () => {
     for (const [target, names] of [
       [FLUX, FLUX_NAMES],
       [T5, T5_NAMES],

@@ -172,14 +172,14 @@ describe("guidanceOf", () => {
     assert.deepEqual(numbers({ guidance: null }), [embedded(0), 0]);
   });
 
-  it("is refused where it is no number", async () => {
+  it("is refused if it is not a number", async () => {
     for (const guidance of ["3", Number.NaN, Number.POSITIVE_INFINITY])
       await refuses(() => numbers({ guidance }), "value.invalid", /expected a guidance/);
   });
 });
 
 describe("pooledOf", () => {
-  it("is zeros where there is none, and refused where it has another width", async () => {
+  it("is zeros if there is none, and refused if it has another width", async () => {
     assert.deepEqual(pooledOf(entry({}), 3), Tensor.zeros([1, 3]));
     const pooled = Tensor.full([1, 3], 2);
     assert.equal(pooledOf(entry({ pooled_output: pooled }), 3), pooled);
@@ -188,7 +188,7 @@ describe("pooledOf", () => {
 });
 
 describe("pictureChannels", () => {
-  it("are a black picture and a mask of ones where there are none", () => {
+  it("are a black picture and a mask of ones if there are none", () => {
     const { data, shape } = pictureChannels(entry({}), run(), true);
     assert.deepEqual(shape, [2, 80, 2, 3]);
     assert.deepEqual([data[0], data[16 * 6 - 1], data[16 * 6], data.at(-1)], [BLACK, BLACK, 1, 1]);

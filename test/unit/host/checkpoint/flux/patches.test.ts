@@ -90,7 +90,7 @@ describe("fluxPositions", () => {
     );
   });
 
-  it("place a reference where all together are less long", () => {
+  it("place a reference where all together are shorter", () => {
     // the second below the first, which is wide; the third to the right of both
     assert.deepEqual(corners("offset", [4, 8], [4, 8], [8, 4]), [
       [1, 0, 0],

@@ -157,7 +157,7 @@ describe("Flux transformers in the layout of diffusers", () => {
     assert.ok(layerError(await predicted(await load("other.gguf")), expected) < 1e-6);
   });
 
-  it("are refused by their own keys where a part is missing or cannot take its place", async () => {
+  it("are refused by their own keys if a part is missing or cannot take its place", async () => {
     const part = async (changed: Readonly<Record<string, RawTensor>>) =>
       fluxPart(await weightFile(writeWeights(file("changed.safetensors"), changed)), "");
     const { "transformer_blocks.1.attn.to_q.weight": _q, ...withoutQuery } = tensors;

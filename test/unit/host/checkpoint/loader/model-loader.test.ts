@@ -147,7 +147,7 @@ describe("ModelLoader", () => {
     }
   });
 
-  it("lists the nearest names where one is missing", async () => {
+  it("lists the nearest names if one is missing", async () => {
     const work = host().loadCheckpoint("tiny-sd1-inpaintng.safetensors");
     await refuses(work, /^model\.|^file\./, /tiny-sd1-inpaintng/, /tiny-sd1-inpainting\.safetensors/);
   });

@@ -249,7 +249,7 @@ describe("loadPipeline @long", () => {
       }
     });
 
-    it("a UNet with other inputs and outputs, and a file that is no model", async () => {
+    it("a UNet with other inputs and outputs, and a file that is not a model", async () => {
       await exported("tiny-sd1");
       const original = readFileSync(unet()).toString("latin1");
       const rename = (from: string, to: string) => writeFileSync(unet(), original.replaceAll(from, to), "latin1");
@@ -305,7 +305,7 @@ describe("loadPipeline @long", () => {
       );
     });
 
-    it("fractional timesteps where it takes whole ones", async () => {
+    it("fractional timesteps if it takes whole ones", async () => {
       await exported("tiny-sd1", "old optimum");
       const { model } = await load();
       const patched = model.patch!({ node: "ModelSamplingContinuousEDM", inputs: { sampling: "eps" } });

@@ -87,7 +87,7 @@ describe("changesOf", () => {
     assertNear(after.text_projection!, expected);
   });
 
-  it("leaves a network alone at strength 0 and where the LoRA has nothing for it", async () => {
+  it("leaves a network alone at strength 0 and if the LoRA has nothing for it", async () => {
     const lora = await loraOf(folder(), pair("lora_unet_conv_in", 1, 4, 5));
     const target: LoraTarget = { places: unetPlaces, weights: weightsOf({ "input_blocks.0.0.weight": [4, 5] }) };
     assert.deepEqual([...changesOf(lora, target, 0.5).keys()], ["input_blocks.0.0.weight"]);

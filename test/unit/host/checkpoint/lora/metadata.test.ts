@@ -94,7 +94,7 @@ describe("alphaInMetadata", () => {
     assert.deepEqual(alphaOf("text_encoder.x"), { alpha: 1, isRankStabilised: false });
   });
 
-  it("refuses what is no number, contradicts or cannot be read, by key", async () => {
+  it("refuses settings that are not numbers, contradict or cannot be read, by key", async () => {
     const cases: [Record<string, string>, string, RegExp][] = [
       [
         { "unet.lora_alpha": "nan" },
@@ -113,7 +113,7 @@ describe("alphaInMetadata", () => {
       [
         { lora_adapter_metadata: "[" },
         "model.invalid",
-        /lora_adapter_metadata of its metadata: expected an object in JSON/,
+        /lora_adapter_metadata of its metadata: expected a JSON object/,
       ],
       [{ lora_adapter_metadata: "x".repeat(2 ** 22 + 1) }, "model.invalid", /at most 4194304 characters/],
       [json({ "unet.alpha_pattern": [1] }), "model.invalid", /unet\.alpha_pattern of its metadata: expected an object/],
@@ -126,7 +126,7 @@ describe("alphaInMetadata", () => {
 });
 
 describe("metadataNote", () => {
-  it("names kohya's alpha and rank where they differ and nothing applies them", () => {
+  it("names kohya's alpha and rank if they differ and nothing applies them", () => {
     assert.match(
       metadataNote("k.safetensors", { ss_network_alpha: "4.0", ss_network_dim: "8" })!,
       /^LoRA "k\.safetensors": it has no alpha tensors, so its scale is 1 although .* ss_network_alpha "4\.0" and ss_network_dim "8"\.$/,

@@ -127,7 +127,7 @@ describe("readLora", () => {
     }
   });
 
-  it("takes an alpha of the metadata where there is no tensor of it", async () => {
+  it("takes an alpha of the metadata if there is no tensor of it", async () => {
     const tensors = {
       "unet.a.lora_B.weight": f32([2, 1]),
       "unet.a.lora_A.weight": f32([1, 2]),
@@ -184,7 +184,7 @@ describe("readLora", () => {
     await refuses(work, "model.invalid", /^LoRA "lora\.safetensors": /, sentence);
   });
 
-  it("refuses alphas that are no finite number, by key", async () => {
+  it("refuses alphas that are not finite numbers, by key", async () => {
     for (const [alpha, pattern] of [
       [f32([2]), /"x.alpha": expected one number, received 2\./],
       [f32([0]), /expected one number, received 0\./],
@@ -291,7 +291,7 @@ describe("a Control LoRA", () => {
     }
   });
 
-  it("is refused where a norm or the inputs do not fit", async () => {
+  it("is refused if a norm or the inputs do not fit", async () => {
     const tensors = {
       [NORM]: randomTensor(4, [5]),
       [DOWN]: randomTensor(5, [1, 8]),

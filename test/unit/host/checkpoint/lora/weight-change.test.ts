@@ -472,7 +472,7 @@ describe("sums of a LoRA for a weight", () => {
       assert.ok(message.length < 400);
     });
 
-    it("types that are no floats", async () => {
+    it("types other than floats", async () => {
       const tensors = { [`${NAME}.diff`]: { dtype: "I64", shape: [1, 1], bytes: new Uint8Array(8) } };
       const work = weightsAfter(folder(), { [`${LAYER}.weight`]: randomTensor(1, [1, 1]) }, [{ tensors, strength: 1 }]);
       await refuses(work, "model.invalid", /expected a type of floats, received I64/);

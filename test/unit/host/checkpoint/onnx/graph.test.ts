@@ -106,7 +106,7 @@ describe("OnnxGraph", () => {
     await session.release();
   });
 
-  it("refuses weights that are no floats", async () => {
+  it("refuses weights that are not floats", async () => {
     const path = writeWeights(join(folder(), "ids.safetensors"), {
       ids: { dtype: "I64", shape: [1], bytes: new Uint8Array(8) },
     });

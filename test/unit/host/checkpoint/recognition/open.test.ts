@@ -72,12 +72,8 @@ describe("openModelFile", () => {
   it("says what a file of another format is, whatever its name, and what to do", async () => {
     const text = (content: string): Uint8Array => Buffer.from(content);
     const cases: [name: string, bytes: Uint8Array, received: RegExp][] = [
-      [
-        "sd.ckpt",
-        Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`, "latin1"),
-        /a pickle of PyTorch .*convert/,
-      ],
-      ["sd.safetensors", Uint8Array.of(0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20), /a pickle of PyTorch/],
+      ["sd.ckpt", Buffer.from(`PK\x03\x04${"\0".repeat(26)}archive/data.pkl`, "latin1"), /a PyTorch pickle .*convert/],
+      ["sd.safetensors", Uint8Array.of(0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20), /a PyTorch pickle/],
       ["zip.safetensors", Buffer.from(`PK\x03\x04${"\0".repeat(26)}model.safetensors`), /a ZIP archive: unpack it/],
       ["gz.safetensors", Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3), /a gzip archive: unpack it/],
       ["7z.safetensors", Uint8Array.of(0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c, 0, 4), /a 7-Zip archive: unpack it/],
@@ -85,7 +81,7 @@ describe("openModelFile", () => {
       ["page.safetensors", text("<!DOCTYPE html><html><title>Sign in</title></html>"), /a web page: .*login/],
       ["spaced.safetensors", text("\ufeff\n\n  <HTML lang='en'>"), /a web page/],
       ["utf16.safetensors", Buffer.from("\ufeff<!DOCTYPE html><html>", "utf16le"), /a web page/],
-      ["utf16be.safetensors", Buffer.from("\ufeff{}ab", "utf16le").swap16(), /text in JSON/],
+      ["utf16be.safetensors", Buffer.from("\ufeff{}ab", "utf16le").swap16(), /received JSON, /],
       ["no-mark.safetensors", Buffer.from("Not Found", "utf16le"), /text: download it again/],
       [
         "tar.safetensors",
@@ -93,9 +89,13 @@ describe("openModelFile", () => {
         /a tar archive: unpack it/,
       ],
       ["model.onnx", Buffer.from("\x08\x07\x12\x07pytorch\x1a\x052.0.1"), /an ONNX model: use the model's/],
-      ["xml.safetensors", text('<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'), /text in XML.*again/],
-      ["json.safetensors", text('{"error":"Invalid username or password."}'), /text in JSON, as a server's error: /],
-      ["list.safetensors", text('[{"a":1},{"b":2}]'), /text in JSON/],
+      ["xml.safetensors", text('<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'), /received XML.*again/],
+      [
+        "json.safetensors",
+        text('{"error":"Invalid username or password."}'),
+        /JSON, probably a server's error message: /,
+      ],
+      ["list.safetensors", text('[{"a":1},{"b":2}]'), /received JSON, /],
       ["plain.safetensors", text("Not Found"), /text: download it again/],
       ["short.safetensors", text("Entry"), /text: download it again/],
       [
@@ -119,14 +119,26 @@ describe("openModelFile", () => {
     const whole = readFileSync(writeWeights(join(folder(), "a.safetensors"), { a: f32([100]) }));
     const cases: [string, Uint8Array, RegExp][] = [
       ["empty", new Uint8Array(0), /received an empty file: download it again\.$/],
-      ["zeros", new Uint8Array(4096), /received a file of zeros, as an interrupted download leaves: download it again/],
-      ["cut header", whole.subarray(0, 30), /received the first 30 bytes of one: download it again/],
+      ["zeros", new Uint8Array(4096), /received a file of zeros, probably an interrupted download: download it again/],
+      ["cut header", whole.subarray(0, 30), /received only the first 30 bytes of one: download it again/],
       // a header of 640 bytes, whose length begins as a pickle does
-      ["cut length", Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22), /received the first 10 bytes of one/],
-      ["cut early", Uint8Array.of(0x80, 2, 0, 0).reverse(), /received the first 4 bytes of one: download it again/],
-      ["eight bytes", whole.subarray(0, 8), /received the first 8 bytes of one: download it again/],
-      ["pairs", Uint8Array.from({ length: 300 }, (_, i) => (i === 1 ? 0 : 200)), /a file that does not begin as one: /],
-      ["junk", Uint8Array.from({ length: 300 }, (_, i) => (i * 97 + 13) % 256), /a file that does not begin as one: /],
+      ["cut length", Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22), /received only the first 10 bytes of one/],
+      [
+        "cut early",
+        Uint8Array.of(0x80, 2, 0, 0).reverse(),
+        /received only the first 4 bytes of one: download it again/,
+      ],
+      ["eight bytes", whole.subarray(0, 8), /received only the first 8 bytes of one: download it again/],
+      [
+        "pairs",
+        Uint8Array.from({ length: 300 }, (_, i) => (i === 1 ? 0 : 200)),
+        /a file that does not start like one: /,
+      ],
+      [
+        "junk",
+        Uint8Array.from({ length: 300 }, (_, i) => (i * 97 + 13) % 256),
+        /a file that does not start like one: /,
+      ],
       [
         "cut values",
         whole.subarray(0, whole.length - 1),

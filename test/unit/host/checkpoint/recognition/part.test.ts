@@ -100,7 +100,7 @@ describe("every part of a model file", function () {
     }
   });
 
-  it("is the same where the UNet alone is wrapped or compiled", async () => {
+  it("is the same if the UNet alone is wrapped or compiled", async () => {
     const { sd1 } = fullSizeShapes();
     const unet = "model.diffusion_model.";
     const key = `${unet}middle_block.0.in_layers.2.weight`;

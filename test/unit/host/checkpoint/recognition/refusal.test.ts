@@ -79,7 +79,7 @@ describe("foreignKind", () => {
     await refuses(work, "model.unsupported", /received unknown keys\.$/);
   });
 
-  it("knows a checkpoint where another kind is expected", () => {
+  it("knows a checkpoint if another kind is expected", () => {
     const kind = foreignKind(headerOf(fullSizeShapes().sd1).weights);
     assert.match(kind!, /^a Stable Diffusion checkpoint with the key "model\.diffusion_model\.output_blocks\./);
   });

@@ -78,7 +78,7 @@ describe("listModels", () => {
     );
     assert.match(
       refusals["checkpoints/old.ckpt"]!,
-      /^Model "old\.ckpt": expected a \.safetensors or GGUF file, received a pickle/,
+      /^Model "old\.ckpt": expected a \.safetensors or GGUF file, received a PyTorch pickle/,
     );
     assert.equal(
       refusals["checkpoints/lora.safetensors"],

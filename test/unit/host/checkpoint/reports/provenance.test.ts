@@ -72,7 +72,7 @@ describe("provenanceOf", () => {
     assert.equal(await plansWith(lora!), undefined);
   });
 
-  it("ends where the run is interrupted", async () => {
+  it("ends if the run is interrupted", async () => {
     const named = { files: [kindAndName(NAMES[0]!)], texts: [] };
     const signal = AbortSignal.abort();
     await rejectsAs(signal, provenanceOf(named, source(), signal));

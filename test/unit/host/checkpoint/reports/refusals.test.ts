@@ -41,7 +41,7 @@ describe("model files that a checkpoint host cannot load", () => {
     "3": { class_type: "UNETLoader", inputs: { unet_name, weight_dtype: "default" } },
   });
   const pickle =
-    "expected a .safetensors or GGUF file, received a pickle of PyTorch (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.";
+    "expected a .safetensors or GGUF file, received a PyTorch pickle (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.";
   const cases: readonly (readonly [object, string])[] = [
     [unet("wan2-Q4_K_S.gguf"), "The graph cannot run here: Wan (node 3, wan2-Q4_K_S.gguf: GGUF)."],
     [unet("flux1-dev.safetensors"), "The graph cannot run here: Flux (node 3, flux1-dev.safetensors)."],
@@ -133,21 +133,21 @@ describe("damaged files and files of other kinds in a models folder", () => {
       Buffer.from("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
       /received a Git LFS pointer: /,
     ],
-    json: [Buffer.from('{"error":"not found"}'), /received text in JSON/],
-    xml: [Buffer.from("<?xml version='1.0'?><Error/>"), /received text in XML/],
+    json: [Buffer.from('{"error":"not found"}'), /received JSON, /],
+    xml: [Buffer.from("<?xml version='1.0'?><Error/>"), /received XML, /],
     text: [Buffer.from("Not Found, sorry"), /received text: /],
     empty: [Buffer.alloc(0), /received an empty file: /],
     zeros: [Buffer.alloc(4096), /received a file of zeros/],
     gzip: [Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]), /received a gzip archive: /],
     zip: [Buffer.from("PK\x03\x04 model.safetensors"), /received a ZIP archive: unpack it/],
-    pickled: [Buffer.from("PK\x03\x04 archive/data.pkl"), /received a pickle of PyTorch .*: convert it/],
+    pickled: [Buffer.from("PK\x03\x04 archive/data.pkl"), /received a PyTorch pickle .*: convert it/],
   };
 
   it("are refused with the sentence of a run, and never a choice, in each loader", async () => {
     const whole = readFileSync(join(folder(), "loras/sd1_diffusers.safetensors"));
     const files = Object.entries({
       ...BAD,
-      short: [whole.subarray(0, 300), /received the first 300 bytes of one: /] as const,
+      short: [whole.subarray(0, 300), /received only the first 300 bytes of one: /] as const,
       cut: [whole.subarray(0, -5), /the file is cut off: .*; download or copy it again/] as const,
     });
     for (const kind of KINDS)

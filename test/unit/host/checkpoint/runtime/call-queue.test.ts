@@ -57,7 +57,7 @@ describe("CallQueue", () => {
     assert.deepEqual(told, ["wanted", "a1", "b1", "c1", "a2", "b2", "a3", "idle"]);
   });
 
-  it("does calls of a lower rank first, whoever came first", async () => {
+  it("does calls of a lower rank first, in any order of arrival", async () => {
     const { told, ends, call } = make();
     const item = (rank: number, name: string) => call(name, undefined, { run: String(rank), rank });
     const all = [item(2, "2a"), item(2, "2b"), item(1, "1a"), item(0, "0a"), item(1, "1b")];

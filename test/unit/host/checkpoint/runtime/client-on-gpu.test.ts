@@ -62,7 +62,7 @@ describe("createRuntime on a GPU", () => {
     Object.assign(process.env, before);
   });
 
-  it("runs on one that an earlier trial has found good, where none is named", async () => {
+  it("runs on one that an earlier trial has found good, if none is named", async () => {
     const runtime = make();
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
     const { provider, adapter, form } = runtime.describe().device!;
@@ -75,7 +75,7 @@ describe("createRuntime on a GPU", () => {
     assert.deepEqual(cpu.describe().device, { provider: "cpu" });
   });
 
-  it("refuses the CPU's plan there, and F16 weights where it has no floats of 16 bits", async () => {
+  it("refuses the CPU's plan there, and F16 weights if it has no floats of 16 bits", async () => {
     for (const plan of ["stream", "keep"] as const) {
       const run = make({ device: "webgpu", plan }).run(plusOneSource(), ONE());
       await refuses(run, "usage.invalid", new RegExp(`^plan: expected fold on webgpu, received "${plan}"\\.$`));
@@ -87,7 +87,7 @@ describe("createRuntime on a GPU", () => {
     const runtime = make({ device: "webgpu" });
     for (let i = 0; i < 3; i++)
       assert.deepEqual(values(await runtime.run(productSource(), { x: Tensor.from([5], [1]) }, { stages })), [30]);
-    // its outputs stay on the GPU, where nothing reads them
+    // its outputs stay on the GPU, if nothing reads them
     await refuses(runtime.run(stageSource(), ONE()), "runtime.failed", /output "y" stays on the device/);
   });
 
@@ -106,7 +106,7 @@ describe("createRuntime on a GPU", () => {
     await refuses(
       runtime.run(failing(2), ONE()),
       "runtime.failed",
-      /^fails, while it was loaded: .* It failed twice, the second time with nothing else on the GPU, where its weights take 0\.0 GiB: /,
+      /^fails, while it was loaded: .* The retry failed too, with nothing else on the GPU; the weights take 0\.0 GiB there\. /,
     );
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
   });
@@ -121,7 +121,7 @@ describe("createRuntime on a GPU", () => {
     assert.deepEqual(values(await runtime.run(plusOneSource(), ONE())), [2]);
   });
 
-  it("cuts the trial of a GPU for which nobody waits, and leaves neither process nor verdict", async function () {
+  it("stops an abandoned trial of a GPU, and leaves neither process nor verdict", async function () {
     process.env.LATENTKIT_CACHE_DIR = join(folder(), "another cache");
     const runtime = make({ device: "webgpu" });
     const duringTrial = async (signal?: AbortSignal) => {

@@ -26,7 +26,7 @@ import { skip } from "../../../../helpers/skip.js";
 
 const MIB = 2 ** 20;
 const values = ({ y }: Record<string, Tensor>) => [...y!.data];
-/** Whether a process runs; one that has ended may stay listed until somebody asks how. */
+/** Whether a process runs; one that has ended may stay listed until its parent asks how. */
 const isAlive = (id: number) => {
   try {
     process.kill(id, 0);
@@ -111,7 +111,7 @@ describe("createRuntime", () => {
     const runtime = make({ onLoad: (label, state) => states.push(`${label} ${state}`) });
     const source = { ...plusOneSource(), work: { x: 1e13 } };
     const run = (side: number) => runtime.run(source, { x: Tensor.zeros([side]) });
-    const wanted = /^plus one needs 20000\.1 GB of memory, of which \d+\.\d GB are free: a smaller picture/;
+    const wanted = /^plus one needs 20000\.1 GB of memory, but only \d+\.\d GB is free: use a smaller picture/;
     await refuses(run(2), "memory.missing", wanted);
     assert.deepEqual(states, []);
     assert.deepEqual(values(await run(0)), []);
@@ -212,7 +212,7 @@ describe("createRuntime", () => {
     assert.deepEqual(order, [2, 3, 4, 5]);
   });
 
-  it("releases the least recently used network where the budget is spent", async () => {
+  it("releases the least recently used network if the budget is spent", async () => {
     const states: string[] = [];
     const runtime = make({ memory: 300 * MIB, onLoad: (label, state) => states.push(`${label} ${state}`) });
     const source = (key: string) => ({ ...plusOneSource(key), parameters: 26 * MIB, fileBytes: 52 * MIB });
@@ -258,7 +258,7 @@ describe("createRuntime", () => {
     assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
   });
 
-  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it @alone @long", async () => {
+  it("rejects an aborted run at once, and leaves the process alone while no run waits for it @alone @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();
@@ -270,7 +270,7 @@ describe("createRuntime", () => {
     assert.equal(runtime.describe().processId, processId);
   });
 
-  it("kills the process where an aborted run keeps the next one waiting @alone @long", async () => {
+  it("kills the process if an aborted run keeps the next one waiting @alone @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();
@@ -295,7 +295,7 @@ describe("createRuntime", () => {
     }
   });
 
-  it("starts anew where the process was killed between two runs", async () => {
+  it("starts anew if the process was killed between two runs", async () => {
     const runtime = make();
     const x = Tensor.from([1], [1]);
     const run = () => runtime.run(plusOneSource(), { x }, { keep: ["x"] });

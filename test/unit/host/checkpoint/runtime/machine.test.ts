@@ -64,7 +64,7 @@ onLinux("freeMemory", () => {
 describe("coreCount", () => {
   const folder = temporaryFolder();
 
-  it("is the number of processors where the system does not tell their cores", () => {
+  it("is the number of processors if the system does not tell their cores", () => {
     assert.equal(coreCount(folder()), availableParallelism());
   });
 

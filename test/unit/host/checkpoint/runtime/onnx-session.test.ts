@@ -103,7 +103,7 @@ describe("OnnxSession", () => {
     await session.release();
   });
 
-  it("refuses a name that is no input, and a type that it does not know", async () => {
+  it("refuses a name that is not an input, and an unknown type", async () => {
     const session = await OnnxSession.create(ort, castGraph(TYPES.float, TYPES.float), options);
     await assert.rejects(session.run([{ name: "z", shape: [1], values: [1] }]), /the model has no input "z", only x/);
     await session.release();

@@ -8,12 +8,12 @@ describe("requireRoom", () => {
     await refuses(
       () => requireRoom(label, { weights: 10e9, work: 2.7e9 }, -3.6e9, "linux"),
       "memory.missing",
-      /^UNet of a\.safetensors needs 12\.7 GB of memory, of which 9\.1 GB are free: a file with fewer bits .*Q4_K/,
+      /^UNet of a\.safetensors needs 12\.7 GB of memory, but only 9\.1 GB is free: use a file with fewer bits .*Q4_K/,
     );
     await refuses(
       () => requireRoom(label, { weights: 1e9, work: 7e9 }, -8e9, "win32"),
       "memory.missing",
-      /needs 8\.0 GB of memory, of which 0\.0 GB are free: a smaller picture/,
+      /needs 8\.0 GB of memory, but only 0\.0 GB is free: use a smaller picture/,
     );
   });
 

@@ -43,7 +43,7 @@ describe("LoadedSessions", () => {
     assert.deepEqual(keys(sessions.surplus(weights(2 * EACH), [], { bytes: EACH })), ["b", "c"]);
   });
 
-  it("names no surplus where the budget suffices, and all at most", () => {
+  it("names no surplus if the budget suffices, and all at most", () => {
     const sessions = loaded("a", "b");
     assert.deepEqual(sessions.surplus(weights(3 * EACH), [], { bytes: EACH }), []);
     assert.deepEqual(keys(sessions.surplus(weights(0), [], { bytes: EACH })), ["a", "b"]);
@@ -91,7 +91,7 @@ describe("LoadedSessions", () => {
 });
 
 describe("workBytes", () => {
-  it("counts the values of inputs, and a gibibyte where a network does not tell", () => {
+  it("counts the values of inputs, and a gibibyte if a network does not tell", () => {
     const work = { x: 10, context: 1 };
     assert.equal(workBytes({ ...source("a"), work }, { x: { shape: [2, 3] }, y: { shape: [9] } }), 60);
     assert.equal(workBytes({ ...source("a"), work }, { x: { shape: [2, 3] }, context: { shape: [1, 77, 2] } }), 214);

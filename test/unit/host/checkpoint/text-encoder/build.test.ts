@@ -67,7 +67,7 @@ describe("buildTextEncoder", () => {
     return { ...textEncoders[1]!, text: text.filter(({ encoder }) => encoder === "g"), tensor };
   };
 
-  it("pools without the projection where there is none", async () => {
+  it("pools without the projection if there is none", async () => {
     const { weights, config, text, tensor } = await openClip();
     const part = { weights, config: { ...config, projection: undefined } };
     const outputs = await encoded(

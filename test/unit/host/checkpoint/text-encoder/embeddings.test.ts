@@ -125,7 +125,7 @@ describe("EmbeddingRows", () => {
     assert.deepEqual(valuesOf(wide, wide.lookUp("xl").ids), [7, 8, 9]);
   });
 
-  it("are left out with a warning where they fit another encoder", () => {
+  it("are left out with a warning if they fit another encoder", () => {
     writeWeights(path("wide.safetensors"), { emb_params: f32([1, 3]) });
     writeWeights(path("cube.safetensors"), { emb_params: f32([1, 1, 2]) });
     writeWeights(path("two.safetensors"), { clip_l: f32([1, 2]), clip_g: f32([1, 3]) });
@@ -141,7 +141,7 @@ describe("EmbeddingRows", () => {
     isLeftOut(rowsOf("h", 2), "two", "it has no tensor emb_params or clip_h");
   });
 
-  it("name the nearest file where none has the name, in other case say", () => {
+  it("name the nearest file if none has the name, in other case say", () => {
     writeWeights(path("easynegative.safetensors"), { emb_params: f32([1, 2]) });
     const { warning } = rowsOf("l", 2).lookUp("EasyNegativ");
     const why = 'there is no such file in the embeddings folders. Did you mean "easynegative.safetensors"?';
@@ -181,7 +181,7 @@ describe("EmbeddingRows", () => {
     assert.equal(rows.lookUp("p").ids.length, 1);
   });
 
-  it("get new ids where the file changes; old ids keep their rows", () => {
+  it("get new ids if the file changes; old ids keep their rows", () => {
     writeWeights(path("a.safetensors"), { emb_params: f32([1, 2], [1, 2]) });
     const rows = rowsOf("l", 2);
     const { ids: before } = rows.lookUp("a");

@@ -50,7 +50,7 @@ describe("tokenizeT5", () => {
       assert.ok(tokenizeT5(text).length > 3, text);
   });
 
-  it("reads lone surrogates as the space that stands for what is no character", () => {
+  it("reads lone surrogates as the space that stands for invalid characters", () => {
     assert.deepEqual(tokenizeT5("a\ud800b"), tokenizeT5("a b"));
     assert.deepEqual(tokenizeT5("\udc00"), []);
   });

@@ -82,7 +82,7 @@ describe("controls of a checkpoint's model", () => {
     assert.deepEqual(a.data, b.data);
   });
 
-  it("keep a picture for each latent where calls of a run have other numbers of entries", async () => {
+  it("keep a picture for each latent if calls of a run have other numbers of entries", async () => {
     const pictures = Tensor.from([...hint.data, ...hint.data.map((value) => 1 - value)], [2, 64, 64, 3]);
     const [entry] = cond(control({ hint: pictures })) as [Conditioning[number]];
     const [two, four] = [randn([2, 4, 8, 8], { seed: 3 }), Tensor.zeros([4, 4, 8, 8])];
@@ -106,7 +106,7 @@ describe("controls of a checkpoint's model", () => {
     const { model: inpainting } = await host().loadCheckpoint("tiny-sd1-inpainting.safetensors");
     const { part } = net as CheckpointControlNet;
     const difference = new CheckpointControlNet(part, true);
-    const sentence = /is stored as differences, which need a model of 4 input channels; UNet of .* has 9\.$/;
+    const sentence = /is stored as differences, which need a model with 4 input channels; UNet of .* has 9\.$/;
     await refuses(predicted(2, control({ net: difference }), inpainting), "value.invalid", sentence);
     const input = part.config.input.map((block) => ({ ...block, channels: 2 * block.channels }));
     const wide = Object.create(part, { config: { value: { ...part.config, input } } }) as typeof part;
@@ -116,7 +116,11 @@ describe("controls of a checkpoint's model", () => {
 
   it("refuse nets of other hosts and families", async () => {
     const foreign = { ofType: () => foreign } as unknown as ControlNet;
-    await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run another host's ControlNet/);
+    await refuses(
+      predicted(2, control({ net: foreign })),
+      "host.missing",
+      /cannot run a ControlNet that another host loaded/,
+    );
     const { model: other } = await host().loadCheckpoint("tiny-sd2.safetensors");
     const sentence =
       /^ControlNet of tiny-sd1-control\.safetensors is for a different model family than UNet of tiny-sd2/;

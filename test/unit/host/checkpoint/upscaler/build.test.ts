@@ -132,7 +132,7 @@ describe("buildUpscaler", () => {
       const file = await weightFile(writeWeights(join(folder(), "u.safetensors"), tensors));
       const part = upscalerPart(file);
       assert.deepEqual(part.config, config);
-      // sides that are no multiple of a square, shorter than it too
+      // sides that are not a multiple of a square, even shorter than it
       for (const sides of [
         [5, 6],
         [1, 2],

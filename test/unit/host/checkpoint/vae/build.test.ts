@@ -167,7 +167,7 @@ describe("VAE networks", () => {
       assert.ok(layerError(encoded[i]!.latent!, tensor(latent!)) < TOLERANCE, latent);
   });
 
-  it("encoder equals double precision where a norm's variance is near its epsilon @long", async () => {
+  it("encoder equals double precision if a norm's variance is near its epsilon @long", async () => {
     const { weights, config } = (await recognised("sd1_fp8", folder())).vae!;
     const values = new Map<string, Float32Array>();
     for (const [key, weight] of weights)

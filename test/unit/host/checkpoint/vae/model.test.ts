@@ -47,7 +47,7 @@ describe("CheckpointVae", () => {
     assert.ok(layerError(Tensor.from(images.data.slice(second.size), second.shape), second) < 1e-5);
   });
 
-  it("refuses what is no picture or no latent of its kind", async () => {
+  it("refuses anything but a picture or a latent of its kind", async () => {
     const vae = await load("tiny-vae");
     const bad = "tensor.bad-shape";
     await refuses(vae.decode!(Tensor.zeros([1, 16, 4, 4])), bad, /VAE of tiny-vae\.safetensors: .*\[B, 4, h, w\]/);

@@ -104,13 +104,13 @@ describe("taesdPart", () => {
     assert.ok(weights.has("taesd_decoder.1.weight"));
   });
 
-  it("reads those of Flux, which decode previews and are no VAE of a graph", async () => {
+  it("reads those of Flux, which decode previews and are not the VAE of a graph", async () => {
     const file = headerOf(shapesOf(16));
     assert.deepEqual(taesdPart(file)!.config, { ...CONFIG, latentChannels: 16 });
     await refuses(
       () => recogniseVae(file),
       "model.unsupported",
-      /tiny autoencoder of Flux, which decodes previews alone/,
+      /tiny autoencoder of Flux, which only decodes previews/,
     );
   });
 

@@ -115,7 +115,7 @@ describe("withFactors", () => {
         { "a.comfy_quant": json({ format: "float8_e5m2" }), "a.weight_scale": f32([]) },
         /"a\.weight" of F8_E5M2, as "a\.comfy_quant" says, received F8_E4M3/,
       ],
-      [{ "a.comfy_quant": json("nothing"), "a.weight_scale": f32([]) }, /"a\.comfy_quant" to be an object in JSON/],
+      [{ "a.comfy_quant": json("nothing"), "a.weight_scale": f32([]) }, /"a\.comfy_quant" to be a JSON object/],
       [{ "a.comfy_quant": json("x".repeat(5000)) }, /"a\.comfy_quant" of at most 4096 bytes, received 5000/],
       [
         { "a.weight_scale": f32([]), "a.scale_weight": f32([]) },

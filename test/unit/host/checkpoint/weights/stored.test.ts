@@ -35,7 +35,7 @@ describe("openWeightFile", () => {
     assert.deepEqual([own, weights.get("a")!.file], [path, path]);
   });
 
-  it("refuses what is no file, is damaged or is cut short, and names it", async () => {
+  it("refuses anything but a file, and damaged or truncated ones, by name", async () => {
     await refuses(
       opened(join(folder(), "none.safetensors")),
       "file.not-found",

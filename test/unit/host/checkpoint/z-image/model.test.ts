@@ -187,7 +187,7 @@ describe("models of Z-Image", () => {
     await refuses(
       () => model.patch!({ node, inputs: { ...inputs, model_patch: {} } }),
       "host.missing",
-      /model patch of another host/,
+      /cannot run a model patch that another host loaded/,
     );
     await refuses(
       () => model.patch!({ node, inputs: { ...inputs, image: undefined } }),
@@ -199,13 +199,13 @@ describe("models of Z-Image", () => {
     await refuses(
       model.patch!({ node, inputs: inpainting }).predict!(x, 0.5, context(8, 1)),
       "value.invalid",
-      /expected an image, received an inpaint_image alone/,
+      /expected an image, received only an inpaint_image/,
     );
     const four = { ...vae, encode: async () => Tensor.zeros([1, 4, 8, 8]) };
     await refuses(
       model.patch!({ node, inputs: { ...inputs, vae: four } }).predict!(x, 0.5, context(8, 1)),
       "value.invalid",
-      /a VAE of 16 latent channels/,
+      /a VAE with 16 latent channels/,
     );
   });
 

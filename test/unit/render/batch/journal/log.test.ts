@@ -107,7 +107,7 @@ describe("log of a journal", () => {
     }
   });
 
-  it("begins anew where another batch has finished nothing", async () => {
+  it("begins anew if another batch has finished nothing", async () => {
     const first = await open(false);
     await Promise.all([intent(0), failed(0)].map((record) => first.append(record)));
     await first.close();
@@ -119,7 +119,7 @@ describe("log of a journal", () => {
     );
     await second.append(done(0));
     await second.close();
-    await refuses(() => open(), "journal.refused", /another graph/);
+    await refuses(() => open(), "journal.refused", /a different graph/);
     await refuses(() => openAt(path(), { ...other, resume: false }), "journal.refused", /belongs to an earlier batch/);
   });
 
@@ -159,7 +159,7 @@ describe("log of a journal", () => {
     await refuses(() => open(), "journal.refused", /64 MiB/);
   });
 
-  it("names the reason where a path cannot be opened or written", async () => {
+  it("names the reason if a path cannot be opened or written", async () => {
     mkdirSync(path(), { recursive: true });
     await refuses(() => open(), "file.write-failed", /a folder has that name/);
     writeFileSync(join(folder(), "file"), "");
@@ -189,7 +189,7 @@ describe("lockFile", () => {
     }
   });
 
-  it("names the file and the system's error where there can be no lock", async function () {
+  it("names the file and the system's error if there can be no lock", async function () {
     if (process.platform === "win32") skip(this, "Windows locks the name of a pipe");
     const message = /^Journal j\.jsonl cannot be locked \(EBADF\)\.$/;
     await refuses(() => lockFile(2 ** 30, "j.jsonl"), "file.write-failed", message);

@@ -35,7 +35,7 @@ describe("reading of journals", () => {
     }
     assert.equal(await isFinished(join(folder(), "none.jsonl")), false);
     mkdirSync(join(folder(), "folder"));
-    assert.equal(await isFinished(join(folder(), "folder")), false, "whoever opens it reports what is wrong");
+    assert.equal(await isFinished(join(folder(), "folder")), false, "opening it reports the error");
   });
 
   it("reads the files of single records in any order, long ones included", async () => {

@@ -21,7 +21,7 @@ const positionsOf = (journal: string, items: string) => {
 };
 
 describe("positions of items in a journal", () => {
-  it("are the indices of the items where nothing has changed", () => {
+  it("are the indices of the items if nothing has changed", () => {
     assert.deepEqual(positionsOf("", "ABA"), [0, 1, 2]);
     assert.deepEqual(positionsOf("ABcA", "ABCAEF"), [0, 1, 2, 3, 4, 5]);
     const none = new Positions(undefined);

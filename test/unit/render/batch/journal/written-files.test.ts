@@ -54,7 +54,7 @@ describe("sweep of a killed batch", () => {
     assert.deepEqual(files.written, []);
   });
 
-  it("does nothing where there is no folder", async () => {
+  it("does nothing if there is no folder", async () => {
     assert.equal(await sweep(join(folder(), "none"), BATCH, () => false), 0);
   });
 });

@@ -33,7 +33,7 @@ describe("devices of networks", () => {
     const best = verdicts.find((verdict) => verdict.provider !== "cpu" && verdict.isUsable && verdict.speed >= 1);
     const { provider, reason } = await chooseDevice("auto", { stored: stored() });
     assert.equal(provider, best?.provider ?? "cpu");
-    if (best === undefined) assert.match(reason!, /^No GPU is used\./);
+    if (best === undefined) assert.match(reason!, /^No suitable GPU was found\./);
     else assert.equal((await chooseDevice(undefined, { stored: stored() })).provider, provider);
   });
 
@@ -50,9 +50,9 @@ describe("devices of networks", () => {
     assert.equal(await known.isEmpty(), false);
   });
 
-  it("are refused by name where ONNX Runtime does not have them", async () => {
+  it("are refused by name if ONNX Runtime does not have them", async () => {
     const provider = process.platform === "win32" ? "coreml" : "dml";
-    const message = new RegExp(`^Provider ${provider}: onnxruntime-node .* does not have it on `);
+    const message = new RegExp(`^Provider ${provider}: onnxruntime-node .* does not include it on `);
     await refuses(chooseDevice(provider, { stored: stored() }), "device.unavailable", message);
   });
 

@@ -42,7 +42,7 @@ describe("probes of a trial", () => {
     }
   });
 
-  it("have weights of 16 bits where the target takes them", async () => {
+  it("have weights of 16 bits if the target takes them", async () => {
     const [floats, halves] = [comparedProbes(FLOATS), comparedProbes({ ...CPU_TARGET, halfTypes: ["F16"] })];
     for (const [index, probe] of halves.entries()) {
       const expected = await outputsOf(floats[index]!);

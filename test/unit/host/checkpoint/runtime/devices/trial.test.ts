@@ -26,7 +26,7 @@ describe("judge", () => {
   it("refuses what takes too long or fails", async () => {
     const slow = { graph: await slowSource(3000).make("fold"), feeds: { x: slowInput() } };
     const late = await judge("cpu", { probes: () => [slow], timeoutMs: 300 });
-    assert.match(late.isUsable ? "" : late.reason, /did not end within 0\.3 s\.$/);
+    assert.match(late.isUsable ? "" : late.reason, /did not finish within 0\.3 s\.$/);
     const broken = { graph: { bytes: Uint8Array.of(1), folder: "", files: [] }, feeds: {} };
     const failed = await judge("cpu", { probes: () => [broken] });
     assert.match(failed.isUsable ? "" : failed.reason, /^its trial failed: /);
@@ -48,7 +48,7 @@ describe("judge", () => {
     }
   });
 
-  it("says what to install where a provider's libraries or drivers are missing", async () => {
+  it("says what to install if a provider's libraries or drivers are missing", async () => {
     const cuda = await judge("cuda");
     if (process.platform === "linux" && !cuda.isUsable) assert.match(cuda.reason, /--onnxruntime-node-install=cuda12/);
     const { VK_ICD_FILENAMES, VK_DRIVER_FILES } = process.env;

@@ -11,7 +11,7 @@ const result = (values: readonly number[]): RunResult => ({
 });
 
 describe("CallMemo", () => {
-  it("makes the result of equal calls once, also where they come at the same time", async () => {
+  it("makes the result of equal calls once, also if they come at the same time", async () => {
     const memo = new CallMemo();
     let made = 0;
     const make = async () => result([++made]);
@@ -23,7 +23,7 @@ describe("CallMemo", () => {
     assert.equal((await memo.get("a", NEVER, make)).outputs.y!.data[0], 1);
   });
 
-  it("has the next call make the result where the first one fails or is given up", async () => {
+  it("has the next call make the result if the first one fails or is given up", async () => {
     const memo = new CallMemo();
     const first = memo.get("a", NEVER, () => Promise.reject(new Error("given up")));
     const [second, third] = [result([2]), result([3])].map((own) => memo.get("a", NEVER, async () => own));

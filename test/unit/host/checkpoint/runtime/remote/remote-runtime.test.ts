@@ -132,7 +132,7 @@ describe("RemoteRuntime and ServedPort", () => {
     const [a, b] = [connect(), connect()];
     await b.run(plusOneSource(), { x: one(1) });
     const lost = [a.run(slowSource(3000), { x: slowInput() }), a.run(plusOneSource(), { x: one(1) })];
-    const failures = lost.map((call) => refuses(call, "runtime.failed", /^ONNX Runtime: its thread has ended\.$/));
+    const failures = lost.map((call) => refuses(call, "runtime.failed", /^The thread of ONNX Runtime has ended\.$/));
     while (!states.includes("slow loaded")) await sleep(5);
     const waiting = b.run(plusOneSource(), { x: one(2) });
     ports[0]!.close();
@@ -154,7 +154,7 @@ describe("RemoteRuntime and ServedPort", () => {
     assert.deepEqual(values(await waiting), [2]);
   });
 
-  it("loads for the next call where the thread that was asked for the graph is gone", async () => {
+  it("loads for the next call if the thread that was asked for the graph is gone", async () => {
     const [a, b] = [connect(), connect()];
     let isAsked = false;
     const silent = {

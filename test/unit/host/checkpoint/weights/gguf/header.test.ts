@@ -122,7 +122,7 @@ describe("ggufHeader", () => {
     ["tensors that are not there", head(60_000n, 0n), /within the file/],
     ["a text longer than the file", Buffer.concat([head(0n, 1n), u64(50_000)]), /within the file/],
     ["a key beyond its bound", Buffer.concat([head(0n, 1n), u64(2n ** 50n)]), /a key of at most 65535 bytes/],
-    ["a key that is no UTF-8", Buffer.concat([head(0n, 1n), u64(1), Uint8Array.of(0xff), u32(0), u32(0)]), /in UTF-8/],
+    ["a key that is not UTF-8", Buffer.concat([head(0n, 1n), u64(1), Uint8Array.of(0xff), u32(0), u32(0)]), /in UTF-8/],
     [
       "an unknown type of value",
       ggufBytes({ pairs: { a: [13, u64(0)] } }),
@@ -156,7 +156,7 @@ describe("ggufHeader", () => {
     ["an offset behind the file", ggufBytes({ tensors: { w: { ...single([1]), offset: 2 ** 40 } } }), /to end within/],
     ["an offset between two multiples", two(33), /"b" at a multiple of 32 bytes, received 33/],
     ["tensors that overlap", two(32), /"b" to begin behind the one before/],
-    ["an alignment that is no power of two", ggufBytes({ pairs: { "general.alignment": [4, u32(24)] } }), /"24"/],
+    ["an alignment that is not a power of two", ggufBytes({ pairs: { "general.alignment": [4, u32(24)] } }), /"24"/],
     ["an alignment of zero", ggufBytes({ pairs: { "general.alignment": [4, u32(0)] } }), /a power of two/],
     ["an alignment that is a text", ggufBytes({ pairs: { "general.alignment": textValue("x") } }), /a power of two/],
     [

@@ -106,7 +106,7 @@ describe("products with packed weights", () => {
       }
   });
 
-  it("are none where the target has no groups of that size, and for single floats", async () => {
+  it("are none if the target has no groups of that size, and for single floats", async () => {
     const built = (target: typeof CPU_TARGET | object, name: string) => {
       let value: Value | undefined;
       return computedFromPacked(
@@ -172,7 +172,7 @@ describe("products with packed weights", () => {
     assertNear(out!, product(x, merged));
   });
 
-  it("give way to an expanded weight where a LoRA needs the weight itself", async () => {
+  it("give way to an expanded weight if a LoRA needs the weight itself", async () => {
     const [{ name, values }] = packed as [(typeof packed)[number]];
     const one = new Map([[KEY, weights.get(name)!]]);
     const lora = await loraOf(folder(), {

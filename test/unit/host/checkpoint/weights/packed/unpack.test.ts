@@ -46,7 +46,7 @@ describe("withUnpacked", () => {
     assert.deepEqual(readdirSync(unpacked()), []);
   });
 
-  it("writes nothing where nothing is packed, and removes the file where its work fails", async () => {
+  it("writes nothing if nothing is packed, and removes the file if its work fails", async () => {
     assert.equal(await withUnpacked(new PackedWeights(folder(), unpacked()).plan, async () => 1), 1);
     assert.equal(existsSync(unpacked()), false);
     const { path, weight } = await opened(2);
@@ -92,7 +92,7 @@ describe("withUnpacked", () => {
     assert.deepEqual(readdirSync(unpacked()), []);
   });
 
-  it("says where there is no room, how much it takes and how to find another place", async () => {
+  it("says, if there is no room, how much it takes and how to find another place", async () => {
     const { path, weight } = await opened(64);
     writeFileSync(join(folder(), "file"), "");
     const packed = new PackedWeights(path, join(folder(), "file", "unpacked"));
