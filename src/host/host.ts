@@ -58,7 +58,7 @@ export interface RuntimeRecord {
   readonly provider: string;
   /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
-  /** How attention was computed on a GPU: "fused" by one operator, or "plain", written out. */
+  /** How attention was computed on a GPU, "fused" by one operator or "plain"; on a CPU, "tiles": the VAE's convolutions. */
   readonly form?: string;
   readonly threads: number;
   /** Way in which the weights were held, by network: "UNet of anime.safetensors". */

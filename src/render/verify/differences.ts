@@ -206,7 +206,7 @@ function runtimeDifferences(recorded: RuntimeRecord | undefined, now: RuntimeRec
     ["runtime", `${recorded.name} ${recorded.version}`, `${now.name} ${now.version}`],
     ["provider", recorded.provider, now.provider],
     ["GPU", recorded.adapter, now.adapter],
-    ["form of attention", recorded.form, now.form],
+    ["form of the operators", recorded.form, now.form],
     ["number of threads", recorded.threads, now.threads],
     ...networks.map(
       (network) => [`plan of ${describe(network)}`, recorded.plans[network], now.plans[network]] as const,

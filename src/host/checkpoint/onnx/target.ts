@@ -12,6 +12,8 @@ export interface Target {
   readonly convChannels: "any" | "fours";
   /** Types of 16 bits in which its operators take values; others are converted first. */
   readonly halfTypes: readonly StoredType[];
+  /** Whether 3x3 convolutions of many channels are faster in tiles (winograd.ts). */
+  readonly convInTiles?: true;
   /** Values that share a scale, for which products with quantised weights are right; none if absent: they are expanded. */
   readonly groups?: readonly number[];
 }
@@ -23,5 +25,6 @@ export const CPU_TARGET: Target = {
   matMul: "fused",
   convChannels: "any",
   halfTypes: ["F16", "BF16"],
+  convInTiles: true,
   groups: [16, 32, 64],
 };

@@ -3,11 +3,13 @@ import { loadNative } from "../../../native/load.js";
 import { OnnxSession, type PassedValues, type SessionInput, type SessionOutput } from "./onnx-session.js";
 import {
   bytesOf,
+  PART_BYTES,
   ReceivedBytes,
   type Reply,
   type Request,
   type RunRequest,
   type SentModel,
+  type SentOutput,
   type StageRequest,
   sendBytes,
   type ToChild,
@@ -43,8 +45,6 @@ class Server {
   async reply(request: Request): Promise<Reply> {
     try {
       switch (request.type) {
-        case "ping":
-          break;
         case "adapters":
           return { type: "adapters", adapters: native.graphicsAdapters() };
         case "create": {
@@ -101,23 +101,33 @@ class Server {
     return Object.entries(feeds).map(([name, feed]) => {
       const { shape } = feed;
       if ("int64" in feed) return { name, shape, values: feed.int64 };
-      const values = new Float32Array(this.received.get(feed.values));
-      if (!feed.keep) this.received.drop(feed.values);
-      return { name, shape, values };
+      const { values } = feed;
+      // a copy of its own: in the message they may lie at any byte
+      if (typeof values !== "number") return { name, shape, values: new Float32Array(new Uint8Array(values).buffer) };
+      const floats = new Float32Array(this.received.get(values));
+      if (!feed.keep) this.received.drop(values);
+      return { name, shape, values: floats };
     });
   }
 
   async #reply(outputs: readonly SessionOutput[]): Promise<Reply> {
-    for (const [index, { values }] of outputs.entries()) await sendBytes(index, bytesOf(values), send);
-    return { type: "result", outputs: outputs.map(({ name, shape }, values) => ({ name, shape, values })) };
+    const sent: SentOutput[] = [];
+    for (const [index, { name, shape, values }] of outputs.entries()) {
+      const bytes = bytesOf(values);
+      const isSmall = bytes.length <= PART_BYTES;
+      if (!isSmall) await sendBytes(index, bytes, send);
+      sent.push({ name, shape, values: isSmall ? bytes : index });
+    }
+    return { type: "result", outputs: sent };
   }
 }
 
 const ort = await load();
 const server = new Server(ort);
 process.on("message", async (message: ToChild) => {
-  if (message.type === "bytes") server.received.add(message);
-  else await send(await server.reply(message));
+  if (message.type === "bytes") return server.received.add(message);
+  await send({ type: "begun" });
+  await send(await server.reply(message));
 });
 
 /** Loads ONNX Runtime and tells the parent. */

@@ -14,7 +14,7 @@ import {
   type RuntimeState,
   type Stage,
 } from "../session/runtime.js";
-import { type LoadedSession, type SessionPorts, type SessionSource, workBytes } from "../session/sessions.js";
+import { cellsOf, type LoadedSession, type SessionPorts, type SessionSource, workBytes } from "../session/sessions.js";
 import { CallQueue, type Turn } from "./call-queue.js";
 import { ChosenOnce, factsOf } from "./devices/choice.js";
 import { GpuFailures } from "./gpu-failures.js";
@@ -67,10 +67,15 @@ class ChildRuntime implements OwnRuntime {
     const onLoad = this.#teller(options.onLoad);
     const all: Stage[] = [...stages, { source, feeds, keep: options.keep }];
     const work = (turn: Turn) =>
-      this.#failures.mend(source, turn, async () => {
+      this.#mend(source, turn, async () => {
         const sources = all.map((stage) => stage.source);
         const work = Math.max(...all.map((stage) => workBytes(stage.source, stage.feeds)));
-        const { device, loaded, sessions } = await this.#load(sources, turn, { calls, work, onLoad });
+        const { device, loaded, sessions } = await this.#load(sources, turn, {
+          calls,
+          cells: cellsOf(feeds),
+          work,
+          onLoad,
+        });
         await this.#loader.makeRoom({ loaded, device, needed: sessions, work, onLoad });
         const outputs = await loaded.call(sessions, all, options.outputs, turn);
         for (const session of sessions) session.arenaBytes = Math.max(session.arenaBytes, work);
@@ -80,9 +85,9 @@ class ChildRuntime implements OwnRuntime {
   }
 
   ports(source: SessionSource, { signal, calls, place, ...options }: LoadOptions = {}): Promise<SessionPorts> {
-    const load = { calls, work: workBytes(source), onLoad: this.#teller(options.onLoad) };
+    const load = { calls, cells: 0, work: workBytes(source), onLoad: this.#teller(options.onLoad) };
     const work = (turn: Turn) =>
-      this.#failures.mend(source, turn, async () => (await this.#load([source], turn, load)).sessions[0]!.ports);
+      this.#mend(source, turn, async () => (await this.#load([source], turn, load)).sessions[0]!.ports);
     return this.#queue.add(signal, work, place);
   }
 
@@ -157,17 +162,25 @@ class ChildRuntime implements OwnRuntime {
     return network;
   }
 
-  /** The child process, a new one if it has died since the last run. */
-  async #live(turn: Turn): Promise<LoadedProcess> {
-    const current = this.#loaded;
-    if (current !== undefined) {
-      try {
-        await current.process.request({ type: "ping" }, "Waiting for ONNX Runtime");
-        return current;
-      } catch (error) {
-        if (current.process.isAlive) throw error;
-      }
+  #mend<T>(source: SessionSource, turn: Turn, work: () => Promise<T>): Promise<T> {
+    return this.#failures.mend(source, turn, () => this.#inProcess(turn, work));
+  }
+
+  /** Does work in the child process: again in a new one if that was gone before it began anything of it. */
+  async #inProcess<T>(turn: Turn, work: () => Promise<T>): Promise<T> {
+    const process = this.#loaded?.process;
+    try {
+      return await work();
+    } catch (error) {
+      const wasGone = process !== undefined && !process.isAlive && !process.hasBegun;
+      if (!wasGone || turn.isAbandoned) throw error;
+      return work();
     }
+  }
+
+  /** The child process, a new one if it has ended. */
+  async #live(turn: Turn): Promise<LoadedProcess> {
+    if (this.#loaded?.process.isAlive) return this.#loaded;
     // a process that starts after close() would never be ended
     if (turn.isAbandoned) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const loaded = new LoadedProcess();

@@ -4,7 +4,7 @@ import type { Stage } from "../session/runtime.js";
 import { type LoadedSession, LoadedSessions } from "../session/sessions.js";
 import type { Turn } from "./call-queue.js";
 import { RuntimeProcess } from "./process.js";
-import { bytesOf, type SentFeed, type StageRequest } from "./protocol.js";
+import { bytesOf, PART_BYTES, type SentFeed, type StageRequest } from "./protocol.js";
 
 /** A child process with its loaded sessions and values. */
 export class LoadedProcess {
@@ -33,7 +33,12 @@ export class LoadedProcess {
         }
         const isKept = keep.includes(name);
         const known = isKept ? kept.use(feed) : undefined;
-        const values = known ?? (await process.sendBytes(bytesOf(feed.data), task));
+        const bytes = bytesOf(feed.data);
+        if (!isKept && bytes.length <= PART_BYTES) {
+          own[name] = { values: bytes, shape, keep: false };
+          continue;
+        }
+        const values = known ?? (await process.sendBytes(bytes, task));
         own[name] = { values, shape, keep: isKept };
         if (isKept && known === undefined && !turn.isAbandoned) kept.add(feed, values);
         else if (known === undefined) temporary.push(values);

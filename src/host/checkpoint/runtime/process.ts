@@ -10,6 +10,7 @@ import {
   ReceivedBytes,
   type Request,
   type RunRequest,
+  type SentValues,
   sendBytes,
   type ToChild,
   type ToParent,
@@ -19,6 +20,8 @@ const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 /** Characters of the child's error output that are kept. */
 const MAX_ERROR_OUTPUT = 2000;
 const MAX_LAST_LINE = 200;
+
+type Message = Exclude<ToParent, { type: "bytes" }>;
 
 /** Values of one output of a session. */
 export interface Output {
@@ -37,7 +40,10 @@ export class RuntimeProcess {
   readonly #received = new ReceivedBytes(takeMemory);
   /** Rejects each wait for the child. */
   readonly #waiting = new Set<() => void>();
-  #receive: ((message: ToParent) => void) | undefined;
+  /** Messages that nothing has taken yet, and what takes the next one. */
+  readonly #messages: Message[] = [];
+  #receive: ((message: Message) => void) | undefined;
+  #hasBegun = false;
   #errorOutput = "";
   #end: string | undefined;
   #crashed = false;
@@ -61,7 +67,8 @@ export class RuntimeProcess {
     });
     this.#child.on("message", (message: ToParent) => {
       if (message.type === "bytes") this.#received.add(message);
-      else this.#receive?.(message);
+      else if (this.#receive === undefined) this.#messages.push(message);
+      else this.#receive(message);
     });
     this.ended = new Promise((resolve) => {
       const over = (how: string) => {
@@ -92,6 +99,11 @@ export class RuntimeProcess {
     return this.#crashed;
   }
 
+  /** Whether it has begun what it was asked for last: one that ended without a word was gone before. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
   get id(): number | undefined {
     return this.#child.pid;
   }
@@ -117,6 +129,7 @@ export class RuntimeProcess {
   /** Sends bytes for a later request and returns their number. Rejects with runtime.failed. */
   async sendBytes(bytes: Uint8Array, task: string): Promise<number> {
     this.#task = task;
+    this.#hasBegun = false;
     const id = this.#nextBytes++;
     await sendBytes(id, bytes, (message) => this.#send(message));
     return id;
@@ -152,16 +165,28 @@ export class RuntimeProcess {
   async run(request: Omit<RunRequest, "type">, task: string): Promise<Output[]> {
     const reply = await this.#exchange({ type: "run", ...request }, task);
     if (reply.type !== "result") throw this.#unexpected(reply);
-    return reply.outputs.map(({ name, shape, values }) => {
-      const bytes = this.#received.get(values);
-      this.#received.drop(values);
-      return { name, shape, values: new Float32Array(bytes) };
-    });
+    return reply.outputs.map(({ name, shape, values }) => ({ name, shape, values: this.#floats(values) }));
   }
 
-  async #exchange(request: Request, task: string): Promise<ToParent> {
+  #floats(values: SentValues): Float32Array {
+    if (typeof values === "number") {
+      const bytes = this.#received.get(values);
+      this.#received.drop(values);
+      return new Float32Array(bytes);
+    }
+    // in the message they may lie at any byte
+    const bytes = takeMemory(values.length);
+    new Uint8Array(bytes).set(values);
+    return new Float32Array(bytes);
+  }
+
+  async #exchange(request: Request, task: string): Promise<Message> {
     this.#task = task;
-    const [reply] = await Promise.all([this.#next(), this.#send(request)]);
+    this.#hasBegun = false;
+    const [begun] = await Promise.all([this.#next(), this.#send(request)]);
+    if (begun.type !== "begun") throw this.#unexpected(begun);
+    this.#hasBegun = true;
+    const reply = await this.#next();
     if (reply.type === "failed") throw new LatentkitError("runtime.failed", `${task}: ${asSentence(reply.message)}`);
     return reply;
   }
@@ -176,7 +201,7 @@ export class RuntimeProcess {
     throw new LatentkitError("runtime.failed", text);
   }
 
-  #unexpected({ type }: ToParent): LatentkitError {
+  #unexpected({ type }: Message): LatentkitError {
     return new LatentkitError(
       "runtime.failed",
       `${this.#task}: the process of ONNX Runtime sent an unexpected "${type}".`,
@@ -184,13 +209,16 @@ export class RuntimeProcess {
   }
 
   /** The child's next message but bytes. */
-  #next(): Promise<Exclude<ToParent, { type: "bytes" }>> {
-    return this.#wait((resolve) => {
-      this.#receive = (message) => {
-        this.#receive = undefined;
-        if (message.type !== "bytes") resolve(message);
-      };
-    });
+  async #next(): Promise<Message> {
+    return (
+      this.#messages.shift() ??
+      this.#wait((resolve) => {
+        this.#receive = (message) => {
+          this.#receive = undefined;
+          resolve(message);
+        };
+      })
+    );
   }
 
   #send(message: ToChild): Promise<void> {

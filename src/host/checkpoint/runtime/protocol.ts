@@ -2,8 +2,9 @@ import type { GraphicsAdapter } from "../../../native/bindings.js";
 import type { SessionOptions } from "../session/options.js";
 import type { SessionPorts } from "../session/sessions.js";
 
-// Messages between a runtime and its child process. The parent sends one request at a time and waits for its reply; the
-// values of tensors and models travel before the request that needs them, in parts.
+// Messages between a runtime and its child process. The parent sends one request at a time; the child says that it has
+// begun, then replies. Values of few bytes travel in these messages; those of large tensors and models travel before the
+// message that needs them, in parts.
 
 /** Part of a sequence of bytes. */
 export interface BytesMessage {
@@ -16,20 +17,24 @@ export interface BytesMessage {
   readonly bytes: Uint8Array;
 }
 
-/** Value of one input: float32 values sent before under a number, or whole numbers. */
+/** Bytes of float32 values; or the number under which they were sent before. */
+export type SentValues = Uint8Array | number;
+
+/** Value of one input. */
 export type SentFeed =
   | {
-      readonly values: number;
-      readonly shape: readonly number[] /** For later requests too. */;
+      readonly values: SentValues;
+      readonly shape: readonly number[];
+      /** Whether the values sent before are for later requests too. */
       readonly keep: boolean;
     }
   | { readonly int64: readonly number[]; readonly shape: readonly number[] };
 
-/** One output; its float32 values were sent before under a number. */
+/** One output. */
 export interface SentOutput {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly values: number;
+  readonly values: SentValues;
 }
 
 /** A model sent before under a number, or in a file, beside which the files of its weights lie. */
@@ -56,7 +61,6 @@ export interface RunRequest extends StageRequest {
 }
 
 export type Request =
-  | { readonly type: "ping" }
   | { readonly type: "adapters" }
   | CreateRequest
   | { readonly type: "release"; readonly session: number }
@@ -84,11 +88,12 @@ export type Reply =
 export type ToParent =
   | Ready
   | { readonly type: "unavailable"; readonly isMissing: boolean; readonly message: string }
+  | { readonly type: "begun" }
   | Reply
   | BytesMessage;
 
-/** Bytes of one message: the event loops of both sides turn in between. */
-const PART_BYTES = 2 ** 18;
+/** Most bytes of values in one message: the event loops of both sides turn in between. */
+export const PART_BYTES = 2 ** 18;
 
 /** Sends a sequence of bytes, each part when the one before has left. */
 export async function sendBytes(

@@ -21,6 +21,8 @@ export type OnLoad = NonNullable<RuntimeOptions["onLoad"]>;
 /** How a network is loaded for a call. */
 export interface Load {
   readonly calls?: number;
+  /** Cells of the picture or latent that it takes. */
+  readonly cells: number;
   /** Bytes that the call takes beside the weights. */
   readonly work: number;
   readonly onLoad: OnLoad;
@@ -52,10 +54,10 @@ export class SessionLoader {
 
   /** A loaded session of the source, with room for a run of it. */
   async session(load: SessionLoad, source: SessionSource): Promise<LoadedSession> {
-    const { loaded, device, needed, calls = 1, work } = load;
+    const { loaded, device, needed, calls = 1, cells, work } = load;
     const { sessions } = loaded;
     const place = { isGpu: isGpu(device), hasFloat16: hasFloat16(device) };
-    const wish = preferredPlan(source, { calls, device: place, wish: this.#options.plan });
+    const wish = preferredPlan(source, { calls, cells, device: place, wish: this.#options.plan });
     const known = sessions.use(source.key, wish);
     if (known !== undefined && known.plan !== "stream") return known;
     // a streamed session reads its file in every run
@@ -105,7 +107,7 @@ export class SessionLoader {
   }
 
   /** Releases other sessions for a run of loaded ones, unless they already hold the memory it needs. */
-  async makeRoom({ loaded, device, needed, work, onLoad }: SessionLoad): Promise<void> {
+  async makeRoom({ loaded, device, needed, work, onLoad }: Omit<SessionLoad, "calls" | "cells">): Promise<void> {
     const more = work - Math.min(...needed.map(({ arenaBytes }) => arenaBytes));
     if (more <= 0) return;
     const { free } = this.#room(isGpu(device), more);

@@ -114,8 +114,8 @@ export interface DeviceFacts {
   readonly provider: Provider;
   /** Name and driver of the GPU, if the system reports them. */
   readonly adapter?: string;
-  /** How attention is computed on a GPU: by one operator, or written out. */
-  readonly form?: Target["attention"];
+  /** How attention is computed on a GPU, by one operator or written out; on a CPU, that 3x3 convolutions are, in tiles. */
+  readonly form?: Target["attention"] | "tiles";
 }
 
 /** The chosen device; `reason` is a sentence that says why it is not a GPU. */

@@ -54,6 +54,10 @@ export function workBytes({ work }: SessionSource, feeds: Readonly<Record<string
   return Object.entries(work).reduce((sum, [name, bytes]) => sum + bytes * valuesOf(name), 0);
 }
 
+/** Cells of the largest picture [B, C, h, w] among the inputs; 0 where none is one. */
+export const cellsOf = (feeds: Readonly<Record<string, Pick<Feed, "shape">>>): number =>
+  Math.max(0, ...Object.values(feeds).map(({ shape }) => (shape.length === 4 ? shape[2]! * shape[3]! : 0)));
+
 /** A session that is about to be made. */
 interface NextSession {
   readonly number: number;
@@ -180,6 +184,16 @@ export interface PlannedDevice {
   readonly hasFloat16: boolean;
 }
 
+/** Use that a network is loaded for. */
+interface PlannedUse {
+  /** Runs to expect. */
+  readonly calls: number;
+  /** Cells of the picture or latent that it takes, as cellsOf counts them. */
+  readonly cells: number;
+  readonly device: PlannedDevice;
+  readonly wish?: Plan;
+}
+
 /** Bytes of a parameter in memory. */
 const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
@@ -191,10 +205,9 @@ const STREAM_BYTES = 2 ** 26;
 const FLOAT_8_BELOW = 2;
 /** Folding more of them for one run takes minutes, and 4 GB and more that nothing else uses: text encoders of transformers. */
 const MOST_FLOAT_8 = 1e9;
-/** Folding a network of this size takes half a second. */
-const SMALL_PARAMETERS = 2e8;
-/** Folding takes as long as it saves in two to three runs. */
-const FOLD_FROM_CALLS = 2;
+/** Folding takes as long as it saves in so many runs: of a picture's latent with fewer cells than 512 x 512 pixels have, or more. */
+const FOLD_FROM_CALLS = { small: 20, large: 10 };
+const LARGE_CELLS = 64 * 64;
 
 /** A network as a device holds it: nothing stays packed if the device cannot multiply with packed weights. */
 export const plannedOn = ({ target }: Pick<Device, "target">, network: PlannedNetwork): PlannedNetwork =>
@@ -225,19 +238,18 @@ export function sessionBytes(network: PlannedNetwork, plan: Plan): number {
  * | a GPU with 16-bit floats, and most parameters have at most 16 | keep | half the memory, a third of the load, for a seventh of a call |
  * | another GPU, or other weights | fold | it has no smaller form |
  * | 8-bit floats, at most 1e9 | fold | their conversion takes longer than a run |
- * | at most 2e8 parameters | fold | half a second |
- * | two runs and more | fold | it pays, and its bits do not depend on the number of threads |
- * | one run | stream | reads each weight once, as folding does, and keeps nothing |
+ * | 20 runs and more, 10 of a picture of 512 x 512 and more | fold | it takes as long as it saves |
+ * | fewer | stream | the first run starts at once, in a third of the memory |
  */
 export function preferredPlan(
   { parameters, halfParameters = 0, fileBytes, isFixed = false }: PlannedNetwork,
-  { calls, device, wish }: { readonly calls: number; readonly device: PlannedDevice; readonly wish?: Plan },
+  { calls, cells, device, wish }: PlannedUse,
 ): Plan {
   if (isFixed) return "fold";
   if (wish !== undefined) return wish;
   if (device.isGpu) return device.hasFloat16 && 2 * halfParameters > parameters ? "keep" : "fold";
   if (fileBytes < FLOAT_8_BELOW * parameters && parameters <= MOST_FLOAT_8) return "fold";
-  return parameters <= SMALL_PARAMETERS || calls >= FOLD_FROM_CALLS ? "fold" : "stream";
+  return calls >= FOLD_FROM_CALLS[cells < LARGE_CELLS ? "small" : "large"] ? "fold" : "stream";
 }
 
 /** Whether a folded session fits into that much memory, counting what other sessions can release. */

@@ -13,6 +13,7 @@ import {
   tokensOf,
   toPicture,
 } from "../networks/layers.js";
+import { convInTiles, TILE } from "../networks/winograd.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 
@@ -32,15 +33,15 @@ export interface VaeConfig {
   readonly hasEncoder: boolean;
 }
 
-/** Bytes of a run beside the weights, for each value of its input: three pictures of the widest level at their size. */
+/** Bytes of a run beside the weights, for each value of its input, by what was measured: pictures of the widest level at their size. */
 export function vaeWork({ channels, multipliers, latentChannels }: VaeConfig): {
   readonly z: number;
   readonly image: number;
 } {
   const [first = 1, second = first] = multipliers;
   const cell = (FACTOR * FACTOR) / latentChannels;
-  const ofChannel = FLOAT_BYTES * 3 * channels;
-  return { z: ofChannel * Math.max(first, second) * cell, image: (ofChannel * first) / COLOURS };
+  const ofChannel = FLOAT_BYTES * channels;
+  return { z: 5 * ofChannel * Math.max(first, second) * cell, image: (6 * ofChannel * first) / COLOURS };
 }
 
 interface VaeOptions {
@@ -50,6 +51,8 @@ interface VaeOptions {
 }
 
 const EPSILON = 1e-6;
+/** Fewer channels than these are not faster in tiles. */
+const LEAST_CHANNELS = 128;
 /** Red, green and blue. */
 const COLOURS = 3;
 /** A cell of zeros at the right and the bottom. */
@@ -69,8 +72,8 @@ export function buildVaeDecoder(
 ): void {
   const { graph } = network;
   const { channels, multipliers, blocks, latentChannels, quantised } = config;
-  const layers = layersOf(network, config, trace);
-  const z = graph.input("z", "float", ["batch", latentChannels, "height", "width"]);
+  const layers = layersOf(network, config, trace, channels);
+  const z = graph.input("z", "float", [batchOf(graph, config), latentChannels, "height", "width"]);
   let width = channels * multipliers.at(-1)!;
   const unquantised = quantised
     ? conv(network, "post_quant_conv", z, [latentChannels, latentChannels], { kernel: 1 })
@@ -80,15 +83,16 @@ export function buildVaeDecoder(
   for (let level = multipliers.length - 1; level >= 0; level--) {
     const out = channels * multipliers[level]!;
     for (let index = 0; index <= blocks; index++) {
-      x = layers.resBlock(`decoder.up.${level}.block.${index}`, x, [width, out]);
+      x = layers.resBlock(`decoder.up.${level}.block.${index}`, x, [width, out], level);
       width = out;
     }
-    if (level > 0) x = layers.upsample(`decoder.up.${level}.upsample`, x, width);
+    if (level > 0) x = layers.upsample(`decoder.up.${level}.upsample`, x, width, level - 1);
   }
   const image = layers.head("decoder", x, [width, COLOURS]);
   const sides = [`height*${FACTOR}`, `width*${FACTOR}`] as const;
-  if (asImages) graph.output(toImages(graph, image), "image", "float", ["batch", ...sides, COLOURS]);
-  else graph.output(image, "image", "float", ["batch", COLOURS, ...sides]);
+  const batch = batchOf(graph, config);
+  if (asImages) graph.output(toImages(graph, image), "image", "float", [batch, ...sides, COLOURS]);
+  else graph.output(image, "image", "float", [batch, COLOURS, ...sides]);
 }
 
 /**
@@ -102,16 +106,16 @@ export function buildVaeEncoder(
 ): void {
   const { graph } = network;
   const { channels, multipliers, blocks, latentChannels, quantised } = config;
-  const layers = layersOf(network, config, trace);
+  const layers = layersOf(network, config, trace, 0);
   const image = asImages
-    ? ofImages(graph, graph.input("image", "float", ["batch", "height", "width", COLOURS]))
-    : graph.input("image", "float", ["batch", COLOURS, "height", "width"]);
+    ? ofImages(graph, graph.input("image", "float", [batchOf(graph, config), "height", "width", COLOURS]))
+    : graph.input("image", "float", [batchOf(graph, config), COLOURS, "height", "width"]);
   let width = channels;
   let x = layers.conv("encoder.conv_in", image, [COLOURS, width]);
   for (const [level, multiplier] of multipliers.entries()) {
     const out = channels * multiplier;
     for (let index = 0; index < blocks; index++) {
-      x = layers.resBlock(`encoder.down.${level}.block.${index}`, x, [width, out]);
+      x = layers.resBlock(`encoder.down.${level}.block.${index}`, x, [width, out], level);
       width = out;
     }
     if (level < multipliers.length - 1) x = layers.downsample(`encoder.down.${level}.downsample`, x, width);
@@ -124,8 +128,17 @@ export function buildVaeEncoder(
   trace("quant_conv", moments);
   const [from, to, axis] = [0, latentChannels, 1].map((value) => graph.ints([value]));
   const mean = graph.node("Slice", [moments, from, to, axis]);
-  graph.output(mean, "latent", "float", ["batch", latentChannels, `height/${FACTOR}`, `width/${FACTOR}`]);
+  graph.output(mean, "latent", "float", [
+    batchOf(graph, config),
+    latentChannels,
+    `height/${FACTOR}`,
+    `width/${FACTOR}`,
+  ]);
 }
+
+/** Pictures of one run: those in tiles come one by one. */
+const batchOf = ({ target }: OnnxGraph, { channels, multipliers }: VaeConfig): number | string =>
+  target.convInTiles && channels * Math.max(...multipliers) >= LEAST_CHANNELS ? 1 : "batch";
 
 /** (x + 1) / 2, clamped, channels last. */
 function toImages(graph: OnnxGraph, x: Value): Value {
@@ -142,8 +155,11 @@ function ofImages(graph: OnnxGraph, images: Value): Value {
 
 type Width = readonly [inputs: number, outputs: number];
 
-/** The blocks of both halves. */
-function layersOf(network: Network, { attention: rank }: VaeConfig, trace: Trace) {
+/**
+ * The blocks of both halves. `mostWhole`: channels up to which a convolution at a picture's size is computed as a whole,
+ * for others take more memory than anything else there.
+ */
+function layersOf(network: Network, { attention: rank, multipliers }: VaeConfig, trace: Trace, mostWhole: number) {
   const { graph } = network;
   const after = (key: string, value: Value): Value => {
     trace(key, value);
@@ -151,9 +167,15 @@ function layersOf(network: Network, { attention: rank }: VaeConfig, trace: Trace
   };
   const norm = (key: string, x: Value, channels: number): Value => groupNorm(network, key, x, channels, EPSILON);
   const conv3 = (key: string, x: Value, width: Width): Value => conv(network, key, x, width, { kernel: 3 });
-  const resBlock = (key: string, x: Value, [inputs, outputs]: Width): Value => {
-    const first = conv3(`${key}.conv1`, silu(graph, norm(`${key}.norm1`, x, inputs)), [inputs, outputs]);
-    const second = conv3(`${key}.conv2`, silu(graph, norm(`${key}.norm2`, first, outputs)), [outputs, outputs]);
+  const convAt = (level: number, key: string, x: Value, width: Width): Value => {
+    if (!graph.target.convInTiles || Math.min(...width) < LEAST_CHANNELS) return conv3(key, x, width);
+    // a picture has whole cells of a latent, and so these levels have whole tiles
+    const isWhole = (FACTOR >> level) % TILE === 0;
+    return convInTiles(network, key, x, width, { isWhole, inHalves: level === 0 && width[0] > mostWhole });
+  };
+  const resBlock = (key: string, x: Value, [inputs, outputs]: Width, level: number): Value => {
+    const first = convAt(level, `${key}.conv1`, silu(graph, norm(`${key}.norm1`, x, inputs)), [inputs, outputs]);
+    const second = convAt(level, `${key}.conv2`, silu(graph, norm(`${key}.norm2`, first, outputs)), [outputs, outputs]);
     const skip = inputs === outputs ? x : conv(network, `${key}.nin_shortcut`, x, [inputs, outputs], { kernel: 1 });
     return after(key, add(graph, skip, second));
   };
@@ -172,11 +194,12 @@ function layersOf(network: Network, { attention: rank }: VaeConfig, trace: Trace
     conv: (key: string, x: Value, width: Width): Value => after(key, conv3(key, x, width)),
     resBlock,
     middle(key: string, x: Value, channels: number): Value {
-      const first = resBlock(`${key}.block_1`, x, [channels, channels]);
-      return resBlock(`${key}.block_2`, attend(`${key}.attn_1`, first, channels), [channels, channels]);
+      const last = multipliers.length - 1;
+      const first = resBlock(`${key}.block_1`, x, [channels, channels], last);
+      return resBlock(`${key}.block_2`, attend(`${key}.attn_1`, first, channels), [channels, channels], last);
     },
-    upsample: (key: string, x: Value, channels: number): Value =>
-      after(key, conv3(`${key}.conv`, doubled(graph, x), [channels, channels])),
+    upsample: (key: string, x: Value, channels: number, level: number): Value =>
+      after(key, convAt(level, `${key}.conv`, doubled(graph, x), [channels, channels])),
     downsample: (key: string, x: Value, channels: number): Value =>
       after(
         key,

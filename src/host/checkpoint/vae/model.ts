@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { cropped } from "../../../tensor/parts.js";
+import { cropped, joined, narrowed } from "../../../tensor/parts.js";
 import { fourSides } from "../../../tensor/shape.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { Vae, Warn } from "../../types.js";
@@ -83,14 +83,14 @@ export class BuiltVae implements VaeNetworks {
     this.#vae = vae;
   }
 
-  async encode(image: Tensor): Promise<Tensor> {
-    const { latent } = await this.#runtime.run(this.#encoder(), { image });
-    return latent!;
+  encode(image: Tensor): Promise<Tensor> {
+    const encoder = this.#encoder();
+    return each(image, async (item) => (await this.#runtime.run(encoder, { image: item })).latent!);
   }
 
-  async decode(latent: Tensor): Promise<Tensor> {
-    const { image } = await this.#runtime.run(this.#decoder(), { z: latent });
-    return image!;
+  decode(latent: Tensor): Promise<Tensor> {
+    const decoder = this.#decoder();
+    return each(latent, async (z) => (await this.#runtime.run(decoder, { z })).image!);
   }
 
   #encoder(): SessionSource {
@@ -110,4 +110,13 @@ export class BuiltVae implements VaeNetworks {
         })
       : vae.part.session("TAESD decoder", (network, config) => buildTaesdDecoder(network, config, vae));
   }
+}
+
+/** Runs on one item after the other, which takes as long as on all at once, and the memory of one. */
+async function each(batch: Tensor, run: (item: Tensor) => Promise<Tensor>): Promise<Tensor> {
+  const [count = 0] = batch.shape;
+  if (count === 1) return run(batch);
+  const results: Tensor[] = [];
+  for (let index = 0; index < count; index++) results.push(await run(narrowed(batch, 0, index, 1)));
+  return joined(results, 0);
 }

@@ -12,6 +12,8 @@ export interface Network {
    * for absent ones and other shapes.
    */
   weight(key: string, shape: readonly number[], x?: Value): Value;
+  /** A whole weight that is converted in each run, once `x` is there, whatever the others are. Throws as weight. */
+  lateWeight(key: string, shape: readonly number[], x: Value): Value;
   /**
    * x · Wᵀ for x […, inputs] and a weight [outputs, inputs] that stays in blocks, with its changes; undefined for a weight
    * that has to be expanded, as `weight` does. Throws as weight.
@@ -63,7 +65,7 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
     return ids === undefined ? graph.unfolded(half) : half;
   };
   const own = isHalved ? halved(graph.stored(weight)) : graph.stored(weight);
-  const stored = after === undefined || weight.dtype === "F32" ? own : waiting(graph, own, weight.shape, after);
+  const stored = after === undefined || weight.dtype === "F32" ? own : reshapedAfter(graph, own, weight.shape, after);
   const type = isHalved ? "F16" : weight.dtype;
   // only the rows that are read are converted, if Gather takes the type: it never takes 8 bits
   const takesRows = graph.target.halfTypes.some((half) => half === type) || ["F32", "F64"].includes(type);
@@ -79,10 +81,11 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
 
 // 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB with the shape.
 /**
- * An unchanged value, once `after` exists. ONNX Runtime runs nodes without inputs of a run as early as it can: all weights
- * of a network would be float32 at once. The shape takes no time, and the reshaped value is the same memory.
+ * A value in another shape, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all
+ * weights of a network would be float32 at once, or copied in loading. The shape takes no time, and the reshaped value is
+ * the same memory.
  */
-function waiting(graph: OnnxGraph, value: Value, shape: readonly number[], after: Value): Value {
+export function reshapedAfter(graph: OnnxGraph, value: Value, shape: readonly number[], after: Value): Value {
   const side = graph.node("Shape", [after], { end: { int: 1 } });
   const zero = graph.node("Mul", [side, graph.ints([0])]);
   return graph.node("Reshape", [value, graph.node("Add", [zero, graph.ints(shape)])]);
@@ -130,18 +133,21 @@ export function networkOf(
     const single = packed && isPacked(entry.dtype) ? { ...entry, ...packed.floats(inFile), shape } : entry;
     return floatsOf(graph, single, { ...options, isHalved: halves.has(entry) });
   };
-  const weight = (key: string, shape: readonly number[], x?: Value): Value => {
+  const changed = (key: string, shape: readonly number[], after: Value | undefined): Value => {
     const entry = checked(key, shape);
     const known = values.get(key);
     if (known !== undefined) return known;
-    let value = floats(entry, { after: isStreamed ? x : undefined });
+    let value = floats(entry, { after });
     for (const change of changes.get(key) ?? []) value = change(graph, value, shape);
     values.set(key, value);
     return value;
   };
+  const weight = (key: string, shape: readonly number[], x?: Value): Value =>
+    changed(key, shape, isStreamed ? x : undefined);
   return {
     graph,
     weight,
+    lateWeight: changed,
     quantisedProduct(key, shape, x) {
       const entry = checked(key, shape);
       const own = changes.get(key) ?? [];
@@ -196,6 +202,7 @@ export function listedNetwork(target = CPU_TARGET): ListedNetwork {
     graph,
     listed,
     weight: (key, shape) => floats(stored(key, shape)),
+    lateWeight: (key, shape) => floats(stored(key, shape)),
     quantisedProduct: () => undefined,
     rows: (key, shape, ids) => floats(graph.node("Gather", [stored(key, shape), ids])),
   };

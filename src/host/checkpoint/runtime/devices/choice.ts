@@ -216,7 +216,9 @@ export class ChosenOnce {
 
 /** Facts of a device for receipts. */
 export const factsOf = ({ provider, adapter, target }: Device): DeviceFacts =>
-  provider === "cpu" ? { provider } : { provider, adapter, form: target.attention };
+  provider === "cpu"
+    ? { provider, ...(target.convInTiles && { form: "tiles" as const }) }
+    : { provider, adapter, form: target.attention };
 
 /** The facts that a verdict depends on. */
 export interface Circumstances {

@@ -273,7 +273,9 @@ class TrialProcess {
       const outputs = await child.run({ session, feeds: sent, stages: [] }, TASK);
       return { values: outputs.map((output) => output.values), ms: performance.now() - began };
     });
-    const values = Object.values(sent).flatMap((feed) => ("values" in feed ? [feed.values] : []));
+    const values = Object.values(sent).flatMap((feed) =>
+      "values" in feed && typeof feed.values === "number" ? [feed.values] : [],
+    );
     await child.request({ type: "forget", values }, TASK);
     await child.request({ type: "release", session }, TASK);
     return result;

@@ -216,7 +216,8 @@ describe("createRuntime", () => {
     const states: string[] = [];
     const runtime = make({ memory: 300 * MIB, onLoad: (label, state) => states.push(`${label} ${state}`) });
     const source = (key: string) => ({ ...plusOneSource(key), parameters: 26 * MIB, fileBytes: 52 * MIB });
-    for (const key of ["a", "b", "a", "c", "b"]) await runtime.run(source(key), { x: Tensor.from([1], [1]) });
+    for (const key of ["a", "b", "a", "c", "b"])
+      await runtime.run(source(key), { x: Tensor.from([1], [1]) }, { calls: 20 });
     assert.deepEqual(
       states.filter((text) => !text.endsWith("loading")),
       ["a loaded", "b loaded", "b released", "c loaded", "a released", "b loaded"],
@@ -283,11 +284,21 @@ describe("createRuntime", () => {
   });
 
   it("fails the run in which the process is killed, and the next one works", async () => {
-    const runtime = make();
-    for (const afterMs of [0, 30, 150, 400]) {
-      const run = runtime.run(slowSource(3000), { x: slowInput() });
+    let isLoaded = false;
+    const runtime = make({
+      onLoad: (_label, state) => {
+        isLoaded = state === "loaded";
+      },
+    });
+    for (const [isStarting, afterMs] of [
+      [true, 0],
+      [false, 200],
+      [false, 600],
+    ] as const) {
+      isLoaded = false;
+      const run = runtime.run(slowSource(6000), { x: slowInput() });
       const failure = refuses(run, "runtime.failed", /SIGKILL.*memory/);
-      while (runtime.describe().processId === undefined) await sleep(1);
+      while (runtime.describe().processId === undefined || !(isStarting || isLoaded)) await sleep(1);
       await sleep(afterMs);
       process.kill(runtime.describe().processId!, "SIGKILL");
       await failure;

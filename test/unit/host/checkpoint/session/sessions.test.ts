@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { CPU_TARGET } from "#src/host/checkpoint/onnx/target.js";
 import {
+  cellsOf,
   fits,
   LoadedSessions,
   plannedOn,
@@ -90,6 +91,14 @@ describe("LoadedSessions", () => {
   });
 });
 
+describe("cellsOf", () => {
+  it("counts those of the largest picture, whatever its channels", () => {
+    const context = { shape: [2, 77, 768] };
+    assert.equal(cellsOf({ x: { shape: [2, 4, 8, 6] }, hint: { shape: [1, 1, 7, 7] }, context }), 49);
+    assert.equal(cellsOf({ context }), 0);
+  });
+});
+
 describe("workBytes", () => {
   it("counts the values of inputs, and a gibibyte if a network does not tell", () => {
     const work = { x: 10, context: 1 };
@@ -101,8 +110,13 @@ describe("workBytes", () => {
 
 const unet = { parameters: 859_520_964, fileBytes: 859_520_964 * 2 };
 const CPU = { isGpu: false, hasFloat16: true };
-const cpu = (calls: number, wish?: "stream" | "fold") => ({ calls, device: CPU, wish });
-const gpu = (hasFloat16: boolean, wish?: "keep" | "fold") => ({ calls: 1, device: { isGpu: true, hasFloat16 }, wish });
+const cpu = (calls: number, wish?: "stream" | "fold", cells = 32 * 32) => ({ calls, cells, device: CPU, wish });
+const gpu = (hasFloat16: boolean, wish?: "keep" | "fold") => ({
+  calls: 1,
+  cells: 0,
+  device: { isGpu: true, hasFloat16 },
+  wish,
+});
 
 describe("preferredPlan", () => {
   it("follows a wish before any rule", () => {
@@ -114,13 +128,11 @@ describe("preferredPlan", () => {
     assert.equal(preferredPlan({ ...unet, isFixed: true }, cpu(1, "stream")), "fold");
   });
 
-  it("folds a large network from two runs on", () => {
-    assert.equal(preferredPlan(unet, cpu(1)), "stream");
-    assert.equal(preferredPlan(unet, cpu(2)), "fold");
-  });
-
-  it("folds a small network for one run", () => {
-    assert.equal(preferredPlan({ parameters: 123_060_480, fileBytes: 123_060_480 * 2 }, cpu(1)), "fold");
+  it("folds a network from 20 runs on, from 10 on for a picture of 512 x 512", () => {
+    const plans = (cells: number, ...calls: number[]) =>
+      calls.map((count) => preferredPlan(unet, cpu(count, undefined, cells)));
+    assert.deepEqual(plans(63 * 64, 1, 19, 20), ["stream", "stream", "fold"]);
+    assert.deepEqual(plans(64 * 64, 1, 9, 10), ["stream", "stream", "fold"]);
   });
 
   it("folds 8-bit floats for one run, and not 16-bit floats", () => {
@@ -128,7 +140,6 @@ describe("preferredPlan", () => {
     assert.equal(preferredPlan({ ...unet, fileBytes: unet.parameters * 2 }, cpu(1)), "stream");
     const language = { parameters: 3.9e9, fileBytes: 3.9e9 };
     assert.equal(preferredPlan(language, cpu(1)), "stream");
-    assert.equal(preferredPlan(language, cpu(2)), "fold");
   });
 
   it("keeps F16 weights on a GPU that computes with them", () => {

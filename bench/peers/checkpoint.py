@@ -1,6 +1,8 @@
-"""The UNet of a Stable Diffusion 1 checkpoint in PyTorch, float32. Reads a line from stdin for each call, answers with its ms.
+"""UNet and VAE decoder of a Stable Diffusion 1 checkpoint in PyTorch.
 
-Usage: unet.py CHECKPOINT FOLDER THREADS. FOLDER holds x.bin [2, 4, 64, 64] and context.bin [2, 77, 768]; out.bin goes there.
+Usage: checkpoint.py CHECKPOINT FOLDER THREADS CELLS TYPE. Reads a line "unet" or "vae" from stdin for each call and answers
+with its ms. FOLDER holds x.bin [2, 4, CELLS, CELLS], context.bin [2, 77, 768] and z.bin [1, 4, CELLS, CELLS] as float32;
+out.bin goes there. TYPE is float32 or bfloat16.
 """
 import json
 import math
@@ -10,7 +12,8 @@ import time
 import torch
 import torch.nn.functional as F
 
-PREFIX = "model.diffusion_model."
+PREFIXES = ("model.diffusion_model.", "first_stage_model.")
+TYPE = getattr(torch, sys.argv[5])
 HEADS = 8
 CHANNELS = 320
 
@@ -21,12 +24,13 @@ def read_weights(path):
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
         for key, entry in header.items():
-            if not key.startswith(PREFIX):
+            prefix = next((prefix for prefix in PREFIXES if key.startswith(prefix)), None)
+            if prefix is None:
                 continue
             first, last = entry["data_offsets"]
             file.seek(8 + length + first)
             values = torch.frombuffer(bytearray(file.read(last - first)), dtype=torch.float16)
-            weights[key[len(PREFIX):]] = values.to(torch.float32).reshape(entry["shape"])
+            weights[key[len(prefix):]] = values.to(TYPE).reshape(entry["shape"])
     return weights
 
 
@@ -92,7 +96,7 @@ def block(key, x, emb, context):
 def unet(x, timesteps, context):
     half = CHANNELS // 2
     angles = timesteps[:, None] * torch.exp(-math.log(10000) * torch.arange(half) / half)[None]
-    emb = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)
+    emb = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1).to(TYPE)
     emb = F.silu(linear("time_embed.2", F.silu(linear("time_embed.0", emb))))
     skips = []
     for index in range(12):
@@ -106,24 +110,55 @@ def unet(x, timesteps, context):
     return conv("out.2", F.silu(group_norm("out.0", x)))
 
 
+def vae_res_block(key, x):
+    h = conv(key + ".conv1", F.silu(group_norm(key + ".norm1", x, 1e-6)))
+    h = conv(key + ".conv2", F.silu(group_norm(key + ".norm2", h, 1e-6)))
+    return h + (conv(key + ".nin_shortcut", x) if key + ".nin_shortcut.weight" in W else x)
+
+
+def vae_attention(key, x):
+    normal = group_norm(key + ".norm", x, 1e-6)
+    q, k, v = (conv(f"{key}.{name}", normal).flatten(2).transpose(1, 2)[:, None] for name in "qkv")
+    out = F.scaled_dot_product_attention(q, k, v)[:, 0].transpose(1, 2).reshape(x.shape)
+    return x + conv(key + ".proj_out", out)
+
+
+def vae_decode(z):
+    x = conv("decoder.conv_in", conv("post_quant_conv", z))
+    x = vae_res_block("decoder.mid.block_1", x)
+    x = vae_res_block("decoder.mid.block_2", vae_attention("decoder.mid.attn_1", x))
+    for level in (3, 2, 1, 0):
+        for index in range(3):
+            x = vae_res_block(f"decoder.up.{level}.block.{index}", x)
+        if level > 0:
+            x = conv(f"decoder.up.{level}.upsample.conv", F.interpolate(x, scale_factor=2, mode="nearest"))
+    image = conv("decoder.conv_out", F.silu(group_norm("decoder.norm_out", x, 1e-6)))
+    return (image / 2 + 0.5).clamp(0, 1).permute(0, 2, 3, 1)
+
+
 def main():
-    _, _, folder, threads = sys.argv
+    _, _, folder, threads, cells, _ = sys.argv
     torch.set_num_threads(int(threads))
+    side = int(cells)
 
     def read(name, shape):
         with open(f"{folder}/{name}.bin", "rb") as file:
             return torch.frombuffer(bytearray(file.read()), dtype=torch.float32).reshape(shape)
 
-    x, context = read("x", (2, 4, 64, 64)), read("context", (2, 77, 768))
+    x, context, z = read("x", (2, 4, side, side)), read("context", (2, 77, 768)), read("z", (1, 4, side, side))
     timesteps = torch.full((2,), 500.0)
+    works = {
+        "unet": lambda: unet(x.to(TYPE), timesteps, context.to(TYPE)),
+        "vae": lambda: vae_decode(z.to(TYPE)),
+    }
     print(json.dumps({"version": torch.__version__}), flush=True)
     with torch.inference_mode():
-        for _ in sys.stdin:
+        for line in sys.stdin:
             start = time.perf_counter()
-            out = unet(x, timesteps, context)
+            out = works[line.strip()]()
             ms = 1000 * (time.perf_counter() - start)
             with open(f"{folder}/out.bin", "wb") as file:
-                file.write(bytes(out.contiguous().untyped_storage()))
+                file.write(out.to(torch.float32).contiguous().numpy().tobytes())
             print(json.dumps({"ms": ms}), flush=True)
 
 
