@@ -25,7 +25,10 @@ describe("latentkit with --models", () => {
     const own = await render("--models", tinyModels());
     assert.equal(own.code, 0, own.stderr);
     assert.match(own.stderr, /^Your models, on ONNX Runtime\.\n/);
-    assert.match(own.stderr, /^Loading UNet of tiny-sd1\.safetensors \(\d\.\d GB\) …$/m);
+    assert.match(
+      own.stderr,
+      /^Loading UNet of tiny-sd1\.safetensors \(\d\.\d GB, plus \d\.\d GB mapped from its file\) …$/m,
+    );
     assert.equal(filesIn(out).length, 1);
     const config = join(folder(), "latentkit.yaml");
     writeFileSync(config, `models: [${JSON.stringify(tinyModels())}]\n`);

@@ -53,7 +53,7 @@ interface TileOptions {
 /**
  * A 3x3 convolution with a margin of one, of one picture [1, inputs, h, w], in tiles of 4x4: 36 products for the 144 of the
  * plain one, which differs by rounding. Weights are transformed in each run, in a fraction of what they save: transformed
- * ones are four times as large.
+ * ones are four times as large. Throws as the network's weights do.
  */
 export function convInTiles(
   network: Network,

@@ -33,7 +33,7 @@ export interface VaeConfig {
   readonly hasEncoder: boolean;
 }
 
-/** Bytes of a run beside the weights, for each value of its input, by what was measured: pictures of the widest level at their size. */
+/** Bytes of a run beside the weights, for each value of its input: pictures of the widest level, in the number measured. */
 export function vaeWork({ channels, multipliers, latentChannels }: VaeConfig): {
   readonly z: number;
   readonly image: number;

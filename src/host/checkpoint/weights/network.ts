@@ -12,7 +12,10 @@ export interface Network {
    * for absent ones and other shapes.
    */
   weight(key: string, shape: readonly number[], x?: Value): Value;
-  /** A whole weight that is converted in each run, once `x` is there, whatever the others are. Throws as weight. */
+  /**
+   * A whole weight that each run converts, once `x` is there, though others are converted in loading; one of 8 bits is not,
+   * since its conversion takes longer than a run. Throws as weight.
+   */
   lateWeight(key: string, shape: readonly number[], x: Value): Value;
   /**
    * x · Wᵀ for x […, inputs] and a weight [outputs, inputs] that stays in blocks, with its changes; undefined for a weight
@@ -147,7 +150,7 @@ export function networkOf(
   return {
     graph,
     weight,
-    lateWeight: changed,
+    lateWeight: (key, shape, x) => (checked(key, shape).dtype.startsWith("F8") ? weight : changed)(key, shape, x),
     quantisedProduct(key, shape, x) {
       const entry = checked(key, shape);
       const own = changes.get(key) ?? [];

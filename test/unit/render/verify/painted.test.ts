@@ -79,12 +79,18 @@ describe("pictures that models painted", () => {
     assert.deepEqual(hashes, { [checkpoint]: hashOf(checkpoint), [embedding]: hashOf(embedding) });
     const { version, ...settings } = runtime!;
     assert.match(version, /^\d+\.\d+/);
-    const plans = [`UNet of ${CHECKPOINT}`, `VAE of ${CHECKPOINT}`, `text encoder l of ${CHECKPOINT}`];
+    // few calls stream, but weights of 8 bits
+    const plans = {
+      [`UNet of ${CHECKPOINT}`]: "fold",
+      [`VAE of ${CHECKPOINT}`]: "stream",
+      [`text encoder l of ${CHECKPOINT}`]: "stream",
+    };
     assert.deepEqual(settings, {
       name: "onnxruntime-node",
       provider: "cpu",
+      form: "tiles",
       threads: 1,
-      plans: Object.fromEntries(plans.map((network) => [network, "fold"])),
+      plans,
     });
   });
 

@@ -72,7 +72,7 @@ describe("createRuntime on a GPU", () => {
     assert.equal(runtime.describe().networks[0]!.plan, "fold");
     const cpu = make({ plan: "stream" });
     await cpu.run(plusOneSource(), ONE());
-    assert.deepEqual(cpu.describe().device, { provider: "cpu" });
+    assert.deepEqual(cpu.describe().device, { provider: "cpu", form: "tiles" });
   });
 
   it("refuses the CPU's plan there, and F16 weights if it has no floats of 16 bits", async () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randn, Tensor, type Vae } from "latentkit";
 import { refuses } from "../../../../helpers/errors.js";
-import { layerError } from "../../../../helpers/models/layers.js";
 import { tinyHost } from "../../../../helpers/models/tiny-host.js";
+import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
 const picture = (height: number, width: number): Tensor =>
   Tensor.from(
@@ -44,7 +44,7 @@ describe("CheckpointVae", () => {
     const latents = randn([2, 4, 6, 6], { seed: 5 });
     const images = await vae.decode!(latents);
     const second = await vae.decode!(Tensor.from(latents.data.slice(4 * 36), [1, 4, 6, 6]));
-    assert.ok(layerError(Tensor.from(images.data.slice(second.size), second.shape), second) < 1e-5);
+    assertSameBits(Tensor.from(images.data.slice(second.size), second.shape), second, "second");
   });
 
   it("refuses anything but a picture or a latent of its kind", async () => {

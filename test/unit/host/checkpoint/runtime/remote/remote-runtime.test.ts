@@ -19,6 +19,7 @@ import {
   ROW,
   slowInput,
   slowSource,
+  untilBusy,
 } from "../../../../../helpers/models/runtime-graphs.js";
 
 const values = ({ y }: Record<string, Tensor>) => [...y!.data];
@@ -55,8 +56,8 @@ describe("RemoteRuntime and ServedPort", () => {
     for (const each of [a, b, a]) assert.deepEqual(values(await each.run(source, { x: ROW() })), [6, 15]);
     assert.deepEqual(states, ["linear loading", "linear loaded"]);
     const { networks, version, device, threads } = a.describe();
-    assert.deepEqual(networks, [{ key: source.key, label: "linear", plan: "fold", files: [] }]);
-    assert.deepEqual([device, threads], [{ provider: "cpu" }, 1]);
+    assert.deepEqual(networks, [{ key: source.key, label: "linear", plan: "stream", files: [] }]);
+    assert.deepEqual([device, threads], [{ provider: "cpu", form: "tiles" }, 1]);
     assert.equal(version, runtime.describe().version);
   });
 
@@ -148,7 +149,7 @@ describe("RemoteRuntime and ServedPort", () => {
     const failure = refuses(a.run(slowSource(3000), { x: slowInput() }), "runtime.failed", /SIGKILL/);
     while (!states.includes("slow loaded")) await sleep(5);
     const waiting = b.run(plusOneSource(), { x: context }, { keep: ["x"] });
-    await sleep(100);
+    await untilBusy(runtime.describe().processId!);
     process.kill(runtime.describe().processId!, "SIGKILL");
     await failure;
     assert.deepEqual(values(await waiting), [2]);
