@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { modelSampling, type Sampler, Tensor } from "latentkit";
+import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { Estimate } from "#src/host/sampling/sum.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
@@ -61,6 +61,15 @@ async function errorOf(sampler: Sampler, kind: Kind, steps: number, run: Run): P
   return worst(await sample(sampler, kind, sigmas, STARTS, run), exact);
 }
 
+/** Samplers of several steps (multistep-convergence.test.ts), of other names, and those that draw noise at any options. */
+const WITHOUT_ORDER = `
+  euler_ancestral euler_ancestral_cfg_pp heunpp2 dpm_2_ancestral lms dpm_adaptive dpmpp_2s_ancestral_cfg_pp
+  dpmpp_sde_gpu dpmpp_2m dpmpp_2m_cfg_pp dpmpp_2m_sde dpmpp_2m_sde_gpu dpmpp_2m_sde_heun dpmpp_2m_sde_heun_gpu
+  dpmpp_3m_sde dpmpp_3m_sde_gpu ddpm lcm ipndm ipndm_v deis cfgpp_ud10_ab res_multistep res_multistep_cfg_pp
+  res_multistep_ancestral res_multistep_ancestral_cfg_pp gradient_estimation gradient_estimation_cfg_pp er_sde
+  sa_solver sa_solver_pece ddim uni_pc uni_pc_bh2
+`;
+
 const worst = (values: number[], exact: number[]) => Math.max(...values.map((value, i) => Math.abs(value - exact[i]!)));
 
 describe("solvers, convergence to the exact path of a Gaussian", () => {
@@ -78,6 +87,11 @@ describe("solvers, convergence to the exact path of a Gaussian", () => {
     // calls: 5 steps of order 3 and one of order 2, and twice as many steps
     ["dpm_fast", 3, [17, 35]],
   ];
+  it("are tried for every sampler that has an order", () => {
+    const known = [...ORDERS.map(([sampler]) => sampler), ...WITHOUT_ORDER.trim().split(/\s+/)];
+    assert.deepEqual(known.toSorted(), SAMPLERS.toSorted());
+  });
+
   for (const [sampler, order, [few, many], run = {}] of ORDERS) {
     for (const kind of ["eps", "flow"] as const) {
       it(`${sampler}, ${kind}: order ${order}`, async () => {
