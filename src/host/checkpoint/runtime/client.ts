@@ -166,13 +166,15 @@ class ChildRuntime implements OwnRuntime {
     return this.#failures.mend(source, turn, () => this.#inProcess(turn, work));
   }
 
-  /** Does work in the child process: again in a new one if that was gone before it began anything of it. */
+  /** Does work in the child process. If that had died before it began any of it, does it again in a new one. */
   async #inProcess<T>(turn: Turn, work: () => Promise<T>): Promise<T> {
-    const process = this.#loaded?.process;
+    const loaded = this.#loaded;
     try {
       return await work();
     } catch (error) {
-      const wasGone = process !== undefined && !process.isAlive && !process.hasBegun;
+      // one that was started for this work is not tried again
+      const isSame = loaded !== undefined && loaded === this.#loaded;
+      const wasGone = isSame && !loaded.process.isAlive && !loaded.process.hasBegun;
       if (!wasGone || turn.isAbandoned) throw error;
       return work();
     }

@@ -99,7 +99,7 @@ export class RuntimeProcess {
     return this.#crashed;
   }
 
-  /** Whether it has begun what it was asked for last: one that ended without a word was gone before. */
+  /** Whether it has begun the last request: a process that ended without saying so had died before. */
   get hasBegun(): boolean {
     return this.#hasBegun;
   }

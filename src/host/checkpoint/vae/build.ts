@@ -51,7 +51,7 @@ interface VaeOptions {
 }
 
 const EPSILON = 1e-6;
-/** Fewer channels than these are not faster in tiles. */
+/** Channels from which on a convolution is faster in tiles. */
 const LEAST_CHANNELS = 128;
 /** Red, green and blue. */
 const COLOURS = 3;
@@ -156,8 +156,8 @@ function ofImages(graph: OnnxGraph, images: Value): Value {
 type Width = readonly [inputs: number, outputs: number];
 
 /**
- * The blocks of both halves. `mostWhole`: channels up to which a convolution at a picture's size is computed as a whole,
- * for others take more memory than anything else there.
+ * The blocks of both halves. `mostWhole`: most channels of a convolution at a picture's size that is computed as a whole;
+ * wider ones are computed in halves, since they would need the most memory of the network.
  */
 function layersOf(network: Network, { attention: rank, multipliers }: VaeConfig, trace: Trace, mostWhole: number) {
   const { graph } = network;

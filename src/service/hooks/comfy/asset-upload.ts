@@ -23,7 +23,7 @@ export interface Upload {
 
 /**
  * Begins an upload into a folder, below whose `blobs` it will stand under its hash. `count` is called with bytes that come
- * or, negative, go; it throws where there is no room for them.
+ * or, negative, go; it throws if there is not enough room for them.
  */
 export async function beginUpload(folder: string, count: (bytes: number) => void): Promise<Upload> {
   const path = join(folder, "blobs", `.${randomUUID()}.tmp`);
