@@ -55,17 +55,22 @@ export function modelsNamed(args: NetworkArguments, { env }: Pick<Terminal, "env
 // A single graph renders on the process's own thread: starting two more takes longer than they save.
 /**
  * The host of the models in these folders, which the signal closes: a trial of a GPU takes up to minutes. Undefined without
- * any folder: then the preview host renders.
+ * any folder: then the preview host renders. With `isNeeded`, the process of the networks starts while the graph is read.
  */
 export async function openHost(
   { folders, device, memory }: Models,
   terminal: Terminal,
-  { isQuiet = false, signal }: { readonly isQuiet?: boolean; readonly signal?: AbortSignal } = {},
+  {
+    isQuiet = false,
+    isNeeded = false,
+    signal,
+  }: { readonly isQuiet?: boolean; readonly isNeeded?: boolean; readonly signal?: AbortSignal } = {},
 ): Promise<Host | undefined> {
   if (folders.length === 0) return undefined;
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
   const host = createCheckpointHost({ models: folders, device, memory, ...modelReports(terminal, isQuiet) });
   onAbort(signal, () => void host.close());
+  if (isNeeded) host.start();
   return host;
 }
 

@@ -16,9 +16,9 @@ type RenderArguments = ArgumentsOf<"render">;
 
 /** The graph of a command line, and the options of its one run. */
 export async function renderOptions(args: RenderArguments, terminal: Terminal, signal: AbortSignal) {
-  const { source, models, isQuiet, options } = readOptions(args, terminal);
+  const { source, models, isQuiet, isNeeded, options } = readOptions(args, terminal);
   const set = drawSeeds(source, options, args.get("quiet") ? () => {} : terminal.err);
-  const host = await openHost(models, terminal, { isQuiet, signal });
+  const host = await openHost(models, terminal, { isQuiet, isNeeded, signal });
   return { source, options: { ...options, set, signal, host } };
 }
 
@@ -80,10 +80,10 @@ function readOptions(args: RenderArguments, terminal: Terminal) {
   const isQuiet = args.get("quiet") || args.get("json");
   const isShared = args.has("store");
   const folders = isShared ? [] : config.models;
-  if (!isQuiet && !isShared && loadsModels(parseGraph(source.graph).prompt, defaultRegistry))
-    terminal.err(hostLine(folders.length > 0));
+  const isNeeded = !isShared && loadsModels(parseGraph(source.graph).prompt, defaultRegistry);
+  if (isNeeded && !isQuiet) terminal.err(hostLine(folders.length > 0));
   const models = { folders, device: config.models_device, memory: config.models_memory };
-  return { source, config, models, isQuiet, options };
+  return { source, config, models, isQuiet, isNeeded, options };
 }
 
 const policyOf = (text: string | undefined): MetadataPolicy | undefined =>

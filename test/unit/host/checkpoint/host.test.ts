@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { render } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { readSafetensors } from "#src/io/safetensors.js";
@@ -8,6 +9,7 @@ import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
 import { f32, writeWeights } from "../../../helpers/models/weight-file.js";
+import { runtimeProcesses } from "../../../helpers/process/runtime-processes.js";
 
 /** A graph of the original pipe loader, with a VAE, an earlier layer of the clip and a LoRA of its own. */
 const pipeGraph = (changes: object) => ({
@@ -58,6 +60,16 @@ describe("createCheckpointHost", () => {
 
   it("loads nothing of other kinds", async () => {
     await refuses(host().loadFile!("clip_vision", "x"), "host.missing", /host "checkpoint" cannot load clip_vision/);
+  });
+
+  it("starts the process of its networks when it is asked to, and ends it when it closes", async function () {
+    const before = runtimeProcesses(this).length;
+    const own = createCheckpointHost({ models: folder() });
+    assert.equal(runtimeProcesses(this).length, before);
+    own.start();
+    while (runtimeProcesses(this).length === before) await setTimeout(5);
+    await own.close();
+    assert.equal(runtimeProcesses(this).length, before);
   });
 
   it("refuses options that are not its own, and folders that do not exist", async () => {
