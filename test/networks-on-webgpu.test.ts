@@ -16,8 +16,15 @@ const HEAVY = /MatMul|Gemm|Conv|Attention/;
 /** Copies of a text encoder's tokens, which are compared on the CPU. */
 const TOKEN_COPIES = 4;
 const NVIDIA = "0x10de";
-/** SDXL has their operators: the UNet with a LoRA is that of SD 1, as is the one for inpainting but for its first layer. */
-const LONG = ["UNet of SD 1", "UNet of SD 2", "UNet for inpainting", "UNet with weights of 8 bits"];
+/** SDXL has their operators. */
+const LONG = [
+  "UNet of SD 1",
+  "UNet of SD 2",
+  "UNet for inpainting",
+  "UNet with a LoRA",
+  "UNet with weights of 8 bits",
+  "ControlNet",
+];
 const ALL = Object.keys(TINY_NETWORKS);
 
 interface Forms {

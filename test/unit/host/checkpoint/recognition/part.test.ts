@@ -140,8 +140,8 @@ describe("every part of a model file", function () {
       ".pre_quant_scale",
       ".weight_g",
     ];
-    for (const { shapes, layer, recognise } of await kinds())
-      for (const ending of endings) {
+    for (const [index, { shapes, layer, recognise }] of (await kinds()).entries())
+      for (const ending of index === 0 ? endings : endings.slice(0, 1)) {
         const work = recognise(headerOf({ ...shapes, [layer + ending]: [1] }));
         const { message } = await refuses(work, "model.unsupported");
         const expected = `one with "${layer}${ending}", which changes a weight in a way that latentkit does not support.`;
