@@ -112,12 +112,13 @@ export function createMemoryOutbox() {
   /** Removes deliveries that ended until `endedBefore`, and forgotten ones; at most `budget`. Returns how many. */
   const sweep = (endedBefore: number, most: number, budget: number): number => {
     let removed = 0;
-    const ended = [...rows.values()].flatMap(({ settledMark }) => settledMark ?? []).sort((a, b) => b - a);
-    const surplus = ended[most] ?? Number.NEGATIVE_INFINITY;
+    const ended = [...rows.values()].filter(({ settledMark }) => settledMark !== null);
+    // several may have ended in one millisecond
+    ended.sort((a, b) => b.settledMark! - a.settledMark! || b.delivery.id - a.delivery.id);
+    const surplus = new Set(ended.slice(most));
     for (const [id, row] of rows) {
       if (removed >= budget) break;
-      const isSurplus = row.settledMark !== null && row.settledMark <= surplus;
-      const isDue = isSurplus || (row.settledMark ?? row.sinceMark + FORGOTTEN_MS) <= endedBefore;
+      const isDue = surplus.has(row) || (row.settledMark ?? row.sinceMark + FORGOTTEN_MS) <= endedBefore;
       if (!isDue) continue;
       rows.delete(id);
       pendingOf(row.delivery.endpoint).delete(row);

@@ -127,9 +127,12 @@ export async function sweepDeliveries(
     return (await tx.query(sql, value, Math.max(count, 0))).length;
   };
   const ago = `${NOW_MARK} - $1::bigint`;
-  const inOrder = "SELECT settled_mark FROM lk.deliveries WHERE settled_mark IS NOT NULL ORDER BY settled_mark DESC";
+  const isSettled = "settled_mark IS NOT NULL";
+  const newest = `SELECT settled_mark, id FROM lk.deliveries WHERE ${isSettled} ORDER BY settled_mark DESC, id DESC`;
   let removed = await remove(`settled_mark <= ${ago}`, retentionMs, budget);
-  removed += await remove(`settled_mark <= (${inOrder} LIMIT 1 OFFSET $1)`, most, budget - removed);
+  // several may have ended in one millisecond
+  const isSurplus = `${isSettled} AND (settled_mark, id) <= (${newest} LIMIT 1 OFFSET $1)`;
+  removed += await remove(isSurplus, most, budget - removed);
   return (
     removed + (await remove(`state = 'pending' AND since_mark <= ${ago}`, retentionMs + FORGOTTEN_MS, budget - removed))
   );

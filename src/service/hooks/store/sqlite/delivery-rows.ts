@@ -97,8 +97,11 @@ export function sweepDeliveries(db: Connection, endedBefore: number, most: numbe
     const due = `SELECT id FROM deliveries WHERE ${condition} LIMIT ?`;
     return db.run(`DELETE FROM deliveries WHERE id IN (${due})`, mark, Math.max(count, 0)).changes;
   };
-  const inOrder = "SELECT settled_mark FROM deliveries WHERE settled_mark IS NOT NULL ORDER BY settled_mark DESC";
-  const surplus = db.get(`${inOrder} LIMIT 1 OFFSET ?`, most)?.settled_mark;
-  const ended = remove("settled_mark <= ?", Math.max(endedBefore, Number(surplus ?? endedBefore)), budget);
+  const isSettled = "settled_mark IS NOT NULL";
+  const newest = `SELECT settled_mark, id FROM deliveries WHERE ${isSettled} ORDER BY settled_mark DESC, id DESC`;
+  // several may have ended in one millisecond
+  const isSurplus = `${isSettled} AND (settled_mark, id) <= (${newest} LIMIT 1 OFFSET ?)`;
+  let ended = remove("settled_mark <= ?", endedBefore, budget);
+  ended += remove(isSurplus, most, budget - ended);
   return ended + remove("state = 'pending' AND since_mark <= ?", endedBefore - FORGOTTEN_MS, budget - ended);
 }
