@@ -34,7 +34,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
 export interface CheckpointHost extends Host {
-  /** Starts the process that runs the networks before the first of them needs it, which saves that one about half a second. */
+  /** Starts the process that runs the networks, for which the first of them would wait. */
   start(): void;
   /** Ends the process that runs the networks, and a trial of a GPU; a later call starts new ones. */
   close(): Promise<void>;
