@@ -13,8 +13,8 @@ import { describeFile, type ListedModel } from "./list-models.js";
 
 /** Files whose readings stay. */
 const MOST = 16_384;
-/** Time that one file may take: its disk may be slow, its header cannot be. */
-const FILE_MS = 10_000;
+/** Time that one file may take: disk and processor may be slow or busy, a header takes seconds at most. */
+const FILE_MS = 60_000;
 const THREAD_MIB = 512;
 /** Time for which callers wait for a list. */
 const WAIT_MS = 1000;
