@@ -14,7 +14,8 @@ interface GoldenGraph {
   readonly graph: Record<string, { class_type: string; inputs: Record<string, unknown> }>;
   readonly latent_node: string;
   readonly latent: string;
-  readonly spread_latent: number;
+  /** Absent: 0. */
+  readonly spread_latent?: number;
   readonly image_node?: string;
   readonly image?: string | null;
   readonly spread_image?: number;
@@ -34,8 +35,10 @@ type Derived =
 
 /** A set of graphs that the reference has computed on tiny models. */
 export interface GoldenGraphs {
-  /** Folder of e2e.json, e2e.safetensors and input. */
+  /** Folder of the vectors and of input. */
   readonly folder: string;
+  /** Name of the .json and .safetensors files. Default: e2e. */
+  readonly name?: string;
   /** Number of graphs that it has. */
   readonly count: number;
   /** Puts the models into a folder. */
@@ -49,9 +52,17 @@ export interface GoldenGraphs {
 const largest = ({ data }: Tensor): number => data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 /** Tests a set: latents, pictures and conditionings at the tolerances of the set's own page. */
-export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = [], assertKnown }: GoldenGraphs): void {
-  const { cases } = JSON.parse(goldenText(join(golden, "e2e.json"))) as { cases: readonly GoldenGraph[] };
-  const { tensors } = readSafetensors(goldenBytes(join(golden, "e2e.safetensors"))!);
+export function testGoldenGraphs({
+  folder: golden,
+  name: set = "e2e",
+  count,
+  unpack,
+  imprecise = [],
+  assertKnown,
+}: GoldenGraphs): void {
+  const text = JSON.parse(goldenText(join(golden, `${set}.json`))) as Partial<Record<string, readonly GoldenGraph[]>>;
+  const cases = text.cases ?? text.e2e!;
+  const { tensors } = readSafetensors(goldenBytes(join(golden, `${set}.safetensors`))!);
 
   const assertWithin = (actual: unknown, name: string, limitOf: (largest: number) => number): void => {
     const expected = toTensor(tensors.get(name)!);
@@ -95,9 +106,9 @@ export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = []
         if (event.type === "node-error") assert.fail(event.error);
       }
       const first = (id: string) => outputs.get(id)?.[0] as { samples?: unknown };
-      assertWithin(first(one.latent_node).samples, one.latent, (most) => 3e-5 * most + 8 * one.spread_latent);
+      assertWithin(first(one.latent_node).samples, one.latent, (most) => 3e-5 * most + 8 * (one.spread_latent ?? 0));
       if (typeof one.image === "string")
-        assertWithin(first(one.image_node!), one.image, () => 5e-5 + 8 * one.spread_image!);
+        assertWithin(first(one.image_node!), one.image, () => 5e-5 + 8 * (one.spread_image ?? 0));
       for (const [id, names] of conds) {
         const [context, pooled = null] = typeof names === "string" ? [names] : names;
         const [[cond, options]] = outputs.get(id)![0] as [[Tensor, { pooled_output: Tensor }]];

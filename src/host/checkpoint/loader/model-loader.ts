@@ -10,6 +10,7 @@ import { recogniseCheckpoint } from "../families/recognise.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { T5Clip } from "../flux/clip.js";
+import { flux2Clip } from "../flux/qwen3-clip.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
@@ -44,8 +45,8 @@ const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
 /** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
-/** Types of families that read another state of a Qwen3 encoder than Z-Image does. */
-const OTHER_QWEN3_TYPES: readonly string[] = ["flux", "flux2"];
+/** Types of families that have other text encoders than Qwen3. */
+const OTHER_QWEN3_TYPES: readonly string[] = ["flux"];
 
 /** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
 const TINY_DECODERS: Readonly<Record<string, string>> = {
@@ -142,25 +143,29 @@ export class ModelLoader {
       });
   }
 
-  #clip(file: WeightFile, { textEncoders, encoderCount, clipFamily = "sd1" }: RecognisedCheckpoint): Clip {
+  #clip(file: WeightFile, recognised: RecognisedCheckpoint): Clip {
+    const { textEncoders, encoderCount, clipFamily = "sd1", clipType } = recognised;
     if (textEncoders.length !== encoderCount) return new AbsentClip(file.name);
-    return this.#clipOf(file, textEncoders, () => clipFamily);
+    return this.#clipOf(file, textEncoders, clipType, () => clipFamily);
   }
 
   /** `familyOf` returns the family of CLIP's encoders. Throws the same errors. */
   #clipOf(
     file: WeightFile,
     found: readonly TextPart[],
+    type: string | undefined,
     familyOf: (encoders: readonly Part<TextEncoderConfig>[]) => StableDiffusionFamily,
   ): Clip {
     const qwen3 = found.find(({ kind }) => kind === "qwen3");
-    if (qwen3?.kind === "qwen3")
-      return new Qwen3Clip(this.#runtime, ModelPart.of("text encoder Qwen3", file, qwen3.part));
+    if (qwen3?.kind === "qwen3") {
+      const part = ModelPart.of("text encoder Qwen3", file, qwen3.part);
+      return type === "flux2" ? flux2Clip(this.#runtime, part) : new Qwen3Clip(this.#runtime, part);
+    }
     const t5 = found.find(({ kind }) => kind === "t5");
     if (t5?.kind === "t5") {
       const built = new T5Clip(new BuiltT5(this.#runtime, ModelPart.of("text encoder T5", file, t5.part)));
       const others = found.filter((each) => each !== t5);
-      return others.length === 0 ? built : built.joinedWith([this.#clipOf(file, others, familyOf)]);
+      return others.length === 0 ? built : built.joinedWith([this.#clipOf(file, others, type, familyOf)]);
     }
     const encoders = found.flatMap(({ kind, part }) => (kind === "clip" ? [part] : []));
     const family = familyOf(encoders);
@@ -193,7 +198,7 @@ export class ModelLoader {
     const found = recogniseTextEncoders(file);
     if (found.some(({ kind }) => kind === "qwen3") && OTHER_QWEN3_TYPES.includes(type)) refuse();
     if (found.some(({ kind }) => kind === "t5") && type !== "flux") refuse();
-    return this.#clipOf(file, found, (encoders) => {
+    return this.#clipOf(file, found, type, (encoders) => {
       const families = CLIP_TYPES[type] ?? refuse();
       const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
       return families.includes(own) ? own : families[0]!;
