@@ -1,6 +1,6 @@
 import { Tensor } from "latentkit";
-import { fluxEmbeddings } from "#src/host/checkpoint/flux/build.js";
 import { FLUX_KINDS, type FluxConfig } from "#src/host/checkpoint/flux/config.js";
+import { changeEmbeddings, fluxEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
 import { joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
 import { fluxAxes, fluxPositions } from "#src/host/checkpoint/flux/positions.js";
 import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
@@ -33,6 +33,20 @@ export const FLUX2_DEV: FluxConfig = {
   pooledWidth: 0,
 };
 
+/** Sizes of the golden model of Chroma. */
+export const CHROMA: FluxConfig = {
+  ...FLUX_DEV,
+  kind: "chroma",
+  width: 64,
+  heads: 2,
+  mlp: 256,
+  pooledWidth: 0,
+  doubleBlocks: 1,
+  singleBlocks: 1,
+  hasGuidance: false,
+  approximator: { inputs: 64, width: 80, layers: 2 },
+};
+
 /** Order of a patch's numbers. */
 const ORDER = "cells-of-channels";
 
@@ -60,7 +74,7 @@ export function fluxFeeds(
   const each = (value: number): Tensor => Tensor.full([items], value);
   return {
     x: joinedTokens(patches),
-    time: fluxEmbeddings(t),
+    time: config.approximator === undefined ? fluxEmbeddings(t) : changeEmbeddings(t, config),
     context: text,
     ...(config.pooledWidth === 0 ? {} : { y: y ? tensor(y) : Tensor.zeros([items, config.pooledWidth]) }),
     joint_cos: cos,

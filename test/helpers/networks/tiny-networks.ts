@@ -18,7 +18,7 @@ import { buildTaesdDecoder, buildTaesdEncoder, taesdPart } from "#src/host/check
 import type { Network, WeightChanges } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
-import { FLUX_DEV, FLUX2_DEV, fluxFeeds } from "../models/flux-feeds.js";
+import { CHROMA, FLUX_DEV, FLUX2_DEV, fluxFeeds } from "../models/flux-feeds.js";
 import { unpackModel } from "../models/golden.js";
 import { fluxLayers, fluxWeights } from "../models/golden-flux.js";
 import { recogniseStableDiffusion } from "../models/recognised.js";
@@ -191,6 +191,14 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
       weights: await goldenFlux("diffusion_models/flux2_klein"),
       build: (network) => buildFlux(network, config),
       feeds: fluxFeeds(klein[2], config, tensor),
+    };
+  },
+  async "Chroma transformer"() {
+    const { net, tensor } = fluxLayers("chroma");
+    return {
+      weights: await goldenFlux("diffusion_models/chroma"),
+      build: (network) => buildFlux(network, CHROMA),
+      feeds: fluxFeeds(net[0], CHROMA, tensor),
     };
   },
   async "VAE decoder of Flux.2"() {

@@ -1,15 +1,10 @@
-import type { Tensor } from "../../../tensor/tensor.js";
-import { add, FLOAT_BYTES, linear, linearOfFew, silu, type Trace } from "../networks/layers.js";
-import { TIME_EMBEDDING, timeEmbeddings } from "../networks/sinusoids.js";
+import { FLOAT_BYTES, linear, type Trace } from "../networks/layers.js";
 import { joined, rotationInputs } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { after, type BlockContext, doubleBlock, lengthOf, modulated, type Streams, singleBlock } from "./blocks.js";
 import { FLUX_KINDS, type FluxConfig } from "./config.js";
 import { modulationsOf } from "./modulations.js";
-
-/** Factor of a time and a guidance before they are embedded. */
-const TIME_FACTOR = 1000;
 
 /** Bytes of a run beside the weights, for each value of x and of context: those of a token in a block of one stream. */
 export function fluxWork({ kind, width, mlp, inputs, contextWidth }: FluxConfig): Readonly<Record<string, number>> {
@@ -20,7 +15,8 @@ export function fluxWork({ kind, width, mlp, inputs, contextWidth }: FluxConfig)
 
 /**
  * Writes a transformer of Flux's blocks. Inputs: x [B, L, inputs], patches of the latent in model units, then those of
- * references; time [B, 256], as fluxEmbeddings makes it of noise levels; context [B, S, contextWidth]; y [B, pooledWidth],
+ * references; time [B, 256], as fluxEmbeddings makes it of noise levels, in Chroma [B, changes, inputs of its approximator],
+ * as changeEmbeddings makes it; context [B, S, contextWidth]; y [B, pooledWidth],
  * zeros for none, if it takes one; `joint_cos` and `joint_sin` [S + L, headSize / 2], the rotations of the text's tokens and
  * then of the patches; with guidance `guidance` [B, 256], embedded too, and `guided` [B], 1 for an item that takes it and 0
  * for one that does not. Output: out [B, L, outputs], the velocity.
@@ -31,7 +27,7 @@ export function buildFlux(network: Network, config: FluxConfig, trace: Trace = (
   const { kind, inputs, outputs, width, headSize, contextWidth } = config;
   const { bias } = FLUX_KINDS[kind];
   const x = graph.input("x", "float", ["B", "L", inputs]);
-  const modulations = modulationsOf(network, config, vectorOf(network, config, trace), trace);
+  const modulations = modulationsOf(network, config, trace);
   const context = graph.input("context", "float", ["B", "S", contextWidth]);
   const rotation = rotationInputs(graph, "joint", "T", headSize, "neighbours");
   const inside: BlockContext = { network, sizes: config, rotation, trace };
@@ -51,30 +47,4 @@ export function buildFlux(network: Network, config: FluxConfig, trace: Trace = (
   const out = linear(network, "final_layer.linear", last, [width, outputs], { bias });
   trace("final_layer", out);
   graph.output(out, "out", "float", ["B", "L", outputs]);
-}
-
-/** Embeddings [n, 256] of noise levels, or of guidances. */
-export const fluxEmbeddings = (values: readonly number[]): Tensor =>
-  // one rounding an operation, as in the source
-  timeEmbeddings(values.map((value) => Math.fround(Math.fround(value) * TIME_FACTOR)));
-
-/** Time, guidance and pooled text as one vector [B, width]. */
-function vectorOf(network: Network, { kind, width, pooledWidth, hasGuidance }: FluxConfig, trace: Trace): Value {
-  const { graph } = network;
-  const { bias } = FLUX_KINDS[kind];
-  const embedded = (name: string): Value => graph.input(name, "float", ["B", TIME_EMBEDDING]);
-  const layers = (name: string, x: Value, size: number): Value => {
-    const hidden = linearOfFew(network, `${name}.in_layer`, x, 2, [size, width], { bias });
-    const out = linearOfFew(network, `${name}.out_layer`, silu(graph, hidden), 2, [width, width], { bias });
-    trace(name, out);
-    return out;
-  };
-  let vector = layers("time_in", embedded("time"), TIME_EMBEDDING);
-  if (hasGuidance) {
-    const guidance = layers("guidance_in", embedded("guidance"), TIME_EMBEDDING);
-    const guided = graph.node("Unsqueeze", [graph.input("guided", "float", ["B"]), graph.ints([1])]);
-    vector = add(graph, vector, graph.node("Mul", [guidance, guided]));
-  }
-  if (pooledWidth === 0) return vector;
-  return add(graph, vector, layers("vector_in", graph.input("y", "float", ["B", pooledWidth]), pooledWidth));
 }

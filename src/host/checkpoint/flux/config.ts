@@ -15,7 +15,21 @@ export interface FluxConfig extends StreamSizes {
   readonly singleBlocks: number;
   /** Whether it takes a guidance, as distilled models do not. */
   readonly hasGuidance: boolean;
+  /** Chroma's network that makes all changes of tokens. */
+  readonly approximator?: ApproximatorSizes;
 }
+
+/** Sizes of a network that makes changes of tokens of a time and their numbers. */
+export interface ApproximatorSizes {
+  /** Numbers of an embedded time, guidance and number of a change. */
+  readonly inputs: number;
+  readonly width: number;
+  readonly layers: number;
+}
+
+/** Changes [width] of all blocks: shift, scale and gate of each branch, then shift and scale before the last layer. */
+export const changesIn = ({ doubleBlocks, singleBlocks }: Pick<FluxConfig, "doubleBlocks" | "singleBlocks">): number =>
+  3 * singleBlocks + 12 * doubleBlocks + 2;
 
 /** Sizes of the blocks. */
 export interface StreamSizes {
@@ -36,14 +50,17 @@ interface FluxKind {
   readonly bias: boolean;
   /** An MLP between its layers: gelu of all numbers, or silu of the first half times the second. */
   readonly mlp: "gelu" | "gated";
-  /** Layers that make the changes of tokens: each block's own, or three for all blocks. */
-  readonly modulations: "own" | "shared";
+  /** The maker of changes of tokens: each block's own layers, three for all blocks, or a network. */
+  readonly modulations: "own" | "shared" | "approximator";
   readonly places: TokenPlaces;
 }
 
-export type FluxKindName = "flux" | "flux2";
+export type FluxKindName = "flux" | "flux2" | "chroma";
+
+const FLUX: FluxKind = { latentFormat: "Flux", bias: true, mlp: "gelu", modulations: "own", places: FLUX_PLACES };
 
 export const FLUX_KINDS: Readonly<Record<FluxKindName, FluxKind>> = {
-  flux: { latentFormat: "Flux", bias: true, mlp: "gelu", modulations: "own", places: FLUX_PLACES },
+  flux: FLUX,
+  chroma: { ...FLUX, modulations: "approximator" },
   flux2: { latentFormat: "Flux2", bias: false, mlp: "gated", modulations: "shared", places: FLUX2_PLACES },
 };

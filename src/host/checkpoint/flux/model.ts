@@ -11,8 +11,9 @@ import { takingInputs } from "../lora/recognise.js";
 import { rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
-import { buildFlux, fluxEmbeddings, fluxWork } from "./build.js";
+import { buildFlux, fluxWork } from "./build.js";
 import { FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
+import { changeEmbeddings, fluxEmbeddings } from "./embeddings.js";
 import { fluxPlaces } from "./lora.js";
 import { joinedTokens, patchesOf, pictureOf } from "./patches.js";
 import { fluxAxes, fluxPositions, type ReferencePlaces } from "./positions.js";
@@ -102,7 +103,8 @@ export class BuiltFlux implements DiffusionNetwork {
       throw new LatentkitError("host.missing", `${this.label} does not support ControlNets.`);
     const [items, , height, width] = x.shape as [number, number, number, number];
     const { [REFERENCES]: references, ...own } = labels;
-    const { kind, headSize } = this.part.config;
+    const { config } = this.part;
+    const { kind, headSize } = config;
     const { places: tokens } = FLUX_KINDS[kind];
     const patches = patchesOf(x, FLUX_PATCHES, tokens.patchSide);
     const sizes = sizesOf(context.shape[1]!, [height, width], referencesOf(entry, kind));
@@ -111,15 +113,17 @@ export class BuiltFlux implements DiffusionNetwork {
       const { cos, sin } = rotationTables(fluxPositions(...sizes, tokens), fluxAxes(headSize, tokens), tokens.theta);
       return { joint_cos: cos, joint_sin: sin };
     });
+    const embedded =
+      config.approximator === undefined ? fluxEmbeddings([timestep]) : changeEmbeddings([timestep], config);
     const feeds = {
       x: references === undefined ? patches : joinedTokens([patches, references]),
-      time: repeated(fluxEmbeddings([timestep]), items),
+      time: repeated(embedded, items),
       context,
       ...own,
       ...tables,
     };
-    const work = fluxWork(this.part.config);
-    const session = this.part.session("Flux", (network, config) => buildFlux(network, config), { work });
+    const work = fluxWork(config);
+    const session = this.part.session("Flux", (network) => buildFlux(network, config), { work });
     const options = { signal, keep: ["context", ...Object.keys(own), ...Object.keys(tables)], calls };
     const { out } = await this.runtime.run(session, feeds, options);
     return pictureOf(out!, [height, width], FLUX_PATCHES, tokens.patchSide);

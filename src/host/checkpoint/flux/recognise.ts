@@ -5,7 +5,7 @@ import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } 
 import { findTextEncoders, languageModels, textEncoderPart } from "../text-encoder/recognise.js";
 import { quotedName, type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
 import { buildFlux } from "./build.js";
-import { FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
+import { type ApproximatorSizes, FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
 import { DIFFUSERS_MARKS, diffusersKey, ownLayout } from "./diffusers-layout.js";
 import { BuiltFlux } from "./model.js";
 
@@ -14,7 +14,7 @@ const MOST_BLOCKS = 256;
 /** Patches that Flux.1 takes: the latent, with a picture beside it (Control), with a picture and a mask (Fill). */
 const MULTIPLES = { control: 2, fill: 6 };
 const CONTEXT_OF_LONGCAT = 3584;
-const WORDS = { flux: "Flux.1", flux2: "Flux.2" } as const satisfies Record<FluxKindName, string>;
+const WORDS = { flux: "Flux.1", flux2: "Flux.2", chroma: "Chroma" } as const satisfies Record<FluxKindName, string>;
 
 const ROOTS = [
   "img_in.",
@@ -27,6 +27,7 @@ const ROOTS = [
   "final_layer.",
   "double_stream_modulation_",
   "single_stream_modulation.",
+  "distilled_guidance_layer.",
   "transformer_blocks.",
   "single_transformer_blocks.",
 ];
@@ -38,14 +39,16 @@ const RELATIVES = [
   ["txt_in.individual_token_refiner", "a Hunyuan Video model"],
   ["latent_in.weight", "a Hunyuan 3D model"],
   ["nerf_blocks", "a Chroma Radiance model"],
-  ["distilled_guidance_layer.", "a Chroma model"],
   [`${FIRST}img_mlp.gate_proj.`, "an Ovis model"],
 ] as const;
 
 /** Layer that all blocks of Flux.2 share. */
 const SHARED = "double_stream_modulation_img.lin.weight";
+/** Chroma's network that makes changes of tokens. */
+const APPROXIMATOR = "distilled_guidance_layer.";
+const MARK_OF_CHROMA = `${APPROXIMATOR}norms.0.scale`;
 
-/** Flux.1 dev, schnell and those that take pictures; Flux.2 dev and klein. */
+/** Flux.1 dev, schnell and those that take pictures; Flux.2 dev and klein; Chroma. */
 export const flux: ModelFamily = {
   has: (weights) => findFlux(weights) !== undefined,
   *parts(file) {
@@ -62,6 +65,17 @@ export const flux: ModelFamily = {
         textEncoders: languageModels(file).filter((model) => model.kind === "qwen3"),
         encoderCount: 1,
         clipType: "flux2",
+        inpaint: false,
+      });
+    if (kind === "chroma")
+      return withVae(file, {
+        family: "chroma",
+        words: "Chroma",
+        sampling: () => flowOf("flux", "Flux"),
+        network,
+        textEncoders: languageModels(file).filter((model) => model.kind === "t5"),
+        encoderCount: 1,
+        clipType: "chroma",
         inpaint: false,
       });
     const clips = findTextEncoders(file.weights).map((encoder) => textEncoderPart(file, encoder, "l"));
@@ -107,7 +121,7 @@ export function fluxPart(file: ModelHeader, prefix: string): Part<FluxConfig> {
   const [, markOfFlux2] = DIFFUSERS_MARKS;
   const isDiffusers = DIFFUSERS_MARKS.some((mark) => weights.has(mark));
   const own = isDiffusers ? ownLayout(weights, refuse) : weights;
-  const kind = own.has(SHARED) || weights.has(markOfFlux2) ? "flux2" : "flux";
+  const kind = own.has(SHARED) || weights.has(markOfFlux2) ? "flux2" : own.has(MARK_OF_CHROMA) ? "chroma" : "flux";
   const shapes = new PartShapes(
     file,
     own,
@@ -161,5 +175,16 @@ function fluxConfig(shapes: PartShapes, kind: FluxKindName, expected: string): F
     doubleBlocks: shapes.count("double_blocks.", MOST_BLOCKS),
     singleBlocks: shapes.count("single_blocks.", MOST_BLOCKS),
     hasGuidance: shapes.has("guidance_in.in_layer.weight"),
+    ...(kind === "chroma" ? { approximator: approximatorSizes(shapes) } : {}),
   };
+}
+
+/** Parts of its input: half of it embeds the number of a change, each quarter a time and a guidance. */
+const INPUT_STEP = 8;
+
+function approximatorSizes(shapes: PartShapes): ApproximatorSizes {
+  const [width, inputs] = shapes.sides(`${APPROXIMATOR}in_proj.weight`, 2) as [number, number];
+  if (inputs % INPUT_STEP !== 0)
+    throw shapes.invalid(`an approximator of a multiple of ${INPUT_STEP} inputs`, `${inputs}`);
+  return { inputs, width, layers: shapes.count(`${APPROXIMATOR}layers.`, MOST_BLOCKS) };
 }

@@ -47,3 +47,13 @@ describe("Flux.2 from end to end, golden", () => {
     assertKnown: (warning) => assert.match(warning, /the VAE needs multiples of 16/),
   });
 });
+
+describe("Chroma from end to end, golden", () => {
+  testGoldenGraphs({
+    folder: FLUX_FOLDER,
+    name: "chroma",
+    count: 2,
+    unpack: unpackFlux,
+    assertKnown: (warning) => assert.fail(warning),
+  });
+});

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { fluxEmbeddings } from "#src/host/checkpoint/flux/build.js";
+import { fluxEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
 import {
   guidanceOf,
   pictureChannels,

@@ -101,7 +101,6 @@ describe("fluxPart", () => {
       ["txt_in.individual_token_refiner.blocks.0.norm1.weight", /Hunyuan Video/],
       ["latent_in.weight", /Hunyuan 3D/],
       ["nerf_blocks.0.norm.scale", /Chroma Radiance/],
-      ["distilled_guidance_layer.norms.0.scale", /a Chroma model/],
       [first, /Ovis/],
     ] as const) {
       await refuses(() => partOf({ ...flux1_dev, [key]: [8] }), "model.unsupported", name);
