@@ -17,6 +17,7 @@ export function withChannels(samples: Tensor, { latentFormat }: ModelSampling): 
     throw new LatentkitError("tensor.bad-shape", `latent: expected at least one cell, received ${describe(samples)}.`);
   }
   if (channels === latentFormat.channels || !isZero(samples)) return samples;
+  // decisions: An empty latent of other cells is refused
   if (latentFormat.cell !== undefined) {
     const expected = `${latentFormat.channels} channels, a cell for ${latentFormat.cell} x ${latentFormat.cell} pixels`;
     const message = `latent: expected one of ${expected} (EmptyFlux2LatentImage), received ${describe(samples)}.`;

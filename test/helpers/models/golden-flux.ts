@@ -50,7 +50,7 @@ type FullSizeFlux =
 export const fullSizeFlux = (): Readonly<Record<FullSizeFlux, Shapes>> =>
   JSON.parse(goldenText(join(FLUX_FOLDER, "keys.json")));
 
-/** Puts all golden models into a folder, also those that are made of others: Fill, schnell with all its parts, Flux.2 dev, SD 3. */
+/** Puts all golden models into a folder, also those that are made of others: Fill, schnell and klein with all their parts, Flux.2 dev, SD 3. */
 export function unpackFlux(folder: string): void {
   unpackFolders(FLUX_FOLDER, ["diffusion_models", "text_encoders", "vae", "loras"], folder);
   writeJoined(join(folder, "diffusion_models/flux_fill.safetensors"), [
@@ -64,6 +64,11 @@ export function unpackFlux(folder: string): void {
   writeJoined(join(folder, "diffusion_models/flux2_dev.safetensors"), [
     ["", "diffusion_models/flux2_klein"],
     ["", "diffusion_models/flux2_guidance_in"],
+  ]);
+  writeJoined(join(folder, "checkpoints/flux2_klein.safetensors"), [
+    ["model.diffusion_model.", "diffusion_models/flux2_klein"],
+    ["text_encoders.qwen3_4b.transformer.", "text_encoders/qwen3_klein"],
+    ["vae.", "vae/flux2_vae"],
   ]);
   writeJoined(join(folder, "checkpoints/flux_schnell_fp8.safetensors"), [
     ["", "checkpoints/flux_schnell_part"],

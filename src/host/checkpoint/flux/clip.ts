@@ -21,6 +21,7 @@ export const CHROMA_CLIP: JoinedFamily = {
   type: "chroma",
   encoders: ["t5"],
   fewest: 1,
+  // decisions: Weights of Chroma's tokens are measured from padding
   emptyEnds: false,
   combine: ({ t5 }) => [t5!, {}],
 };

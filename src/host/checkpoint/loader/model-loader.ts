@@ -52,6 +52,7 @@ const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 const TINY_DECODERS: Readonly<Record<string, string>> = {
   SD15: "taesd_decoder",
   SDXL: "taesdxl_decoder",
+  SD3: "taesd3_decoder",
   Flux: "taef1_decoder",
 };
 

@@ -27,7 +27,7 @@ export class BuiltSd3 implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim: number;
-  /** CLIP's encoders make a part of the context's numbers; those of T5 fill it. */
+  // decisions: The model widens SD 3's contexts
   readonly widensContext = true;
 
   constructor(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Conditioning, Host, Tensor } from "latentkit";
+import { type Conditioning, type Host, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
 import type { FluxConfig } from "#src/host/checkpoint/flux/config.js";
@@ -14,6 +14,7 @@ import { recogniseVae } from "#src/host/checkpoint/vae/recognise.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { narrowed } from "#src/tensor/parts.js";
+import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { runBuilt } from "../../../../helpers/models/built.js";
 import { FLUX2_DEV, fluxFeeds, latentOf } from "../../../../helpers/models/flux-feeds.js";
@@ -114,8 +115,10 @@ describe("the clip of Flux.2 klein", () => {
     rmSync(folder, { recursive: true });
   });
 
+  const load = () => host.loadFile!("text_encoders", "qwen3_klein.safetensors", undefined, { type: "flux2" });
+
   it("encodes as the reference does, with padding that no token attends to", async () => {
-    const clip = await host.loadFile!("text_encoders", "qwen3_klein.safetensors", undefined, { type: "flux2" });
+    const clip = await load();
     for (const { prompt, ids, padded_to, cond } of layers.encode) {
       assert.deepEqual(tokenizeFlux2(prompt), ids, prompt);
       const [[context]] = (await clip.encodeText!(prompt)) as [Conditioning[number]];
@@ -124,5 +127,22 @@ describe("the clip of Flux.2 klein", () => {
       const first = narrowed(context, 1, 0, ids.length + 4).reshape(expected.shape);
       assert.ok(layerError(first, expected) < TOLERANCE, prompt);
     }
+  });
+
+  it("is that of a checkpoint with all parts, whose vae has cells of 16 pixels", async () => {
+    const { clip, vae, model } = await host.loadCheckpoint("flux2_klein.safetensors");
+    const [[context]] = (await clip.encodeText!("a cat")) as [Conditioning[number]];
+    const [[own]] = (await (await load()).encodeText!("a cat")) as [Conditioning[number]];
+    assert.deepEqual(context, own);
+    assert.deepEqual([model.sampling.name, model.sampling.latentFormat.name, vae.cell], ["flux2", "Flux2", 16]);
+    const latent = await vae.encode(Tensor.full([1, 40, 50, 3], 0.5));
+    assert.deepEqual(latent.shape, [1, 128, 2, 3]);
+    assert.deepEqual((await vae.decode(latent)).shape, [1, 32, 48, 3]);
+    await refuses(vae.encode(Tensor.zeros([1, 15, 64, 3])), "tensor.bad-shape", /at least 16 x 16 pixels/);
+  });
+
+  it("refuses a prompt beyond every use", async () => {
+    const long = (await load()).encodeText!("1".repeat(5000));
+    await refuses(long, "value.out-of-range", /at most 4096 tokens, received 5012/);
   });
 });

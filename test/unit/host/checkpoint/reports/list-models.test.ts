@@ -113,7 +113,7 @@ describe("listModels", () => {
 describe("familyInWords", () => {
   const folder = temporaryFolder();
 
-  it("tells the files of Flux.1", async () => {
+  it("tells the files of Flux, Chroma and SD 3", async () => {
     unpackFlux(folder());
     const words = async (kind: ModelKind, name: string) =>
       familyInWords(kind, name, await weightFile(join(folder(), kind, `${name}.safetensors`)));
@@ -124,6 +124,7 @@ describe("familyInWords", () => {
       ["diffusion_models", "flux2_dev", "Flux.2 dev, without text encoder and VAE"],
       ["diffusion_models", "flux2_klein", "Flux.2 klein, without text encoder and VAE"],
       ["diffusion_models", "chroma", "Chroma, without text encoder and VAE"],
+      ["checkpoints", "flux2_klein", "Flux.2 klein"],
       ["checkpoints", "sd3", "SD 3.5 medium, without text encoder"],
       ["text_encoders", "clip_g", "text encoder g"],
       ["vae", "flux2_vae", "VAE, 128 channels"],
