@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Writes a model with the keys and sizes of a trained one and random weights, to measure time and memory with.
-// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|t5xxl|flux-vae FILE [F16|F8_E4M3].
+// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|flux2-klein|t5xxl|flux-vae FILE [F16|F8_E4M3].
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { buildFlux } from "../dist/host/checkpoint/flux/build.js";
@@ -85,7 +85,9 @@ function vae(latentChannels) {
     channels: 128,
     multipliers: [1, 2, 4, 4],
     blocks: 2,
+    encoderChannels: 128,
     latentChannels,
+    normalised: false,
     quantised: latentChannels === 4,
   };
   const config = { ...sizes, attention: /** @type {const} */ (4), hasEncoder: true };
@@ -113,8 +115,10 @@ const Z_IMAGE = {
 /** One layer more than is run, which is not written. */
 const QWEN3 = { hidden: 2560, layers: 36, heads: 32, groups: 8, headSize: 128, mlp: 9728, vocabulary: 151936 };
 
-/** @type {import("../dist/host/checkpoint/flux/build.js").FluxConfig} */
+/** @typedef {import("../dist/host/checkpoint/flux/config.js").FluxConfig} FluxConfig */
+/** @type {FluxConfig} */
 const FLUX1 = {
+  kind: "flux",
   inputs: 64,
   outputs: 64,
   width: 3072,
@@ -127,6 +131,19 @@ const FLUX1 = {
   doubleBlocks: 19,
   singleBlocks: 38,
   hasGuidance: true,
+};
+/** @type {FluxConfig} */
+const FLUX2_KLEIN_4B = {
+  ...FLUX1,
+  kind: "flux2",
+  inputs: 128,
+  outputs: 128,
+  mlp: 9216,
+  contextWidth: 7680,
+  pooledWidth: 0,
+  doubleBlocks: 5,
+  singleBlocks: 20,
+  hasGuidance: false,
 };
 const T5_XXL = { hidden: 4096, layers: 24, heads: 64, headSize: 64, mlp: 10240, vocabulary: 32128 };
 
@@ -158,6 +175,7 @@ const FAMILIES = {
   "z-image": { "": (network) => buildZImage(network, Z_IMAGE) },
   qwen3: { "": (network) => buildQwen3(network, QWEN3) },
   flux1: { "": (network) => buildFlux(network, FLUX1) },
+  "flux2-klein": { "": (network) => buildFlux(network, FLUX2_KLEIN_4B) },
   t5xxl: { "": (network) => buildT5(network, T5_XXL) },
   "flux-vae": { "": vae(16) },
 };

@@ -8,6 +8,7 @@ import { readLora } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
+import { buildSd3 } from "#src/host/checkpoint/sd3/build.js";
 import { sessionOptions } from "#src/host/checkpoint/session/options.js";
 import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
 import { readEmbedding } from "#src/host/checkpoint/text-encoder/embeddings.js";
@@ -39,7 +40,14 @@ import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-im
 
 const buildEncoder = (network, config) => buildTextEncoder(network, config, { layer: -2, finalNorm: true });
 /** Builders by the kinds of networks, and of text encoders. */
-const NETWORKS = { UNet: buildUnet, "Z-Image transformer": buildZImage, "Flux transformer": buildFlux };
+const NETWORKS = {
+  UNet: buildUnet,
+  "Z-Image transformer": buildZImage,
+  "Flux transformer": buildFlux,
+  "Flux.2 transformer": buildFlux,
+  "Chroma transformer": buildFlux,
+  "SD 3 transformer": buildSd3,
+};
 const TEXT_ENCODERS = { clip: buildEncoder, qwen3: buildQwen3, t5: buildT5 };
 
 const vaeGraphs = (part) => [
@@ -171,7 +179,10 @@ export class Calls {
     const load = (file, type) => this.#host.loadFile("text_encoders", file, undefined, { type });
     switch (kind) {
       case "Z-Image transformer":
-      case "Flux transformer": {
+      case "Flux transformer":
+      case "Flux.2 transformer":
+      case "Chroma transformer":
+      case "SD 3 transformer": {
         const model = /** @type {any} */ (await this.#host.loadFile("diffusion_models", name));
         const { outChannels, contextDim } = model.source.network;
         const context = randn([1, 3, contextDim], { seed: 1 });
@@ -192,4 +203,4 @@ export class Calls {
 }
 
 /** Kinds of networks that are called. */
-export const CALLED = ["Z-Image transformer", "Flux transformer", "qwen3", "t5"];
+export const CALLED = [...Object.keys(NETWORKS).filter((name) => name !== "UNet"), "qwen3", "t5"];

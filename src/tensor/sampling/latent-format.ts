@@ -7,6 +7,8 @@ export interface LatentFormat {
   readonly scaleFactor: number;
   readonly shiftFactor: number;
   readonly channels: number;
+  /** Pixels along a side of a cell, if it is known not to be 8. */
+  readonly cell?: number;
   /** Mean and standard deviation of each channel of the VAE's latents. */
   readonly statistics?: { readonly mean: readonly number[]; readonly deviation: readonly number[] };
 }
@@ -23,6 +25,7 @@ export const LATENT_FORMATS = {
   }),
   SD3: format("SD3", 1.5305, 16, 0.0609),
   Flux: format("Flux", 0.3611, 16, 0.1159),
+  Flux2: Object.freeze({ ...format("Flux2", 1, 128), cell: 16 }),
   SC_B: format("SC_B", 1 / 0.43, 4),
   SC_Prior: format("SC_Prior", 1, 16),
 } as const;

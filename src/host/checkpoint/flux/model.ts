@@ -1,9 +1,9 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { cycled, joined, repeated } from "../../../tensor/parts.js";
-import { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
+import { LATENT_FORMATS, type LatentFormat } from "../../../tensor/sampling/latent-format.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
-import { optionalTensor, planesOf, resizedTo } from "../diffusion/conditioning.js";
+import { optionalTensor, planesOf, pooledText, resizedTo } from "../diffusion/conditioning.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
 import type { LoraTarget } from "../lora/places.js";
@@ -11,20 +11,13 @@ import { takingInputs } from "../lora/recognise.js";
 import { rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
-import { buildFlux, type FluxConfig, fluxEmbeddings, fluxWork } from "./build.js";
+import { buildFlux, fluxWork } from "./build.js";
+import { FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
+import { changeEmbeddings, fluxEmbeddings } from "./embeddings.js";
 import { fluxPlaces } from "./lora.js";
-import {
-  FLUX_THETA,
-  fluxAxes,
-  fluxPositions,
-  joinedTokens,
-  patchesOf,
-  pictureOf,
-  type ReferencePlaces,
-} from "./patches.js";
+import { joinedTokens, patchesOf, pictureOf } from "./patches.js";
+import { fluxAxes, fluxPositions, type ReferencePlaces } from "./positions.js";
 
-/** Cells of a patch. */
-const CELLS = 4;
 /** Order of a patch's numbers. */
 const FLUX_PATCHES = "cells-of-channels";
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
@@ -32,7 +25,7 @@ const MOST_ROTATIONS = 8;
 /** Name of the label that holds the patches of references; the network has them after those of the latent. */
 const REFERENCES = "references";
 
-/** A Flux.1 transformer whose graph is built over the weights of a file. */
+/** A transformer of Flux's blocks whose graph is built over the weights of a file. */
 export class BuiltFlux implements DiffusionNetwork {
   readonly label: string;
   readonly inChannels: number;
@@ -45,8 +38,10 @@ export class BuiltFlux implements DiffusionNetwork {
   ) {
     const { label, config } = part;
     this.label = label;
-    this.inChannels = config.inputs / CELLS;
-    this.outChannels = config.outputs / CELLS;
+    const { patchSide } = FLUX_KINDS[config.kind].places;
+    const cells = patchSide * patchSide;
+    this.inChannels = config.inputs / cells;
+    this.outChannels = config.outputs / cells;
     this.contextDim = config.contextWidth;
   }
 
@@ -73,7 +68,7 @@ export class BuiltFlux implements DiffusionNetwork {
   /** Entries share a call if their tokens stand at the same places. */
   canShare([first, ...others]: Conditioning): boolean {
     const placesOf = (entry: Conditioning[number]): string => {
-      const { latents, places } = referencesOf(entry);
+      const { latents, places } = referencesOf(entry, this.part.config.kind);
       return JSON.stringify([entry[0].shape[1], places, latents.map(({ shape }) => shape.slice(2))]);
     };
     const places = first === undefined ? "" : placesOf(first);
@@ -81,10 +76,10 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   labelInputs(entry: Conditioning[number]): NamedTensors {
-    const { pooledWidth, hasGuidance } = this.part.config;
-    const references = referencePatches(referencesOf(entry));
+    const { kind, pooledWidth, hasGuidance } = this.part.config;
+    const references = referencePatches(referencesOf(entry, kind), kind);
     return {
-      y: pooledOf(entry, pooledWidth),
+      ...(pooledWidth === 0 ? {} : { y: pooledText(entry, pooledWidth) }),
       ...(hasGuidance ? guidanceOf(entry) : {}),
       ...(references === undefined ? {} : { [REFERENCES]: references }),
     };
@@ -108,39 +103,41 @@ export class BuiltFlux implements DiffusionNetwork {
       throw new LatentkitError("host.missing", `${this.label} does not support ControlNets.`);
     const [items, , height, width] = x.shape as [number, number, number, number];
     const { [REFERENCES]: references, ...own } = labels;
-    const patches = patchesOf(x, FLUX_PATCHES);
-    const sizes = sizesOf(context.shape[1]!, [height, width], entry);
+    const { config } = this.part;
+    const { kind, headSize } = config;
+    const { places: tokens } = FLUX_KINDS[kind];
+    const patches = patchesOf(x, FLUX_PATCHES, tokens.patchSide);
+    const sizes = sizesOf(context.shape[1]!, [height, width], referencesOf(entry, kind));
     // the same tensors for the same sizes, so that they are sent once
     const tables = rotations.getOr(JSON.stringify(sizes), () => {
-      const { cos, sin } = rotationTables(fluxPositions(...sizes), fluxAxes(this.part.config.headSize), FLUX_THETA);
+      const { cos, sin } = rotationTables(fluxPositions(...sizes, tokens), fluxAxes(headSize, tokens), tokens.theta);
       return { joint_cos: cos, joint_sin: sin };
     });
+    const embedded =
+      config.approximator === undefined ? fluxEmbeddings([timestep]) : changeEmbeddings([timestep], config);
     const feeds = {
       x: references === undefined ? patches : joinedTokens([patches, references]),
-      time: repeated(fluxEmbeddings([timestep]), items),
+      time: repeated(embedded, items),
       context,
       ...own,
       ...tables,
     };
-    const work = fluxWork(this.part.config);
-    const session = this.part.session("Flux", (network, config) => buildFlux(network, config), { work });
+    const work = fluxWork(config);
+    const session = this.part.session("Flux", (network) => buildFlux(network, config), { work });
     const options = { signal, keep: ["context", ...Object.keys(own), ...Object.keys(tables)], calls };
     const { out } = await this.runtime.run(session, feeds, options);
-    return pictureOf(out!, [height, width], FLUX_PATCHES);
+    return pictureOf(out!, [height, width], FLUX_PATCHES, tokens.patchSide);
   }
 }
 
 /** Sizes of a call's tokens, and places of its references. */
-const sizesOf = (texts: number, sides: readonly [number, number], entry: Conditioning[number]) => {
-  const { latents, places } = referencesOf(entry);
-  return [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
-};
+const sizesOf = (texts: number, sides: readonly [number, number], { latents, places }: References) =>
+  [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
 
 /** Guidance of an entry without its own. */
 const GUIDANCE = 3.5;
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
-const PLACES: readonly unknown[] = ["offset", "index", "uxo"] satisfies ReferencePlaces[];
 
 /** References of an entry: latents in the VAE's units, and where they stand. */
 export interface References {
@@ -149,9 +146,10 @@ export interface References {
 }
 
 /** The references of an entry. Fails with value.invalid and tensor.bad-shape for options of other kinds. @internal */
-export function referencesOf([, options]: Conditioning[number]): References {
-  const { reference_latents: latents = [], reference_latents_method: places = "offset" } = options;
-  const { channels } = LATENT_FORMATS.Flux;
+export function referencesOf([, options]: Conditioning[number], kind: FluxKindName = "flux"): References {
+  const { latentFormat, places: tokens } = FLUX_KINDS[kind];
+  const { reference_latents: latents = [], reference_latents_method: places = tokens.references[0] } = options;
+  const { channels } = LATENT_FORMATS[latentFormat];
   const isLatent = (value: unknown): boolean =>
     value instanceof Tensor && value.shape.length === 4 && value.size > 0 && value.shape[1] === channels;
   if (!Array.isArray(latents) || !latents.every(isLatent)) {
@@ -159,18 +157,24 @@ export function referencesOf([, options]: Conditioning[number]): References {
     const expected = `reference latents [B, ${channels}, h, w]`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${received}.`);
   }
-  if (!PLACES.includes(places)) {
-    const message = `conditioning: expected reference_latents_method ${PLACES.join(", ")}, received ${describe(places)}.`;
-    throw new LatentkitError("value.invalid", message);
+  const known = tokens.references.find((each) => each === places);
+  if (known === undefined) {
+    const expected = `reference_latents_method ${tokens.references.join(" or ")}`;
+    throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(places)}.`);
   }
-  return { latents, places: places as ReferencePlaces };
+  return { latents, places: known };
 }
 
-/** Patches of all references [1 or n, L, 64] in the model's units; undefined for none. @internal */
-export function referencePatches({ latents }: References): Tensor | undefined {
+/** Patches of all references [1 or n, L, numbers] in the model's units; undefined for none. @internal */
+export function referencePatches({ latents }: References, kind: FluxKindName = "flux"): Tensor | undefined {
   if (latents.length === 0) return undefined;
+  const { latentFormat, places } = FLUX_KINDS[kind];
   const items = Math.max(...latents.map(({ shape }) => shape[0]!));
-  return joinedTokens(latents.map((latent) => patchesOf(modelUnits(cycled(latent, items)), FLUX_PATCHES)));
+  const patches = (latent: Tensor): Tensor => {
+    const scaled = modelUnits(cycled(latent, items), LATENT_FORMATS[latentFormat]);
+    return patchesOf(scaled, FLUX_PATCHES, places.patchSide);
+  };
+  return joinedTokens(latents.map(patches));
 }
 
 /**
@@ -182,19 +186,6 @@ export function guidanceOf([, { guidance = GUIDANCE }]: Conditioning[number]): {
   if (guidance !== null && !(typeof guidance === "number" && Number.isFinite(guidance)))
     throw new LatentkitError("value.invalid", `conditioning: expected a guidance, received ${describe(guidance)}.`);
   return { guidance: fluxEmbeddings([guidance ?? 0]), guided: Tensor.full([1], guidance === null ? 0 : 1) };
-}
-
-/**
- * Pooled text of an entry [n, width], zeros if it has none. Fails with value.invalid for another width.
- *
- * @internal
- */
-export function pooledOf([, { pooled_output: pooled }]: Conditioning[number], width: number): Tensor {
-  if (pooled === undefined || pooled === null) return Tensor.zeros([1, width]);
-  if (pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0 && pooled.shape[1] === width)
-    return pooled;
-  const expected = `pooled_output [n, ${width}], as CLIP-L makes it`;
-  throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
 }
 
 /**
@@ -211,7 +202,7 @@ export function pictureChannels(entry: Conditioning[number], run: SamplingRun, h
     const expected = `concat_latent_image with ${channels} channels`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(picture)}.`);
   }
-  const scaled = cycled(modelUnits(resizedTo(picture, rows, columns)), batch);
+  const scaled = cycled(modelUnits(resizedTo(picture, rows, columns), LATENT_FORMATS.Flux), batch);
   if (!hasMask) return scaled;
   const mask = optionalTensor(entry, "concat_mask") ?? run.mask;
   if (mask === undefined) return joined([scaled, Tensor.full([batch, CELL * CELL, rows, columns], 1)], 1);
@@ -235,8 +226,7 @@ function cellsOf(pixels: Tensor, rows: number, columns: number): Tensor {
 }
 
 /** A latent of the VAE in the model's units: zeros, which are a colour too, as all others. */
-function modelUnits(latent: Tensor): Tensor {
-  const { scaleFactor, shiftFactor } = LATENT_FORMATS.Flux;
+function modelUnits(latent: Tensor, { scaleFactor, shiftFactor }: LatentFormat): Tensor {
   const out = Tensor.unfilled(latent.shape);
   for (let i = 0; i < out.size; i++) out.data[i] = Math.fround(latent.data[i]! - shiftFactor) * scaleFactor;
   return out;

@@ -14,6 +14,7 @@ import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { controlNetPart } from "../unet/control.js";
 import { WORDS } from "../unet/stable-diffusion.js";
 import { upscalerPart } from "../upscaler/recognise.js";
+import { latentsOf } from "../vae/build.js";
 import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
 import { isPacked, type StoredWeight, unsupported, valuesIn, type WeightFile } from "../weights/stored.js";
@@ -193,8 +194,8 @@ const TINY = "tiny autoencoder (TAESD)";
 
 function vaeInWords({ kind, part }: RecognisedVae): string {
   if (kind === "taesd") return TINY;
-  const { latentChannels } = part.config;
-  return latentChannels === 4 ? "VAE" : `VAE, ${latentChannels} channels`;
+  const { channels } = latentsOf(part.config);
+  return channels === 4 ? "VAE" : `VAE, ${channels} channels`;
 }
 
 /** Ways of training programs to name layers, by the beginnings of those names. */

@@ -52,3 +52,7 @@ function tokenizeQwen(text: string): number[] {
 /** The ids of a prompt for Z-Image: the user's message, and the beginning of a reply. */
 export const tokenizeZImage = (prompt: string): number[] =>
   tokenizeQwen(`<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n`);
+
+/** The ids of a prompt for Flux.2 klein: as for Z-Image, and after it a thought without words. */
+export const tokenizeFlux2 = (prompt: string): number[] =>
+  tokenizeQwen(`<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n`);

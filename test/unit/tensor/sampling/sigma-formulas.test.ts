@@ -94,7 +94,10 @@ function mapsOf(name: ModelSamplingName, table: Float32Array): Maps {
     case "flux-schnell":
       return scaled(1, shifted(1));
     case "flux":
-      return scaled(1, (t) => Math.exp(1.15) / (Math.exp(1.15) + 1 / t - 1));
+    case "flux2": {
+      const mu = name === "flux" ? 1.15 : 2.02;
+      return scaled(1, (t) => Math.exp(mu) / (Math.exp(mu) + 1 / t - 1));
+    }
     case "cascade-b":
     case "cascade-c":
       return cascade(name === "cascade-b" ? 1 : 2);
