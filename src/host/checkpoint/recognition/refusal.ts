@@ -1,7 +1,7 @@
 import { quotedName, type WeightMap } from "../weights/stored.js";
 
 /** Families that run here, in the sentences of refusals. */
-export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image or Flux.1";
+export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image, Qwen-Image or Flux.1";
 
 /** Name of a kind of model, and parts of keys that occur together only in its files. */
 type Mark = readonly [name: string, ...parts: string[]];

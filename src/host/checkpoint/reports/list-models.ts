@@ -193,7 +193,8 @@ const TINY = "tiny autoencoder (TAESD)";
 
 function vaeInWords({ kind, part }: RecognisedVae): string {
   if (kind === "taesd") return TINY;
-  const { latentChannels } = part.config;
+  const { latentChannels, family } = part.config;
+  if (family === "wan") return "VAE of Wan 2.1 and Qwen-Image";
   return latentChannels === 4 ? "VAE" : `VAE, ${latentChannels} channels`;
 }
 

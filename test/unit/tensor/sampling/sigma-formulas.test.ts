@@ -94,6 +94,7 @@ function mapsOf(name: ModelSamplingName, table: Float32Array): Maps {
     case "flux-schnell":
       return scaled(1, shifted(1));
     case "flux":
+    case "qwen-image":
       return scaled(1, (t) => Math.exp(1.15) / (Math.exp(1.15) + 1 / t - 1));
     case "cascade-b":
     case "cascade-c":
