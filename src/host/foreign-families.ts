@@ -5,7 +5,6 @@ const FOREIGN: readonly NamedFamily[] = [
   ["Flux.2", /flux[._-]?2/],
   ["Chroma", /chroma/],
   ["Stable Diffusion 3", /sd3|sd_3|stable-diffusion-3/],
-  ["Qwen Image", /qwen.?image/],
   // the type "lumina2" of text encoders is Z-Image's too
   ["Lumina 2", /lumina[_-]/],
   ["HiDream", /hidream/],
@@ -20,6 +19,7 @@ const OWN: readonly NamedFamily[] = [
   ["SDXL", /sd.?xl/],
   ["Stable Diffusion 1", /sd1|v1-5/],
   ["Z-Image", /z.?image|lumina2/],
+  ["Qwen-Image", /qwen.?image/],
   ["Flux", /flux(?![._-]?2)/],
 ];
 const FAMILIES: readonly NamedFamily[] = [

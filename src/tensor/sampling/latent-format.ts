@@ -23,7 +23,7 @@ export const LATENT_FORMATS = {
   }),
   SD3: format("SD3", 1.5305, 16, 0.0609),
   Flux: format("Flux", 0.3611, 16, 0.1159),
-  /** Of Wan 2.1 and Qwen-Image. */
+  /** Latents of Wan 2.1 and Qwen-Image. */
   Wan21: Object.freeze({
     ...format("Wan21", 1, 16),
     statistics: {

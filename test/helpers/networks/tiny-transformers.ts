@@ -78,7 +78,7 @@ export const TINY_TRANSFORMERS: Readonly<Record<string, () => Promise<TinyNetwor
     };
   },
   async "text encoder Qwen3"() {
-    const { weights, config } = qwen3Part(await file("text_encoders/qwen_3_tiny"), "");
+    const { weights, config } = qwen3Part(await file("text_encoders/qwen_3_tiny"), "", "3");
     return { weights, build: (network) => buildQwen3(network, config), feeds: textFeeds(config) };
   },
 };

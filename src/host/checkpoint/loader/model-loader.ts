@@ -20,6 +20,7 @@ import type { TextEncoderConfig } from "../text-encoder/build.js";
 import { EmbeddingRows } from "../text-encoder/embeddings.js";
 import { BuiltTextEncoder, CheckpointClip } from "../text-encoder/model.js";
 import { Qwen3Clip } from "../text-encoder/qwen3.js";
+import { Qwen25Clip } from "../text-encoder/qwen25.js";
 import { recogniseTextEncoders, type StableDiffusionFamily, type TextPart } from "../text-encoder/recognise.js";
 import { BuiltT5 } from "../text-encoder/t5.js";
 import { CheckpointControlNet, controlNetPart } from "../unet/control.js";
@@ -46,6 +47,9 @@ const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
 /** Types of families that read another state of a Qwen3 encoder than Z-Image does. */
 const OTHER_QWEN3_TYPES: readonly string[] = ["flux", "flux2"];
+
+/** Types of families that read other states of a Qwen2.5-VL encoder than Qwen-Image does. */
+const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"];
 
 /** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
 const TINY_DECODERS: Readonly<Record<string, string>> = {
@@ -156,6 +160,11 @@ export class ModelLoader {
     const qwen3 = found.find(({ kind }) => kind === "qwen3");
     if (qwen3?.kind === "qwen3")
       return new Qwen3Clip(this.#runtime, ModelPart.of("text encoder Qwen3", file, qwen3.part));
+    const qwen25 = found.find(({ kind }) => kind === "qwen2.5-vl");
+    if (qwen25?.kind === "qwen2.5-vl") {
+      const tower = qwen25.tower && ModelPart.of("vision tower Qwen2.5-VL", file, qwen25.tower);
+      return new Qwen25Clip(this.#runtime, ModelPart.of("text encoder Qwen2.5-VL", file, qwen25.part), tower);
+    }
     const t5 = found.find(({ kind }) => kind === "t5");
     if (t5?.kind === "t5") {
       const built = new T5Clip(new BuiltT5(this.#runtime, ModelPart.of("text encoder T5", file, t5.part)));
@@ -192,6 +201,7 @@ export class ModelLoader {
     };
     const found = recogniseTextEncoders(file);
     if (found.some(({ kind }) => kind === "qwen3") && OTHER_QWEN3_TYPES.includes(type)) refuse();
+    if (found.some(({ kind }) => kind === "qwen2.5-vl") && OTHER_QWEN25_TYPES.includes(type)) refuse();
     if (found.some(({ kind }) => kind === "t5") && type !== "flux") refuse();
     return this.#clipOf(file, found, (encoders) => {
       const families = CLIP_TYPES[type] ?? refuse();

@@ -71,3 +71,26 @@ export function rotationTables(positions: readonly Position[], axes: readonly nu
   }
   return tables;
 }
+
+/** The tables of a rotation whose pairs, as one list of frequencies, turn by one axis after the other: `sections` of them. */
+export function sectionedTables(
+  positions: readonly Position[],
+  sections: readonly number[],
+  theta: number,
+): RotationTables {
+  const pairs = sections.reduce((sum, count) => sum + count, 0);
+  const byAxis = sections.map((_, axis) =>
+    rotationTables(
+      positions.map((position) => [position[axis]!]),
+      [2 * pairs],
+      theta,
+    ),
+  );
+  const axisOf = sections.flatMap((count, axis) => new Array<number>(count).fill(axis));
+  const table = (name: keyof RotationTables): Tensor => {
+    const out = Tensor.unfilled([positions.length, pairs]);
+    for (let i = 0; i < out.size; i++) out.data[i] = byAxis[axisOf[i % pairs]!]![name].data[i]!;
+    return out;
+  };
+  return { cos: table("cos"), sin: table("sin") };
+}

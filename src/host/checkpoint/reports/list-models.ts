@@ -133,7 +133,7 @@ async function orMessage<Result>(
   }
 }
 
-const LANGUAGE_MODELS = { qwen3: "Qwen3", t5: "T5" } as const;
+const LANGUAGE_MODELS = { qwen3: "Qwen3", "qwen2.5-vl": "Qwen2.5-VL", t5: "T5" } as const;
 
 /**
  * Recognises a model file of a folder, in words: "SDXL inpainting", "LoRA (kohya)". Throws model.unsupported and

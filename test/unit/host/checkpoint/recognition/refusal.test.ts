@@ -67,7 +67,7 @@ describe("foreignKind", () => {
       );
       assert.match(
         error.message,
-        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, Z-Image or Flux\.1, received .+\.$/,
+        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, Z-Image, Qwen-Image or Flux\.1, received .+\.$/,
       );
     }
   });
