@@ -32,6 +32,7 @@ export const FLOORS = {
     "text-encoder/ vae/ upscaler/",
     "diffusion/",
     "unet/ flux/ z-image/",
+    "qwen-image/",
     "runtime/ families/",
     "loader/ reports/",
     "*",

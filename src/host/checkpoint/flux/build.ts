@@ -129,7 +129,7 @@ interface StreamSizes {
 }
 
 /** How one branch of a block is changed: each [B, 1, width]. */
-interface Modulation {
+export interface Modulation {
   readonly shift: Value;
   readonly scale: Value;
   readonly gate: Value;
@@ -154,8 +154,12 @@ const EPSILON = 1e-6;
 const PARTS = 16;
 
 /** (1 + scale) norm(x) + shift. */
-const modulated = (graph: OnnxGraph, x: Value, width: number, { shift, scale }: Omit<Modulation, "gate">): Value =>
-  add(graph, scaled(graph, plainNorm(graph, x, width, EPSILON), scale), shift);
+export const modulated = (
+  graph: OnnxGraph,
+  x: Value,
+  width: number,
+  { shift, scale }: Omit<Modulation, "gate">,
+): Value => add(graph, scaled(graph, plainNorm(graph, x, width, EPSILON), scale), shift);
 
 /** x + gate · change. */
 const gated = (graph: OnnxGraph, x: Value, gate: Value, change: Value): Value =>
@@ -241,12 +245,13 @@ function jointAttention({ network, sizes, rotation }: BlockContext, { query, key
 }
 
 /** Number of tokens of a stream, as a list. */
-const lengthOf = (graph: OnnxGraph, tokens: Value): Value =>
+export const lengthOf = (graph: OnnxGraph, tokens: Value): Value =>
   graph.node("Shape", [tokens], { start: { int: 1 }, end: { int: 2 } });
 
-const between = (graph: OnnxGraph, tokens: Value, start: Value, end: Value): Value =>
+/** The tokens from `start` to before `end`. */
+export const between = (graph: OnnxGraph, tokens: Value, start: Value, end: Value): Value =>
   graph.node("Slice", [tokens, start, end, graph.ints([1])]);
 
 /** The tokens after the first `count`. */
-const after = (graph: OnnxGraph, tokens: Value, count: Value): Value =>
+export const after = (graph: OnnxGraph, tokens: Value, count: Value): Value =>
   between(graph, tokens, count, graph.ints([2 ** 31 - 1]));

@@ -26,11 +26,11 @@ import {
 /** Cells of a patch. */
 const CELLS = 4;
 /** Order of a patch's numbers. */
-const FLUX_PATCHES = "cells-of-channels";
+export const FLUX_PATCHES = "cells-of-channels";
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
 const MOST_ROTATIONS = 8;
 /** Name of the label that holds the patches of references; the network has them after those of the latent. */
-const REFERENCES = "references";
+export const REFERENCES = "references";
 
 /** A Flux.1 transformer whose graph is built over the weights of a file. */
 export class BuiltFlux implements DiffusionNetwork {
@@ -71,13 +71,8 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   /** Entries share a call if their tokens stand at the same places. */
-  canShare([first, ...others]: Conditioning): boolean {
-    const placesOf = (entry: Conditioning[number]): string => {
-      const { latents, places } = referencesOf(entry);
-      return JSON.stringify([entry[0].shape[1], places, latents.map(({ shape }) => shape.slice(2))]);
-    };
-    const places = first === undefined ? "" : placesOf(first);
-    return others.every((entry) => placesOf(entry) === places);
+  canShare(entries: Conditioning): boolean {
+    return standAlike(entries, referencesOf);
   }
 
   labelInputs(entry: Conditioning[number]): NamedTensors {
@@ -140,18 +135,33 @@ const sizesOf = (texts: number, sides: readonly [number, number], entry: Conditi
 const GUIDANCE = 3.5;
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
-const PLACES: readonly unknown[] = ["offset", "index", "uxo"] satisfies ReferencePlaces[];
-
 /** References of an entry: latents in the VAE's units, and where they stand. */
-export interface References {
+export interface References<Places = ReferencePlaces> {
   readonly latents: readonly Tensor[];
-  readonly places: ReferencePlaces;
+  readonly places: Places;
 }
 
-/** The references of an entry. Fails with value.invalid and tensor.bad-shape for options of other kinds. @internal */
-export function referencesOf([, options]: Conditioning[number]): References {
-  const { reference_latents: latents = [], reference_latents_method: places = "offset" } = options;
-  const { channels } = LATENT_FORMATS.Flux;
+/** References that a family takes. */
+export interface ReferenceRules<Places> {
+  readonly channels: number;
+  /** Names of where they may stand, the usual one first. */
+  readonly places: readonly [Places, ...Places[]];
+}
+
+const FLUX_REFERENCES: ReferenceRules<ReferencePlaces> = {
+  channels: LATENT_FORMATS.Flux.channels,
+  places: ["offset", "index", "uxo"],
+};
+
+/** The references of an entry for Flux. Fails as referencesBy. @internal */
+export const referencesOf = (entry: Conditioning[number]): References => referencesBy(FLUX_REFERENCES, entry);
+
+/** The references of an entry. Fails with value.invalid and tensor.bad-shape for options of other kinds. */
+export function referencesBy<Places>(
+  { channels, places: allowed }: ReferenceRules<Places>,
+  [, options]: Conditioning[number],
+): References<Places> {
+  const { reference_latents: latents = [], reference_latents_method: places = allowed[0] } = options;
   const isLatent = (value: unknown): boolean =>
     value instanceof Tensor && value.shape.length === 4 && value.size > 0 && value.shape[1] === channels;
   if (!Array.isArray(latents) || !latents.every(isLatent)) {
@@ -159,18 +169,34 @@ export function referencesOf([, options]: Conditioning[number]): References {
     const expected = `reference latents [B, ${channels}, h, w]`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${received}.`);
   }
-  if (!PLACES.includes(places)) {
-    const message = `conditioning: expected reference_latents_method ${PLACES.join(", ")}, received ${describe(places)}.`;
+  if (!(allowed as readonly unknown[]).includes(places)) {
+    const message = `conditioning: expected reference_latents_method ${allowed.join(", ")}, received ${describe(places)}.`;
     throw new LatentkitError("value.invalid", message);
   }
-  return { latents, places: places as ReferencePlaces };
+  return { latents, places: places as Places };
 }
 
-/** Patches of all references [1 or n, L, 64] in the model's units; undefined for none. @internal */
-export function referencePatches({ latents }: References): Tensor | undefined {
+/** Whether the tokens of all entries stand at the same places. */
+export function standAlike(
+  [first, ...others]: Conditioning,
+  referencesOf: (entry: Conditioning[number]) => References<string>,
+): boolean {
+  const placesOf = (entry: Conditioning[number]): string => {
+    const { latents, places } = referencesOf(entry);
+    return JSON.stringify([entry[0].shape[1], places, latents.map(({ shape }) => shape.slice(2))]);
+  };
+  const places = first === undefined ? "" : placesOf(first);
+  return others.every((entry) => placesOf(entry) === places);
+}
+
+/** Patches of all references [1 or n, L, 64], in the model's units by `units`; undefined for none. */
+export function referencePatches(
+  { latents }: References<unknown>,
+  units: (latent: Tensor) => Tensor = modelUnits,
+): Tensor | undefined {
   if (latents.length === 0) return undefined;
   const items = Math.max(...latents.map(({ shape }) => shape[0]!));
-  return joinedTokens(latents.map((latent) => patchesOf(modelUnits(cycled(latent, items)), FLUX_PATCHES)));
+  return joinedTokens(latents.map((latent) => patchesOf(units(cycled(latent, items)), FLUX_PATCHES)));
 }
 
 /**

@@ -9,7 +9,7 @@ const SIDE = 2;
 const CELLS = SIDE * SIDE;
 
 /** Sides of a picture in patches; an odd side has half a patch more. */
-const patchSides = ([height, width]: readonly [number, number]): [rows: number, columns: number] => [
+export const patchSides = ([height, width]: readonly [number, number]): [rows: number, columns: number] => [
   Math.ceil(height / SIDE),
   Math.ceil(width / SIDE),
 ];
@@ -80,7 +80,7 @@ function numbersOf(channels: number, order: PatchOrder): readonly (readonly [cha
 /** Where references stand: beside the picture and each other, behind it at the same place, or diagonally after it. */
 export type ReferencePlaces = "offset" | "index" | "uxo";
 
-type Sides = readonly [height: number, width: number];
+export type Sides = readonly [height: number, width: number];
 
 /** Base of the angles' periods. */
 export const FLUX_THETA = 10_000;
@@ -114,7 +114,8 @@ export function fluxPositions(
   return positions;
 }
 
-interface Place {
+/** Where a reference stands. */
+export interface Place {
   readonly sides: Sides;
   /** First number of its positions. */
   readonly index: number;
@@ -122,7 +123,8 @@ interface Place {
   readonly offset: Sides;
 }
 
-function placed(picture: Sides, references: readonly Sides[], places: ReferencePlaces): Place[] {
+/** Where references stand beside a picture and each other; all sides in cells of latents. */
+export function placed(picture: Sides, references: readonly Sides[], places: ReferencePlaces): Place[] {
   if (places === "index") return references.map((sides, i) => ({ sides, index: i + 1, offset: [0, 0] }));
   if (places === "uxo") {
     let [down, right] = patchSides(picture).map((side) => 2 * side) as [number, number];

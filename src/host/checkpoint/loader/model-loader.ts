@@ -3,9 +3,11 @@ import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { HostFiles } from "../../host.js";
 import type { Checkpoint, Clip, Model, Vae, Warn } from "../../types.js";
+import { CheckpointModelPatch } from "../diffusion/control-pictures.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
 import { samplingOf } from "../diffusion/sampling.js";
+import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
@@ -31,7 +33,6 @@ import { recogniseVae } from "../vae/recognise.js";
 import { taesdPart, taesdScale } from "../vae/taesd.js";
 import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
-import { CheckpointModelPatch, zImageControlPart } from "../z-image/control.js";
 import { CheckpointLora } from "./lora.js";
 import { loadPipeline } from "./pipeline.js";
 
@@ -102,8 +103,10 @@ export class ModelLoader {
       vae: (file) => this.#vaeFile(file),
       loras: async (file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (file) => this.#controlNet(file),
-      model_patches: async (file) =>
-        new CheckpointModelPatch(ModelPart.of("model patch", file, zImageControlPart(file))),
+      model_patches: async (file) => {
+        const { family, part } = recogniseModelPatch(file);
+        return new CheckpointModelPatch(family, ModelPart.of("model patch", file, part));
+      },
       upscale_models: async (file) =>
         new CheckpointUpscaler(this.#runtime, ModelPart.of("upscale model", file, upscalerPart(file))),
     };

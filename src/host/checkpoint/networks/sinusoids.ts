@@ -20,18 +20,18 @@ export function sinusoids(value: number, width: number): number[] {
   return sinusoidsAt(value, embeddingFrequencies(width / 2));
 }
 
-/** Embeddings [n, 256] of times as transformers take them, with the bits of PyTorch. */
-export function timeEmbeddings(times: readonly number[]): Tensor {
+/** Embeddings [n, 256] of times as transformers take them, with the bits of PyTorch; angles are then times `factor`. */
+export function timeEmbeddings(times: readonly number[], factor = 1): Tensor {
   const frequencies = embeddingFrequencies(TIME_EMBEDDING / 2);
   new Uint32Array(frequencies.buffer)[ROUNDED_UP]! += 1;
   return Tensor.from(
-    times.flatMap((time) => sinusoidsAt(time, frequencies)),
+    times.flatMap((time) => sinusoidsAt(time, frequencies, factor)),
     [times.length, TIME_EMBEDDING],
   );
 }
 
-function sinusoidsAt(value: number, frequencies: Float32Array): number[] {
-  const angles = Array.from(frequencies, (frequency) => Math.fround(value * frequency));
+function sinusoidsAt(value: number, frequencies: Float32Array, factor = 1): number[] {
+  const angles = Array.from(frequencies, (frequency) => Math.fround(Math.fround(value * frequency) * factor));
   return [...angles.map(cos), ...angles.map(sin)];
 }
 

@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, type OptionRules, SIGNAL } from "../../../base/options.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
+import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
 import { KIND_FOLDERS, KIND_WORDS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
@@ -18,7 +19,6 @@ import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
 import { isPacked, type StoredWeight, unsupported, valuesIn, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
-import { zImageControlPart } from "../z-image/control.js";
 
 /** Options of `listModels`. */
 export interface ListModelsOptions {
@@ -164,8 +164,9 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       return `${config.kind === "rrdb" ? "ESRGAN" : "compact RealESRGAN"} x${config.scale}`;
     }
     case "model_patches": {
-      const { channels } = zImageControlPart(file).config;
-      return `ControlNet of Z-Image (Fun), ${channels} channels`;
+      const { family, part } = recogniseModelPatch(file);
+      if (family === "qwen-image") return "ControlNet of Qwen-Image (DiffSynth)";
+      return `ControlNet of Z-Image (Fun), ${part.config.channels} channels`;
     }
     case "embeddings":
       return embeddingInWords(file);

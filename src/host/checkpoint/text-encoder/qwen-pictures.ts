@@ -11,7 +11,7 @@ const UNIT = 2;
 /** Units along a side of a window. */
 const WINDOW = 4;
 /** Patches of a whole window. */
-export const WINDOW_PATCHES = (UNIT * WINDOW) ** 2;
+export const WINDOW_PATCHES = UNIT * WINDOW * UNIT * WINDOW;
 /** Equal frames that a picture is seen as. */
 const FRAMES = 2;
 const COLOURS = 3;

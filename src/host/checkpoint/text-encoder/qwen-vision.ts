@@ -73,6 +73,8 @@ export function visionFeeds(picture: SeenPicture, { headSize }: Pick<QwenVisionC
  * `patch_sin` [N, headSize / 2]; `windows` int64 [64 · windows]; `mask` [windows, 1, 64, 64], the lowest float for patches that
  * a window lacks; `places` int64 [N]; `order` int64 [N / 4]. Output: rows [N / 4, hidden]. Throws model.invalid for weights
  * that are absent or have other shapes. Source: Bai et al. 2025, "Qwen2.5-VL".
+ *
+ * @internal
  */
 export function buildQwenVision(network: Network, config: QwenVisionConfig, trace: Trace = () => {}): void {
   const { graph } = network;
