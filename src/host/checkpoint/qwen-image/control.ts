@@ -53,6 +53,8 @@ export function qwenImageControl({ network, config }: QwenImageControl, inputs: 
 /**
  * Writes only a control net. Inputs: control [B, C, 4 · channels], strength [1], x [B, C, width], the tokens after every block.
  * Outputs: `block_N`.
+ *
+ * @internal
  */
 export function buildQwenImageControl(network: Network, config: QwenImageControlConfig): void {
   const { graph } = network;
