@@ -37,6 +37,8 @@ const MARKS: readonly Mark[] = [
   ["a ControlNet", ".zero_convs.0.0.weight"],
   ["a ControlNet", ".input_hint_block."],
   ["a ControlNet", ".controlnet_cond_embedding."],
+  ["a control net of Qwen-Image (DiffSynth), which is a model patch", ".controlnet_blocks.", ".y_rms."],
+  ["a ControlNet of Qwen-Image (InstantX)", ".controlnet_blocks.", ".txt_norm."],
   ["a ControlNet of Flux or Stable Diffusion 3", ".controlnet_blocks."],
   // relatives of Stable Diffusion
   ["a Stable Video Diffusion model", ".time_stack."],
