@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { invokeNode, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
@@ -11,6 +11,7 @@ import { buildQwen3, type Qwen3Config } from "#src/host/checkpoint/text-encoder/
 import { sequenceOf } from "#src/host/checkpoint/text-encoder/qwen25.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recognise.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
+import { readSafetensors } from "#src/io/safetensors.js";
 import { narrowed } from "#src/tensor/parts.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { suiteFolder } from "../../../../helpers/folders.js";
@@ -19,6 +20,7 @@ import { headerOf, type Shapes, withKeys } from "../../../../helpers/models/full
 import { flowLayers, flowWeights } from "../../../../helpers/models/golden-flow.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../helpers/models/session.js";
+import { writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const CONFIG: Qwen3Config = {
   version: "2.5-vl",
@@ -117,6 +119,25 @@ describe("the text encoder Qwen2.5-VL", () => {
           "model.unsupported",
           new RegExp(`received type "${type}"`),
         );
+    } finally {
+      await host.close!();
+    }
+  });
+
+  it("does not see pictures without its vision tower", async () => {
+    const models = join(folder(), "blind");
+    mkdirSync(join(models, "text_encoders"), { recursive: true });
+    const own = await flowWeights(FILE, folder());
+    const { tensors } = readSafetensors(readFileSync([...own.values()][0]!.file));
+    const kept = [...tensors].filter(([key]) => !key.startsWith("visual."));
+    writeWeights(join(models, "text_encoders/blind.safetensors"), Object.fromEntries(kept));
+    const host = createCheckpointHost({ models });
+    try {
+      const clip = await host.loadFile!("text_encoders", "blind.safetensors", undefined, { type: "qwen_image" });
+      const [entry] = await clip.encodeText!("a photo of a cat");
+      assert.ok(layerError(rowsOf(entry![0]), rowsOf(tensor("qwen25.1.cond"))) < TOLERANCE);
+      const encoded = clip.encodeTexts!({ qwen25_7b: "<|image_pad|>" }, [Tensor.full([1, 56, 56, 3], 0.5)]);
+      await refuses(encoded, "model.invalid", /^text encoder Qwen2\.5-VL of blind\.safetensors has no vision tower/);
     } finally {
       await host.close!();
     }
