@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Writes a model with the keys and sizes of a trained one and random weights, to measure time and memory with.
-// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|t5xxl|flux-vae|qwen-image|qwen2.5-vl|wan-vae FILE [F16|F8_E4M3].
+// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|flux2-klein|t5xxl|flux-vae|qwen-image|qwen2.5-vl|wan-vae FILE [F16|F8_E4M3].
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { buildFlux } from "../dist/host/checkpoint/flux/build.js";
@@ -94,7 +94,9 @@ function vae(latentChannels, kind = "sd") {
     channels: kind === "wan" ? 96 : 128,
     multipliers: [1, 2, 4, 4],
     blocks: 2,
+    encoderChannels: 128,
     latentChannels,
+    normalised: false,
     quantised: latentChannels === 4 || kind === "wan",
   };
   const config = { ...sizes, attention: /** @type {const} */ (4), hasEncoder: true };
@@ -159,8 +161,10 @@ const QWEN3 = {
   vocabulary: 151936,
 };
 
-/** @type {import("../dist/host/checkpoint/flux/build.js").FluxConfig} */
+/** @typedef {import("../dist/host/checkpoint/flux/config.js").FluxConfig} FluxConfig */
+/** @type {FluxConfig} */
 const FLUX1 = {
+  kind: "flux",
   inputs: 64,
   outputs: 64,
   width: 3072,
@@ -173,6 +177,19 @@ const FLUX1 = {
   doubleBlocks: 19,
   singleBlocks: 38,
   hasGuidance: true,
+};
+/** @type {FluxConfig} */
+const FLUX2_KLEIN_4B = {
+  ...FLUX1,
+  kind: "flux2",
+  inputs: 128,
+  outputs: 128,
+  mlp: 9216,
+  contextWidth: 7680,
+  pooledWidth: 0,
+  doubleBlocks: 5,
+  singleBlocks: 20,
+  hasGuidance: false,
 };
 const T5_XXL = { hidden: 4096, layers: 24, heads: 64, headSize: 64, mlp: 10240, vocabulary: 32128 };
 
@@ -204,6 +221,7 @@ const FAMILIES = {
   "z-image": { "": (network) => buildZImage(network, Z_IMAGE) },
   qwen3: { "": (network) => buildQwen3(network, QWEN3) },
   flux1: { "": (network) => buildFlux(network, FLUX1) },
+  "flux2-klein": { "": (network) => buildFlux(network, FLUX2_KLEIN_4B) },
   t5xxl: { "": (network) => buildT5(network, T5_XXL) },
   "flux-vae": { "": vae(16) },
   "qwen-image": { "": (network) => buildQwenImage(network, QWEN_IMAGE) },

@@ -2,8 +2,6 @@ type NamedFamily = readonly [name: string, pattern: RegExp];
 
 /** Families of models that run elsewhere, by words in their architecture or their files' names; the more specific first. */
 const FOREIGN: readonly NamedFamily[] = [
-  ["Flux.2", /flux[._-]?2/],
-  ["Chroma", /chroma/],
   ["Stable Diffusion 3", /sd3|sd_3|stable-diffusion-3/],
   // the type "lumina2" of text encoders is Z-Image's too
   ["Lumina 2", /lumina[_-]/],
@@ -20,7 +18,9 @@ const OWN: readonly NamedFamily[] = [
   ["Stable Diffusion 1", /sd1|v1-5/],
   ["Z-Image", /z.?image|lumina2/],
   ["Qwen-Image", /qwen.?image/],
-  ["Flux", /flux(?![._-]?2)/],
+  ["Chroma", /chroma/],
+  ["Flux.2", /flux[._-]?2/],
+  ["Flux", /flux/],
 ];
 const FAMILIES: readonly NamedFamily[] = [
   ...FOREIGN,

@@ -82,9 +82,11 @@ export type Warn = (message: string) => void;
 
 /** The bridge between pictures and latents; both functions return new tensors. */
 export interface Vae {
-  /** Encodes an image [B, H, W, 3] in 0…1 to a latent [B, C, H/8, W/8]. */
+  /** Pixels along a side of a latent's cell. Default: 8. */
+  readonly cell?: number;
+  /** Encodes an image [B, H, W, 3] in 0…1 to a latent [B, C, H / cell, W / cell]. */
   encode(image: Tensor, warn?: Warn): Promise<Tensor>;
-  /** Decodes a latent [B, C, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
+  /** Decodes a latent [B, C, h, w] to an image [B, cell · h, cell · w, 3] in 0…1. */
   decode(latent: Tensor): Promise<Tensor>;
 }
 

@@ -1,5 +1,5 @@
 import { inputError } from "../base/errors.js";
-import type { Latent } from "../host/types.js";
+import type { Latent, Vae, Warn } from "../host/types.js";
 import { firstChannels } from "../tensor/channels.js";
 import { weightedSum } from "../tensor/ops.js";
 import { cropped, cycled } from "../tensor/parts.js";
@@ -45,7 +45,7 @@ export const isSingleMask = ({ shape }: Tensor): boolean => shape.length < 3 || 
 export const batchIndexOf = ({ samples, batch_index }: Latent): number[] =>
   batch_index ?? Array.from({ length: samples.shape[0]! }, (_, index) => index);
 
-/** Side of a latent cell in pixels. */
+/** Side of a latent cell in pixels, in nearly all models. */
 export const CELL = 8;
 
 /** An INT input in pixels; the node uses whole cells. */
@@ -57,27 +57,32 @@ export const inCells = <Spec extends InputSpec<number>>(spec: Spec, cell: number
 /** Input for a position in pixels; the node uses whole cells. */
 export const cellOffset = () => inCells(int({ default: 0, min: 0, max: 16384, step: CELL }));
 
-/** Cuts an axis and the one after it down to whole cells, as much on either side. */
-export function wholeCells(x: Tensor, axis: number): Tensor {
+/** Cuts an axis and the one after it down to whole cells of a vae, as much on either side. */
+export function wholeCells(x: Tensor, axis: number, { cell = CELL }: Cells): Tensor {
   const [height = 0, width = 0] = [x.shape.at(axis), x.shape.at(axis + 1)];
-  const margin = (side: number): number => Math.floor((side % CELL) / 2);
-  return cropped(x, axis, { top: margin(height), left: margin(width), height: whole(height), width: whole(width) });
+  const margin = (side: number): number => Math.floor((side % cell) / 2);
+  const sides = { height: whole(height, cell), width: whole(width, cell) };
+  return cropped(x, axis, { top: margin(height), left: margin(width), ...sides });
 }
 
-const whole = (side: number): number => side - (side % CELL);
+/** Sides of a vae's cells. */
+type Cells = Pick<Vae, "cell">;
 
-/** Warns of an image that is cut down to whole cells. */
-export function warnOfCut(image: Tensor, input: string, log: (message: string) => void): void {
+const whole = (side: number, cell: number): number => side - (side % cell);
+
+/** Warns of an image that is cut down to whole cells of a vae. */
+export function warnOfCut(image: Tensor, input: string, { cell = CELL }: Cells, log: Warn): void {
   const [, height = 0, width = 0] = image.shape;
-  if (whole(height) === height && whole(width) === width) return;
-  const cut = `cropped from ${width} x ${height} to ${whole(width)} x ${whole(height)} pixels`;
-  log(`input "${input}": ${cut}: the VAE needs multiples of ${CELL}.`);
+  const [rows, columns] = [whole(height, cell), whole(width, cell)];
+  if (rows === height && columns === width) return;
+  const cut = `cropped from ${width} x ${height} to ${columns} x ${rows} pixels`;
+  log(`input "${input}": ${cut}: the VAE needs multiples of ${cell}.`);
 }
 
 /** The colours of an image [B, H, W, C] for a vae; throws for an image with fewer than three, or without a whole cell. */
-export function coloursOf(image: Tensor, input: string): Tensor {
+export function coloursOf(image: Tensor, input: string, { cell = CELL }: Cells): Tensor {
   const [, height = 0, width = 0, channels = 0] = image.shape;
-  if (channels >= 3 && height >= CELL && width >= CELL) return firstChannels(image, 3);
-  const expected = `an image of 3 or 4 channels and at least ${CELL} x ${CELL} pixels`;
+  if (channels >= 3 && height >= cell && width >= cell) return firstChannels(image, 3);
+  const expected = `an image of 3 or 4 channels and at least ${cell} x ${cell} pixels`;
   throw inputError("input.invalid", { input }, expected, image);
 }

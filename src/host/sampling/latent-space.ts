@@ -8,13 +8,21 @@ import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 
-/** Latents [B, C, H, W] as a model takes them: all-zero ones get the channels of the model's latent format. */
+/**
+ * Latents [B, C, H, W] as a model takes them: all-zero ones get the channels of the model's latent format. Fails with
+ * tensor.bad-shape for empty ones of other cells, whose picture would have another size.
+ */
 export function withChannels(samples: Tensor, { latentFormat }: ModelSampling): Tensor {
   const [batch, channels, height, width] = fourSides("latent", samples);
   if (samples.size === 0) {
     throw new LatentkitError("tensor.bad-shape", `latent: expected at least one cell, received ${describe(samples)}.`);
   }
   if (channels === latentFormat.channels || !isZero(samples)) return samples;
+  if (latentFormat.cell !== undefined) {
+    const expected = `${latentFormat.channels} channels, a cell for ${latentFormat.cell} x ${latentFormat.cell} pixels`;
+    const message = `latent: expected one of ${expected} (EmptyFlux2LatentImage), received ${describe(samples)}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
   return Tensor.zeros([batch, latentFormat.channels, height, width]);
 }
 

@@ -1,4 +1,5 @@
 import { inputError } from "../../base/errors.js";
+import type { Vae } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { resizeBilinear } from "../../tensor/ops.js";
 import { cropped } from "../../tensor/parts.js";
@@ -39,8 +40,8 @@ export const vaeNodes = [
       { name: "latent", type: "LATENT" },
     ],
     run: async ({ positive, negative, vae, pixels, mask: received, noise_mask }, { log }) => {
-      const { hidden, mask, pixels: whole } = inpaintImage(pixels, received);
-      warnOfCut(pixels, "pixels", log);
+      const { hidden, mask, pixels: whole } = inpaintImage(pixels, received, vae);
+      warnOfCut(pixels, "pixels", vae, log);
       const options = { concat_latent_image: await vae.encode(hidden, log), concat_mask: mask };
       const samples = await vae.encode(whole, log);
       return {
@@ -61,8 +62,8 @@ export const vaeNodes = [
       { name: "latent", type: "LATENT" },
     ],
     run: async ({ positive, negative, vae, pixels }, { log }) => {
-      const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels"), 1), log);
-      warnOfCut(pixels, "pixels", log);
+      const concat_latent_image = await vae.encode(wholeCells(coloursOf(pixels, "pixels", vae), 1, vae), log);
+      warnOfCut(pixels, "pixels", vae, log);
       return {
         positive: withOptions(positive, { concat_latent_image }),
         negative: withOptions(negative, { concat_latent_image }),
@@ -99,17 +100,18 @@ export const vaeNodes = [
     inputs: { samples: latent(), vae: vae(), ...tileInputs(32) },
     outputs: { IMAGE: "IMAGE" },
     run: async ({ samples: { samples }, vae, ...sizes }, { signal, progress, log }) => {
+      const { cell = CELL } = vae;
       const [batch, , rows, columns] = fourSides("VAE decode", samples);
-      const tiles = cellTiles([rows, columns], sizes, CELL, log);
+      const tiles = cellTiles([rows, columns], sizes, { cell, scale: cell }, log);
       if (tiles.length === 1) return { IMAGE: await vae.decode(samples) };
-      const [height, width] = [rows * CELL, columns * CELL];
+      const [height, width] = [rows * cell, columns * cell];
       const image = Tensor.zeros([batch, height, width, 3]);
       for (const [index, tile] of tiles.entries()) {
         signal.throwIfAborted();
         const { down, across } = tile;
         const part = cropped(samples, -2, regionOf(tile));
-        const decoded = requireTile(await vae.decode(part), [batch, down.count * CELL, across.count * CELL, 3]);
-        addTile(image.data, decoded.data, tile, { planes: batch, height, width, values: 3, scale: CELL });
+        const decoded = requireTile(await vae.decode(part), [batch, down.count * cell, across.count * cell, 3]);
+        addTile(image.data, decoded.data, tile, { planes: batch, height, width, values: 3, scale: cell });
         progress(index + 1, tiles.length);
       }
       return { IMAGE: image };
@@ -124,7 +126,7 @@ export const vaeNodes = [
     outputs: { LATENT: "LATENT" },
     run: async ({ pixels, vae }, { log }) => {
       const samples = await vae.encode(firstChannels(pixels, 3), log);
-      warnOfCut(pixels, "pixels", log);
+      warnOfCut(pixels, "pixels", vae, log);
       return { LATENT: { samples } };
     },
   }),
@@ -136,8 +138,8 @@ export const vaeNodes = [
     inputs: { pixels: image(), vae: vae(), mask: mask(), grow_mask_by: int({ default: 6, min: 0, max: 64, step: 1 }) },
     outputs: { LATENT: "LATENT" },
     run: async ({ pixels, vae, mask, grow_mask_by }, { log }) => {
-      const image = inpaintImage(pixels, mask);
-      warnOfCut(pixels, "pixels", log);
+      const image = inpaintImage(pixels, mask, vae);
+      warnOfCut(pixels, "pixels", vae, log);
       const samples = await vae.encode(image.hidden, log);
       return { LATENT: { samples, noise_mask: grown(rounded(image.mask), grow_mask_by) } };
     },
@@ -150,17 +152,18 @@ export const vaeNodes = [
     inputs: { pixels: image(), vae: vae(), ...tileInputs(64) },
     outputs: { LATENT: "LATENT" },
     run: async ({ pixels, vae, ...sizes }, { signal, progress, log }) => {
-      const whole = wholeCells(coloursOf(pixels, "pixels"), 1);
-      warnOfCut(pixels, "pixels", log);
+      const whole = wholeCells(coloursOf(pixels, "pixels", vae), 1, vae);
+      warnOfCut(pixels, "pixels", vae, log);
       const [batch = 0, height = 0, width = 0] = whole.shape;
-      const [rows, columns] = [height / CELL, width / CELL];
-      const tiles = cellTiles([rows, columns], sizes, 1, log);
+      const { cell = CELL } = vae;
+      const [rows, columns] = [height / cell, width / cell];
+      const tiles = cellTiles([rows, columns], sizes, { cell, scale: 1 }, log);
       if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole, log) } };
       let samples: Tensor | undefined;
       for (const [index, tile] of tiles.entries()) {
         signal.throwIfAborted();
         const { down, across } = tile;
-        const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)), log);
+        const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, cell)), log);
         const channels = samples?.shape[1] ?? encoded.shape[1] ?? 0;
         requireTile(encoded, [batch, channels, down.count, across.count]);
         samples ??= Tensor.zeros([batch, channels, rows, columns]);
@@ -184,8 +187,8 @@ interface InpaintImage {
 }
 
 /** Resizes the mask to the image, cuts both, and greys out the area to repaint. */
-function inpaintImage(image: Tensor, mask: Tensor): InpaintImage {
-  const colours = coloursOf(image, "pixels");
+function inpaintImage(image: Tensor, mask: Tensor, vae: Vae): InpaintImage {
+  const colours = coloursOf(image, "pixels", vae);
   const [batch = 0, height = 0, width = 0] = colours.shape;
   const [count, ownHeight, ownWidth] = maskSides("mask", mask);
   if (count !== 1 && count !== batch)
@@ -197,8 +200,8 @@ function inpaintImage(image: Tensor, mask: Tensor): InpaintImage {
     );
   const single = mask.reshape([count, 1, ownHeight, ownWidth]);
   const fits = ownHeight === height && ownWidth === width;
-  const sized = wholeCells(fits ? single : resizeBilinear(single, height, width), -2);
-  const pixels = wholeCells(colours, 1);
+  const sized = wholeCells(fits ? single : resizeBilinear(single, height, width), -2, vae);
+  const pixels = wholeCells(colours, 1, vae);
   return { pixels, hidden: greyed(pixels, sized), mask: sized };
 }
 
@@ -219,12 +222,12 @@ function greyed(pixels: Tensor, mask: Tensor): Tensor {
 function cellTiles(
   [rows, columns]: readonly [number, number],
   { tile_size, overlap }: { tile_size: number; overlap: number },
-  scale: number,
+  { cell, scale }: { readonly cell: number; readonly scale: number },
   log: (message: string) => void,
 ): Tile[] {
   const shared = Math.min(overlap, Math.floor(tile_size / 4));
   if (shared !== overlap) log(`input "overlap": ${overlap} becomes ${shared}, a quarter of tile_size.`);
-  return tilesOf(rows, columns, Math.floor(tile_size / CELL), Math.floor(shared / CELL), scale);
+  return tilesOf(rows, columns, Math.floor(tile_size / cell), Math.floor(shared / cell), scale);
 }
 
 /** Refuses a tile of another shape than a vae must return. */

@@ -156,7 +156,7 @@ async function baseOf(
 ): Promise<Latent> {
   if (image === undefined || pipe.vae === undefined || pipe.vae === null) return latent ?? { samples: noise };
   const vae = checkSocket("VAE", pipe.vae, { node: INJECT_KEY, input: "pipe_to_noise.vae" }) as Vae;
-  warnOfCut(image, "image_to_latent", log);
+  warnOfCut(image, "image_to_latent", vae, log);
   const encoded: unknown = await vae.encode(firstThreeChannels(image), log);
   if (!(encoded instanceof Tensor) || encoded.shape.length < 3) {
     const expected = "a vae that encodes to a tensor [B, C, H, W]";

@@ -7,6 +7,8 @@ export interface LatentFormat {
   readonly scaleFactor: number;
   readonly shiftFactor: number;
   readonly channels: number;
+  /** Pixels along a side of a cell, if it is known not to be 8. */
+  readonly cell?: number;
   /** Mean and standard deviation of each channel of the VAE's latents. */
   readonly statistics?: { readonly mean: readonly number[]; readonly deviation: readonly number[] };
 }
@@ -23,6 +25,7 @@ export const LATENT_FORMATS = {
   }),
   SD3: format("SD3", 1.5305, 16, 0.0609),
   Flux: format("Flux", 0.3611, 16, 0.1159),
+  Flux2: Object.freeze({ ...format("Flux2", 1, 128), cell: 16 }),
   /** Latents of Wan 2.1 and Qwen-Image. */
   Wan21: Object.freeze({
     ...format("Wan21", 1, 16),

@@ -63,7 +63,7 @@ const family = (prediction: Prediction, spec: Partial<SamplingSpec>, format: Lat
   format,
 });
 
-const { SD15, SDXL, SDXL_Playground_2_5, SD3, Flux, Wan21, SC_B, SC_Prior } = LATENT_FORMATS;
+const { SD15, SDXL, SDXL_Playground_2_5, SD3, Flux, Flux2, Wan21, SC_B, SC_Prior } = LATENT_FORMATS;
 
 const FAMILIES = {
   sd15: family("eps", {}, SD15),
@@ -76,6 +76,7 @@ const FAMILIES = {
   sd3: family("flow", { kind: "flow", shift: 3, multiplier: 1000 }, SD3),
   auraflow: family("flow", { kind: "flow", shift: 1.73 }, SDXL),
   flux: family("flow", { kind: "flux", shift: 1.15 }, Flux),
+  flux2: family("flow", { kind: "flux", shift: 2.02 }, Flux2),
   "z-image": family("flow", { kind: "flow", shift: 3 }, Flux),
   "qwen-image": family("flow", { kind: "flux", shift: 1.15 }, Wan21),
   "flux-schnell": family("flow", { kind: "flow" }, Flux),

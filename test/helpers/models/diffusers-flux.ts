@@ -43,6 +43,29 @@ const PARTS: readonly (readonly [RegExp, readonly string[]])[] = [
   ],
 ];
 
+const NAMES_OF_FLUX2: readonly (readonly [RegExp, string])[] = [
+  [/\.ff(_context)?\.net\.0\.proj/, ".ff$1.linear_in"],
+  [/\.ff(_context)?\.net\.2/, ".ff$1.linear_out"],
+  [/^single_blocks\.(\d+)\.linear1/, "single_transformer_blocks.$1.attn.to_qkv_mlp_proj"],
+  [/^(single_transformer_blocks\.\d+)\.proj_out/, "$1.attn.to_out"],
+  [/^time_text_embed\./, "time_guidance_embed."],
+  [/_modulation(_\w+)?\.lin\./, "_modulation$1.linear."],
+];
+
+/** The same of Flux.2, whose single blocks keep their first layer whole. */
+export const diffusersFlux2 = (
+  tensors: Readonly<Record<string, RawTensor>>,
+  width: number,
+): Record<string, RawTensor> => {
+  const isWhole = (key: string): boolean => /^single_blocks\.\d+\.linear1\./.test(key);
+  const entries = Object.entries(tensors);
+  const others = diffusersFlux(Object.fromEntries(entries.filter(([key]) => !isWhole(key))), width);
+  const all = [...Object.entries(others), ...entries.filter(([key]) => isWhole(key))];
+  return Object.fromEntries(
+    all.map(([key, tensor]) => [NAMES_OF_FLUX2.reduce((name, [own, other]) => name.replace(own, other), key), tensor]),
+  );
+};
+
 /** A Flux transformer of that width as diffusers stores it: wholes apart, and the last modulation's scale before its shift. */
 export function diffusersFlux(tensors: Readonly<Record<string, RawTensor>>, width: number): Record<string, RawTensor> {
   const out: Record<string, RawTensor> = {};

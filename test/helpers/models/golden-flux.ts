@@ -19,8 +19,9 @@ export interface FluxLayers {
   tensor(name: string): Tensor;
 }
 
-export function fluxLayers(): FluxLayers {
-  const path = join(FLUX_FOLDER, "layers_flux1");
+/** The vectors of a family: "flux2", "chroma", "sd3"; by default Flux.1's. */
+export function fluxLayers(family = "layers_flux1"): FluxLayers {
+  const path = join(FLUX_FOLDER, family);
   const { tensors } = readSafetensors(goldenBytes(`${path}.safetensors`)!);
   return { ...JSON.parse(goldenText(`${path}.json`)), tensor: (key: string) => toTensor(tensors.get(key)!) };
 }
@@ -37,18 +38,28 @@ export const fluxWeights = async (name: string, folder: string): Promise<WeightM
   (await fluxFile(name, folder)).weights;
 
 /** Full-size files whose keys and shapes are known. */
-type FullSizeFlux = "flux1_dev" | "flux1_schnell" | "flux1_fill" | "flux1_control" | "flux2_dev" | "t5xxl" | "ae";
+type FullSizeFlux =
+  | `flux1_${"dev" | "schnell" | "fill" | "control"}`
+  | `flux2_${"dev" | "klein_4b" | "klein_9b" | "vae"}`
+  | `sd3${"_medium" | "5_medium" | "5_large"}`
+  | "t5xxl"
+  | "ae"
+  | "qwen3_8b";
 
 /** Keys and shapes of the full-size files of Flux, its text encoders and its VAE. */
 export const fullSizeFlux = (): Readonly<Record<FullSizeFlux, Shapes>> =>
   JSON.parse(goldenText(join(FLUX_FOLDER, "keys.json")));
 
-/** Puts all golden models of Flux.1 into a folder, also those that are made of others: Fill, and schnell with all its parts. */
+/** Puts all golden models into a folder, also those that are made of others: Fill, schnell with all its parts, Flux.2 dev. */
 export function unpackFlux(folder: string): void {
   unpackFolders(FLUX_FOLDER, ["diffusion_models", "text_encoders", "vae", "loras"], folder);
   writeJoined(join(folder, "diffusion_models/flux_fill.safetensors"), [
     ["", "diffusion_models/flux_dev"],
     ["", "diffusion_models/flux_fill_img_in"],
+  ]);
+  writeJoined(join(folder, "diffusion_models/flux2_dev.safetensors"), [
+    ["", "diffusion_models/flux2_klein"],
+    ["", "diffusion_models/flux2_guidance_in"],
   ]);
   writeJoined(join(folder, "checkpoints/flux_schnell_fp8.safetensors"), [
     ["", "checkpoints/flux_schnell_part"],

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { executeGraph, Tensor } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { readSafetensors, toTensor } from "#src/io/safetensors.js";
-import { narrowed } from "#src/tensor/parts.js";
+import { joined as joinedParts, narrowed } from "#src/tensor/parts.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
 
 /** One graph; strings of values name tensors. */
@@ -14,18 +14,21 @@ interface GoldenGraph {
   readonly graph: Record<string, { class_type: string; inputs: Record<string, unknown> }>;
   readonly latent_node: string;
   readonly latent: string;
-  readonly spread_latent: number;
+  /** Absent: 0. */
+  readonly spread_latent?: number;
   readonly image_node?: string;
   readonly image?: string | null;
   readonly spread_image?: number;
-  /** Context by node, or context and pooled text. */
-  readonly cond?: Readonly<Record<string, string | readonly [string, string | null]>>;
-  /** Present if only the first tokens of contexts are given. */
+  /** Context by node, or context and pooled text; those of node 4 may stand alone. */
+  readonly cond?: CondNames | Readonly<Record<string, CondNames>>;
+  /** Present if only some tokens of contexts are given: those that it names as rows, or the first ones. */
   readonly cond_note?: string;
   readonly encoded?: Readonly<Record<string, string>>;
   /** A file that is made of others first. */
   readonly derive?: Derived;
 }
+
+type CondNames = string | readonly [context: string, pooled: string | null];
 
 /** Another file with empty tensors as marks, or several under prefixes. */
 type Derived =
@@ -38,8 +41,10 @@ type Derived =
 
 /** A set of graphs that the reference has computed on tiny models. */
 export interface GoldenGraphs {
-  /** Folder of e2e.json, e2e.safetensors and input. */
+  /** Folder of the vectors and of input. */
   readonly folder: string;
+  /** Name of the .json and .safetensors files. Default: e2e. */
+  readonly name?: string;
   /** Number of graphs that it has. */
   readonly count: number;
   /** Puts the models into a folder. */
@@ -57,9 +62,17 @@ const withoutFrames = (shape: readonly number[]): number[] =>
 const largest = ({ data }: Tensor): number => data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 /** Tests a set: latents, pictures and conditionings at the tolerances of the set's own page. */
-export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = [], assertKnown }: GoldenGraphs): void {
-  const { cases } = JSON.parse(goldenText(join(golden, "e2e.json"))) as { cases: readonly GoldenGraph[] };
-  const { tensors } = readSafetensors(goldenBytes(join(golden, "e2e.safetensors"))!);
+export function testGoldenGraphs({
+  folder: golden,
+  name: set = "e2e",
+  count,
+  unpack,
+  imprecise = [],
+  assertKnown,
+}: GoldenGraphs): void {
+  const text = JSON.parse(goldenText(join(golden, `${set}.json`))) as Partial<Record<string, readonly GoldenGraph[]>>;
+  const cases = text.cases ?? text.e2e!;
+  const { tensors } = readSafetensors(goldenBytes(join(golden, `${set}.safetensors`))!);
 
   const assertWithin = (actual: unknown, name: string, limitOf: (largest: number) => number): void => {
     const expected = toTensor(tensors.get(name)!);
@@ -91,7 +104,9 @@ export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = []
   for (const one of cases)
     it(one.id, async () => {
       if (one.derive !== undefined) derive(folder, one.derive);
-      const conds = Object.entries(one.cond ?? {});
+      const conds = Object.entries(
+        typeof one.cond === "string" || Array.isArray(one.cond) ? { 4: one.cond } : (one.cond ?? {}),
+      );
       const encoded = Object.entries(one.encoded ?? {}).filter(() => !imprecise.includes(one.id));
       const nodes = [one.latent_node, one.image_node, ...[...conds, ...encoded].map(([id]) => id)];
       const outputs = new Map<string, readonly unknown[]>();
@@ -103,19 +118,27 @@ export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = []
         if (event.type === "node-error") assert.fail(event.error);
       }
       const first = (id: string) => outputs.get(id)?.[0] as { samples?: unknown };
-      assertWithin(first(one.latent_node).samples, one.latent, (most) => 3e-5 * most + 8 * one.spread_latent);
+      assertWithin(first(one.latent_node).samples, one.latent, (most) => 3e-5 * most + 8 * (one.spread_latent ?? 0));
       if (typeof one.image === "string")
-        assertWithin(first(one.image_node!), one.image, () => 5e-5 + 8 * one.spread_image!);
+        assertWithin(first(one.image_node!), one.image, () => 5e-5 + 8 * (one.spread_image ?? 0));
       for (const [id, names] of conds) {
         const [context, pooled = null] = typeof names === "string" ? [names] : names;
         const [[cond, options]] = outputs.get(id)![0] as [[Tensor, { pooled_output: Tensor }]];
-        const [tokens, width] = tensors.get(context!)!.shape as [number, number];
-        const given = one.cond_note === undefined ? cond : narrowed(cond, 1, 0, tokens).reshape([tokens, width]);
-        assertWithin(given, context!, (most) => 1e-5 * most);
+        const { shape } = tensors.get(context!)!;
+        assertWithin(partOf(cond, one.cond_note, shape.at(-2)!).reshape(shape), context!, (most) => 1e-5 * most);
         if (pooled !== null) assertWithin(options.pooled_output, pooled, (most) => 1e-5 * most);
       }
       for (const [id, name] of encoded) assertWithin(first(id).samples, name, (most) => 1e-5 * most);
     });
+}
+
+/** The tokens of a context [1, tokens, width] that vectors have: all, the first, or 0 to 3, 77 to 80 and the last four. */
+function partOf(cond: Tensor, note: string | undefined, count: number): Tensor {
+  const tokens = cond.shape[1]!;
+  if (note === undefined) return cond;
+  if (!note.startsWith("rows")) return narrowed(cond, 1, 0, count);
+  const rows = (from: number, to: number): Tensor => narrowed(cond, 1, from, Math.min(to, tokens) - from);
+  return joinedParts([rows(0, 4), rows(77, 81), rows(tokens - 4, tokens)], 1);
 }
 
 /** Unpacks the files of a golden folder, "vae/ae.safetensors.gz" or the like, below another one. */

@@ -13,11 +13,12 @@ import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import { buildUpscaler } from "#src/host/checkpoint/upscaler/build.js";
 import { upscalerPart } from "#src/host/checkpoint/upscaler/recognise.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
+import { recogniseVae } from "#src/host/checkpoint/vae/recognise.js";
 import { buildTaesdDecoder, buildTaesdEncoder, taesdPart } from "#src/host/checkpoint/vae/taesd.js";
 import type { Network, WeightChanges } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
-import { FLUX_DEV, fluxFeeds } from "../models/flux-feeds.js";
+import { CHROMA, FLUX_DEV, FLUX2_DEV, fluxFeeds } from "../models/flux-feeds.js";
 import { unpackModel } from "../models/golden.js";
 import { fluxLayers, fluxWeights } from "../models/golden-flux.js";
 import { recogniseStableDiffusion } from "../models/recognised.js";
@@ -57,6 +58,12 @@ function goldenFlux(name: string): Promise<WeightMap> {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-golden-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   return fluxWeights(name, folder);
+}
+
+async function vaeOfFlux2() {
+  const vae = recogniseVae({ name: "vae", metadata: {}, weights: await goldenFlux("vae/flux2_vae") });
+  if (vae.kind === "vae") return vae.part;
+  throw new Error("the VAE of Flux.2 was taken for a tiny one");
 }
 
 /** Values of order 1. */
@@ -176,6 +183,33 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
       build: (network) => buildFlux(network, FLUX_DEV),
       feeds: fluxFeeds(trace, FLUX_DEV, tensor),
     };
+  },
+  async "Flux.2 transformer"() {
+    const { klein, tensor } = fluxLayers("flux2");
+    const config = { ...FLUX2_DEV, hasGuidance: false };
+    return {
+      weights: await goldenFlux("diffusion_models/flux2_klein"),
+      build: (network) => buildFlux(network, config),
+      feeds: fluxFeeds(klein[2], config, tensor),
+    };
+  },
+  async "Chroma transformer"() {
+    const { net, tensor } = fluxLayers("chroma");
+    return {
+      weights: await goldenFlux("diffusion_models/chroma"),
+      build: (network) => buildFlux(network, CHROMA),
+      feeds: fluxFeeds(net[0], CHROMA, tensor),
+    };
+  },
+  async "VAE decoder of Flux.2"() {
+    const { weights, config } = await vaeOfFlux2();
+    const build: TinyNetwork["build"] = (network) => buildVaeDecoder(network, config, IMAGES);
+    return { weights, build, feeds: { z: noise([1, 128, 2, 3], 4) } };
+  },
+  async "VAE encoder of Flux.2"() {
+    const { weights, config } = await vaeOfFlux2();
+    const build: TinyNetwork["build"] = (network) => buildVaeEncoder(network, config, IMAGES);
+    return { weights, build, feeds: { image: picture([1, 32, 48, 3]) } };
   },
   async "text encoder T5"() {
     const file = await goldenFlux("text_encoders/t5xxl_fp16");

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
-import { FLUX_THETA, fluxAxes } from "#src/host/checkpoint/flux/patches.js";
+import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/positions.js";
 import { type RotationTables, rotationTables, timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
 import { buildQwenImage, type QwenImageConfig, qwenImageEmbeddings } from "#src/host/checkpoint/qwen-image/build.js";
 import { buildQwenImageControl, qwenImageControlPart } from "#src/host/checkpoint/qwen-image/control.js";
@@ -59,7 +59,7 @@ function qwenFeeds({ inputs, contextWidth, headSize }: QwenImageConfig) {
     reference_time: qwenImageEmbeddings([0]),
     count: { int64: [cells - 2], shape: [1] },
     context: noise([1, TOKENS, contextWidth], 2),
-    ...tables("joint", rotationTables(positions, fluxAxes(headSize), FLUX_THETA)),
+    ...tables("joint", rotationTables(positions, fluxAxes(headSize), FLUX_PLACES.theta)),
   };
 }
 

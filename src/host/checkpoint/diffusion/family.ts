@@ -34,6 +34,8 @@ export interface RecognisedCheckpoint {
   readonly encoderCount: 1 | 2;
   /** Family whose layers of CLIP's encoders count; absent: they are all the same. */
   readonly clipFamily?: StableDiffusionFamily;
+  /** Name of the family in the input `type` of loaders, if text encoders are read in other ways for others. */
+  readonly clipType?: string;
   readonly vae?: Part<VaeConfig>;
   /** Whether the network takes a mask and a masked picture beside the latent. */
   readonly inpaint: boolean;

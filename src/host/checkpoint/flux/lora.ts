@@ -31,11 +31,11 @@ function diffusersPlaces(module: string, at: ModulePlaces, weights: WeightMap): 
     return [
       ...OF_LINEAR1.slice(0, 3).map((name, i) => part(name, [[i * width, (i + 1) * width]])),
       part(OF_LINEAR1[3], [[3 * width, rows]]),
+      [`${block}.${LINEAR1_OF_FLUX2}`, at],
     ];
   if (kind === "double" && isKeyOf(THIRDS, layer))
     return THIRDS[layer].map((name, i) => part(name, thirdOf(rows, i as 0 | 1 | 2)));
-  const names = kind === "single" ? IN_SINGLE : IN_DOUBLE;
-  return isKeyOf(names, layer) ? [[`${block}.${names[layer]}`, at]] : [];
+  return namesOf(kind === "single" ? IN_SINGLE : IN_DOUBLE, layer).map((name) => [`${block}.${name}`, at]);
 }
 
 function aroundBlocks(module: string, at: ModulePlaces, rows: number): [string, ModulePlaces][] {
@@ -45,48 +45,68 @@ function aroundBlocks(module: string, at: ModulePlaces, rows: number): [string, 
     [0, rows / 2],
   ];
   if (module === SWAPPED.module) return [[SWAPPED.name, rowsOf(at, swapped)]];
-  return isKeyOf(AROUND, module) ? [[AROUND[module], at]] : [];
+  return namesOf(AROUND, module).map((name) => [name, at]);
 }
+
+const namesOf = (names: DiffusersNames, layer: string): readonly string[] =>
+  Object.hasOwn(names, layer) ? (names[layer] as readonly string[]) : [];
 
 const isKeyOf = <T extends object>(names: T, key: string): key is keyof T & string => Object.hasOwn(names, key);
 
-/** Layers of diffusers by those of Flux: in a block of two streams, in one of the joint stream, and around the blocks. */
+/**
+ * Layers of diffusers by those of Flux: in a block of two streams, in one of the joint stream, and around the blocks. A
+ * second name is that of Flux.2, if it has another.
+ */
 export const IN_DOUBLE = {
-  "img_attn.proj": "attn.to_out.0",
-  "txt_attn.proj": "attn.to_add_out",
-  "img_mlp.0": "ff.net.0.proj",
-  "img_mlp.2": "ff.net.2",
-  "txt_mlp.0": "ff_context.net.0.proj",
-  "txt_mlp.2": "ff_context.net.2",
-  "img_mod.lin": "norm1.linear",
-  "txt_mod.lin": "norm1_context.linear",
-  "img_attn.norm.query_norm": "attn.norm_q",
-  "img_attn.norm.key_norm": "attn.norm_k",
-  "txt_attn.norm.query_norm": "attn.norm_added_q",
-  "txt_attn.norm.key_norm": "attn.norm_added_k",
-} as const;
+  "img_attn.proj": ["attn.to_out.0"],
+  "txt_attn.proj": ["attn.to_add_out"],
+  "img_mlp.0": ["ff.net.0.proj", "ff.linear_in"],
+  "img_mlp.2": ["ff.net.2", "ff.linear_out"],
+  "txt_mlp.0": ["ff_context.net.0.proj", "ff_context.linear_in"],
+  "txt_mlp.2": ["ff_context.net.2", "ff_context.linear_out"],
+  "img_mod.lin": ["norm1.linear"],
+  "txt_mod.lin": ["norm1_context.linear"],
+  "img_attn.norm.query_norm": ["attn.norm_q"],
+  "img_attn.norm.key_norm": ["attn.norm_k"],
+  "txt_attn.norm.query_norm": ["attn.norm_added_q"],
+  "txt_attn.norm.key_norm": ["attn.norm_added_k"],
+} as const satisfies DiffusersNames;
 export const IN_SINGLE = {
-  linear2: "proj_out",
-  "modulation.lin": "norm.linear",
-  "norm.query_norm": "attn.norm_q",
-  "norm.key_norm": "attn.norm_k",
-} as const;
+  linear2: ["proj_out", "attn.to_out"],
+  "modulation.lin": ["norm.linear"],
+  "norm.query_norm": ["attn.norm_q"],
+  "norm.key_norm": ["attn.norm_k"],
+} as const satisfies DiffusersNames;
 export const AROUND = {
-  img_in: "x_embedder",
-  txt_in: "context_embedder",
-  "final_layer.linear": "proj_out",
-  "time_in.in_layer": "time_text_embed.timestep_embedder.linear_1",
-  "time_in.out_layer": "time_text_embed.timestep_embedder.linear_2",
-  "vector_in.in_layer": "time_text_embed.text_embedder.linear_1",
-  "vector_in.out_layer": "time_text_embed.text_embedder.linear_2",
-  "guidance_in.in_layer": "time_text_embed.guidance_embedder.linear_1",
-  "guidance_in.out_layer": "time_text_embed.guidance_embedder.linear_2",
-} as const;
+  img_in: ["x_embedder"],
+  txt_in: ["context_embedder"],
+  "final_layer.linear": ["proj_out"],
+  "time_in.in_layer": ["time_text_embed.timestep_embedder.linear_1", "time_guidance_embed.timestep_embedder.linear_1"],
+  "time_in.out_layer": ["time_text_embed.timestep_embedder.linear_2", "time_guidance_embed.timestep_embedder.linear_2"],
+  "vector_in.in_layer": ["time_text_embed.text_embedder.linear_1"],
+  "vector_in.out_layer": ["time_text_embed.text_embedder.linear_2"],
+  "guidance_in.in_layer": [
+    "time_text_embed.guidance_embedder.linear_1",
+    "time_guidance_embed.guidance_embedder.linear_1",
+  ],
+  "guidance_in.out_layer": [
+    "time_text_embed.guidance_embedder.linear_2",
+    "time_guidance_embed.guidance_embedder.linear_2",
+  ],
+  "double_stream_modulation_img.lin": ["double_stream_modulation_img.linear"],
+  "double_stream_modulation_txt.lin": ["double_stream_modulation_txt.linear"],
+  "single_stream_modulation.lin": ["single_stream_modulation.linear"],
+} as const satisfies DiffusersNames;
 /** Layers of diffusers that follow each other in one of Flux. */
 export const THIRDS = {
   "img_attn.qkv": ["attn.to_q", "attn.to_k", "attn.to_v"],
   "txt_attn.qkv": ["attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"],
 } as const;
 export const OF_LINEAR1 = ["attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp"] as const;
+/** The same layer in Flux.2, which is one. */
+export const LINEAR1_OF_FLUX2 = "attn.to_qkv_mlp_proj";
 /** Layer whose scale stands before its shift in diffusers. */
 export const SWAPPED = { module: "final_layer.adaLN_modulation.1", name: "norm_out.linear" } as const;
+
+/** Names in diffusers by those of Flux. */
+export type DiffusersNames = Readonly<Record<string, readonly [string, string?]>>;

@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { cycled, joined, repeated } from "../../../tensor/parts.js";
-import { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
+import { LATENT_FORMATS, type LatentFormat } from "../../../tensor/sampling/latent-format.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
 import { optionalTensor, planesOf, resizedTo } from "../diffusion/conditioning.js";
@@ -11,28 +11,25 @@ import { takingInputs } from "../lora/recognise.js";
 import { rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
-import { buildFlux, type FluxConfig, fluxEmbeddings, fluxWork } from "./build.js";
+import { buildFlux, fluxWork } from "./build.js";
+import { FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
+import { changeEmbeddings, fluxEmbeddings } from "./embeddings.js";
 import { fluxPlaces } from "./lora.js";
+import { joinedTokens, patchesOf, pictureOf } from "./patches.js";
+import { fluxAxes, fluxPositions, type ReferencePlaces } from "./positions.js";
 import {
-  FLUX_THETA,
-  fluxAxes,
-  fluxPositions,
-  joinedTokens,
-  patchesOf,
-  pictureOf,
-  type ReferencePlaces,
-} from "./patches.js";
+  FLUX_PATCHES,
+  patchesOfReferences,
+  REFERENCES,
+  type References,
+  referencesBy,
+  standAlike,
+} from "./references.js";
 
-/** Cells of a patch. */
-const CELLS = 4;
-/** Order of a patch's numbers. */
-export const FLUX_PATCHES = "cells-of-channels";
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
 const MOST_ROTATIONS = 8;
-/** Name of the label that holds the patches of references; the network has them after those of the latent. */
-export const REFERENCES = "references";
 
-/** A Flux.1 transformer whose graph is built over the weights of a file. */
+/** A transformer of Flux's blocks whose graph is built over the weights of a file. */
 export class BuiltFlux implements DiffusionNetwork {
   readonly label: string;
   readonly inChannels: number;
@@ -45,8 +42,10 @@ export class BuiltFlux implements DiffusionNetwork {
   ) {
     const { label, config } = part;
     this.label = label;
-    this.inChannels = config.inputs / CELLS;
-    this.outChannels = config.outputs / CELLS;
+    const { patchSide } = FLUX_KINDS[config.kind].places;
+    const cells = patchSide * patchSide;
+    this.inChannels = config.inputs / cells;
+    this.outChannels = config.outputs / cells;
     this.contextDim = config.contextWidth;
   }
 
@@ -72,14 +71,14 @@ export class BuiltFlux implements DiffusionNetwork {
 
   /** Entries share a call if their tokens stand at the same places. */
   canShare(entries: Conditioning): boolean {
-    return standAlike(entries, referencesOf);
+    return standAlike(entries, (entry) => referencesOf(entry, this.part.config.kind));
   }
 
   labelInputs(entry: Conditioning[number]): NamedTensors {
-    const { pooledWidth, hasGuidance } = this.part.config;
-    const references = referencePatches(referencesOf(entry));
+    const { kind, pooledWidth, hasGuidance } = this.part.config;
+    const references = referencePatches(referencesOf(entry, kind), kind);
     return {
-      y: pooledOf(entry, pooledWidth),
+      ...(pooledWidth === 0 ? {} : { y: pooledOf(entry, pooledWidth) }),
       ...(hasGuidance ? guidanceOf(entry) : {}),
       ...(references === undefined ? {} : { [REFERENCES]: references }),
     };
@@ -103,100 +102,53 @@ export class BuiltFlux implements DiffusionNetwork {
       throw new LatentkitError("host.missing", `${this.label} does not support ControlNets.`);
     const [items, , height, width] = x.shape as [number, number, number, number];
     const { [REFERENCES]: references, ...own } = labels;
-    const patches = patchesOf(x, FLUX_PATCHES);
-    const sizes = sizesOf(context.shape[1]!, [height, width], entry);
+    const { config } = this.part;
+    const { kind, headSize } = config;
+    const { places: tokens } = FLUX_KINDS[kind];
+    const patches = patchesOf(x, FLUX_PATCHES, tokens.patchSide);
+    const sizes = sizesOf(context.shape[1]!, [height, width], referencesOf(entry, kind));
     // the same tensors for the same sizes, so that they are sent once
     const tables = rotations.getOr(JSON.stringify(sizes), () => {
-      const { cos, sin } = rotationTables(fluxPositions(...sizes), fluxAxes(this.part.config.headSize), FLUX_THETA);
+      const { cos, sin } = rotationTables(fluxPositions(...sizes, tokens), fluxAxes(headSize, tokens), tokens.theta);
       return { joint_cos: cos, joint_sin: sin };
     });
+    const embedded =
+      config.approximator === undefined ? fluxEmbeddings([timestep]) : changeEmbeddings([timestep], config);
     const feeds = {
       x: references === undefined ? patches : joinedTokens([patches, references]),
-      time: repeated(fluxEmbeddings([timestep]), items),
+      time: repeated(embedded, items),
       context,
       ...own,
       ...tables,
     };
-    const work = fluxWork(this.part.config);
-    const session = this.part.session("Flux", (network, config) => buildFlux(network, config), { work });
+    const work = fluxWork(config);
+    const session = this.part.session("Flux", (network) => buildFlux(network, config), { work });
     const options = { signal, keep: ["context", ...Object.keys(own), ...Object.keys(tables)], calls };
     const { out } = await this.runtime.run(session, feeds, options);
-    return pictureOf(out!, [height, width], FLUX_PATCHES);
+    return pictureOf(out!, [height, width], FLUX_PATCHES, tokens.patchSide);
   }
 }
 
 /** Sizes of a call's tokens, and places of its references. */
-const sizesOf = (texts: number, sides: readonly [number, number], entry: Conditioning[number]) => {
-  const { latents, places } = referencesOf(entry);
-  return [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
-};
+const sizesOf = (texts: number, sides: readonly [number, number], { latents, places }: References<ReferencePlaces>) =>
+  [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
 
 /** Guidance of an entry without its own. */
 const GUIDANCE = 3.5;
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
-/** References of an entry: latents in the VAE's units, and where they stand. */
-export interface References<Places = ReferencePlaces> {
-  readonly latents: readonly Tensor[];
-  readonly places: Places;
+
+/** The references of an entry. Fails as referencesBy. @internal */
+export function referencesOf(entry: Conditioning[number], kind: FluxKindName = "flux"): References<ReferencePlaces> {
+  const { latentFormat, places } = FLUX_KINDS[kind];
+  return referencesBy({ channels: LATENT_FORMATS[latentFormat].channels, places: places.references }, entry);
 }
 
-/** References that a family takes. */
-export interface ReferenceRules<Places> {
-  readonly channels: number;
-  /** Names of where they may stand, the usual one first. */
-  readonly places: readonly [Places, ...Places[]];
-}
-
-const FLUX_REFERENCES: ReferenceRules<ReferencePlaces> = {
-  channels: LATENT_FORMATS.Flux.channels,
-  places: ["offset", "index", "uxo"],
-};
-
-/** The references of an entry for Flux. Fails as referencesBy. @internal */
-export const referencesOf = (entry: Conditioning[number]): References => referencesBy(FLUX_REFERENCES, entry);
-
-/** The references of an entry. Fails with value.invalid and tensor.bad-shape for options of other kinds. */
-export function referencesBy<Places>(
-  { channels, places: allowed }: ReferenceRules<Places>,
-  [, options]: Conditioning[number],
-): References<Places> {
-  const { reference_latents: latents = [], reference_latents_method: places = allowed[0] } = options;
-  const isLatent = (value: unknown): boolean =>
-    value instanceof Tensor && value.shape.length === 4 && value.size > 0 && value.shape[1] === channels;
-  if (!Array.isArray(latents) || !latents.every(isLatent)) {
-    const received = describe(Array.isArray(latents) ? latents.find((value) => !isLatent(value)) : latents);
-    const expected = `reference latents [B, ${channels}, h, w]`;
-    throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${received}.`);
-  }
-  if (!(allowed as readonly unknown[]).includes(places)) {
-    const message = `conditioning: expected reference_latents_method ${allowed.join(", ")}, received ${describe(places)}.`;
-    throw new LatentkitError("value.invalid", message);
-  }
-  return { latents, places: places as Places };
-}
-
-/** Whether the tokens of all entries stand at the same places. */
-export function standAlike(
-  [first, ...others]: Conditioning,
-  referencesOf: (entry: Conditioning[number]) => References<string>,
-): boolean {
-  const placesOf = (entry: Conditioning[number]): string => {
-    const { latents, places } = referencesOf(entry);
-    return JSON.stringify([entry[0].shape[1], places, latents.map(({ shape }) => shape.slice(2))]);
-  };
-  const places = first === undefined ? "" : placesOf(first);
-  return others.every((entry) => placesOf(entry) === places);
-}
-
-/** Patches of all references [1 or n, L, 64], in the model's units by `units`; undefined for none. */
-export function referencePatches(
-  { latents }: References<unknown>,
-  units: (latent: Tensor) => Tensor = modelUnits,
-): Tensor | undefined {
-  if (latents.length === 0) return undefined;
-  const items = Math.max(...latents.map(({ shape }) => shape[0]!));
-  return joinedTokens(latents.map((latent) => patchesOf(units(cycled(latent, items)), FLUX_PATCHES)));
+/** Patches of all references [1 or n, L, numbers] in the model's units; undefined for none. @internal */
+export function referencePatches(references: References, kind: FluxKindName = "flux"): Tensor | undefined {
+  const { latentFormat, places } = FLUX_KINDS[kind];
+  const units = (latent: Tensor): Tensor => modelUnits(latent, LATENT_FORMATS[latentFormat]);
+  return patchesOfReferences(references, units, places.patchSide);
 }
 
 /**
@@ -237,7 +189,7 @@ export function pictureChannels(entry: Conditioning[number], run: SamplingRun, h
     const expected = `concat_latent_image with ${channels} channels`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(picture)}.`);
   }
-  const scaled = cycled(modelUnits(resizedTo(picture, rows, columns)), batch);
+  const scaled = cycled(modelUnits(resizedTo(picture, rows, columns), LATENT_FORMATS.Flux), batch);
   if (!hasMask) return scaled;
   const mask = optionalTensor(entry, "concat_mask") ?? run.mask;
   if (mask === undefined) return joined([scaled, Tensor.full([batch, CELL * CELL, rows, columns], 1)], 1);
@@ -261,8 +213,7 @@ function cellsOf(pixels: Tensor, rows: number, columns: number): Tensor {
 }
 
 /** A latent of the VAE in the model's units: zeros, which are a colour too, as all others. */
-function modelUnits(latent: Tensor): Tensor {
-  const { scaleFactor, shiftFactor } = LATENT_FORMATS.Flux;
+function modelUnits(latent: Tensor, { scaleFactor, shiftFactor }: LatentFormat): Tensor {
   const out = Tensor.unfilled(latent.shape);
   for (let i = 0; i < out.size; i++) out.data[i] = Math.fround(latent.data[i]! - shiftFactor) * scaleFactor;
   return out;

@@ -1,11 +1,11 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { Clip, Lora, Model } from "../../types.js";
 import { CheckpointModel, type DiffusionNetwork } from "../diffusion/model.js";
-import { FluxClip } from "../flux/clip.js";
 import { changesOf, unmatchedModules, unmatchedWarning } from "../lora/changes.js";
 import type { LoraTarget } from "../lora/places.js";
 import type { LoraFile } from "../lora/recognise.js";
 import { type Adapter, fileStateKey } from "../session/model-part.js";
+import { JoinedClip } from "../text-encoder/joined-clip.js";
 import { BuiltTextEncoder, CheckpointClip, CheckpointEncoder, type TextNetwork } from "../text-encoder/model.js";
 import type { WeightFile } from "../weights/stored.js";
 
@@ -42,24 +42,16 @@ export class CheckpointLora implements Lora {
   }
 
   #adaptedClip(clip: Clip, strength: number): Clip {
-    if (clip instanceof FluxClip) {
-      const adapter = this.#adapter(clip.t5.target, strength);
-      const clipL = this.#adaptedEncoders(clip.clipL, strength);
-      return new FluxClip(clipL ?? clip.clipL, adapter === undefined ? clip.t5 : clip.t5.adapted(adapter));
-    }
-    return this.#adaptedEncoders(clip, strength) ?? clip;
+    if (clip instanceof JoinedClip) return clip.changed((network) => this.#adapted(network, strength));
+    const encoders = encodersOf(clip);
+    const adapted = encoders.map(({ network }) => this.#adapted(requireTextEncoder(network), strength));
+    const [first] = encoders;
+    return first === undefined ? clip : new CheckpointClip({ ...first.source, encoders: adapted });
   }
 
-  /** The clip made of CLIP's encoders; undefined if it has none. */
-  #adaptedEncoders(clip: Clip, strength: number): CheckpointClip | undefined {
-    const encoders = encodersOf(clip);
-    const adapted = encoders.map(({ network }) => {
-      const encoder = requireTextEncoder(network);
-      const adapter = this.#adapter(encoder.target, strength);
-      return adapter === undefined ? encoder : encoder.adapted(adapter);
-    });
-    const [first] = encoders;
-    return first === undefined ? undefined : new CheckpointClip({ ...first.source, encoders: adapted });
+  #adapted<Network extends AdaptableNetwork>(network: Network, strength: number): Network {
+    const adapter = this.#adapter(network.target, strength);
+    return adapter === undefined ? network : (network.adapted(adapter) as Network);
   }
 
   /** Changes of a network; undefined if there are none. */
@@ -70,10 +62,19 @@ export class CheckpointLora implements Lora {
   }
 }
 
-const textTargetsOf = (clip: Clip): LoraTarget[] =>
-  clip instanceof FluxClip
-    ? [...textTargetsOf(clip.clipL), clip.t5.target]
-    : encodersOf(clip).map(({ network }) => requireTextEncoder(network).target);
+/** A network of a clip. */
+interface AdaptableNetwork {
+  readonly target: LoraTarget;
+  adapted(adapter: Adapter): AdaptableNetwork;
+}
+
+function textTargetsOf(clip: Clip): LoraTarget[] {
+  const networks =
+    clip instanceof JoinedClip
+      ? Object.values(clip.networks)
+      : encodersOf(clip).map(({ network }) => requireTextEncoder(network));
+  return networks.map(({ target }: AdaptableNetwork) => target);
+}
 
 function requireOwn(model: Model): CheckpointModel {
   if (model instanceof CheckpointModel) return model;

@@ -11,7 +11,8 @@ import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
-import { T5Clip } from "../flux/clip.js";
+import { CHROMA_CLIP, FLUX_CLIP } from "../flux/clip.js";
+import { flux2Clip } from "../flux/qwen3-clip.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
@@ -20,6 +21,7 @@ import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import { EmbeddingRows } from "../text-encoder/embeddings.js";
+import { JoinedClip, type JoinedFamily } from "../text-encoder/joined-clip.js";
 import { BuiltTextEncoder, CheckpointClip } from "../text-encoder/model.js";
 import { Qwen3Clip } from "../text-encoder/qwen3.js";
 import { Qwen25Clip } from "../text-encoder/qwen25.js";
@@ -40,14 +42,12 @@ import { loadPipeline } from "./pipeline.js";
 const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   stable_diffusion: ["sd1", "sd2", "sdxl-refiner"],
   sdxl: ["sdxl"],
-  // of CLIP-L it takes the pooled text, which all layers share
-  flux: ["sd1"],
 };
+/** Families that take CLIP's encoders and T5 together. */
+const JOINED_CLIPS: readonly JoinedFamily[] = [FLUX_CLIP, CHROMA_CLIP];
+
 /** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
-
-/** Types of families that read another state of a Qwen3 encoder than Z-Image does. */
-const OTHER_QWEN3_TYPES: readonly string[] = ["flux", "flux2"];
 
 /** Types of families that read other states of a Qwen2.5-VL encoder than Qwen-Image does. */
 const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"];
@@ -149,38 +149,43 @@ export class ModelLoader {
       });
   }
 
-  #clip(file: WeightFile, { textEncoders, encoderCount, clipFamily = "sd1" }: RecognisedCheckpoint): Clip {
+  #clip(file: WeightFile, recognised: RecognisedCheckpoint): Clip {
+    const { textEncoders, encoderCount, clipFamily = "sd1", clipType } = recognised;
     if (textEncoders.length !== encoderCount) return new AbsentClip(file.name);
-    return this.#clipOf(file, textEncoders, () => clipFamily);
+    return this.#clipOf(file, textEncoders, clipType, () => clipFamily);
   }
 
   /** `familyOf` returns the family of CLIP's encoders. Throws the same errors. */
   #clipOf(
     file: WeightFile,
     found: readonly TextPart[],
+    type: string | undefined,
     familyOf: (encoders: readonly Part<TextEncoderConfig>[]) => StableDiffusionFamily,
   ): Clip {
     const qwen3 = found.find(({ kind }) => kind === "qwen3");
-    if (qwen3?.kind === "qwen3")
-      return new Qwen3Clip(this.#runtime, ModelPart.of("text encoder Qwen3", file, qwen3.part));
+    if (qwen3?.kind === "qwen3") {
+      const part = ModelPart.of("text encoder Qwen3", file, qwen3.part);
+      return type === "flux2" ? flux2Clip(this.#runtime, part) : new Qwen3Clip(this.#runtime, part);
+    }
     const qwen25 = found.find(({ kind }) => kind === "qwen2.5-vl");
     if (qwen25?.kind === "qwen2.5-vl") {
       const tower = qwen25.tower && ModelPart.of("vision tower Qwen2.5-VL", file, qwen25.tower);
       return new Qwen25Clip(this.#runtime, ModelPart.of("text encoder Qwen2.5-VL", file, qwen25.part), tower);
     }
-    const t5 = found.find(({ kind }) => kind === "t5");
-    if (t5?.kind === "t5") {
-      const built = new T5Clip(new BuiltT5(this.#runtime, ModelPart.of("text encoder T5", file, t5.part)));
-      const others = found.filter((each) => each !== t5);
-      return others.length === 0 ? built : built.joinedWith([this.#clipOf(file, others, familyOf)]);
-    }
     const encoders = found.flatMap(({ kind, part }) => (kind === "clip" ? [part] : []));
-    const family = familyOf(encoders);
     const networks = encoders.map((encoder) => {
       const part = ModelPart.of(`text encoder ${encoder.config.name}`, file, encoder);
       return new BuiltTextEncoder(this.#runtime, part, this.#rowsOf(encoder.config));
     });
-    return new CheckpointClip({ encoders: networks, family });
+    const joined = JOINED_CLIPS.find((family) => family.type === type);
+    if (joined === undefined) return new CheckpointClip({ encoders: networks, family: familyOf(encoders) });
+    const clips = [
+      ...networks.map((network) => ({ [network.name]: network })),
+      ...found.flatMap(({ kind, part }) =>
+        kind === "t5" ? [{ t5: new BuiltT5(this.#runtime, ModelPart.of("text encoder T5", file, part)) }] : [],
+      ),
+    ].map((each) => new JoinedClip(joined, each));
+    return clips[0]!.joinedWith(clips.slice(1));
   }
 
   #pipeline(model: ModelFile): Promise<Checkpoint> {
@@ -203,10 +208,14 @@ export class ModelLoader {
       throw unsupported(file.name, `a text encoder of ${OWN_FAMILIES}`, `type ${describe(type)}`);
     };
     const found = recogniseTextEncoders(file);
-    if (found.some(({ kind }) => kind === "qwen3") && OTHER_QWEN3_TYPES.includes(type)) refuse();
-    if (found.some(({ kind }) => kind === "qwen2.5-vl") && OTHER_QWEN25_TYPES.includes(type)) refuse();
-    if (found.some(({ kind }) => kind === "t5") && type !== "flux") refuse();
-    return this.#clipOf(file, found, (encoders) => {
+    const joined = JOINED_CLIPS.find((family) => family.type === type);
+    for (const { kind, part } of found) {
+      if (kind === "t5" && joined === undefined) refuse();
+      if (kind === "qwen2.5-vl" && OTHER_QWEN25_TYPES.includes(type)) refuse();
+      const name = kind === "clip" ? part.config.name : kind;
+      if (joined?.encoders.some((own) => own === name) === false) refuse();
+    }
+    return this.#clipOf(file, found, type, (encoders) => {
       const families = CLIP_TYPES[type] ?? refuse();
       const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
       return families.includes(own) ? own : families[0]!;

@@ -129,10 +129,11 @@ export const layerNorm = (network: Network, key: string, x: Value, size: number,
 /** Added to the score of a token that is not attended to: the lowest float32. */
 export const MASKED = -3.4028234663852886e38;
 
-/** Scores [L, L] to add: a token attends to itself and to those before it. */
-export function causalMask(length: number): Float32Array {
+/** Scores [L, L] to add: a token attends to itself and to those before it, but only to the first `count`. */
+export function causalMask(length: number, count = length): Float32Array {
   const scores = new Float32Array(length * length);
-  for (let row = 0; row < length; row++) scores.fill(MASKED, row * length + row + 1, (row + 1) * length);
+  for (let row = 0; row < length; row++)
+    scores.fill(MASKED, row * length + Math.min(row + 1, count), (row + 1) * length);
   return scores;
 }
 
@@ -231,6 +232,18 @@ const NEAREST = {
 /** A picture at twice its sides, each cell four times. */
 export const doubled = (graph: OnnxGraph, x: Value): Value =>
   graph.node("Resize", [x, undefined, graph.floats([1, 1, 2, 2], [4])], NEAREST);
+
+/** Cells of 2 x 2 of a picture [B, C, h, w] of even sides, as [B, 4C, h / 2, w / 2]: their row first, then column, then channel. */
+export function cornersOf(graph: OnnxGraph, x: Value): Value {
+  const [axes, steps, end] = [graph.ints([2, 3]), graph.ints([2, 2]), graph.ints([2 ** 31 - 1, 2 ** 31 - 1])];
+  const corners = [
+    [0, 0],
+    [0, 1],
+    [1, 0],
+    [1, 1],
+  ].map((corner) => graph.node("Slice", [x, graph.ints(corner), end, axes, steps]));
+  return graph.node("Concat", corners, { axis: { int: 1 } });
+}
 
 /** A picture at the sides of another one, nearest cell. */
 export function resizedAs(graph: OnnxGraph, x: Value, like: Value): Value {

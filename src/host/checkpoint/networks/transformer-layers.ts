@@ -111,8 +111,14 @@ export const joined = (graph: OnnxGraph, values: readonly Value[], axis: number)
   graph.node("Concat", values, { axis: { int: axis } });
 
 /** `count` changes [B, 1, count · width] of tokens, which a layer makes of a vector [B, width]. */
-export function modulation(network: Network, key: string, vector: Value, width: number, count: number): Value {
+export function modulation(
+  network: Network,
+  key: string,
+  vector: Value,
+  [width, count]: readonly [number, number],
+  bias = true,
+): Value {
   const { graph } = network;
-  const all = linearOfFew(network, key, silu(graph, vector), 2, [width, count * width]);
+  const all = linearOfFew(network, key, silu(graph, vector), 2, [width, count * width], { bias });
   return graph.node("Unsqueeze", [all, graph.ints([1])]);
 }

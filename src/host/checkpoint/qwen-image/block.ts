@@ -1,4 +1,4 @@
-import { after, between, lengthOf, type Modulation, modulated } from "../flux/build.js";
+import { after, between, lengthOf, type Modulation, modulated } from "../flux/blocks.js";
 import { add, attention, linear, type Trace } from "../networks/layers.js";
 import {
   geluTanh,
@@ -129,7 +129,7 @@ function changesOf(context: QwenImageContext, key: string, name: keyof QwenImage
   const { width } = sizes;
   const times = name === "txt" ? { all: time } : pictureTimes;
   const vector = "all" in times ? times.all : times.both;
-  const all = modulation(network, `${key}.${name}_mod.1`, vector, width, 6);
+  const all = modulation(network, `${key}.${name}_mod.1`, vector, [width, 6]);
   trace(`${key}.${name}_mod`, all);
   const changes = (rows: Value): Changes => {
     const parts = split(graph, rows, new Array<number>(6).fill(width));

@@ -1,5 +1,5 @@
 import type { Tensor } from "../../../tensor/tensor.js";
-import { modulated } from "../flux/build.js";
+import { modulated } from "../flux/blocks.js";
 import { FLOAT_BYTES, linear, linearOfFew, silu, type Trace } from "../networks/layers.js";
 import { TIME_EMBEDDING, timeEmbeddings } from "../networks/sinusoids.js";
 import { joined, modulation, rmsNorm, rotationInputs, split } from "../networks/transformer-layers.js";
@@ -86,7 +86,7 @@ export function buildQwenImage(
     const { txt, img } = qwenImageBlock(context, `transformer_blocks.${index}`, streams);
     streams = { txt, img: branches.reduce((tokens, branch) => branch(index, tokens), img) };
   }
-  const change = modulation(network, "norm_out.linear", time, width, 2);
+  const change = modulation(network, "norm_out.linear", time, [width, 2]);
   const [scale, shift] = split(graph, change, [width, width]);
   const last = modulated(graph, streams.img, width, { shift: shift!, scale: scale! });
   trace("norm_out", last);

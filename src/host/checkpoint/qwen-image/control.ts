@@ -1,5 +1,5 @@
 import type { ControlSizes } from "../diffusion/control-pictures.js";
-import { after, between, lengthOf } from "../flux/build.js";
+import { after, between, lengthOf } from "../flux/blocks.js";
 import { add, gelu, linear } from "../networks/layers.js";
 import { joined, rmsNorm } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";

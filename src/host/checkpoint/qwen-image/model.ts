@@ -7,26 +7,17 @@ import type { Conditioning, ModelPatch, SamplingRun } from "../../types.js";
 import { type ControlInput, ControlPictures, controlOf } from "../diffusion/control-pictures.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
+import { joinedTokens, patchesOf, patchSides, pictureOf } from "../flux/patches.js";
+import { FLUX_PLACES, fluxAxes, placed, type ReferencePlaces, type Sides } from "../flux/positions.js";
 import {
   FLUX_PATCHES,
+  patchesOfReferences,
   REFERENCES,
   type ReferenceRules,
   type References,
-  referencePatches,
   referencesBy,
   standAlike,
-} from "../flux/model.js";
-import {
-  FLUX_THETA,
-  fluxAxes,
-  joinedTokens,
-  patchesOf,
-  patchSides,
-  pictureOf,
-  placed,
-  type ReferencePlaces,
-  type Sides,
-} from "../flux/patches.js";
+} from "../flux/references.js";
 import { type LoraTarget, ownPlaces, transformerNames } from "../lora/places.js";
 import { type Position, rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
@@ -35,7 +26,9 @@ import type { Network } from "../weights/network.js";
 import { buildQwenImage, type QwenImageConfig, qwenImageEmbeddings, qwenImageWork } from "./build.js";
 import type { QwenImageControlConfig } from "./control.js";
 
-const CELLS = 4;
+/** Cells along a side of a patch. */
+const SIDE = 2;
+const CELLS = SIDE * SIDE;
 const FORMAT = LATENT_FORMATS.Wan21;
 const CONTROL_NODE = "QwenImageDiffsynthControlnet";
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
@@ -90,7 +83,7 @@ export class BuiltQwenImage implements DiffusionNetwork {
   }
 
   labelInputs(entry: Conditioning[number]): NamedTensors {
-    const references = referencePatches(this.#referencesOf(entry), (latent) => modelUnits(latent, FORMAT));
+    const references = patchesOfReferences(this.#referencesOf(entry), (latent) => modelUnits(latent, FORMAT));
     return references === undefined ? {} : { [REFERENCES]: references };
   }
 
@@ -123,7 +116,7 @@ export class BuiltQwenImage implements DiffusionNetwork {
     const sizes = [context.shape[1]!, [height, width], sides, places] as const;
     // the same tensors for the same sizes, so that they are sent once
     const tables = rotations.getOr(JSON.stringify(sizes), () => {
-      const { cos, sin } = rotationTables(qwenImagePositions(...sizes), fluxAxes(config.headSize), FLUX_THETA);
+      const { cos, sin } = rotationTables(qwenImagePositions(...sizes), fluxAxes(config.headSize), FLUX_PLACES.theta);
       return { joint_cos: cos, joint_sin: sin };
     });
     const time = repeated(qwenImageEmbeddings([timestep]), items);
@@ -163,16 +156,17 @@ export function qwenImagePositions(
   references: readonly Sides[] = [],
   places: QwenPlaces = "index",
 ): Position[] {
-  const first = Math.max(...patchSides(picture).map((side) => Math.floor(side / 2)));
+  const first = Math.max(...patchSides(picture, SIDE).map((side) => Math.floor(side / 2)));
   const positions: Position[] = Array.from({ length: texts }, (_, at) => [first + at, first + at, first + at]);
   const append = (sides: Sides, index: number, [down, right]: Sides): void => {
-    const [rows, columns] = patchSides(sides);
+    const [rows, columns] = patchSides(sides, SIDE);
     for (let row = 0; row < rows; row++)
       for (let column = 0; column < columns; column++)
         positions.push([index, row - Math.floor(rows / 2) + down, column - Math.floor(columns / 2) + right]);
   };
   append(picture, 0, [0, 0]);
   const how = places === "offset" || places === "uxo" ? "offset" : "index";
-  for (const { sides, index, offset } of placed(picture, references, how)) append(sides, index, patchSides(offset));
+  for (const { sides, index, offset } of placed(picture, references, how, SIDE))
+    append(sides, index, patchSides(offset, SIDE));
   return positions;
 }

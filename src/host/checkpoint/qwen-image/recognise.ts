@@ -1,6 +1,6 @@
 import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
 import { flowOf } from "../diffusion/sampling.js";
-import { HEAD_STEP } from "../flux/patches.js";
+import { FLUX_PLACES } from "../flux/positions.js";
 import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } from "../recognition/part.js";
 import { languageModels } from "../text-encoder/recognise.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
@@ -69,8 +69,8 @@ function qwenImageConfig(shapes: PartShapes): QwenImageConfig {
     );
   const [contextWidth] = shapes.sides("txt_norm.weight", 1) as [number];
   const [headSize] = shapes.sides(`${FIRST}attn.norm_q.weight`, 1) as [number];
-  if (headSize % HEAD_STEP !== 0 || width % headSize !== 0)
-    throw shapes.invalid(`heads of a multiple of ${HEAD_STEP} numbers that divide ${width}`, `${headSize}`);
+  if (headSize % FLUX_PLACES.headStep !== 0 || width % headSize !== 0)
+    throw shapes.invalid(`heads of a multiple of ${FLUX_PLACES.headStep} numbers that divide ${width}`, `${headSize}`);
   const [mlp] = shapes.sides(`${FIRST}img_mlp.net.0.proj.weight`, 2) as [number];
   return {
     inputs,

@@ -1,7 +1,7 @@
 import { quotedName, type WeightMap } from "../weights/stored.js";
 
 /** Families that run here, in the sentences of refusals. */
-export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image, Qwen-Image or Flux.1";
+export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
 
 /** Name of a kind of model, and parts of keys that occur together only in its files. */
 type Mark = readonly [name: string, ...parts: string[]];
@@ -82,6 +82,8 @@ const MARKS: readonly Mark[] = [
   // other parts
   ["a text encoder (T5)", ".encoder.block.0.layer.0.SelfAttention."],
   ["a text encoder (T5)", ".enc.blocks.0."],
+  // encoder of Flux.2 dev
+  ["a Mistral model", ".tekken_model"],
   ["a language model", ".model.layers.0.self_attn."],
   ["a vision tower of llama.cpp (mmproj)", ".v.blk."],
   ["an encoder of pictures (CLIP Vision)", ".vision_model.encoder."],

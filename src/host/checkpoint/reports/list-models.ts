@@ -15,6 +15,7 @@ import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { controlNetPart } from "../unet/control.js";
 import { WORDS } from "../unet/stable-diffusion.js";
 import { upscalerPart } from "../upscaler/recognise.js";
+import { latentsOf } from "../vae/build.js";
 import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
 import { isPacked, type StoredWeight, unsupported, valuesIn, type WeightFile } from "../weights/stored.js";
@@ -194,9 +195,9 @@ const TINY = "tiny autoencoder (TAESD)";
 
 function vaeInWords({ kind, part }: RecognisedVae): string {
   if (kind === "taesd") return TINY;
-  const { latentChannels, family } = part.config;
-  if (family === "wan") return "VAE of Wan 2.1 and Qwen-Image";
-  return latentChannels === 4 ? "VAE" : `VAE, ${latentChannels} channels`;
+  if (part.config.family === "wan") return "VAE of Wan 2.1 and Qwen-Image";
+  const { channels } = latentsOf(part.config);
+  return channels === 4 ? "VAE" : `VAE, ${channels} channels`;
 }
 
 /** Ways of training programs to name layers, by the beginnings of those names. */

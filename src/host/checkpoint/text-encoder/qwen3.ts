@@ -26,39 +26,58 @@ export const THETA = 1_000_000;
 /** Eight times the longest prompt that Z-Image was trained with. The mask grows with the square of the length. */
 export const MOST_TOKENS = 4096;
 
-/** The clip of Z-Image: a Qwen3 language model, whose graph is built over the weights of a file. It reads a prompt whole. */
+/** How a family has Qwen3 read a prompt. */
+export interface Qwen3Reading {
+  /** Layers whose inputs, side by side, are the context; absent: the last. */
+  readonly states?: readonly number[];
+  /** Fewest tokens: padding at the end, to which no token attends. */
+  readonly fewest: number;
+  tokenize(text: string): number[];
+}
+
+const Z_IMAGE: Qwen3Reading = { fewest: 0, tokenize: tokenizeZImage };
+/** Text that ends a document. */
+const PAD = 151_643;
+
+/** A clip of a Qwen3 language model, whose graph is built over the weights of a file. It reads a prompt whole. */
 export class Qwen3Clip implements Clip {
   readonly encoders = [];
 
   constructor(
     readonly runtime: Runtime,
     readonly part: ModelPart<Qwen3Config>,
+    readonly reading: Qwen3Reading = Z_IMAGE,
   ) {}
 
   async encodeText(text: string): Promise<Conditioning> {
     const { config, label } = this.part;
-    const tokens = tokenizeZImage(text.replace(/\\([()])/g, "$1"));
-    const length = tokens.length;
-    if (length > MOST_TOKENS) {
-      const message = `${label}: expected a prompt of at most ${MOST_TOKENS} tokens, received ${length}: ${describe(text)}.`;
+    const { states, fewest, tokenize } = this.reading;
+    const tokens = tokenize(text.replace(/\\([()])/g, "$1"));
+    const count = tokens.length;
+    if (count > MOST_TOKENS) {
+      const message = `${label}: expected a prompt of at most ${MOST_TOKENS} tokens, received ${count}: ${describe(text)}.`;
       throw new LatentkitError("value.out-of-range", message);
     }
+    while (tokens.length < fewest) tokens.push(PAD);
+    const { length } = tokens;
     const positions = Array.from({ length }, (_, at) => [at]);
     const { cos, sin } = rotationTables(positions, [config.headSize], THETA);
     const feeds = {
       tokens: { int64: tokens, shape: [1, length] },
-      mask: Tensor.from(causalMask(length), [1, 1, length, length]),
+      mask: Tensor.from(causalMask(length, count), [1, 1, length, length]),
       text_cos: cos,
       text_sin: sin,
     };
     const work = qwen3Work(this.part.config);
-    const session = this.part.session("text encoder Qwen3", (network, config) => buildQwen3(network, config), { work });
-    const { cond } = await this.runtime.run(session, feeds, { isShared: true });
+    const build = (network: Network): void => buildQwen3(network, config, undefined, states);
+    const { cond } = await this.runtime.run(this.part.session("text encoder Qwen3", build, { work }), feeds, {
+      isShared: true,
+    });
     return [[cond!, {}]];
   }
 }
 
-/** Sizes of a language model of Qwen: of Qwen3 images use the state before the last layer, of Qwen2.5-VL the last one. */
+/** Sizes of a language model of Qwen. */
 export interface Qwen3Config {
   readonly version: "3" | "2.5-vl";
   readonly hidden: number;
@@ -87,12 +106,18 @@ const PARTS = 1;
 
 /**
  * Writes a text encoder of Qwen. Inputs: `tokens` int64 [B, S]; `mask` [1, 1, S, S], added to the scores: the lowest float for
- * tokens that come later; `text_cos` and `text_sin` [S, headSize / 2]. Output: `cond` [B, S, hidden], of Qwen3 the state before
- * the last layer, not normalised, of Qwen2.5-VL the last one, normalised. This one reads a prompt of W tokens [1, W] among
- * pictures: `pictures` [P, hidden] are their rows, and `order` int64 [S] the rows of the sequence, in tokens and pictures as
- * one list. Throws model.invalid for weights that are absent or have other shapes.
+ * tokens that come later and for padding; `text_cos` and `text_sin` [S, headSize / 2]. Output: `cond` [B, S, n · hidden], the
+ * inputs of the n layers `states`, rising and by default the last alone, not normalised; of Qwen2.5-VL the last state,
+ * normalised. This one reads a prompt of W tokens [1, W] among pictures: `pictures` [P, hidden] are their rows, and `order`
+ * int64 [S] the rows of the sequence, in tokens and pictures as one list. Throws model.invalid for weights that are absent
+ * or have other shapes.
  */
-export function buildQwen3(network: Network, config: Qwen3Config, trace: Trace = () => {}): void {
+export function buildQwen3(
+  network: Network,
+  config: Qwen3Config,
+  trace: Trace = () => {},
+  states: readonly number[] = [layersRun(config)],
+): void {
   const { graph } = network;
   const { hidden, headSize, vocabulary, version } = config;
   const tokens = graph.input("tokens", "int64", ["B", version === "3" ? "S" : "W"]);
@@ -100,12 +125,15 @@ export function buildQwen3(network: Network, config: Qwen3Config, trace: Trace =
   const rotation = rotationInputs(graph, "text", "S", headSize, "halves");
   let x = network.rows("model.embed_tokens.weight", [vocabulary, hidden], tokens);
   if (version === "2.5-vl") x = amongPictures(graph, x, hidden);
-  for (let index = 0; index < layersRun(config); index++) {
+  const found: Value[] = [];
+  for (let index = 0; index < states.at(-1)!; index++) {
+    if (states.includes(index)) found.push(x);
     x = layer(network, `model.layers.${index}`, x, config, rotation, mask);
     trace(`layers.${index}`, x);
   }
   if (version === "2.5-vl") x = rmsNorm(network, "model.norm.weight", x, hidden, EPSILON);
-  graph.output(x, "cond", "float", ["B", "S", hidden]);
+  const cond = found.length === 0 ? x : joined(graph, [...found, x], 2);
+  graph.output(cond, "cond", "float", ["B", "S", states.length * hidden]);
 }
 
 const layersRun = ({ version, layers }: Qwen3Config): number => (version === "3" ? layers - 1 : layers);

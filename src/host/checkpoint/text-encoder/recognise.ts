@@ -137,7 +137,7 @@ export function textEncoderPart(
   const layers = shapes.count(keys.layers, MOST_LAYERS);
   if (layers === 0) throw shapes.invalid("a text encoder with layers", "none");
   const [mlp] = shapes.sides(`${keys.layers}0.${keys.mlp}`, 2) as [number];
-  const kind = name ?? guessName(layout, hidden, layers);
+  const kind = name ?? guessName(layout, hidden, layers, shapes.has(HF_PROJECTION));
   const config: TextEncoderConfig = {
     name: kind,
     layout,
@@ -180,8 +180,12 @@ function projectionOf(shapes: PartShapes): TextEncoderConfig["projection"] {
   return undefined;
 }
 
-/** The encoder of a file of its own: depth and width are those of the trained ones. */
-function guessName(layout: Layout, hidden: number, layers: number): TextEncoderName {
+const WIDTH_OF_L = 768;
+
+/** The encoder of a file of its own: depth and width are those of the trained ones, or a projection tells bigG. */
+function guessName(layout: Layout, hidden: number, layers: number, isProjected: boolean): TextEncoderName {
   if (layers >= 31 || hidden === 1280) return "g";
-  return layout === "openclip" || layers >= LAYERS_OF_H - 1 || hidden === 1024 ? "h" : "l";
+  if (layout === "openclip" || layers >= LAYERS_OF_H - 1 || hidden === 1024) return "h";
+  // some files of L have a projection too, which is not used
+  return isProjected && hidden !== WIDTH_OF_L ? "g" : "l";
 }

@@ -8,7 +8,7 @@ import type { Value } from "../onnx/graph.js";
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
-import { T5_END, T5_PAD, t5Tokens } from "../tokenizer/t5.js";
+import { T5_END, T5_PAD, type T5Lengths, t5Tokens } from "../tokenizer/t5.js";
 import type { Network } from "../weights/network.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { t5Places } from "./lora.js";
@@ -33,19 +33,20 @@ export class BuiltT5 {
   }
 
   /**
-   * Encodes a prompt of at least `fewest` tokens with padding [1, tokens, hidden]: a token of weight w stands at w times
-   * its distance from an empty prompt's. Fails with value.out-of-range for a prompt that is too long.
+   * Encodes a prompt with padding up to these lengths [1, tokens, hidden]: a token of weight w stands at w times its
+   * distance from an empty prompt's. `emptyEnds` says whether that has an end token before its padding. Fails with
+   * value.out-of-range for a prompt that is too long.
    */
-  async encode(text: string, fewest: number): Promise<Tensor> {
-    const { ids, weights } = t5Tokens(text, fewest);
+  async encode(text: string, lengths: T5Lengths, emptyEnds: boolean): Promise<Tensor> {
+    const { ids, weights } = t5Tokens(text, lengths);
     if (ids.length > MOST_TOKENS) {
       const message = `${this.part.label}: expected a prompt of at most ${MOST_TOKENS} tokens, received ${ids.length}: ${describe(text)}.`;
       throw new LatentkitError("value.out-of-range", message);
     }
     const cond = await this.#states(ids);
     if (weights.every((weight) => weight === 1)) return cond;
-    const empty = await this.#states(ids.map((_, at) => (at === 0 ? T5_END : T5_PAD)));
-    return weighted(cond, empty, weights);
+    const empty = ids.map((_, at) => (at === 0 && emptyEnds ? T5_END : T5_PAD));
+    return weighted(cond, await this.#states(empty), weights);
   }
 
   async #states(ids: readonly number[]): Promise<Tensor> {

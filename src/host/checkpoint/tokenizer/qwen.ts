@@ -53,6 +53,10 @@ function tokenizeQwen(text: string): number[] {
 export const tokenizeZImage = (prompt: string): number[] =>
   tokenizeQwen(`<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n`);
 
+/** The ids of a prompt for Flux.2 klein: as for Z-Image, and after it a thought without words. */
+export const tokenizeFlux2 = (prompt: string): number[] =>
+  tokenizeQwen(`<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n`);
+
 /** Says what a reply should describe: the picture of a prompt, or how a prompt changes pictures. */
 const SYSTEM = {
   image:

@@ -9,8 +9,16 @@ export interface T5Tokens {
   readonly weights: readonly number[];
 }
 
-/** Tokens of a prompt with weights, its end, and padding up to `fewest`: each segment is split by itself. */
-export function t5Tokens(text: string, fewest: number): T5Tokens {
+/** Lengths of a prompt with padding, in tokens. */
+export interface T5Lengths {
+  /** Fewest tokens in all. */
+  readonly fewest: number;
+  /** Fewest tokens of padding. */
+  readonly padding?: number;
+}
+
+/** Tokens of a prompt with weights, its end, and padding: each segment is split by itself. */
+export function t5Tokens(text: string, { fewest, padding = 0 }: T5Lengths): T5Tokens {
   const ids: number[] = [];
   const weights: number[] = [];
   for (const [segment, weight] of parsePrompt(text))
@@ -19,7 +27,8 @@ export function t5Tokens(text: string, fewest: number): T5Tokens {
       weights.push(weight);
     }
   ids.push(T5_END);
-  while (ids.length < fewest) ids.push(T5_PAD);
+  const length = Math.max(fewest, ids.length + padding);
+  while (ids.length < length) ids.push(T5_PAD);
   while (weights.length < ids.length) weights.push(1);
   return { ids, weights };
 }

@@ -2,12 +2,14 @@ import {
   add,
   attention,
   conv,
+  cornersOf,
   doubled,
   FLOAT_BYTES,
   groupNorm,
   imagesOf,
   linear,
   planesOf,
+  reshape,
   silu,
   type Trace,
   tokensOf,
@@ -19,17 +21,22 @@ import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import { channelNorm, ofOneFrame } from "./wan.js";
 
-/** Sizes of a VAE whose latents have an eighth of a picture's sides. */
+/** Sizes of a VAE whose networks halve a picture's sides thrice. */
 export interface VaeConfig {
   /** Stable Diffusion's, which Flux has too, or Wan's, which is one of videos: a picture is its first frame. */
   readonly family: "sd" | "wan";
-  /** Channels at a picture's size. */
+  /** Channels at a picture's size in the decoder. */
   readonly channels: number;
+  /** Channels at a picture's size in the encoder, which may be wider. */
+  readonly encoderChannels: number;
   /** Channels of each level as multiples of these, a picture's size first. */
   readonly multipliers: readonly number[];
   /** Res blocks of each level of the encoder; the decoder has one more. */
   readonly blocks: number;
+  /** Channels between the halves: those of latents unless it is normalised. */
   readonly latentChannels: number;
+  /** Whether a latent's cell has 2 x 2 of them, normalised by running figures, as in Flux.2. */
+  readonly normalised: boolean;
   /** Whether a 1x1 convolution stands between latents and each half. */
   readonly quantised: boolean;
   /** Sides of the weights of its attention: 2, or 4 if they are stored as 1x1 convolutions. */
@@ -37,15 +44,25 @@ export interface VaeConfig {
   readonly hasEncoder: boolean;
 }
 
+/** Shape of a VAE's latents: their channels, and pixels along a side of a cell. */
+export const latentsOf = ({
+  latentChannels,
+  normalised,
+}: Pick<VaeConfig, "latentChannels" | "normalised">): {
+  readonly channels: number;
+  readonly cell: number;
+} => (normalised ? { channels: 4 * latentChannels, cell: 2 * FACTOR } : { channels: latentChannels, cell: FACTOR });
+
 /** Bytes of a run beside the weights, for each value of its input: pictures of the widest level, in the number measured. */
-export function vaeWork({ channels, multipliers, latentChannels }: VaeConfig): {
+export function vaeWork({ channels, encoderChannels, multipliers, latentChannels }: VaeConfig): {
   readonly z: number;
   readonly image: number;
 } {
   const [first = 1, second = first] = multipliers;
+  // a normalised cell has four times as many pixels, and as many values
   const cell = (FACTOR * FACTOR) / latentChannels;
-  const ofChannel = FLOAT_BYTES * channels;
-  return { z: 5 * ofChannel * Math.max(first, second) * cell, image: (6 * ofChannel * first) / COLOURS };
+  const work = (copies: number, width: number): number => FLOAT_BYTES * copies * width;
+  return { z: work(5, channels * Math.max(first, second)) * cell, image: work(6, encoderChannels * first) / COLOURS };
 }
 
 interface VaeOptions {
@@ -66,8 +83,8 @@ const FACTOR = 8;
 const ATTENTION_PARTS = 16;
 
 /**
- * Writes the decoder: `z` [B, C, h, w], a latent as nodes pass it, to `image` [B, 3, 8h, 8w], about -1…1. Throws
- * model.invalid for weights that are absent or have other shapes.
+ * Writes the decoder: `z` [B, C, h, w], a latent as nodes pass it, to `image` [B, 3, cell · h, cell · w], about -1…1.
+ * Throws model.invalid for weights that are absent or have other shapes.
  */
 export function buildVaeDecoder(
   whole: Network,
@@ -78,11 +95,14 @@ export function buildVaeDecoder(
   const network = family === "wan" ? ofOneFrame(whole) : whole;
   const { graph } = network;
   const layers = layersOf(network, config, trace, channels);
-  const z = graph.input("z", "float", [batchOf(graph, config), latentChannels, "height", "width"]);
+  const latents = latentsOf(config);
+  const batch = batchOf(graph, config, channels);
+  const z = graph.input("z", "float", [batch, latents.channels, "height", "width"]);
   let width = channels * multipliers.at(-1)!;
+  const cells = config.normalised ? withoutNorm(network, z, latents.channels) : z;
   const unquantised = quantised
-    ? conv(network, "post_quant_conv", z, [latentChannels, latentChannels], { kernel: 1 })
-    : z;
+    ? conv(network, "post_quant_conv", cells, [latentChannels, latentChannels], { kernel: 1 })
+    : cells;
   let x = layers.conv("decoder.conv_in", unquantised, [latentChannels, width]);
   x = layers.middle("decoder.mid", x, width);
   for (let level = multipliers.length - 1; level >= 0; level--) {
@@ -97,28 +117,29 @@ export function buildVaeDecoder(
     width = next;
   }
   const image = layers.head("decoder", x, [width, COLOURS]);
-  const sides = [`height*${FACTOR}`, `width*${FACTOR}`] as const;
-  const batch = batchOf(graph, config);
+  const sides = [`height*${latents.cell}`, `width*${latents.cell}`] as const;
   if (asImages) graph.output(toImages(graph, image), "image", "float", [batch, ...sides, COLOURS]);
   else graph.output(image, "image", "float", [batch, COLOURS, ...sides]);
 }
 
 /**
- * Writes the encoder: `image` [B, 3, 8h, 8w] in -1…1 to `latent` [B, C, h, w], the mean, as nodes pass it. Throws as
- * buildVaeDecoder.
+ * Writes the encoder: `image` [B, 3, cell · h, cell · w] in -1…1 to `latent` [B, C, h, w], the mean, as nodes pass it.
+ * Throws as buildVaeDecoder.
  */
 export function buildVaeEncoder(
   whole: Network,
   config: VaeConfig,
   { asImages = false, trace = () => {} }: VaeOptions = {},
 ): void {
-  const { channels, multipliers, blocks, latentChannels, quantised, family } = config;
+  const { encoderChannels: channels, multipliers, blocks, latentChannels, quantised, family } = config;
   const network = family === "wan" ? ofOneFrame(whole) : whole;
   const { graph } = network;
   const layers = layersOf(network, config, trace, 0);
+  const latents = latentsOf(config);
+  const batch = batchOf(graph, config, channels);
   const image = asImages
-    ? ofImages(graph, graph.input("image", "float", [batchOf(graph, config), "height", "width", COLOURS]))
-    : graph.input("image", "float", [batchOf(graph, config), COLOURS, "height", "width"]);
+    ? ofImages(graph, graph.input("image", "float", [batch, "height", "width", COLOURS]))
+    : graph.input("image", "float", [batch, COLOURS, "height", "width"]);
   let width = channels;
   let x = layers.conv("encoder.conv_in", image, [COLOURS, width]);
   for (const [level, multiplier] of multipliers.entries()) {
@@ -137,16 +158,42 @@ export function buildVaeEncoder(
   trace("quant_conv", moments);
   const [from, to, axis] = [0, latentChannels, 1].map((value) => graph.ints([value]));
   const mean = graph.node("Slice", [moments, from, to, axis]);
-  graph.output(mean, "latent", "float", [
-    batchOf(graph, config),
-    latentChannels,
-    `height/${FACTOR}`,
-    `width/${FACTOR}`,
-  ]);
+  const latent = config.normalised ? withNorm(network, mean, latents.channels) : mean;
+  const sides = [`height/${latents.cell}`, `width/${latents.cell}`] as const;
+  graph.output(latent, "latent", "float", [batch, latents.channels, ...sides]);
+}
+
+/** Added to a running variance. */
+const NORM_EPSILON = 1e-4;
+
+/** Cells of 2 x 2 as channels, (x - mean) / sqrt(variance). */
+function withNorm(network: Network, x: Value, channels: number): Value {
+  const { graph } = network;
+  const { mean, deviation } = runningFigures(network, channels);
+  // corners come after each other: all of a channel shall
+  const order = Array.from({ length: channels }, (_, index) => (index % 4) * (channels / 4) + Math.floor(index / 4));
+  const cells = graph.node("Gather", [cornersOf(graph, x), graph.ints(order)], { axis: { int: 1 } });
+  return graph.node("Div", [graph.node("Sub", [cells, mean]), deviation]);
+}
+
+/** Undoes withNorm. */
+function withoutNorm(network: Network, x: Value, channels: number): Value {
+  const { graph } = network;
+  const { mean, deviation } = runningFigures(network, channels);
+  const cells = add(graph, graph.node("Mul", [x, deviation]), mean);
+  return graph.node("DepthToSpace", [cells], { blocksize: { int: 2 }, mode: { text: "CRD" } });
+}
+
+/** Mean and deviation [channels, 1, 1] of latents, as training has followed them. */
+function runningFigures(network: Network, channels: number): { readonly mean: Value; readonly deviation: Value } {
+  const { graph } = network;
+  const figure = (name: string): Value => reshape(graph, network.weight(`bn.${name}`, [channels]), [channels, 1, 1]);
+  const variance = add(graph, figure("running_var"), graph.floats([NORM_EPSILON], []));
+  return { mean: figure("running_mean"), deviation: graph.node("Sqrt", [variance]) };
 }
 
 /** Pictures of one run: those in tiles come one by one. */
-const batchOf = ({ target }: OnnxGraph, { channels, multipliers }: VaeConfig): number | string =>
+const batchOf = ({ target }: OnnxGraph, { multipliers }: VaeConfig, channels: number): number | string =>
   target.convInTiles && channels * Math.max(...multipliers) >= LEAST_CHANNELS ? 1 : "batch";
 
 /** (x + 1) / 2, clamped, channels last. */

@@ -25,6 +25,7 @@ const COLOURS = 3;
 export class ExportedVae implements VaeNetworks {
   readonly label: string;
   readonly latentChannels: number;
+  readonly cell = CELL;
   readonly hasEncoder: boolean;
   readonly #source: ExportedVaeSource;
 

@@ -6,46 +6,47 @@ import type { Vae, Warn } from "../../types.js";
 import type { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { SessionSource } from "../session/sessions.js";
-import { buildVaeDecoder, buildVaeEncoder, type VaeConfig, vaeWork } from "./build.js";
+import { buildVaeDecoder, buildVaeEncoder, latentsOf, type VaeConfig, vaeWork } from "./build.js";
 import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "./taesd.js";
-
-/** Side of a latent cell in pixels. */
-const CELL = 8;
 
 /** The networks of a VAE, from either format. */
 export interface VaeNetworks {
   /** Name for messages, such as "VAE of anime/model.safetensors". */
   readonly label: string;
   readonly latentChannels: number;
+  /** Pixels along a side of a latent's cell. */
+  readonly cell: number;
   readonly hasEncoder: boolean;
-  /** Encodes an image [B, 8h, 8w, 3] in 0…1 to a latent [B, latentChannels, h, w]. */
+  /** Encodes an image [B, cell · h, cell · w, 3] in 0…1 to a latent [B, latentChannels, h, w]. */
   encode(image: Tensor, warn?: Warn): Promise<Tensor>;
-  /** Decodes a latent [B, latentChannels, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
+  /** Decodes a latent [B, latentChannels, h, w] to an image [B, cell · h, cell · w, 3] in 0…1. */
   decode(latent: Tensor): Promise<Tensor>;
 }
 
 /** The VAE of a model file, which runs in the runtime's process. */
 export class CheckpointVae implements Vae {
+  readonly cell: number;
   readonly #networks: VaeNetworks;
 
   constructor(networks: VaeNetworks) {
+    this.cell = networks.cell;
     this.#networks = networks;
   }
 
   async encode(image: Tensor, warn?: Warn): Promise<Tensor> {
-    const { label, hasEncoder } = this.#networks;
+    const { label, cell, hasEncoder } = this.#networks;
     if (!hasEncoder) throw new LatentkitError("model.invalid", `${label} has no encoder.`);
     const [, height, width, channels] = fourSides("VAE encode", image, "[B, H, W, 3]");
-    const [rows, columns] = [Math.floor(height / CELL), Math.floor(width / CELL)];
+    const [rows, columns] = [Math.floor(height / cell), Math.floor(width / cell)];
     if (channels !== 3 || rows === 0 || columns === 0) {
-      const expected = `an image [B, H, W, 3] of at least ${CELL} x ${CELL} pixels`;
+      const expected = `an image [B, H, W, 3] of at least ${cell} x ${cell} pixels`;
       throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(image)}.`);
     }
     const middle = {
-      top: Math.floor((height % CELL) / 2),
-      left: Math.floor((width % CELL) / 2),
-      height: rows * CELL,
-      width: columns * CELL,
+      top: Math.floor((height % cell) / 2),
+      left: Math.floor((width % cell) / 2),
+      height: rows * cell,
+      width: columns * cell,
     };
     return this.#networks.encode(cropped(image, 1, middle), warn);
   }
@@ -70,14 +71,17 @@ export type VaePart =
 export class BuiltVae implements VaeNetworks {
   readonly label: string;
   readonly latentChannels: number;
+  readonly cell: number;
   readonly hasEncoder: boolean;
   readonly #runtime: Runtime;
   readonly #vae: VaePart;
 
   constructor(runtime: Runtime, vae: VaePart) {
     const { label, config } = vae.part;
+    const latents = latentsOf({ normalised: false, ...config });
     this.label = label;
-    this.latentChannels = config.latentChannels;
+    this.latentChannels = latents.channels;
+    this.cell = latents.cell;
     this.hasEncoder = config.hasEncoder;
     this.#runtime = runtime;
     this.#vae = vae;

@@ -13,16 +13,23 @@ import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./build.js";
 import { isTaesd, type TaesdConfig, taesdPart } from "./taesd.js";
 import { BETWEEN_FRAMES, WAN_22_MARK, WAN_MARK, WAN_RENAMES } from "./wan.js";
 
-/** Latents have an eighth of the picture's sides. */
+/** Between the halves, pictures have an eighth of their sides. */
 const LEVELS = 4;
-/** Channels of latents, and whether their moments go through a layer of their own, as those of Stable Diffusion do. */
+/**
+ * Channels between the halves, and whether their moments go through a layer of their own, as those of Stable Diffusion and
+ * of Flux.2 do.
+ */
 const QUANTISED: Readonly<Record<VaeConfig["family"], ReadonlyMap<number, boolean>>> = {
   sd: new Map([
     [4, true],
     [16, false],
+    [32, true],
   ]),
   wan: new Map([[16, true]]),
 };
+/** Running figures of latents, which tell Flux.2's from others of 32 channels. */
+const NORM = "bn.running_mean";
+const CHANNELS_OF_FLUX2 = 32;
 /** Latents of Flux have a shift, which tiny autoencoders do not know. */
 const FLUX_CHANNELS = 16;
 const GROUPS = 32;
@@ -76,7 +83,9 @@ function vaePart(file: ModelHeader, prefix: string): Part<VaeConfig> {
   const isWan = own.has(WAN_MARK);
   if (isWan) for (const key of [...own.keys()]) if (key.includes(BETWEEN_FRAMES)) own.delete(key);
   const isDiffusers = own.has("decoder.up_blocks.0.resnets.0.norm1.weight");
-  const { weights, nameInFile } = renamed(own, isWan ? WAN_RENAMES : isDiffusers ? RENAMES : [], prefix);
+  const isInside = own.has(`${QUANT_RENAMES[1][0]}weight`);
+  const renames = [...(isInside ? QUANT_RENAMES : []), ...(isWan ? WAN_RENAMES : isDiffusers ? RENAMES : [])];
+  const { weights, nameInFile } = renamed(own, renames, prefix);
   const shapes = new PartShapes(file, weights, nameInFile);
   const config = vaeConfig(shapes, isWan ? "wan" : "sd");
   const used = shapes.check(
@@ -97,13 +106,16 @@ function vaeConfig(shapes: PartShapes, family: VaeConfig["family"]): VaeConfig {
   if (first?.length === 5 && rank === 4) throw unsupported(shapes.file.name, EXPECTED, "one of videos");
   const latentChannels = shapes.sides("decoder.conv_in.weight", rank)[1]!;
   const quantised = QUANTISED[family].get(latentChannels);
-  if (quantised === undefined)
+  const normalised = latentChannels === CHANNELS_OF_FLUX2;
+  if (quantised === undefined || normalised !== shapes.has(NORM))
     throw unsupported(shapes.file.name, EXPECTED, `one with ${latentChannels} latent channels`);
   const levels = shapes.count("decoder.up.", MOST_BLOCKS);
   if (levels !== LEVELS) throw unsupported(shapes.file.name, `${EXPECTED} with ${LEVELS} levels`, `one with ${levels}`);
   const channels = shapes.sides("decoder.conv_out.weight", rank)[1]!;
-  if (channels % GROUPS !== 0 && family === "sd")
-    throw shapes.invalid(`a VAE with a multiple of ${GROUPS} channels`, `${channels}`);
+  const hasEncoder = [...shapes.weights.keys()].some((key) => key.startsWith("encoder."));
+  const encoderChannels = hasEncoder ? shapes.sides("encoder.conv_in.weight", rank)[0]! : channels;
+  for (const count of family === "sd" ? [channels, encoderChannels] : [])
+    if (count % GROUPS !== 0) throw shapes.invalid(`a VAE with a multiple of ${GROUPS} channels`, `${count}`);
   const multipliers = Array.from({ length: levels }, (_, level) => {
     const width = shapes.sides(`decoder.up.${level}.block.0.conv1.weight`, rank)[0]!;
     if (width % channels !== 0)
@@ -113,9 +125,25 @@ function vaeConfig(shapes: PartShapes, family: VaeConfig["family"]): VaeConfig {
   const blocks = shapes.count("decoder.up.0.block.", MOST_BLOCKS) - 1;
   if (blocks < 1) throw shapes.invalid("a VAE with at least 2 blocks of each level of its decoder", `${blocks + 1}`);
   const attention = shapes.weights.get("decoder.mid.attn_1.q.weight")?.shape.length === 2 ? 2 : 4;
-  const hasEncoder = [...shapes.weights.keys()].some((key) => key.startsWith("encoder."));
-  return { family, channels, multipliers, blocks, latentChannels, quantised, attention, hasEncoder };
+  return {
+    family,
+    channels,
+    encoderChannels,
+    multipliers,
+    blocks,
+    latentChannels,
+    normalised,
+    quantised,
+    attention,
+    hasEncoder,
+  };
 }
+
+/** Layers between the halves, which Flux.2's own file has inside them. */
+const QUANT_RENAMES = [
+  ["encoder.quant_conv.", "quant_conv."],
+  ["decoder.post_quant_conv.", "post_quant_conv."],
+] as const;
 
 function levelRenames(half: string, level: number): Rename[] {
   const [side, sampler, to] =

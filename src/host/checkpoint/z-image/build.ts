@@ -1,4 +1,4 @@
-import { add, FLOAT_BYTES, linear, linearOfFew, silu, type Trace, tokensOf } from "../networks/layers.js";
+import { add, cornersOf, FLOAT_BYTES, linear, linearOfFew, silu, type Trace, tokensOf } from "../networks/layers.js";
 import { TIME_EMBEDDING } from "../networks/sinusoids.js";
 import { joined, plainNorm, type Rotation, rmsNorm, rotationInputs, scaled } from "../networks/transformer-layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
@@ -56,7 +56,7 @@ export function buildZImage(
   const embedded = linear(network, "cap_embedder.1", normal, [captionWidth, width]);
   trace("cap_embedder", embedded);
   const pixels = PATCH * PATCH * channels;
-  const patches = patchesOf(graph, x);
+  const patches = cornersOf(graph, x);
   const cells = linear(network, keys.image, tokensOf(graph, patches), [pixels, width]);
   trace("x_embedder", cells);
   const rotation = (name: string, length: string) => rotationInputs(graph, name, length, headSize, "neighbours");
@@ -81,7 +81,7 @@ export function buildZImage(
   const range = { start, end: add(graph, start, count) };
   const branches = controls.map((control, index) => {
     const input = graph.input(`control_${index}`, "float", ["controls", control.config.channels, "h", "w"]);
-    const tokens = tokensOf(graph, patchesOf(graph, input));
+    const tokens = tokensOf(graph, cornersOf(graph, input));
     const strength = graph.input(`strength_${index}`, "float", [1]);
     const own = { cos: rowsUpTo(graph, ofImage.cos, count), sin: rowsUpTo(graph, ofImage.sin, count) };
     return zImageControl(control, { config, tokens, strength, time, rotation: { ...ofImage, ...own } });
@@ -173,18 +173,6 @@ function padded(network: Network, key: string, tokens: Value, width: number): Va
 
 const lengthOf = (graph: OnnxGraph, tokens: Value): Value =>
   graph.node("Shape", [tokens], { start: { int: 1 }, end: { int: 2 } });
-
-/** Patches of 2 x 2 cells [B, 4C, h / 2, w / 2]; a patch has its row first, then its column, then its channel. */
-function patchesOf(graph: OnnxGraph, x: Value): Value {
-  const [axes, steps, end] = [graph.ints([2, 3]), graph.ints([PATCH, PATCH]), graph.ints([2 ** 31 - 1, 2 ** 31 - 1])];
-  const corners = [
-    [0, 0],
-    [0, 1],
-    [1, 0],
-    [1, 1],
-  ].map((corner) => graph.node("Slice", [x, graph.ints(corner), end, axes, steps]));
-  return graph.node("Concat", corners, { axis: { int: 1 } });
-}
 
 /** Tokens of patches as a picture; `like` are the patches before. */
 function pictureOf(graph: OnnxGraph, tokens: Value, like: Value): Value {

@@ -37,3 +37,23 @@ describe("Flux.1 from end to end, golden", () => {
     assertKnown: (warning) => assert.match(warning, /the VAE needs multiples of 8/),
   });
 });
+
+describe("Flux.2 from end to end, golden", () => {
+  testGoldenGraphs({
+    folder: FLUX_FOLDER,
+    name: "flux2",
+    count: 6,
+    unpack: unpackFlux,
+    assertKnown: (warning) => assert.match(warning, /the VAE needs multiples of 16/),
+  });
+});
+
+describe("Chroma from end to end, golden", () => {
+  testGoldenGraphs({
+    folder: FLUX_FOLDER,
+    name: "chroma",
+    count: 2,
+    unpack: unpackFlux,
+    assertKnown: (warning) => assert.fail(warning),
+  });
+});

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { modelSampling, Tensor } from "latentkit";
-import { intoModel, outOfModel } from "#src/host/sampling/latent-space.js";
+import { intoModel, outOfModel, withChannels } from "#src/host/sampling/latent-space.js";
+import { refuses } from "../../../helpers/errors.js";
 import { assertClose } from "../../../helpers/tensor/bits.js";
 
 describe("latents in a model's units", () => {
@@ -42,6 +43,15 @@ describe("latents in a model's units", () => {
       const expected = values.map((value) => 4 * value);
       assertClose(outside, Tensor.from(expected, shape), () => 1e-5);
     }
+  });
+
+  it("get the channels of the model if they are empty, unless its cells have another size", async () => {
+    const empty = Tensor.zeros([1, 4, 2, 3]);
+    assert.deepEqual(withChannels(empty, modelSampling("flux")).shape, [1, 16, 2, 3]);
+    const own = Tensor.zeros([1, 128, 2, 3]);
+    assert.equal(withChannels(own, modelSampling("flux2")), own);
+    const expected = /^latent: expected one of 128 channels, a cell for 16 x 16 pixels \(EmptyFlux2LatentImage\)/;
+    await refuses(() => withChannels(empty, modelSampling("flux2")), "tensor.bad-shape", expected);
   });
 
   it("stay zeros if all are", () => {

@@ -46,22 +46,22 @@ describe("VAEDecode", () => {
 });
 
 describe("VAEDecodeTiled", () => {
-  /** A vae that repeats the first three channels of a cell over its 8 x 8 pixels, and notes the sizes it gets. */
-  function nearestVae(sizes: string[] = []): Vae {
+  /** A vae that repeats the first three channels of a cell over its pixels, and notes the sizes it gets. */
+  function nearestVae(sizes: string[] = [], side = 8): Vae {
     const decode = async (latent: Tensor) => {
       const [batch, channels, rows, columns] = latent.shape as [number, number, number, number];
       sizes.push(`${rows} x ${columns}`);
-      const image = Tensor.zeros([batch, rows * 8, columns * 8, 3]);
+      const image = Tensor.zeros([batch, rows * side, columns * side, 3]);
       for (let at = 0; at < image.size; at++) {
         const [colour, pixel] = [at % 3, Math.floor(at / 3)];
-        const [x, y] = [pixel % (columns * 8), Math.floor(pixel / (columns * 8)) % (rows * 8)];
-        const item = Math.floor(pixel / (rows * columns * 64));
-        const cell = ((item * channels + colour) * rows + Math.floor(y / 8)) * columns + Math.floor(x / 8);
+        const [x, y] = [pixel % (columns * side), Math.floor(pixel / (columns * side)) % (rows * side)];
+        const item = Math.floor(pixel / (rows * columns * side * side));
+        const cell = ((item * channels + colour) * rows + Math.floor(y / side)) * columns + Math.floor(x / side);
         image.data[at] = latent.data[cell]!;
       }
       return image;
     };
-    return { decode, encode: () => assert.fail("nothing to encode") };
+    return { cell: side, decode, encode: () => assert.fail("nothing to encode") };
   }
 
   const run = async (vae: unknown, samples: Tensor, tile_size = 64, overlap = 16) => {
@@ -79,6 +79,14 @@ describe("VAEDecodeTiled", () => {
       const samples = randn([2, 4, rows, columns], { seed: rows });
       assertClose(await run(nearestVae(), samples, 64, overlap), await nearestVae().decode(samples), () => 1e-6);
     }
+  });
+
+  it("takes tiles of fewer cells of a vae whose cells are larger", async () => {
+    const sizes: string[] = [];
+    const samples = randn([1, 4, 9, 5], { seed: 3 });
+    const whole = await nearestVae([], 16).decode(samples);
+    assertClose(await run(nearestVae(sizes, 16), samples, 64, 16), whole, () => 1e-6);
+    assert.deepEqual(sizes, new Array(3 * 2).fill("4 x 4"));
   });
 
   it("decodes tiles of one size, the last ones at the end", async () => {
@@ -172,6 +180,18 @@ describe("VAEEncodeTiled", () => {
       /input "pixels": expected an image of 3 or 4/,
     );
     await refuses(run(vae, Tensor.zeros([1, 64, 64, 1])), "input.invalid", /pixels/);
+  });
+
+  it("cuts a picture to whole cells of a vae whose cells are larger", async () => {
+    const shapes: (readonly number[])[] = [];
+    const encode = async (image: Tensor) => {
+      shapes.push(image.shape);
+      return Tensor.zeros([1, 4, image.shape[1]! / 16, image.shape[2]! / 16]);
+    };
+    assert.deepEqual((await run({ cell: 16, encode }, Tensor.zeros([1, 72, 90, 3]))).shape, [1, 4, 4, 5]);
+    assert.deepEqual(shapes, new Array(2).fill([1, 64, 64, 3]));
+    const small = run({ cell: 16, encode }, Tensor.zeros([1, 64, 15, 3]));
+    await refuses(small, "input.invalid", /at least 16 x 16 pixels/);
   });
 
   it("refuses latents that do not fit their tiles", async () => {

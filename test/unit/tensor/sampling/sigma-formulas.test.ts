@@ -95,7 +95,10 @@ function mapsOf(name: ModelSamplingName, table: Float32Array): Maps {
       return scaled(1, shifted(1));
     case "flux":
     case "qwen-image":
-      return scaled(1, (t) => Math.exp(1.15) / (Math.exp(1.15) + 1 / t - 1));
+    case "flux2": {
+      const mu = name === "flux2" ? 2.02 : 1.15;
+      return scaled(1, (t) => Math.exp(mu) / (Math.exp(mu) + 1 / t - 1));
+    }
     case "cascade-b":
     case "cascade-c":
       return cascade(name === "cascade-b" ? 1 : 2);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { buildFlux, type FluxConfig } from "#src/host/checkpoint/flux/build.js";
-import { pictureOf } from "#src/host/checkpoint/flux/patches.js";
+import { buildFlux } from "#src/host/checkpoint/flux/build.js";
+import type { FluxConfig } from "#src/host/checkpoint/flux/config.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { withFactors } from "#src/host/checkpoint/weights/factors.js";
@@ -9,7 +9,7 @@ import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import type { WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { FLUX_DEV, fluxFeeds } from "../../../../helpers/models/flux-feeds.js";
+import { FLUX_DEV, fluxFeeds, latentOf } from "../../../../helpers/models/flux-feeds.js";
 import { fluxLayers, fluxWeights } from "../../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../helpers/models/session.js";
@@ -41,7 +41,7 @@ describe("buildFlux", () => {
         for (const each of layers[cases]) {
           const { out } = await session.run(fluxFeeds(each, config, tensor));
           const expected = tensor(each.out);
-          const picture = pictureOf(out!, expected.shape.slice(2) as [number, number], "cells-of-channels");
+          const picture = latentOf(out!, expected, config);
           assert.ok(layerError(picture, expected) < TOLERANCE, each.out);
         }
         await session.release();

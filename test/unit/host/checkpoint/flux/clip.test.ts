@@ -74,9 +74,27 @@ describe("clips of Flux", () => {
 
   it("are two encoders, whatever their order, and no others", async () => {
     const [t5, l] = [await load("t5xxl_fp16"), await load("clip_l")];
-    await refuses(t5.encodeText!("a"), "value.invalid", /needs CLIP-L: .* It was loaded alone\./);
-    await refuses(() => t5.joinedWith!([t5]), "value.invalid", /It was loaded with another\./);
-    await refuses(() => t5.joinedWith!([l, l]), "value.invalid", /It was loaded with l and l\./);
-    await refuses(load("t5xxl_fp16", "sd3"), "model.unsupported", /received type "sd3"/);
+    const expected = 'Text encoders of Flux: expected CLIP-L and T5 once, with type "flux", received ';
+    const sentence = (received: string): RegExp => new RegExp(`^${expected}${received}\\.$`);
+    await refuses(t5.encodeText!("a"), "value.invalid", sentence("T5"));
+    await refuses(() => t5.joinedWith!([t5]), "value.invalid", sentence("T5 and T5"));
+    await refuses(() => t5.joinedWith!([l, l]), "value.invalid", sentence("T5, CLIP-L and CLIP-L"));
+    const other = await load("clip_l", "stable_diffusion");
+    await refuses(() => t5.joinedWith!([other]), "value.invalid", sentence("T5 and another"));
+    const [[context]] = (await l.joinedWith!([t5]).encodeText!(vectors[1]!.prompt)) as [Conditioning[number]];
+    assert.ok(layerError(rows(context), tensor(vectors[1]!.cond)) < TOLERANCE);
+    for (const type of ["stable_diffusion", "lumina2"])
+      await refuses(load("t5xxl_fp16", type), "model.unsupported", new RegExp(`received type "${type}"`));
+    await refuses(load("clip_l", "chroma"), "model.unsupported", /received type "chroma"/);
+  });
+
+  it("pad a prompt of T5 as a node asks", async () => {
+    const [[context]] = (await clip.withT5Options!({ min_padding: 2, min_length: 0 }).encodeText!("a cat")) as [
+      Conditioning[number],
+    ];
+    assert.deepEqual(context.shape, [1, 6, 48]);
+    const chroma = await load("t5xxl_fp16", "chroma");
+    const [[short, options]] = (await chroma.encodeText!("a cat")) as [Conditioning[number]];
+    assert.deepEqual([short.shape, options], [[1, 4, 48], {}]);
   });
 });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
 import { fluxPlaces } from "#src/host/checkpoint/flux/lora.js";
-import { pictureOf } from "#src/host/checkpoint/flux/patches.js";
 import { changesOf, unmatchedModules } from "#src/host/checkpoint/lora/changes.js";
 import type { Place } from "#src/host/checkpoint/lora/places.js";
 import { type LoraTarget, placesByName } from "#src/host/checkpoint/lora/places.js";
@@ -12,7 +11,7 @@ import { t5Places } from "#src/host/checkpoint/text-encoder/lora.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { FLUX_DEV, fluxFeeds } from "../../../../helpers/models/flux-feeds.js";
+import { FLUX_DEV, fluxFeeds, latentOf } from "../../../../helpers/models/flux-feeds.js";
 import { fluxFile, fluxLayers, fluxWeights, fullSizeFlux } from "../../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { weightsOf } from "../../../../helpers/models/lora.js";
@@ -20,8 +19,9 @@ import { graphSession } from "../../../../helpers/models/session.js";
 
 const OF_WEIGHTS = 2e-6;
 const OF_NETWORKS = 5e-6;
-const { flux1_dev, t5xxl } = fullSizeFlux();
+const { flux1_dev, flux2_dev, t5xxl } = fullSizeFlux();
 const FLUX: LoraTarget = { places: fluxPlaces, weights: weightsOf(flux1_dev) };
+const FLUX2: LoraTarget = { places: fluxPlaces, weights: weightsOf(flux2_dev) };
 const T5: LoraTarget = { places: t5Places, weights: weightsOf(t5xxl) };
 const H = 3072;
 
@@ -60,6 +60,21 @@ const FLUX_NAMES: Record<string, string> = {
   "transformer.time_text_embed.text_embedder.linear_2": "vector_in.out_layer.weight",
   "transformer.time_text_embed.guidance_embedder.linear_1": "guidance_in.in_layer.weight",
 };
+const H2 = 6144;
+const FLUX2_NAMES: Record<string, string> = {
+  lora_unet_double_stream_modulation_img_lin: "double_stream_modulation_img.lin.weight",
+  "transformer.double_stream_modulation_txt.linear": "double_stream_modulation_txt.lin.weight",
+  "transformer.single_stream_modulation.linear": "single_stream_modulation.lin.weight",
+  "transformer.transformer_blocks.7.attn.to_k": `${double}img_attn.qkv.weight ${H2}-${2 * H2}`,
+  "transformer.transformer_blocks.7.ff.linear_in": `${double}img_mlp.0.weight`,
+  "transformer.transformer_blocks.7.ff_context.linear_out": `${double}txt_mlp.2.weight`,
+  "diffusion_model.single_blocks.30.linear1": `${single}linear1.weight`,
+  "transformer.single_transformer_blocks.30.attn.to_qkv_mlp_proj": `${single}linear1.weight`,
+  "transformer.single_transformer_blocks.30.attn.to_out": `${single}linear2.weight`,
+  "transformer.time_guidance_embed.timestep_embedder.linear_1": "time_in.in_layer.weight",
+  "transformer.time_guidance_embed.guidance_embedder.linear_2": "guidance_in.out_layer.weight",
+  "transformer.norm_out.linear": `final_layer.adaLN_modulation.1.weight ${H2}-${2 * H2} 0-${H2}`,
+};
 const T5_NAMES: Record<string, string> = {
   lora_te3_encoder_block_0_layer_0_SelfAttention_q: "encoder.block.0.layer.0.SelfAttention.q.weight",
   lora_te2_encoder_block_3_layer_1_DenseReluDense_wi_0: "encoder.block.3.layer.1.DenseReluDense.wi_0.weight",
@@ -74,6 +89,7 @@ describe("names of Flux's layers in LoRA files", () => {
   it("each style has its own, of rows if layers are one weight", () => {
     for (const [target, names] of [
       [FLUX, FLUX_NAMES],
+      [FLUX2, FLUX2_NAMES],
       [T5, T5_NAMES],
     ] as const) {
       const places = placesByName(target);
@@ -85,12 +101,16 @@ describe("names of Flux's layers in LoRA files", () => {
   });
 
   it("every weight and bias has names in both styles", () => {
-    for (const prefix of ["diffusion_model.", "lora_transformer_"]) {
-      const named = new Set<string>();
-      for (const [name, { weight, bias }] of placesByName(FLUX))
-        if (name.startsWith(prefix)) for (const place of [weight, bias]) if (place) named.add(place.key);
-      assert.deepEqual([...named].sort(), Object.keys(flux1_dev).sort());
-    }
+    for (const [target, shapes] of [
+      [FLUX, flux1_dev],
+      [FLUX2, flux2_dev],
+    ] as const)
+      for (const prefix of ["diffusion_model.", "lora_transformer_"]) {
+        const named = new Set<string>();
+        for (const [name, { weight, bias }] of placesByName(target))
+          if (name.startsWith(prefix)) for (const place of [weight, bias]) if (place) named.add(place.key);
+        assert.deepEqual([...named].sort(), Object.keys(shapes).sort());
+      }
   });
 
   for (const style of ["kohya", "diffusers", "control"])
@@ -122,7 +142,7 @@ describe("names of Flux's layers in LoRA files", () => {
         assert.ok(layerError(columnsOf(merged[key]!, expected), expected) < OF_WEIGHTS, key);
       }
       const expected = layers.tensor(vector.out);
-      const picture = pictureOf(out!, expected.shape.slice(2) as [number, number], "cells-of-channels");
+      const picture = latentOf(out!, expected, config);
       assert.ok(layerError(picture, expected) < OF_NETWORKS);
       await session.release();
     });

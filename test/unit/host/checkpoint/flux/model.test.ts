@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { fluxEmbeddings } from "#src/host/checkpoint/flux/build.js";
+import { fluxEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
 import {
   guidanceOf,
   pictureChannels,
@@ -39,22 +39,36 @@ describe("models of Flux", () => {
     rmSync(folder, { recursive: true });
   });
 
-  for (const [name, set] of [
-    ["flux1", { width: 64, height: 48 }],
+  const FLUX1 = {
+    set: { "1.unet_name": "flux_dev.safetensors" },
+    files: ["diffusion_models/flux_dev", "text_encoders/clip_l", "text_encoders/t5xxl_fp16", "vae/ae"],
+  };
+  const KLEIN = {
+    set: {
+      "1.unet_name": "flux2_klein.safetensors",
+      "2.clip_name": "qwen3_klein.safetensors",
+      "3.vae_name": "flux2_vae.safetensors",
+    },
+    files: ["diffusion_models/flux2_klein", "text_encoders/qwen3_klein", "vae/flux2_vae"],
+  };
+  for (const [name, models, set] of [
+    ["flux1", FLUX1, { width: 64, height: 48 }],
     // the picture in its own size: those of Kontext take a minute
-    ["flux1-kontext", { "6.pixels": ["4", 0] }],
+    ["flux1-kontext", FLUX1, { "6.pixels": ["4", 0] }],
+    ["flux2-klein", KLEIN, { width: 64, height: 48 }],
   ] as const)
     it(`render the example ${name}, and name their files in its receipt`, async () => {
       const options = { host, inputDir: join(root, "examples/input"), outputDir: join(folder, "out") };
-      const own = { ...set, "1.unet_name": "flux_dev.safetensors", prompt: "two dogs on mars, film grain", steps: 2 };
+      const own = { ...set, ...models.set, prompt: "two dogs on mars, film grain", steps: 2 };
       const { files, warnings } = await render(join(root, `examples/models/${name}.json`), { ...options, set: own });
       assert.deepEqual(warnings, []);
-      assert.deepEqual(Object.keys(receiptOf(files[0]!.path!).models!).sort(), [
-        "diffusion_models/flux_dev.safetensors",
-        "text_encoders/clip_l.safetensors",
-        "text_encoders/t5xxl_fp16.safetensors",
-        "vae/ae.safetensors",
-      ]);
+      const named = Object.keys(receiptOf(files[0]!.path!).models!).sort();
+      assert.deepEqual(
+        named,
+        models.files.map((file) => `${file}.safetensors`),
+      );
+      const header = readFileSync(files[0]!.path!);
+      if ("width" in set) assert.deepEqual([header.readUInt32BE(16), header.readUInt32BE(20)], [64, 48]);
     });
 
   it("are a flow of Flux's latents, schnell without a shift", async () => {
@@ -148,6 +162,18 @@ describe("referencesOf", () => {
     await refuses(() => referencesOf(entry({ reference_latents: 3 })), "tensor.bad-shape", /received 3/);
     const places = { reference_latents_method: "index_timestep_zero" };
     await refuses(() => referencesOf(entry(places)), "value.invalid", /received "index_timestep_zero"/);
+  });
+
+  it("of Flux.2 are latents of its own, behind the picture by default", async () => {
+    const latent = Tensor.zeros([1, 128, 2, 2]);
+    assert.deepEqual(referencesOf(entry({ reference_latents: [latent] }), "flux2"), {
+      latents: [latent],
+      places: "index",
+    });
+    const sixteen = { reference_latents: [Tensor.zeros([1, 16, 2, 2])] };
+    await refuses(() => referencesOf(entry(sixteen), "flux2"), "tensor.bad-shape", /\[B, 128, h, w\]/);
+    const beside = { reference_latents_method: "offset" };
+    await refuses(() => referencesOf(entry(beside), "flux2"), "value.invalid", /index or uxo, received "offset"/);
   });
 
   it("are patches in the model's units after each other", () => {

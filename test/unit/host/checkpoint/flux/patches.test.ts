@@ -1,15 +1,6 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import {
-  FLUX_THETA,
-  fluxAxes,
-  fluxPositions,
-  joinedTokens,
-  patchesOf,
-  pictureOf,
-} from "#src/host/checkpoint/flux/patches.js";
-import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
-import { fluxLayers } from "../../../../helpers/models/golden-flux.js";
+import { joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
 
 const counted = (shape: number[]): Tensor =>
   Tensor.from(
@@ -49,73 +40,20 @@ describe("pictureOf", () => {
   });
 });
 
+describe("patches of one cell", () => {
+  it("are the channels of each cell", () => {
+    const picture = counted([2, 3, 1, 2]);
+    const patches = patchesOf(picture, "cells-of-channels", 1);
+    assert.deepEqual(patches.shape, [2, 2, 3]);
+    assert.deepEqual([...patches.data], [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]);
+    assert.deepEqual([...pictureOf(patches, [1, 2], "cells-of-channels", 1).data], [...picture.data]);
+  });
+});
+
 describe("joinedTokens", () => {
   it("repeats the tokens of a single item for all", () => {
     const joined = joinedTokens([counted([2, 1, 2]), counted([1, 2, 2])]);
     assert.deepEqual(joined.shape, [2, 3, 2]);
     assert.deepEqual([...joined.data], [0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 2, 3]);
-  });
-});
-
-/** Positions of the first patches of each picture. */
-const corners = (places: "offset" | "index" | "uxo", ...references: [number, number][]) => {
-  const all = fluxPositions(0, [4, 6], references, places);
-  let at = 6;
-  return references.map(([height, width]) => {
-    const corner = all[at];
-    at += Math.ceil(height / 2) * Math.ceil(width / 2);
-    return corner;
-  });
-};
-
-describe("fluxPositions", () => {
-  it("are the reference's, and turn by its angles", () => {
-    const { trace, tensor } = fluxLayers();
-    const { ids, pe } = trace.after;
-    const positions = fluxPositions(
-      tensor(trace.context).shape[1]!,
-      tensor(trace.x).shape.slice(2) as [number, number],
-    );
-    assert.deepEqual(positions.flat(), [...tensor(ids).data]);
-    const { cos, sin } = rotationTables(positions, fluxAxes(32), FLUX_THETA);
-    const { data } = tensor(pe);
-    // matrices [[cos, -sin], [sin, cos]]
-    assert.deepEqual(
-      [...cos.data],
-      Array.from(cos.data, (_, pair) => data[4 * pair]),
-    );
-    assert.deepEqual(
-      [...sin.data],
-      Array.from(sin.data, (_, pair) => data[4 * pair + 2]),
-    );
-  });
-
-  it("place a reference where all together are shorter", () => {
-    // the second below the first, which is wide; the third to the right of both
-    assert.deepEqual(corners("offset", [4, 8], [4, 8], [8, 4]), [
-      [1, 0, 0],
-      [1, 2, 0],
-      [1, 0, 4],
-    ]);
-    assert.deepEqual(corners("offset", [5, 3], [5, 3]), [
-      [1, 0, 0],
-      [1, 0, 2],
-    ]);
-  });
-
-  it("place references behind the picture, or diagonally after it", () => {
-    assert.deepEqual(corners("index", [4, 8], [2, 2]), [
-      [1, 0, 0],
-      [2, 0, 0],
-    ]);
-    assert.deepEqual(corners("uxo", [4, 8], [2, 2]), [
-      [0, 2, 3],
-      [0, 4, 7],
-    ]);
-  });
-
-  it("share a head among the axes as 16, 56 and 56 of 128", () => {
-    assert.deepEqual(fluxAxes(128), [16, 56, 56]);
-    assert.deepEqual(fluxAxes(32), [4, 14, 14]);
   });
 });

@@ -7,7 +7,7 @@ import { findFlux, fluxPart } from "#src/host/checkpoint/flux/recognise.js";
 import { readSafetensors } from "#src/io/safetensors.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { suiteFolder } from "../../../../helpers/folders.js";
-import { diffusersFlux } from "../../../../helpers/models/diffusers-flux.js";
+import { diffusersFlux, diffusersFlux2 } from "../../../../helpers/models/diffusers-flux.js";
 import { headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { fullSizeFlux, unpackFlux } from "../../../../helpers/models/golden-flux.js";
 import { layerError } from "../../../../helpers/models/layers.js";
@@ -15,7 +15,8 @@ import { ownCacheFolder } from "../../../../helpers/models/models-folder.js";
 import { writeQuantised } from "../../../../helpers/models/quantised-file.js";
 import { type RawTensor, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
-const { flux1_dev, flux1_schnell, flux1_fill, flux1_control, flux2_dev, ae } = fullSizeFlux();
+const { flux1_dev, flux1_schnell, flux1_fill, flux1_control, flux2_dev, flux2_klein_4b, flux2_klein_9b, ae } =
+  fullSizeFlux();
 const partOf = (shapes: Shapes) => {
   const file = headerOf(shapes);
   return fluxPart(file, findFlux(file.weights) ?? assert.fail("no Flux model was found"));
@@ -27,6 +28,7 @@ describe("fluxPart", () => {
 
   it("reads the sizes of the full-size models, and takes every weight", () => {
     assert.deepEqual(dev, {
+      kind: "flux",
       inputs: 64,
       outputs: 64,
       width: 3072,
@@ -47,6 +49,41 @@ describe("fluxPart", () => {
       assert.deepEqual([...partOf(shapes).weights.keys()].sort(), Object.keys(shapes).sort());
   });
 
+  it("reads the sizes of Flux.2's models, and takes every weight", () => {
+    const klein = {
+      ...dev,
+      kind: "flux2",
+      inputs: 128,
+      outputs: 128,
+      mlp: 9216,
+      contextWidth: 7680,
+      pooledWidth: 0,
+      doubleBlocks: 5,
+      singleBlocks: 20,
+      hasGuidance: false,
+    };
+    assert.deepEqual(configOf(flux2_klein_4b), klein);
+    const of9b = { width: 4096, heads: 32, mlp: 12_288, contextWidth: 12_288, doubleBlocks: 8, singleBlocks: 24 };
+    assert.deepEqual(configOf(flux2_klein_9b), { ...klein, ...of9b });
+    const ofDev = { width: 6144, heads: 48, mlp: 18_432, contextWidth: 15_360, doubleBlocks: 8, singleBlocks: 48 };
+    assert.deepEqual(configOf(flux2_dev), { ...klein, ...ofDev, hasGuidance: true });
+    for (const shapes of [flux2_dev, flux2_klein_4b, flux2_klein_9b])
+      assert.deepEqual([...partOf(shapes).weights.keys()].sort(), Object.keys(shapes).sort());
+  });
+
+  it("refuses damaged files of Flux.2", async () => {
+    const takes64 = { ...flux2_dev, "img_in.weight": [6144, 64] };
+    await refuses(() => partOf(takes64), "model.unsupported", /a Flux\.2 model that takes 128 numbers.*takes 64/);
+    const gap = withKeys(flux2_dev, (key) => (key.startsWith("single_stream_modulation.") ? undefined : key));
+    await refuses(
+      () => partOf(gap),
+      "model.invalid",
+      /"single_stream_modulation\.lin\.weight" of shape \[18432, 6144\]/,
+    );
+    const biased = { ...flux2_dev, "img_in.bias": [6144] };
+    await refuses(() => partOf(biased), "model.unsupported", /a Flux\.2 model, received one .* "img_in\.bias"/);
+  });
+
   it("finds a model under each prefix and beside other parts, with norms of either name", () => {
     for (const prefix of ["model.diffusion_model.", "diffusion_model.", "model.", "transformer.", ""]) {
       const shapes = withKeys(flux1_dev, (key) => prefix + key);
@@ -64,14 +101,12 @@ describe("fluxPart", () => {
       ["txt_in.individual_token_refiner.blocks.0.norm1.weight", /Hunyuan Video/],
       ["latent_in.weight", /Hunyuan 3D/],
       ["nerf_blocks.0.norm.scale", /Chroma Radiance/],
-      ["distilled_guidance_layer.norms.0.scale", /a Chroma model/],
       [first, /Ovis/],
     ] as const) {
       await refuses(() => partOf({ ...flux1_dev, [key]: [8] }), "model.unsupported", name);
       const inside = withKeys({ ...flux1_dev, [key]: [8] }, (own) => `model.diffusion_model.${own}`);
       await refuses(() => partOf(inside), "model.unsupported", name);
     }
-    await refuses(() => partOf(flux2_dev), "model.unsupported", /Flux\.2/);
     const longCat = { ...flux1_dev, "txt_in.weight": [3072, 3584] };
     await refuses(() => partOf(longCat), "model.unsupported", /LongCat/);
   });
@@ -177,3 +212,61 @@ describe("Flux transformers in the layout of diffusers", () => {
     await refuses(part(further), "model.unsupported", /unknown weight "single_transformer_blocks\.0\.adapter\.weight"/);
   });
 });
+
+describe("Flux.2 in the layout of diffusers", () => {
+  const folder = suiteFolder();
+  let host: Host;
+  let tensors: Record<string, RawTensor>;
+  const file = (name: string): string => join(folder(), "diffusion_models", name);
+  before(() => {
+    unpackFlux(folder());
+    const own = readSafetensors(readFileSync(file("flux2_dev.safetensors"))).tensors;
+    tensors = diffusersFlux2(Object.fromEntries(own), WIDTH);
+    writeWeights(file("diffusers.safetensors"), tensors);
+    host = createCheckpointHost({ models: folder() });
+  });
+  after(() => host.close?.());
+
+  it("predicts as in its own layout, and takes LoRAs of either's names", async () => {
+    const lora = await host.loadFile!("loras", writeLora(folder(), "both.safetensors"));
+    const predicted = async (name: string, adapt: boolean) => {
+      const loaded = (await host.loadFile!("diffusion_models", name)) as Model;
+      const [model] = adapt ? lora.apply(loaded, undefined, { model: 1, clip: 1 }) : [loaded];
+      const cond = [[randn([1, 5, 96], { seed: 1 }), { guidance: 4 }]] as unknown as Conditioning;
+      return model.predict!(randn([1, 128, 2, 3], { seed: 2 }), 0.7, cond);
+    };
+    const [own, other] = ["flux2_dev.safetensors", "diffusers.safetensors"] as const;
+    assert.deepEqual(await predicted(other, false), await predicted(own, false));
+    const [changed, plain] = [await predicted(own, true), await predicted(own, false)];
+    assert.ok(layerError(await predicted(other, true), changed) < 1e-6);
+    assert.ok(layerError(changed, plain) > 1e-3);
+  });
+
+  it("is refused by its own keys if a part is missing", async () => {
+    const key = "single_transformer_blocks.1.attn.to_qkv_mlp_proj.weight";
+    const { [key]: _, ...rest } = tensors;
+    const part = async () => fluxPart(await weightFile(writeWeights(file("changed.safetensors"), rest)), "");
+    const expected = new RegExp(`"${key.replaceAll(".", "\\.")}" of shape \\[864, 96\\], received none`);
+    await refuses(part(), "model.invalid", expected);
+  });
+});
+
+/** A LoRA of rank 1 on layers of both kinds of blocks, in names of diffusers. */
+function writeLora(folder: string, name: string): string {
+  const layers: [string, number, number][] = [
+    ["transformer_blocks.0.attn.to_k", WIDTH, WIDTH],
+    ["transformer_blocks.1.ff.linear_in", 6 * WIDTH, WIDTH],
+    ["single_transformer_blocks.0.attn.to_qkv_mlp_proj", 9 * WIDTH, WIDTH],
+    ["single_transformer_blocks.1.attn.to_out", WIDTH, 4 * WIDTH],
+  ];
+  const tensor = (shape: [number, number], seed: number): RawTensor => {
+    const { data } = randn(shape, { seed });
+    return { dtype: "F32", shape, bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
+  };
+  const all = layers.flatMap(([layer, rows, columns], seed): [string, RawTensor][] => [
+    [`transformer.${layer}.lora_A.weight`, tensor([1, columns], seed)],
+    [`transformer.${layer}.lora_B.weight`, tensor([rows, 1], seed + 10)],
+  ]);
+  writeWeights(join(folder, "loras", name), Object.fromEntries(all));
+  return name;
+}

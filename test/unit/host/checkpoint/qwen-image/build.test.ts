@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { FLUX_THETA, fluxAxes, joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
+import { joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
+import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/positions.js";
 import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
@@ -47,7 +48,7 @@ describe("buildQwenImage", () => {
     const references = ref.map((one: string) => flat(tensor(one))) as Tensor[];
     const sides = references.map(({ shape }) => [shape[2]!, shape[3]!] as const);
     const positions = qwenImagePositions(context.shape[1]!, [height, width], sides, method);
-    const { cos, sin } = rotationTables(positions, fluxAxes(CONFIG.headSize), FLUX_THETA);
+    const { cos, sin } = rotationTables(positions, fluxAxes(CONFIG.headSize), FLUX_PLACES.theta);
     const own = patchesOf(x, PATCHES);
     const embedded = (values: readonly number[]) => cycled(qwenImageEmbeddings(values), items);
     return {

@@ -47,6 +47,7 @@ const KINDS: readonly (readonly [kind: string, ...keys: string[]])[] = [
   ["AnimateDiff", "down_blocks.0.motion_modules.0.temporal_transformer.norm.weight"],
   ["ControlNet", "control_model.zero_convs.0.0.weight", "control_model.input_blocks.0.0.weight"],
   ["T5", "encoder.block.0.layer.0.SelfAttention.q.weight", "shared.weight"],
+  ["Mistral", "tekken_model", "model.layers.0.self_attn.q_proj.weight"],
   ["CLIP Vision", "vision_model.encoder.layers.0.mlp.fc1.weight"],
   ["text encoder", "text_model.embeddings.token_embedding.weight"],
   ["VAE", "decoder.conv_in.weight", "encoder.conv_in.weight"],
@@ -69,7 +70,7 @@ describe("foreignKind", () => {
       );
       assert.match(
         error.message,
-        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, Z-Image, Qwen-Image or Flux\.1, received .+\.$/,
+        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, Z-Image, Qwen-Image, Flux\.1, Flux\.2 or Chroma, received .+\.$/,
       );
     }
   });

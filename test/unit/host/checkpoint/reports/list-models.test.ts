@@ -71,7 +71,7 @@ describe("listModels", () => {
     const refusals = Object.fromEntries(
       listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
     );
-    const expected = "a checkpoint of SD 1, SD 2, SDXL, Z-Image, Qwen-Image or Flux.1";
+    const expected = "a checkpoint of SD 1, SD 2, SDXL, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
     assert.match(
       refusals["checkpoints/sd1_fp8.safetensors"]!,
       /^Model "sd1_fp8\.safetensors": the file is cut off: its tensors need \d+ bytes, it has 5000000; .+\.$/,
@@ -121,6 +121,10 @@ describe("familyInWords", () => {
       ["diffusion_models", "flux_dev", "Flux.1 dev, without text encoder and VAE"],
       ["diffusion_models", "flux_fill", "Flux.1 dev inpainting, without text encoder and VAE"],
       ["checkpoints", "flux_schnell_fp8", "Flux.1 schnell"],
+      ["diffusion_models", "flux2_dev", "Flux.2 dev, without text encoder and VAE"],
+      ["diffusion_models", "flux2_klein", "Flux.2 klein, without text encoder and VAE"],
+      ["diffusion_models", "chroma", "Chroma, without text encoder and VAE"],
+      ["vae", "flux2_vae", "VAE, 128 channels"],
       ["text_encoders", "t5xxl_fp16", "text encoder T5"],
       ["text_encoders", "clip_l", "text encoder l"],
       ["vae", "ae", "VAE, 16 channels"],

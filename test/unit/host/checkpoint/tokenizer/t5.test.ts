@@ -19,7 +19,7 @@ describe("t5Tokens", () => {
     const vectors: readonly Encoded[] = fluxLayers().encode;
     assert.equal(vectors.length, 4);
     for (const { prompt, t5_tokens } of vectors) {
-      const { ids, weights } = t5Tokens(prompt, 256);
+      const { ids, weights } = t5Tokens(prompt, { fewest: 256 });
       assert.deepEqual(
         ids.map((id, i) => [id, weights[i]]),
         t5_tokens,
@@ -28,8 +28,13 @@ describe("t5Tokens", () => {
   });
 
   it("splits each segment by itself, and fills no more than asked for", () => {
-    assert.deepEqual(t5Tokens("a (b:1.5)c", 1), { ids: [3, 9, 3, 115, 3, 75, 1], weights: [1, 1, 1.5, 1.5, 1, 1, 1] });
-    assert.deepEqual(t5Tokens("", 2), { ids: [1, 0], weights: [1, 1] });
+    assert.deepEqual(t5Tokens("a (b:1.5)c", { fewest: 1 }), {
+      ids: [3, 9, 3, 115, 3, 75, 1],
+      weights: [1, 1, 1.5, 1.5, 1, 1, 1],
+    });
+    assert.deepEqual(t5Tokens("", { fewest: 2 }), { ids: [1, 0], weights: [1, 1] });
+    assert.deepEqual(t5Tokens("", { fewest: 1, padding: 1 }), { ids: [1, 0], weights: [1, 1] });
+    assert.deepEqual(t5Tokens("", { fewest: 3, padding: 1 }).ids, [1, 0, 0]);
   });
 });
 

@@ -6,6 +6,7 @@ import { diffusersVaeShapes } from "../../../../helpers/models/diffusers-vae.js"
 import { flowShapes } from "../../../../helpers/models/flow-shapes.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
+import { fullSizeFlux } from "../../../../helpers/models/golden-flux.js";
 import { weightFile } from "../../../../helpers/models/weight-file.js";
 
 const PREFIX = "first_stage_model.";
@@ -15,12 +16,16 @@ const CONFIG = {
   channels: 128,
   multipliers: [1, 2, 4, 4],
   blocks: 2,
+  encoderChannels: 128,
   latentChannels: 4,
+  normalised: false,
   quantised: true,
   attention: 4,
   hasEncoder: true,
 };
 const partOf = (shapes: Shapes) => recogniseVae(headerOf(shapes)).part;
+
+const { flux2_vae } = fullSizeFlux();
 
 describe("recogniseVae", () => {
   const folder = temporaryFolder();
@@ -66,9 +71,27 @@ describe("recogniseVae", () => {
     assert.equal(weights.size, 244);
   });
 
+  it("reads those of Flux.2, whose latents are normalised, and a decoder narrower than the encoder", () => {
+    const config = { ...CONFIG, latentChannels: 32, normalised: true };
+    const read = (shapes: Shapes) => partOf(shapes) as ReturnType<typeof partOf>;
+    assert.deepEqual(read(flux2_vae).config, config);
+    // the count of batches is not a weight
+    assert.equal(read(flux2_vae).weights.size, 250);
+    const outside = withKeys(flux2_vae, (key) => key.replace(/^(?:en|de)coder\.(?=(?:post_)?quant_conv)/, ""));
+    assert.ok("quant_conv.weight" in outside);
+    assert.deepEqual(read(outside).config, config);
+    assert.deepEqual(read(diffusersVaeShapes(outside)).config, { ...config, attention: 2 });
+    const narrow = Object.entries(flux2_vae).map(([key, shape]) => {
+      const isDecoder = key.startsWith("decoder.") && !key.includes("quant_conv");
+      return [key, isDecoder ? shape.map((side) => (side >= 128 ? (side * 3) / 4 : side)) : shape] as const;
+    });
+    assert.deepEqual(read(Object.fromEntries(narrow)).config, { ...config, channels: 96 });
+  });
+
   it("refuses other VAEs by name", async () => {
     const cases: [Shapes, RegExp][] = [
       [{ ...SHAPES, "decoder.conv_in.weight": [512, 32, 3, 3] }, /one with 32 latent channels/],
+      [withKeys(flux2_vae, (key) => (key.startsWith("bn.") ? undefined : key)), /one with 32 latent channels/],
       [{ ...SHAPES, "decoder.conv_in.weight": [512, 16, 3, 3, 3] }, /videos/],
       [{ emb_params: [1, 768] }, /received a textual inversion/],
       [{ ...SHAPES, "decoder.up.4.block.0.conv1.weight": [128, 128, 3, 3] }, /with 5/],
@@ -83,6 +106,9 @@ describe("recogniseVae", () => {
       [{ ...SHAPES, "decoder.norm_out.weight": [64] }, /"decoder\.norm_out\.weight" of shape \[128\], received \[64\]/],
       [{ ...SHAPES, "decoder.up.2.block.0.conv1.weight": [500, 512, 3, 3] }, /level 2/],
       [withKeys(SHAPES, (key) => (key === "quant_conv.bias" ? undefined : key)), /"quant_conv\.bias"/],
+      [{ ...flux2_vae, "encoder.quant_conv.bias": [1] }, /"encoder\.quant_conv\.bias" of shape \[64\]/],
+      [{ ...flux2_vae, "bn.running_var": [32] }, /"bn\.running_var" of shape \[128\], received \[32\]/],
+      [{ ...flux2_vae, "encoder.conv_in.weight": [48, 3, 3, 3] }, /a multiple of 32 channels, received 48/],
       [
         { ...diffusers, "decoder.up_blocks.3.resnets.1.norm1.bias": [1] },
         /"decoder\.up_blocks\.3\.resnets\.1\.norm1\.bias" of shape \[128\]/,

@@ -18,9 +18,11 @@ const TOLERANCE = 5e-6;
 const CONFIG: VaeConfig = {
   family: "wan",
   channels: 96,
+  encoderChannels: 96,
   multipliers: [1, 2, 4, 4],
   blocks: 2,
   latentChannels: 16,
+  normalised: false,
   quantised: true,
   attention: 4,
   hasEncoder: true,

@@ -248,11 +248,15 @@ describe("models of Z-Image", () => {
     const expected =
       /^text encoder Qwen3 of qwen_3_tiny\.safetensors: expected a prompt of at most 4096 tokens, received 5008/;
     await refuses(clip.encodeText!("1".repeat(5000)), "value.out-of-range", expected);
-    await refuses(
-      host.loadFile!("text_encoders", "qwen_3_tiny.safetensors", undefined, { type: "flux2" }),
-      "model.unsupported",
-      /received type "flux2"/,
-    );
+    for (const [type, reason] of [
+      ["flux", /received type "flux"/],
+      ["flux2", /a text encoder Qwen3 of 28 layers for Flux\.2, received one of 4/],
+    ] as const)
+      await refuses(
+        host.loadFile!("text_encoders", "qwen_3_tiny.safetensors", undefined, { type }),
+        "model.unsupported",
+        reason,
+      );
   });
 
   it("take LoRAs, and leave their text encoder as it is", async () => {
