@@ -55,6 +55,9 @@ async function loadClip(inputs: Readonly<Record<string, unknown>>, loading: Load
   return { CLIP: await joinedClips(files, loading, type === undefined ? undefined : { type }) };
 }
 
+/** The same for SD 3, whose loader of three files does not have an input `type`. */
+const loadSd3Clip: typeof loadClip = (files, loading) => loadClip({ ...files, type: "sd3" }, loading);
+
 export const clipLoaderNodes = [
   defineNode({
     key: "CLIPLoader",
@@ -79,7 +82,7 @@ export const clipLoaderNodes = [
     description: "Loads three text encoders of the host as one clip, as SD 3 has them.",
     inputs: { clip_name1: clipFile(), clip_name2: clipFile(), clip_name3: clipFile() },
     outputs: { CLIP: "CLIP" },
-    run: loadClip,
+    run: loadSd3Clip,
   }),
   defineNode({
     key: "QuadrupleCLIPLoader",
@@ -106,5 +109,14 @@ export const clipLoaderNodes = [
     inputs: { clip_name1: clipFile(), clip_name2: clipFile(), type: choice(DUAL_CLIP_FAMILIES) },
     outputs: { CLIP: "CLIP" },
     run: loadClip,
+  }),
+  defineNode({
+    key: "TripleCLIPLoaderGGUF",
+    displayName: "TripleCLIPLoader (GGUF)",
+    category: "advanced/loaders",
+    description: "Loads three text encoders of the host as one clip, as TripleCLIPLoader does.",
+    inputs: { clip_name1: clipFile(), clip_name2: clipFile(), clip_name3: clipFile() },
+    outputs: { CLIP: "CLIP" },
+    run: loadSd3Clip,
   }),
 ] as const;

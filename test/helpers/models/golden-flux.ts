@@ -50,12 +50,16 @@ type FullSizeFlux =
 export const fullSizeFlux = (): Readonly<Record<FullSizeFlux, Shapes>> =>
   JSON.parse(goldenText(join(FLUX_FOLDER, "keys.json")));
 
-/** Puts all golden models into a folder, also those that are made of others: Fill, schnell with all its parts, Flux.2 dev. */
+/** Puts all golden models into a folder, also those that are made of others: Fill, schnell with all its parts, Flux.2 dev, SD 3. */
 export function unpackFlux(folder: string): void {
   unpackFolders(FLUX_FOLDER, ["diffusion_models", "text_encoders", "vae", "loras"], folder);
   writeJoined(join(folder, "diffusion_models/flux_fill.safetensors"), [
     ["", "diffusion_models/flux_dev"],
     ["", "diffusion_models/flux_fill_img_in"],
+  ]);
+  writeJoined(join(folder, "checkpoints/sd3.safetensors"), [
+    ["", "checkpoints/sd3_part"],
+    ["first_stage_model.", "vae/ae"],
   ]);
   writeJoined(join(folder, "diffusion_models/flux2_dev.safetensors"), [
     ["", "diffusion_models/flux2_klein"],

@@ -5,6 +5,8 @@ import { randn, Tensor } from "latentkit";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
 import { changesOf } from "#src/host/checkpoint/lora/changes.js";
 import { recogniseLora } from "#src/host/checkpoint/lora/recognise.js";
+import { buildSd3 } from "#src/host/checkpoint/sd3/build.js";
+import { sd3Part } from "#src/host/checkpoint/sd3/recognise.js";
 import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
 import { buildT5, t5Buckets, t5Part } from "#src/host/checkpoint/text-encoder/t5.js";
 import { buildUnet, type UnetEncoderConfig } from "#src/host/checkpoint/unet/build.js";
@@ -22,6 +24,7 @@ import { CHROMA, FLUX_DEV, FLUX2_DEV, fluxFeeds } from "../models/flux-feeds.js"
 import { unpackModel } from "../models/golden.js";
 import { fluxLayers, fluxWeights } from "../models/golden-flux.js";
 import { recogniseStableDiffusion } from "../models/recognised.js";
+import { sd3Feeds } from "../models/sd3-feeds.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";
@@ -200,6 +203,12 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
       build: (network) => buildFlux(network, CHROMA),
       feeds: fluxFeeds(net[0], CHROMA, tensor),
     };
+  },
+  async "SD 3 transformer"() {
+    const { net, tensor } = fluxLayers("sd3");
+    const file = { name: "sd3", metadata: {}, weights: await goldenFlux("checkpoints/sd3_part") };
+    const { weights, config } = sd3Part(file, "model.diffusion_model.");
+    return { weights, build: (network) => buildSd3(network, config), feeds: sd3Feeds(net[2], tensor) };
   },
   async "VAE decoder of Flux.2"() {
     const { weights, config } = await vaeOfFlux2();

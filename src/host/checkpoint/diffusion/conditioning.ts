@@ -76,6 +76,15 @@ function grey({ shape }: Tensor): Tensor {
   return out;
 }
 
+/** Pooled text of an entry [n, width], zeros if it has none. Fails with value.invalid for another width. */
+export function pooledText([, { pooled_output: pooled }]: Conditioning[number], width: number): Tensor {
+  if (pooled === undefined || pooled === null) return Tensor.zeros([1, width]);
+  if (pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0 && pooled.shape[1] === width)
+    return pooled;
+  const expected = `pooled_output [n, ${width}], as the model's text encoders make it`;
+  throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
+}
+
 /** Width of the embedding of one number. */
 const WIDTH = 256;
 /** Pixels along a side of a latent's cell. */

@@ -28,10 +28,10 @@ export interface RecognisedCheckpoint {
   readonly words: string;
   readonly sampling: CheckpointSampling;
   readonly network: NetworkPart;
-  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g"; Flux "l" and T5. */
+  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g"; Flux "l" and T5; SD 3 those that the file has. */
   readonly textEncoders: readonly TextPart[];
   /** Number of text encoders that a whole clip has. */
-  readonly encoderCount: 1 | 2;
+  readonly encoderCount: number;
   /** Family whose layers of CLIP's encoders count; absent: they are all the same. */
   readonly clipFamily?: StableDiffusionFamily;
   /** Name of the family in the input `type` of loaders, if text encoders are read in other ways for others. */

@@ -21,6 +21,8 @@ export interface DiffusionNetwork {
   readonly outChannels: number;
   /** Width of its context; undefined if its file does not say. */
   readonly contextDim?: number;
+  /** Whether a narrower context is filled with zeros. */
+  readonly widensContext?: boolean;
   /** Whether one call may evaluate these entries: contexts repeat then until all are equally long, as CLIP's may. */
   canShare(entries: Conditioning): boolean;
   /** Its layers as LoRA files name them. Absent: it is a finished ONNX model, whose weights stay. */
@@ -190,13 +192,14 @@ class ModelRun {
         parts.map((part) => cycled(part, batch)),
         0,
       );
-    const tokens = cond.map(([tensor]) => this.#requireContext(tensor)).reduce(commonMultiple, 1);
+    const contexts = cond.map(([tensor]) => this.#contextOf(tensor));
+    const tokens = contexts.map(({ shape }) => shape[1]!).reduce(commonMultiple, 1);
     const labels = cond.map((entry) => this.#labelInputs(entry));
     const names = Object.keys(labels[0]!);
     const composed: Composed = {
       entries: [...cond],
       items,
-      context: batched(cond.map(([tensor]) => lengthened(tensor, tokens))),
+      context: batched(contexts.map((context) => lengthened(context, tokens))),
       labels: Object.fromEntries(names.map((name) => [name, batched(labels.map((label) => label[name]!))])),
       inpaint: this.#takesMask()
         ? batched(cond.map((entry) => this.#extraChannels(entry, rows!, columns!)))
@@ -229,12 +232,15 @@ class ModelRun {
     });
   }
 
-  /** Number of tokens of a context. Fails with value.invalid for that of another family's text encoder. */
-  #requireContext(tensor: Tensor): number {
-    const { contextDim, label } = this.#source.network;
+  /** A context as the network takes it. Fails with value.invalid for that of another family's text encoder. */
+  #contextOf(tensor: Tensor): Tensor {
+    const { contextDim, widensContext, label } = this.#source.network;
     const [count, tokens, width] = tensor.shape;
-    const isFit = tensor.shape.length === 3 && count! > 0 && tokens! > 0 && width === (contextDim ?? width);
-    if (isFit) return tokens!;
+    if (tensor.shape.length === 3 && count! > 0 && tokens! > 0) {
+      if (width === (contextDim ?? width)) return tensor;
+      if (widensContext && width! < contextDim!)
+        return joined([tensor, Tensor.zeros([count!, tokens!, contextDim! - width!])], 2);
+    }
     const expected = `[n, tokens, ${contextDim ?? "width"}], as its own text encoder makes it`;
     const message = `${label}: expected a conditioning ${expected}, received ${describe(tensor)}.`;
     throw new LatentkitError("value.invalid", message);

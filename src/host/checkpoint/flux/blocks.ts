@@ -1,12 +1,14 @@
-import { add, attention, linear, silu, type Trace } from "../networks/layers.js";
+import { attention, linear, silu, type Trace } from "../networks/layers.js";
 import {
+  gated,
   geluTanh,
   headNorm,
   joined,
-  plainNorm,
+  lengthOf,
+  modulated,
+  parted,
   type Rotation,
   rotated,
-  scaled,
   split,
 } from "../networks/transformer-layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
@@ -40,18 +42,6 @@ const EPSILON = 1e-6;
 /** Parts in which queries are processed if attention is written out. */
 const PARTS = 16;
 
-/** (1 + scale) norm(x) + shift. */
-export const modulated = (
-  graph: OnnxGraph,
-  x: Value,
-  width: number,
-  { shift, scale }: Omit<Modulation, "gate">,
-): Value => add(graph, scaled(graph, plainNorm(graph, x, width, EPSILON), scale), shift);
-
-/** x + gate · change. */
-const gated = (graph: OnnxGraph, x: Value, gate: Value, change: Value): Value =>
-  add(graph, x, graph.node("Mul", [gate, change]));
-
 /** A block in which each stream has its own weights: changes for its attention, then for its MLP. */
 export function doubleBlock(
   context: BlockContext,
@@ -76,7 +66,7 @@ export function doubleBlock(
   const [txt, img] = [heads("txt"), heads("img")];
   const both = (part: keyof Heads): Value => joined(graph, [txt[part], img[part]], 1);
   const mixed = jointAttention(context, { query: both("query"), key: both("key"), value: both("value") });
-  const length = lengthOf(graph, streams.txt);
+  const [ofText, ofPicture] = parted(graph, mixed, lengthOf(graph, streams.txt));
   const finished = (name: "txt" | "img", attended: Value): Value => {
     const [first, second] = changes[name];
     const x = gated(graph, streams[name], first.gate, layer(`${name}_attn.proj`, attended, [width, width]));
@@ -88,8 +78,8 @@ export function doubleBlock(
     return result;
   };
   return {
-    txt: finished("txt", between(graph, mixed, graph.ints([0]), length)),
-    img: finished("img", after(graph, mixed, length)),
+    txt: finished("txt", ofText),
+    img: finished("img", ofPicture),
   };
 }
 
@@ -147,15 +137,3 @@ function jointAttention({ network, sizes, rotation }: BlockContext, { query, key
   const turned = (x: Value): Value => rotated(graph, x, heads, rotation);
   return attention(graph, [turned(query), turned(key), value], { heads, width, parts: PARTS });
 }
-
-/** Number of tokens of a stream, as a list. */
-export const lengthOf = (graph: OnnxGraph, tokens: Value): Value =>
-  graph.node("Shape", [tokens], { start: { int: 1 }, end: { int: 2 } });
-
-/** The tokens from `start` to before `end`. */
-export const between = (graph: OnnxGraph, tokens: Value, start: Value, end: Value): Value =>
-  graph.node("Slice", [tokens, start, end, graph.ints([1])]);
-
-/** The tokens after the first `count`. */
-export const after = (graph: OnnxGraph, tokens: Value, count: Value): Value =>
-  between(graph, tokens, count, graph.ints([2 ** 31 - 1]));

@@ -1,8 +1,8 @@
 import { FLOAT_BYTES, linear, type Trace } from "../networks/layers.js";
-import { joined, rotationInputs } from "../networks/transformer-layers.js";
+import { joined, lengthOf, modulated, parted, rotationInputs } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { after, type BlockContext, doubleBlock, lengthOf, modulated, type Streams, singleBlock } from "./blocks.js";
+import { type BlockContext, doubleBlock, type Streams, singleBlock } from "./blocks.js";
 import { FLUX_KINDS, type FluxConfig } from "./config.js";
 import { modulationsOf } from "./modulations.js";
 
@@ -42,7 +42,7 @@ export function buildFlux(network: Network, config: FluxConfig, trace: Trace = (
   let joint = joined(graph, [streams.txt, streams.img], 1);
   for (let index = 0; index < config.singleBlocks; index++)
     joint = singleBlock(inside, `single_blocks.${index}`, joint, modulations.single(index));
-  const patches = after(graph, joint, lengthOf(graph, streams.txt));
+  const [, patches] = parted(graph, joint, lengthOf(graph, streams.txt));
   const last = modulated(graph, patches, width, modulations.last());
   const out = linear(network, "final_layer.linear", last, [width, outputs], { bias });
   trace("final_layer", out);

@@ -3,7 +3,7 @@ import { cycled, joined, repeated } from "../../../tensor/parts.js";
 import { LATENT_FORMATS, type LatentFormat } from "../../../tensor/sampling/latent-format.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
-import { optionalTensor, planesOf, resizedTo } from "../diffusion/conditioning.js";
+import { optionalTensor, planesOf, pooledText, resizedTo } from "../diffusion/conditioning.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
 import type { LoraTarget } from "../lora/places.js";
@@ -78,7 +78,7 @@ export class BuiltFlux implements DiffusionNetwork {
     const { kind, pooledWidth, hasGuidance } = this.part.config;
     const references = referencePatches(referencesOf(entry, kind), kind);
     return {
-      ...(pooledWidth === 0 ? {} : { y: pooledOf(entry, pooledWidth) }),
+      ...(pooledWidth === 0 ? {} : { y: pooledText(entry, pooledWidth) }),
       ...(hasGuidance ? guidanceOf(entry) : {}),
       ...(references === undefined ? {} : { [REFERENCES]: references }),
     };
@@ -160,19 +160,6 @@ export function guidanceOf([, { guidance = GUIDANCE }]: Conditioning[number]): {
   if (guidance !== null && !(typeof guidance === "number" && Number.isFinite(guidance)))
     throw new LatentkitError("value.invalid", `conditioning: expected a guidance, received ${describe(guidance)}.`);
   return { guidance: fluxEmbeddings([guidance ?? 0]), guided: Tensor.full([1], guidance === null ? 0 : 1) };
-}
-
-/**
- * Pooled text of an entry [n, width], zeros if it has none. Fails with value.invalid for another width.
- *
- * @internal
- */
-export function pooledOf([, { pooled_output: pooled }]: Conditioning[number], width: number): Tensor {
-  if (pooled === undefined || pooled === null) return Tensor.zeros([1, width]);
-  if (pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0 && pooled.shape[1] === width)
-    return pooled;
-  const expected = `pooled_output [n, ${width}], as CLIP-L makes it`;
-  throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
 }
 
 /**

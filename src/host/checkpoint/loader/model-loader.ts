@@ -17,6 +17,7 @@ import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
 import { OWN_FAMILIES } from "../recognition/refusal.js";
+import { SD3_CLIP } from "../sd3/clip.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
@@ -44,7 +45,7 @@ const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
   sdxl: ["sdxl"],
 };
 /** Families that take CLIP's encoders and T5 together. */
-const JOINED_CLIPS: readonly JoinedFamily[] = [FLUX_CLIP, CHROMA_CLIP];
+const JOINED_CLIPS: readonly JoinedFamily[] = [FLUX_CLIP, CHROMA_CLIP, SD3_CLIP];
 
 /** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;

@@ -102,6 +102,30 @@ export function plainNorm(graph: OnnxGraph, x: Value, size: number, epsilon: num
   return graph.node("LayerNormalization", [x, ones, zeros], { axis: { int: -1 }, epsilon: { float: epsilon } });
 }
 
+const MODULATED_EPSILON = 1e-6;
+
+/** (1 + scale) norm(x) + shift: a layer norm without weights, and changes [B, 1, width]. */
+export const modulated = (
+  graph: OnnxGraph,
+  x: Value,
+  width: number,
+  { shift, scale }: { readonly shift: Value; readonly scale: Value },
+): Value => add(graph, scaled(graph, plainNorm(graph, x, width, MODULATED_EPSILON), scale), shift);
+
+/** x + gate · change. */
+export const gated = (graph: OnnxGraph, x: Value, gate: Value, change: Value): Value =>
+  add(graph, x, graph.node("Mul", [gate, change]));
+
+/** Number of tokens [B, L, C], as a list. */
+export const lengthOf = (graph: OnnxGraph, tokens: Value): Value =>
+  graph.node("Shape", [tokens], { start: { int: 1 }, end: { int: 2 } });
+
+/** The first tokens of two joined sequences, of which those have that length, and the others. */
+export function parted(graph: OnnxGraph, tokens: Value, length: Value): readonly [Value, Value] {
+  const slice = (start: Value, end: Value): Value => graph.node("Slice", [tokens, start, end, graph.ints([1])]);
+  return [slice(graph.ints([0]), length), slice(length, graph.ints([2 ** 31 - 1]))];
+}
+
 /** Parts of the last axis, of these sizes. */
 export const split = (graph: OnnxGraph, x: Value, sizes: readonly number[]): Value[] =>
   graph.nodeWithOutputs("Split", [x, graph.ints(sizes)], sizes.length, { axis: { int: -1 } });

@@ -1,10 +1,13 @@
-import { after, between, lengthOf, type Modulation, modulated } from "../flux/blocks.js";
+import type { Modulation } from "../flux/blocks.js";
 import { add, attention, linear, type Trace } from "../networks/layers.js";
 import {
   geluTanh,
   headNorm,
   joined,
+  lengthOf,
+  modulated,
   modulation,
+  parted,
   type Rotation,
   rotated,
   split,
@@ -107,11 +110,8 @@ export function qwenImageBlock(context: QwenImageContext, key: string, streams: 
     trace(`${key}.${name}`, result);
     return result;
   };
-  const length = lengthOf(graph, streams.txt);
-  return {
-    txt: finished("txt", between(graph, mixed, graph.ints([0]), length)),
-    img: finished("img", after(graph, mixed, length)),
-  };
+  const [ofText, ofPicture] = parted(graph, mixed, lengthOf(graph, streams.txt));
+  return { txt: finished("txt", ofText), img: finished("img", ofPicture) };
 }
 
 /** Changes of attention and of the MLP. */
@@ -144,14 +144,9 @@ function changesOf(context: QwenImageContext, key: string, name: keyof QwenImage
     .nodeWithOutputs("Split", [all], 2, { axis: { int: 0 }, num_outputs: { int: 2 } })
     .map(changes);
   return {
-    each: (tokens, compute) =>
-      joined(
-        graph,
-        [
-          compute(between(graph, tokens, graph.ints([0]), count), first!),
-          compute(after(graph, tokens, count), others!),
-        ],
-        1,
-      ),
+    each(tokens, compute) {
+      const [own, references] = parted(graph, tokens, count);
+      return joined(graph, [compute(own, first!), compute(references, others!)], 1);
+    },
   };
 }

@@ -1,8 +1,7 @@
 import type { Tensor } from "../../../tensor/tensor.js";
-import { modulated } from "../flux/blocks.js";
 import { FLOAT_BYTES, linear, linearOfFew, silu, type Trace } from "../networks/layers.js";
 import { TIME_EMBEDDING, timeEmbeddings } from "../networks/sinusoids.js";
-import { joined, modulation, rmsNorm, rotationInputs, split } from "../networks/transformer-layers.js";
+import { joined, modulated, modulation, rmsNorm, rotationInputs, split } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 import {

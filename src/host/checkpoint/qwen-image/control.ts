@@ -1,7 +1,6 @@
 import type { ControlSizes } from "../diffusion/control-pictures.js";
-import { after, between, lengthOf } from "../flux/blocks.js";
 import { add, gelu, linear } from "../networks/layers.js";
-import { joined, rmsNorm } from "../networks/transformer-layers.js";
+import { joined, lengthOf, parted, rmsNorm } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
 import { type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
 import type { Network } from "../weights/network.js";
@@ -40,13 +39,13 @@ export function qwenImageControl({ network, config }: QwenImageControl, inputs: 
   return (index, tokens) => {
     if (index >= blocks) return tokens;
     const key = `controlnet_blocks.${index}`;
-    const own = between(graph, tokens, graph.ints([0]), count);
+    const [own, others] = parted(graph, tokens, count);
     const norm = (name: string, x: Value): Value => rmsNorm(network, `${key}.${name}.weight`, x, width, EPSILON);
     const sum = add(graph, norm("x_rms", own), norm("y_rms", control));
     const hidden = gelu(graph, linear(network, `${key}.input_proj`, sum, [width, width]));
     const more = linear(network, `${key}.output_proj`, hidden, [width, width]);
     const guided = add(graph, own, graph.node("Mul", [more, inputs.strength]));
-    return joined(graph, [guided, after(graph, tokens, count)], 1);
+    return joined(graph, [guided, others], 1);
   };
 }
 

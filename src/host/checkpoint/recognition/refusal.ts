@@ -1,7 +1,7 @@
 import { quotedName, type WeightMap } from "../weights/stored.js";
 
 /** Families that run here, in the sentences of refusals. */
-export const OWN_FAMILIES = "SD 1, SD 2, SDXL, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
+export const OWN_FAMILIES = "SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
 
 /** Name of a kind of model, and parts of keys that occur together only in its files. */
 type Mark = readonly [name: string, ...parts: string[]];

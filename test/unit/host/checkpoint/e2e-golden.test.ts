@@ -57,3 +57,13 @@ describe("Chroma from end to end, golden", () => {
     assertKnown: (warning) => assert.fail(warning),
   });
 });
+
+describe("SD 3 from end to end, golden", () => {
+  testGoldenGraphs({
+    folder: FLUX_FOLDER,
+    name: "sd3",
+    count: 5,
+    unpack: unpackFlux,
+    assertKnown: (warning) => assert.match(warning, /the VAE needs multiples of 8/),
+  });
+});

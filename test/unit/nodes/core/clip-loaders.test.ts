@@ -55,6 +55,7 @@ describe("DualCLIPLoader", () => {
 
 for (const [key, files, joined] of [
   ["TripleCLIPLoader", ["t5", "g", "l"], ["l", "g", "t5"]],
+  ["TripleCLIPLoaderGGUF", ["t5", "g", "l"], ["l", "g", "t5"]],
   ["QuadrupleCLIPLoader", ["llama", "t5", "g", "l"], ["l", "g", "llama", "t5"]],
 ] as const) {
   describe(key, () => {

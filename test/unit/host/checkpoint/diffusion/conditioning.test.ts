@@ -4,6 +4,7 @@ import {
   inpaintChannels,
   type LabelSource,
   labelVectors,
+  pooledText,
   sizeLabel,
 } from "#src/host/checkpoint/diffusion/conditioning.js";
 import { refuses } from "../../../../helpers/errors.js";
@@ -102,5 +103,14 @@ describe("sizeLabel", () => {
     await refuses(() => label({ pooled_output: wide }, base), "value.invalid", /expected pooled_output \[n, 3\]/);
     await refuses(() => label({ pooled_output: undefined }, base), "value.invalid", /received undefined/);
     await refuses(() => label({ crop_w: "8" }, base), "value.invalid", /conditioning, crop_w: expected a number/);
+  });
+});
+
+describe("pooledText", () => {
+  it("is zeros if there is none, and refused if it has another width", async () => {
+    assert.deepEqual(pooledText(entry({}), 3), Tensor.zeros([1, 3]));
+    const pooled = Tensor.full([1, 3], 2);
+    assert.equal(pooledText(entry({ pooled_output: pooled }), 3), pooled);
+    await refuses(() => pooledText(entry({ pooled_output: pooled }), 4), "value.invalid", /pooled_output \[n, 4\]/);
   });
 });

@@ -5,13 +5,7 @@ import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { fluxEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
-import {
-  guidanceOf,
-  pictureChannels,
-  pooledOf,
-  referencePatches,
-  referencesOf,
-} from "#src/host/checkpoint/flux/model.js";
+import { guidanceOf, pictureChannels, referencePatches, referencesOf } from "#src/host/checkpoint/flux/model.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { root } from "../../../../helpers/folders.js";
 import { receiptOf } from "../../../../helpers/graph/receipt-graphs.js";
@@ -201,15 +195,6 @@ describe("guidanceOf", () => {
   it("is refused if it is not a number", async () => {
     for (const guidance of ["3", Number.NaN, Number.POSITIVE_INFINITY])
       await refuses(() => numbers({ guidance }), "value.invalid", /expected a guidance/);
-  });
-});
-
-describe("pooledOf", () => {
-  it("is zeros if there is none, and refused if it has another width", async () => {
-    assert.deepEqual(pooledOf(entry({}), 3), Tensor.zeros([1, 3]));
-    const pooled = Tensor.full([1, 3], 2);
-    assert.equal(pooledOf(entry({ pooled_output: pooled }), 3), pooled);
-    await refuses(() => pooledOf(entry({ pooled_output: pooled }), 4), "value.invalid", /pooled_output \[n, 4\]/);
   });
 });
 

@@ -70,7 +70,7 @@ describe("foreignKind", () => {
       );
       assert.match(
         error.message,
-        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, Z-Image, Qwen-Image, Flux\.1, Flux\.2 or Chroma, received .+\.$/,
+        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, [^,]+, Z-Image, Qwen-Image, Flux\.1, Flux\.2 or Chroma, received .+\.$/,
       );
     }
   });

@@ -71,7 +71,7 @@ describe("listModels", () => {
     const refusals = Object.fromEntries(
       listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
     );
-    const expected = "a checkpoint of SD 1, SD 2, SDXL, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
+    const expected = "a checkpoint of SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
     assert.match(
       refusals["checkpoints/sd1_fp8.safetensors"]!,
       /^Model "sd1_fp8\.safetensors": the file is cut off: its tensors need \d+ bytes, it has 5000000; .+\.$/,
@@ -124,6 +124,8 @@ describe("familyInWords", () => {
       ["diffusion_models", "flux2_dev", "Flux.2 dev, without text encoder and VAE"],
       ["diffusion_models", "flux2_klein", "Flux.2 klein, without text encoder and VAE"],
       ["diffusion_models", "chroma", "Chroma, without text encoder and VAE"],
+      ["checkpoints", "sd3", "SD 3.5 medium, without text encoder"],
+      ["text_encoders", "clip_g", "text encoder g"],
       ["vae", "flux2_vae", "VAE, 128 channels"],
       ["text_encoders", "t5xxl_fp16", "text encoder T5"],
       ["text_encoders", "clip_l", "text encoder l"],
