@@ -11,6 +11,7 @@ import { buildQwenImage } from "#src/host/checkpoint/qwen-image/build.js";
 import { buildQwenImageControl } from "#src/host/checkpoint/qwen-image/control.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
+import { buildSd3 } from "#src/host/checkpoint/sd3/build.js";
 import { sessionOptions } from "#src/host/checkpoint/session/options.js";
 import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
 import { readEmbedding } from "#src/host/checkpoint/text-encoder/embeddings.js";
@@ -48,6 +49,9 @@ const NETWORKS = {
   "Z-Image transformer": buildZImage,
   "Qwen-Image transformer": buildQwenImage,
   "Flux transformer": buildFlux,
+  "Flux.2 transformer": buildFlux,
+  "Chroma transformer": buildFlux,
+  "SD 3 transformer": buildSd3,
 };
 const TEXT_ENCODERS = { clip: buildEncoder, qwen3: buildQwen3, "qwen2.5-vl": buildQwen3, t5: buildT5 };
 const MODEL_PATCHES = { "z-image": buildZImageControl, "qwen-image": buildQwenImageControl };
@@ -190,7 +194,10 @@ export class Calls {
     switch (kind) {
       case "Z-Image transformer":
       case "Qwen-Image transformer":
-      case "Flux transformer": {
+      case "Flux transformer":
+      case "Flux.2 transformer":
+      case "Chroma transformer":
+      case "SD 3 transformer": {
         const model = /** @type {any} */ (await this.#host.loadFile("diffusion_models", name));
         const { outChannels, contextDim } = model.source.network;
         const context = randn([1, 3, contextDim], { seed: 1 });
@@ -213,11 +220,4 @@ export class Calls {
 }
 
 /** Kinds of networks that are called. */
-export const CALLED = [
-  "Z-Image transformer",
-  "Qwen-Image transformer",
-  "Flux transformer",
-  "qwen3",
-  "qwen2.5-vl",
-  "t5",
-];
+export const CALLED = [...Object.keys(NETWORKS).filter((name) => name !== "UNet"), "qwen3", "qwen2.5-vl", "t5"];

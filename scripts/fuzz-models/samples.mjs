@@ -12,9 +12,9 @@ import { ggufSample, numberPair, numbersPair, textPair, textsPair } from "./gguf
 
 const fileOf = (path) => fileURLToPath(new URL(path, import.meta.url));
 const GOLDEN = ["../../test/golden/models-flux", "../../test/golden/models-z-qwen"].map(fileOf);
-const KINDS = ["diffusion_models", "text_encoders", "vae", "loras", "model_patches"];
-/** One weight, which makes a model of Fill out of another. */
-const PART = "flux_fill_img_in.safetensors.gz";
+const KINDS = ["checkpoints", "diffusion_models", "text_encoders", "vae", "loras", "model_patches"];
+/** Few weights, which make another model out of one. */
+const PARTS = ["flux_fill_img_in.safetensors.gz", "flux2_guidance_in.safetensors.gz"];
 const ENDING = ".safetensors";
 
 /** Fills a folder with small sound models of every family. @param {string} folder */
@@ -22,7 +22,7 @@ export function makeModels(folder) {
   execFileSync(process.execPath, [fileOf("../make-tiny-models.mjs"), folder]);
   for (const golden of GOLDEN)
     for (const kind of readdirSync(golden).filter((name) => KINDS.includes(name)))
-      for (const name of readdirSync(join(golden, kind)).filter((file) => file !== PART)) {
+      for (const name of readdirSync(join(golden, kind)).filter((file) => !PARTS.includes(file))) {
         const path = join(folder, kind, name.replace(/\.gz$/, ""));
         mkdirSync(dirname(path), { recursive: true });
         writeFileSync(path, gunzipSync(readFileSync(join(golden, kind, name))));
