@@ -1,15 +1,19 @@
 #!/usr/bin/env node
 // Writes a model with the keys and sizes of a trained one and random weights, to measure time and memory with.
-// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|flux2-klein|t5xxl|flux-vae FILE [F16|F8_E4M3].
+// Usage: make-full-size-model.mjs sd1|sdxl|z-image|qwen3|flux1|flux2-klein|t5xxl|flux-vae|qwen-image|qwen2.5-vl|wan-vae FILE [F16|F8_E4M3].
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { buildFlux } from "../dist/host/checkpoint/flux/build.js";
+import { buildQwenImage } from "../dist/host/checkpoint/qwen-image/build.js";
+import { renamed } from "../dist/host/checkpoint/recognition/part.js";
 import { toHalves } from "../dist/host/checkpoint/runtime/onnx-session.js";
 import { buildTextEncoder } from "../dist/host/checkpoint/text-encoder/build.js";
+import { buildQwenVision } from "../dist/host/checkpoint/text-encoder/qwen-vision.js";
 import { buildQwen3 } from "../dist/host/checkpoint/text-encoder/qwen3.js";
 import { buildT5 } from "../dist/host/checkpoint/text-encoder/t5.js";
 import { buildUnet } from "../dist/host/checkpoint/unet/build.js";
 import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/vae/build.js";
+import { WAN_RENAMES } from "../dist/host/checkpoint/vae/wan.js";
 import { listedNetwork } from "../dist/host/checkpoint/weights/network.js";
 import { buildZImage } from "../dist/host/checkpoint/z-image/build.js";
 import { createGenerator } from "../dist/index.js";
@@ -79,16 +83,21 @@ function textEncoder(name, layout, heads, layers, projection) {
     buildTextEncoder(network, { name, layout, ...sizes, activation, projection }, { layer: -1, finalNorm: true });
 }
 
-/** @param {4 | 16} latentChannels @returns {Parts[string]} */
-function vae(latentChannels) {
+/**
+ * @param {4 | 16} latentChannels
+ * @param {import("../dist/host/checkpoint/vae/build.js").VaeConfig["family"]} [kind]
+ * @returns {Parts[string]}
+ */
+function vae(latentChannels, kind = "sd") {
   const sizes = {
-    channels: 128,
+    family: kind,
+    channels: kind === "wan" ? 96 : 128,
     multipliers: [1, 2, 4, 4],
     blocks: 2,
     encoderChannels: 128,
     latentChannels,
     normalised: false,
-    quantised: latentChannels === 4,
+    quantised: latentChannels === 4 || kind === "wan",
   };
   const config = { ...sizes, attention: /** @type {const} */ (4), hasEncoder: true };
   return (network) => {
@@ -112,8 +121,45 @@ const Z_IMAGE = {
   timeWidth: 256,
   timeHidden: 1024,
 };
-/** One layer more than is run, which is not written. */
-const QWEN3 = { hidden: 2560, layers: 36, heads: 32, groups: 8, headSize: 128, mlp: 9728, vocabulary: 151936 };
+/** @type {import("../dist/host/checkpoint/qwen-image/build.js").QwenImageConfig} */
+const QWEN_IMAGE = {
+  inputs: 64,
+  width: 3072,
+  heads: 24,
+  headSize: 128,
+  mlp: 12288,
+  contextWidth: 3584,
+  blocks: 60,
+  hasReferenceTime: false,
+};
+/** @type {import("../dist/host/checkpoint/text-encoder/qwen3.js").Qwen3Config} */
+const QWEN25_VL = {
+  version: "2.5-vl",
+  hidden: 3584,
+  layers: 28,
+  heads: 28,
+  groups: 4,
+  headSize: 128,
+  mlp: 18944,
+  vocabulary: 152064,
+};
+const QWEN_VISION = { width: 1280, heads: 16, headSize: 80, mlp: 3420, blocks: 32, hidden: 3584 };
+
+/**
+ * One layer more than is run, which is not written.
+ *
+ * @type {import("../dist/host/checkpoint/text-encoder/qwen3.js").Qwen3Config}
+ */
+const QWEN3 = {
+  version: "3",
+  hidden: 2560,
+  layers: 36,
+  heads: 32,
+  groups: 8,
+  headSize: 128,
+  mlp: 9728,
+  vocabulary: 151936,
+};
 
 /** @typedef {import("../dist/host/checkpoint/flux/config.js").FluxConfig} FluxConfig */
 /** @type {FluxConfig} */
@@ -178,6 +224,14 @@ const FAMILIES = {
   "flux2-klein": { "": (network) => buildFlux(network, FLUX2_KLEIN_4B) },
   t5xxl: { "": (network) => buildT5(network, T5_XXL) },
   "flux-vae": { "": vae(16) },
+  "qwen-image": { "": (network) => buildQwenImage(network, QWEN_IMAGE) },
+  "qwen2.5-vl": {
+    "": (network) => {
+      buildQwen3(network, QWEN25_VL);
+      buildQwenVision(network, QWEN_VISION);
+    },
+  },
+  "wan-vae": { "": vae(16, "wan") },
 };
 
 const [family = "", file, type = "F16"] = process.argv.slice(2);
@@ -189,12 +243,14 @@ if (parts === undefined || file === undefined || !Object.hasOwn(TYPES, type)) {
 }
 const valueBytes = TYPES[/** @type {keyof typeof TYPES} */ (type)];
 
+/** Name of a builder's key in a file of the family. */
+const { nameInFile } = renamed(new Map(), family === "wan-vae" ? WAN_RENAMES : [], "");
 /** @type {[key: string, shape: readonly number[]][]} */
 const weights = [];
 for (const [prefix, build] of Object.entries(parts)) {
   const network = listedNetwork();
   build(network);
-  for (const [key, shape] of network.listed) weights.push([prefix + key, shape]);
+  for (const [key, shape] of network.listed) weights.push([prefix + nameInFile(key), shape]);
 }
 
 /** @param {readonly number[]} sides */
@@ -212,9 +268,9 @@ const blocks = new Map();
  * @param {readonly number[]} shape
  */
 function blockFor(key, shape) {
-  const isFactor = shape.length === 1 && /\.(?:weight|scale)$/.test(key);
+  const isFactor = key.endsWith(".gamma") || (shape.length === 1 && /\.(?:weight|scale)$/.test(key));
   const mean = isFactor ? 1 : 0;
-  const deviation = shape.length === 1 ? 0.05 : 1 / Math.sqrt(product(shape.slice(1)));
+  const deviation = shape.length === 1 || isFactor ? 0.05 : 1 / Math.sqrt(product(shape.slice(1)));
   const name = `${mean} ${deviation}`;
   const known = blocks.get(name);
   if (known !== undefined) return known;

@@ -69,6 +69,7 @@ const encoder = (name, layers = 2) => ({
 });
 
 const VAE = {
+  family: /** @type {const} */ ("sd"),
   channels: 32,
   multipliers: [1, 1, 1, 1],
   blocks: 1,

@@ -1,17 +1,21 @@
 import { basename } from "node:path";
 import { randn } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
+import { recogniseModelPatch } from "#src/host/checkpoint/families/model-patches.js";
 import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
 import { changesOf } from "#src/host/checkpoint/lora/changes.js";
 import { readLora } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { buildQwenImage } from "#src/host/checkpoint/qwen-image/build.js";
+import { buildQwenImageControl } from "#src/host/checkpoint/qwen-image/control.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { RuntimeProcess } from "#src/host/checkpoint/runtime/process.js";
 import { buildSd3 } from "#src/host/checkpoint/sd3/build.js";
 import { sessionOptions } from "#src/host/checkpoint/session/options.js";
 import { buildTextEncoder } from "#src/host/checkpoint/text-encoder/build.js";
 import { readEmbedding } from "#src/host/checkpoint/text-encoder/embeddings.js";
+import { buildQwenVision } from "#src/host/checkpoint/text-encoder/qwen-vision.js";
 import { buildQwen3 } from "#src/host/checkpoint/text-encoder/qwen3.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recognise.js";
 import { buildT5 } from "#src/host/checkpoint/text-encoder/t5.js";
@@ -28,7 +32,7 @@ import { PackedWeights } from "#src/host/checkpoint/weights/packed/packed-weight
 import { withUnpacked } from "#src/host/checkpoint/weights/packed/unpack.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { buildZImage } from "#src/host/checkpoint/z-image/build.js";
-import { buildZImageControl, zImageControlPart } from "#src/host/checkpoint/z-image/control.js";
+import { buildZImageControl } from "#src/host/checkpoint/z-image/control.js";
 
 /**
  * A network that a file was recognised to hold: its graph, and its kind if it can be called. @typedef {object} Built
@@ -43,12 +47,14 @@ const buildEncoder = (network, config) => buildTextEncoder(network, config, { la
 const NETWORKS = {
   UNet: buildUnet,
   "Z-Image transformer": buildZImage,
+  "Qwen-Image transformer": buildQwenImage,
   "Flux transformer": buildFlux,
   "Flux.2 transformer": buildFlux,
   "Chroma transformer": buildFlux,
   "SD 3 transformer": buildSd3,
 };
-const TEXT_ENCODERS = { clip: buildEncoder, qwen3: buildQwen3, t5: buildT5 };
+const TEXT_ENCODERS = { clip: buildEncoder, qwen3: buildQwen3, "qwen2.5-vl": buildQwen3, t5: buildT5 };
+const MODEL_PATCHES = { "z-image": buildZImageControl, "qwen-image": buildQwenImageControl };
 
 const vaeGraphs = (part) => [
   { name: "VAE decoder", part, build: buildVaeDecoder },
@@ -68,8 +74,16 @@ const ROLES = {
       ...textEncoders.map((encoder) => ({ ...textGraph(encoder), kind: undefined })),
     ];
   },
-  "text encoder": async (file) => recogniseTextEncoders(file).map(textGraph),
-  "model patch": async (file) => [{ name: "model patch", part: zImageControlPart(file), build: buildZImageControl }],
+  "text encoder": async (file) =>
+    recogniseTextEncoders(file).flatMap((encoder) => {
+      const tower = encoder.kind === "qwen2.5-vl" ? encoder.tower : undefined;
+      const seen = tower === undefined ? [] : [{ name: "vision tower", part: tower, build: buildQwenVision }];
+      return [textGraph(encoder), ...seen];
+    }),
+  "model patch": async (file) => {
+    const { family, part } = recogniseModelPatch(file);
+    return [{ name: "model patch", part, build: MODEL_PATCHES[family] }];
+  },
   VAE: async (file) => {
     const { kind, part } = recogniseVae(file);
     return kind === "vae" ? vaeGraphs(part) : [{ name: "TAESD", part, build: buildTaesdDecoder }];
@@ -179,6 +193,7 @@ export class Calls {
     const load = (file, type) => this.#host.loadFile("text_encoders", file, undefined, { type });
     switch (kind) {
       case "Z-Image transformer":
+      case "Qwen-Image transformer":
       case "Flux transformer":
       case "Flux.2 transformer":
       case "Chroma transformer":
@@ -190,6 +205,8 @@ export class Calls {
       }
       case "qwen3":
         return (await load(name, "lumina2")).encodeText(PROMPT);
+      case "qwen2.5-vl":
+        return (await load(name, "qwen_image")).encodeText(PROMPT);
       case "t5": {
         const clip = (await load(name, "flux")).joinedWith([await load(this.clipL, "flux")]);
         return clip.encodeTexts({ clip_l: PROMPT, t5xxl: PROMPT });
@@ -203,4 +220,4 @@ export class Calls {
 }
 
 /** Kinds of networks that are called. */
-export const CALLED = [...Object.keys(NETWORKS).filter((name) => name !== "UNet"), "qwen3", "t5"];
+export const CALLED = [...Object.keys(NETWORKS).filter((name) => name !== "UNet"), "qwen3", "qwen2.5-vl", "t5"];

@@ -46,8 +46,10 @@ const QUANTISED = {
   "tiny-sd1": ["sd1"],
   flux_dev: ["flux"],
   z_image_tiny: ["lumina2"],
+  qwen_image_tiny: ["qwen_image"],
   t5xxl_fp16: ["t5encoder", { block: "enc.blk.", others: ["enc.output_norm", "token_embd"] }],
   qwen_3_tiny: ["qwen3", { block: "blk.", others: ["token_embd", "output_norm", "output"] }],
+  "qwen_2.5_vl_tiny": ["qwen2vl", { block: "blk.", others: ["token_embd", "output_norm", "output"] }],
 };
 const LAYERS = [
   "attn_q",

@@ -32,7 +32,7 @@ export const FLOORS = {
     "text-encoder/ vae/ upscaler/",
     "diffusion/",
     "unet/ flux/ z-image/",
-    "sd3/",
+    "qwen-image/ sd3/",
     "runtime/ families/",
     "loader/ reports/",
     "*",

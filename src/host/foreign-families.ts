@@ -2,7 +2,6 @@ type NamedFamily = readonly [name: string, pattern: RegExp];
 
 /** Families of models that run elsewhere, by words in their architecture or their files' names; the more specific first. */
 const FOREIGN: readonly NamedFamily[] = [
-  ["Qwen Image", /qwen.?image/],
   // the type "lumina2" of text encoders is Z-Image's too
   ["Lumina 2", /lumina[_-]/],
   ["HiDream", /hidream/],
@@ -18,6 +17,7 @@ const OWN: readonly NamedFamily[] = [
   ["Stable Diffusion 3", /sd3|sd_3|stable-diffusion-3/],
   ["Stable Diffusion 1", /sd1|v1-5/],
   ["Z-Image", /z.?image|lumina2/],
+  ["Qwen-Image", /qwen.?image/],
   ["Chroma", /chroma/],
   ["Flux.2", /flux[._-]?2/],
   ["Flux", /flux/],

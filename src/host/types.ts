@@ -99,7 +99,7 @@ export interface Clip {
   atLayer?(layer: number): Clip;
   /**
    * Encodes texts for encoders beyond CLIP's, by the names that ComfyUI's nodes have for them, with pictures [B, H, W, 3]
-   * that these see. Absent: it has none.
+   * that these see at their places in the text (`<|image_pad|>`). Absent: it has none.
    */
   encodeTexts?(texts: Readonly<Record<string, string>>, pictures: readonly Tensor[]): Promise<Conditioning>;
   /** Returns the clip of a family whose encoders lie in several files. Absent: encoders stand side by side. */

@@ -2,6 +2,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { sumOfItems } from "../../tensor/items.js";
 import { resizeBilinear, type Term, weightedSum } from "../../tensor/ops.js";
 import { narrowed } from "../../tensor/parts.js";
+import type { LatentFormat } from "../../tensor/sampling/latent-format.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { isFlow } from "../../tensor/sampling/noise-level.js";
 import { fourSides } from "../../tensor/shape.js";
@@ -27,9 +28,11 @@ export function withChannels(samples: Tensor, { latentFormat }: ModelSampling): 
 }
 
 /** Latents in the model's units (LatentFormat), but zeros stay zeros in formats with a shift or means too. */
-export function intoModel(samples: Tensor, { latentFormat }: ModelSampling): Tensor {
-  if (isZero(samples)) return samples;
-  const { scaleFactor, shiftFactor, statistics } = latentFormat;
+export const intoModel = (samples: Tensor, { latentFormat }: ModelSampling): Tensor =>
+  isZero(samples) ? samples : modelUnits(samples, latentFormat);
+
+/** Latents in the model's units, zeros as all others. */
+export function modelUnits(samples: Tensor, { scaleFactor, shiftFactor, statistics }: LatentFormat): Tensor {
   if (statistics !== undefined) {
     const factors = statistics.deviation.map((deviation) => scaleFactor / deviation);
     return byChannel(samples, factors, (factor, channel) => -statistics.mean[channel]! * factor);

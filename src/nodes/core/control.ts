@@ -110,7 +110,7 @@ export const controlNodes = [
   defineNode({
     key: "QwenImageDiffsynthControlnet",
     category: "advanced/loaders/qwen",
-    description: "Guides a model of Z-Image by a picture of outlines, depths or poses.",
+    description: "Guides a model of Z-Image or Qwen-Image by a picture of outlines, depths or poses.",
     inputs: {
       model: model(),
       model_patch: socket("MODEL_PATCH"),

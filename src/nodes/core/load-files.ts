@@ -101,7 +101,7 @@ export const fileLoaderNodes = [
     key: "LoadLatent",
     displayName: "Load Latent",
     category: "_for_testing",
-    description: "Reads a latent that SaveLatent has written.",
+    description: "Reads a latent that SaveLatent has written; one of a single frame is that of a picture.",
     inputs: { latent: text({ tooltip: "A .latent file, relative to the input folder." }) },
     outputs: { LATENT: "LATENT" },
     validate: ({ latent: name }, { inputDir: folder, files, hints }) => {
@@ -163,13 +163,20 @@ const LATENT_INPUT = 'input "latent"';
 /** Files from before the format had a version hold latents of Stable Diffusion 1 scaled to a deviation of 1. */
 const OLD_SCALE = 1 / 0.18215;
 
+// decisions: Latents of pictures have four sides
+/** A latent [B, C, 1, H, W] of one frame as [B, C, H, W]. */
+function ofPicture(samples: Tensor): Tensor {
+  const [batch, channels, frames, ...sides] = samples.shape as [number, number, number, ...number[]];
+  return sides.length === 2 && frames === 1 ? samples.reshape([batch, channels, ...sides]) : samples;
+}
+
 function samplesOf(bytes: Uint8Array, name: string): Tensor {
   try {
     const { tensors } = readSafetensors(bytes);
     const stored = tensors.get(SAMPLES);
     if (stored === undefined || stored.shape.length < 3 || stored.shape.length > 5)
       throw new LatentkitError("safetensors.invalid", `Expected a tensor "${SAMPLES}" of 3 to 5 axes.`);
-    const samples = toTensor(stored);
+    const samples = ofPicture(toTensor(stored));
     return tensors.has(FORMAT) ? samples : scale(samples, OLD_SCALE);
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;

@@ -175,7 +175,7 @@ export const loaderNodes = [
   defineNode({
     key: "ModelPatchLoader",
     category: "advanced/loaders",
-    description: "Loads one of the host's model patches, such as a ControlNet of Z-Image.",
+    description: "Loads one of the host's model patches, such as a ControlNet of Z-Image or Qwen-Image.",
     inputs: { name: fileName("model_patches") },
     outputs: { MODEL_PATCH: "MODEL_PATCH" },
     run: loads("model_patches", "name", "MODEL_PATCH"),

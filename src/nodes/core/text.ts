@@ -138,9 +138,8 @@ export const textNodes = [
     outputs: { CONDITIONING: "CONDITIONING" },
     run: async ({ image, ...inputs }, { host, log }) => {
       const pictures = image === undefined ? [] : [image];
-      return {
-        CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 1024 * 1024, unit: 1 }, { host, log }),
-      };
+      const how = { seenPixels: 1024 * 1024, unit: 1, before: () => "" };
+      return { CONDITIONING: await encodeEdit({ ...inputs, pictures, ...how }, { host, log }) };
     },
   }),
   defineNode({
@@ -158,7 +157,8 @@ export const textNodes = [
     outputs: { CONDITIONING: "CONDITIONING" },
     run: async ({ image1, image2, image3, ...inputs }, { host, log }) => {
       const pictures = [image1, image2, image3].filter((picture) => picture !== undefined);
-      return { CONDITIONING: await encodeEdit({ ...inputs, pictures, seenPixels: 384 * 384, unit: 8 }, { host, log }) };
+      const how = { seenPixels: 384 * 384, unit: 8, before: (index: number) => `Picture ${index + 1}: ` };
+      return { CONDITIONING: await encodeEdit({ ...inputs, pictures, ...how }, { host, log }) };
     },
   }),
 ] as const;
@@ -181,15 +181,21 @@ interface EditPrompt {
   readonly seenPixels: number;
   /** Multiple that the sides of reference latents' pictures are rounded to. */
   readonly unit: number;
+  /** Text before the place of a picture. */
+  readonly before: (index: number) => string;
 }
+
+/** Place of a picture in a text for Qwen2.5-VL. */
+const PICTURE = "<|vision_start|><|image_pad|><|vision_end|>";
 
 /** Encodes a prompt with pictures for Qwen-Image-Edit; if there is a vae, their latents are references too. */
 async function encodeEdit(
-  { clip, prompt, vae, pictures, seenPixels, unit }: EditPrompt,
+  { clip, prompt, vae, pictures, seenPixels, unit, before }: EditPrompt,
   { host, log }: { readonly host: Host; readonly log: Warn },
 ): Promise<Conditioning> {
   const seen = pictures.map((picture) => ofPixels(picture, seenPixels, 1));
-  const entries = await encodeTexts(clip, { qwen25_7b: prompt }, host, seen);
+  const places = pictures.map((_, index) => before(index) + PICTURE).join("");
+  const entries = await encodeTexts(clip, { qwen25_7b: places + prompt }, host, seen);
   if (vae === undefined || pictures.length === 0) return entries;
   const latents: Tensor[] = [];
   for (const picture of pictures) latents.push(await vae.encode(ofPixels(picture, 1024 * 1024, unit), log));

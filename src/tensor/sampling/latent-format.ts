@@ -26,6 +26,20 @@ export const LATENT_FORMATS = {
   SD3: format("SD3", 1.5305, 16, 0.0609),
   Flux: format("Flux", 0.3611, 16, 0.1159),
   Flux2: Object.freeze({ ...format("Flux2", 1, 128), cell: 16 }),
+  /** Latents of Wan 2.1 and Qwen-Image. */
+  Wan21: Object.freeze({
+    ...format("Wan21", 1, 16),
+    statistics: {
+      mean: [
+        -0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508, 0.4134, -0.0715, 0.5517, -0.3632, -0.1922,
+        -0.9497, 0.2503, -0.2921,
+      ],
+      deviation: [
+        2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743, 3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253,
+        2.8251, 1.916,
+      ],
+    },
+  }),
   SC_B: format("SC_B", 1 / 0.43, 4),
   SC_Prior: format("SC_Prior", 1, 16),
 } as const;

@@ -63,7 +63,7 @@ const family = (prediction: Prediction, spec: Partial<SamplingSpec>, format: Lat
   format,
 });
 
-const { SD15, SDXL, SDXL_Playground_2_5, SD3, Flux, Flux2, SC_B, SC_Prior } = LATENT_FORMATS;
+const { SD15, SDXL, SDXL_Playground_2_5, SD3, Flux, Flux2, Wan21, SC_B, SC_Prior } = LATENT_FORMATS;
 
 const FAMILIES = {
   sd15: family("eps", {}, SD15),
@@ -78,6 +78,7 @@ const FAMILIES = {
   flux: family("flow", { kind: "flux", shift: 1.15 }, Flux),
   flux2: family("flow", { kind: "flux", shift: 2.02 }, Flux2),
   "z-image": family("flow", { kind: "flow", shift: 3 }, Flux),
+  "qwen-image": family("flow", { kind: "flux", shift: 1.15 }, Wan21),
   "flux-schnell": family("flow", { kind: "flow" }, Flux),
   "cascade-b": family("eps", { kind: "cascade" }, SC_B),
   "cascade-c": family("eps", { kind: "cascade", shift: 2 }, SC_Prior),

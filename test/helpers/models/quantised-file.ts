@@ -13,8 +13,8 @@ interface Quantised {
   /** Type of matrices whose rows are a multiple of 32, by their key. */
   readonly type: (key: string) => "Q4_0" | "Q8_0" | undefined;
   readonly architecture: string;
-  /** Name of a weight in the GGUF file. */
-  readonly rename?: (key: string) => string;
+  /** Name of a weight in the GGUF file; undefined leaves it out of both. */
+  readonly rename?: (key: string) => string | undefined;
 }
 
 /** Writes a .safetensors file's weights as a GGUF file at `gguf`, and the values that this has as a .safetensors file at `expanded`. */
@@ -28,9 +28,11 @@ export function writeQuantised(
   const plain: Record<string, RawTensor> = {};
   for (const [key, tensor] of tensors) {
     const { dtype, shape, bytes } = tensor;
+    const name = rename(key);
+    if (name === undefined) continue;
     const wanted = shape.length === 2 && shape[1]! % GROUP === 0 ? type(key) : undefined;
     if (wanted === undefined) {
-      packed[rename(key)] = { type: SINGLE[dtype]!, shape, bytes };
+      packed[name] = { type: SINGLE[dtype]!, shape, bytes };
       plain[key] = { dtype, shape, bytes };
       continue;
     }
@@ -39,7 +41,7 @@ export function writeQuantised(
     const values = new Float32Array(data.length);
     const id = wanted === "Q8_0" ? Q8_0 : Q4_0;
     loadNative().unpackBlocks(values, blocks, id);
-    packed[rename(key)] = { type: id, shape, bytes: blocks };
+    packed[name] = { type: id, shape, bytes: blocks };
     plain[key] = { dtype: "F32", shape, bytes: new Uint8Array(values.buffer) };
   }
   writeGguf(gguf, { pairs: { "general.architecture": textValue(architecture) }, tensors: packed });

@@ -71,7 +71,8 @@ export const networkPart = <Config>(
 /** The parts with the VAE of the file, and the number of tensors that none of them uses. */
 export function withVae(file: ModelHeader, parts: Omit<CheckpointParts, "vae" | "ignored">): CheckpointParts {
   const vae = vaeOfCheckpoint(file);
-  const used = [parts.network, ...parts.textEncoders].map(({ part }): Part<unknown> => part);
+  const towers = parts.textEncoders.flatMap((text) => (text.kind === "qwen2.5-vl" ? (text.tower ?? []) : []));
+  const used = [...[parts.network, ...parts.textEncoders].map(({ part }): Part<unknown> => part), ...towers];
   const all = [...used, ...(vae === undefined ? [] : [vae])].flatMap(({ weights }) => placedWeights(weights));
   return { ...parts, vae, ignored: file.weights.size - new Set(all.map(({ key }) => key)).size };
 }

@@ -1,6 +1,7 @@
 import { YieldTimer } from "../../../base/abort.js";
 import type { CheckpointParts, ModelFamily, RecognisedCheckpoint } from "../diffusion/family.js";
 import { flux } from "../flux/recognise.js";
+import { qwenImage } from "../qwen-image/recognise.js";
 import { type ModelHeader, unwrappedFile } from "../recognition/part.js";
 import { sd3 } from "../sd3/recognise.js";
 import { stableDiffusion } from "../unet/stable-diffusion.js";
@@ -8,7 +9,7 @@ import type { ReadValues } from "../weights/values.js";
 import { zImage } from "../z-image/recognise.js";
 
 /** The families, in the order in which a file is tried. The last one refuses all other files, by name. */
-const FAMILIES: readonly ModelFamily[] = [zImage, flux, sd3, stableDiffusion];
+const FAMILIES: readonly ModelFamily[] = [qwenImage, zImage, flux, sd3, stableDiffusion];
 
 /**
  * Recognises a checkpoint, or a file with only a diffusion model, by its keys and shapes. Afterwards every weight that the

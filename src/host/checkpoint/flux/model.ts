@@ -17,13 +17,17 @@ import { changeEmbeddings, fluxEmbeddings } from "./embeddings.js";
 import { fluxPlaces } from "./lora.js";
 import { joinedTokens, patchesOf, pictureOf } from "./patches.js";
 import { fluxAxes, fluxPositions, type ReferencePlaces } from "./positions.js";
+import {
+  FLUX_PATCHES,
+  patchesOfReferences,
+  REFERENCES,
+  type References,
+  referencesBy,
+  standAlike,
+} from "./references.js";
 
-/** Order of a patch's numbers. */
-const FLUX_PATCHES = "cells-of-channels";
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
 const MOST_ROTATIONS = 8;
-/** Name of the label that holds the patches of references; the network has them after those of the latent. */
-const REFERENCES = "references";
 
 /** A transformer of Flux's blocks whose graph is built over the weights of a file. */
 export class BuiltFlux implements DiffusionNetwork {
@@ -66,13 +70,8 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   /** Entries share a call if their tokens stand at the same places. */
-  canShare([first, ...others]: Conditioning): boolean {
-    const placesOf = (entry: Conditioning[number]): string => {
-      const { latents, places } = referencesOf(entry, this.part.config.kind);
-      return JSON.stringify([entry[0].shape[1], places, latents.map(({ shape }) => shape.slice(2))]);
-    };
-    const places = first === undefined ? "" : placesOf(first);
-    return others.every((entry) => placesOf(entry) === places);
+  canShare(entries: Conditioning): boolean {
+    return standAlike(entries, (entry) => referencesOf(entry, this.part.config.kind));
   }
 
   labelInputs(entry: Conditioning[number]): NamedTensors {
@@ -131,7 +130,7 @@ export class BuiltFlux implements DiffusionNetwork {
 }
 
 /** Sizes of a call's tokens, and places of its references. */
-const sizesOf = (texts: number, sides: readonly [number, number], { latents, places }: References) =>
+const sizesOf = (texts: number, sides: readonly [number, number], { latents, places }: References<ReferencePlaces>) =>
   [texts, sides, latents.map(({ shape }) => [shape[2]!, shape[3]!] as const), places] as const;
 
 /** Guidance of an entry without its own. */
@@ -139,42 +138,17 @@ const GUIDANCE = 3.5;
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
 
-/** References of an entry: latents in the VAE's units, and where they stand. */
-export interface References {
-  readonly latents: readonly Tensor[];
-  readonly places: ReferencePlaces;
-}
-
-/** The references of an entry. Fails with value.invalid and tensor.bad-shape for options of other kinds. @internal */
-export function referencesOf([, options]: Conditioning[number], kind: FluxKindName = "flux"): References {
-  const { latentFormat, places: tokens } = FLUX_KINDS[kind];
-  const { reference_latents: latents = [], reference_latents_method: places = tokens.references[0] } = options;
-  const { channels } = LATENT_FORMATS[latentFormat];
-  const isLatent = (value: unknown): boolean =>
-    value instanceof Tensor && value.shape.length === 4 && value.size > 0 && value.shape[1] === channels;
-  if (!Array.isArray(latents) || !latents.every(isLatent)) {
-    const received = describe(Array.isArray(latents) ? latents.find((value) => !isLatent(value)) : latents);
-    const expected = `reference latents [B, ${channels}, h, w]`;
-    throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${received}.`);
-  }
-  const known = tokens.references.find((each) => each === places);
-  if (known === undefined) {
-    const expected = `reference_latents_method ${tokens.references.join(" or ")}`;
-    throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(places)}.`);
-  }
-  return { latents, places: known };
+/** The references of an entry. Fails as referencesBy. @internal */
+export function referencesOf(entry: Conditioning[number], kind: FluxKindName = "flux"): References<ReferencePlaces> {
+  const { latentFormat, places } = FLUX_KINDS[kind];
+  return referencesBy({ channels: LATENT_FORMATS[latentFormat].channels, places: places.references }, entry);
 }
 
 /** Patches of all references [1 or n, L, numbers] in the model's units; undefined for none. @internal */
-export function referencePatches({ latents }: References, kind: FluxKindName = "flux"): Tensor | undefined {
-  if (latents.length === 0) return undefined;
+export function referencePatches(references: References, kind: FluxKindName = "flux"): Tensor | undefined {
   const { latentFormat, places } = FLUX_KINDS[kind];
-  const items = Math.max(...latents.map(({ shape }) => shape[0]!));
-  const patches = (latent: Tensor): Tensor => {
-    const scaled = modelUnits(cycled(latent, items), LATENT_FORMATS[latentFormat]);
-    return patchesOf(scaled, FLUX_PATCHES, places.patchSide);
-  };
-  return joinedTokens(latents.map(patches));
+  const units = (latent: Tensor): Tensor => modelUnits(latent, LATENT_FORMATS[latentFormat]);
+  return patchesOfReferences(references, units, places.patchSide);
 }
 
 /**

@@ -4,7 +4,7 @@ import { type PatchSide, patchSides } from "./patches.js";
 /** Where references stand: beside the picture and each other, behind it at the same place, or diagonally after it. */
 export type ReferencePlaces = "offset" | "index" | "uxo";
 
-type Sides = readonly [height: number, width: number];
+export type Sides = readonly [height: number, width: number];
 
 /** Where the tokens of a kind of models stand, and how their positions turn the heads. */
 export interface TokenPlaces {
@@ -71,7 +71,8 @@ export function fluxPositions(
   return positions;
 }
 
-interface Place {
+/** Where a reference stands. */
+export interface Place {
   readonly sides: Sides;
   /** 0 in the picture's plane, else the number of the plane behind it. */
   readonly index: number;
@@ -79,7 +80,13 @@ interface Place {
   readonly offset: Sides;
 }
 
-function placed(picture: Sides, references: readonly Sides[], places: ReferencePlaces, patchSide: PatchSide): Place[] {
+/** Where references stand beside a picture and each other; all sides in cells of latents. */
+export function placed(
+  picture: Sides,
+  references: readonly Sides[],
+  places: ReferencePlaces,
+  patchSide: PatchSide,
+): Place[] {
   if (places === "index") return references.map((sides, i) => ({ sides, index: i + 1, offset: [0, 0] }));
   if (places === "uxo") {
     let [down, right] = patchSides(picture, patchSide).map((side) => patchSide * side) as [number, number];

@@ -3,9 +3,11 @@ import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { HostFiles } from "../../host.js";
 import type { Checkpoint, Clip, Model, Vae, Warn } from "../../types.js";
+import { CheckpointModelPatch } from "../diffusion/control-pictures.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
 import { samplingOf } from "../diffusion/sampling.js";
+import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
@@ -23,6 +25,7 @@ import { EmbeddingRows } from "../text-encoder/embeddings.js";
 import { JoinedClip, type JoinedFamily } from "../text-encoder/joined-clip.js";
 import { BuiltTextEncoder, CheckpointClip } from "../text-encoder/model.js";
 import { Qwen3Clip } from "../text-encoder/qwen3.js";
+import { Qwen25Clip } from "../text-encoder/qwen25.js";
 import { recogniseTextEncoders, type StableDiffusionFamily, type TextPart } from "../text-encoder/recognise.js";
 import { BuiltT5 } from "../text-encoder/t5.js";
 import { CheckpointControlNet, controlNetPart } from "../unet/control.js";
@@ -33,7 +36,6 @@ import { recogniseVae } from "../vae/recognise.js";
 import { taesdPart, taesdScale } from "../vae/taesd.js";
 import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
-import { CheckpointModelPatch, zImageControlPart } from "../z-image/control.js";
 import { CheckpointLora } from "./lora.js";
 import { loadPipeline } from "./pipeline.js";
 
@@ -47,6 +49,9 @@ const JOINED_CLIPS: readonly JoinedFamily[] = [FLUX_CLIP, CHROMA_CLIP, SD3_CLIP]
 
 /** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
+
+/** Types of families that read other states of a Qwen2.5-VL encoder than Qwen-Image does. */
+const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"];
 
 /** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
 const TINY_DECODERS: Readonly<Record<string, string>> = {
@@ -100,8 +105,10 @@ export class ModelLoader {
       vae: (file) => this.#vaeFile(file),
       loras: async (file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (file) => this.#controlNet(file),
-      model_patches: async (file) =>
-        new CheckpointModelPatch(ModelPart.of("model patch", file, zImageControlPart(file))),
+      model_patches: async (file) => {
+        const { family, part } = recogniseModelPatch(file);
+        return new CheckpointModelPatch(family, ModelPart.of("model patch", file, part));
+      },
       upscale_models: async (file) =>
         new CheckpointUpscaler(this.#runtime, ModelPart.of("upscale model", file, upscalerPart(file))),
     };
@@ -162,6 +169,11 @@ export class ModelLoader {
       const part = ModelPart.of("text encoder Qwen3", file, qwen3.part);
       return type === "flux2" ? flux2Clip(this.#runtime, part) : new Qwen3Clip(this.#runtime, part);
     }
+    const qwen25 = found.find(({ kind }) => kind === "qwen2.5-vl");
+    if (qwen25?.kind === "qwen2.5-vl") {
+      const tower = qwen25.tower && ModelPart.of("vision tower Qwen2.5-VL", file, qwen25.tower);
+      return new Qwen25Clip(this.#runtime, ModelPart.of("text encoder Qwen2.5-VL", file, qwen25.part), tower);
+    }
     const encoders = found.flatMap(({ kind, part }) => (kind === "clip" ? [part] : []));
     const networks = encoders.map((encoder) => {
       const part = ModelPart.of(`text encoder ${encoder.config.name}`, file, encoder);
@@ -201,6 +213,7 @@ export class ModelLoader {
     const joined = JOINED_CLIPS.find((family) => family.type === type);
     for (const { kind, part } of found) {
       if (kind === "t5" && joined === undefined) refuse();
+      if (kind === "qwen2.5-vl" && OTHER_QWEN25_TYPES.includes(type)) refuse();
       const name = kind === "clip" ? part.config.name : kind;
       if (joined?.encoders.some((own) => own === name) === false) refuse();
     }

@@ -127,7 +127,7 @@ export const layerNorm = (network: Network, key: string, x: Value, size: number,
   );
 
 /** Added to the score of a token that is not attended to: the lowest float32. */
-const MASKED = -3.4028234663852886e38;
+export const MASKED = -3.4028234663852886e38;
 
 /** Scores [L, L] to add: a token attends to itself and to those before it, but only to the first `count`. */
 export function causalMask(length: number, count = length): Float32Array {

@@ -20,18 +20,18 @@ export function sinusoids(value: number, width: number): number[] {
   return sinusoidsAt(value, embeddingFrequencies(width / 2));
 }
 
-/** Embeddings [n, 256] of times as transformers take them, with the bits of PyTorch. */
-export function timeEmbeddings(times: readonly number[]): Tensor {
+/** Embeddings [n, 256] of times as transformers take them, with the bits of PyTorch; angles are then times `factor`. */
+export function timeEmbeddings(times: readonly number[], factor = 1): Tensor {
   const frequencies = embeddingFrequencies(TIME_EMBEDDING / 2);
   new Uint32Array(frequencies.buffer)[ROUNDED_UP]! += 1;
   return Tensor.from(
-    times.flatMap((time) => sinusoidsAt(time, frequencies)),
+    times.flatMap((time) => sinusoidsAt(time, frequencies, factor)),
     [times.length, TIME_EMBEDDING],
   );
 }
 
-function sinusoidsAt(value: number, frequencies: Float32Array): number[] {
-  const angles = Array.from(frequencies, (frequency) => Math.fround(value * frequency));
+function sinusoidsAt(value: number, frequencies: Float32Array, factor = 1): number[] {
+  const angles = Array.from(frequencies, (frequency) => Math.fround(Math.fround(value * frequency) * factor));
   return [...angles.map(cos), ...angles.map(sin)];
 }
 
@@ -70,4 +70,27 @@ export function rotationTables(positions: readonly Position[], axes: readonly nu
     at += size / 2;
   }
   return tables;
+}
+
+/** The tables of a rotation whose pairs, as one list of frequencies, turn by one axis after the other: `sections` of them. */
+export function sectionedTables(
+  positions: readonly Position[],
+  sections: readonly number[],
+  theta: number,
+): RotationTables {
+  const pairs = sections.reduce((sum, count) => sum + count, 0);
+  const byAxis = sections.map((_, axis) =>
+    rotationTables(
+      positions.map((position) => [position[axis]!]),
+      [2 * pairs],
+      theta,
+    ),
+  );
+  const axisOf = sections.flatMap((count, axis) => new Array<number>(count).fill(axis));
+  const table = (name: keyof RotationTables): Tensor => {
+    const out = Tensor.unfilled([positions.length, pairs]);
+    for (let i = 0; i < out.size; i++) out.data[i] = byAxis[axisOf[i % pairs]!]![name].data[i]!;
+    return out;
+  };
+  return { cos: table("cos"), sin: table("sin") };
 }

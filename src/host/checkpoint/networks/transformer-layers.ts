@@ -56,11 +56,12 @@ export function swiGlu(
   [gate, down, up]: readonly [string, string, string],
   x: Value,
   [width, hidden]: readonly [number, number],
+  bias = false,
 ): Value {
   const { graph } = network;
-  const wide = (key: string): Value => linear(network, key, x, [width, hidden], { bias: false });
+  const wide = (key: string): Value => linear(network, key, x, [width, hidden], { bias });
   const product = graph.node("Mul", [silu(graph, wide(gate)), wide(up)]);
-  return linear(network, down, product, [hidden, width], { bias: false });
+  return linear(network, down, product, [hidden, width], { bias });
 }
 
 interface GroupedOptions {

@@ -1,7 +1,7 @@
 import { quotedName, type WeightMap } from "../weights/stored.js";
 
 /** Families that run here, in the sentences of refusals. */
-export const OWN_FAMILIES = "SD 1, SD 2, SDXL, SD 3, Z-Image, Flux.1, Flux.2 or Chroma";
+export const OWN_FAMILIES = "SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
 
 /** Name of a kind of model, and parts of keys that occur together only in its files. */
 type Mark = readonly [name: string, ...parts: string[]];
@@ -37,6 +37,8 @@ const MARKS: readonly Mark[] = [
   ["a ControlNet", ".zero_convs.0.0.weight"],
   ["a ControlNet", ".input_hint_block."],
   ["a ControlNet", ".controlnet_cond_embedding."],
+  ["a control net of Qwen-Image (DiffSynth), which is a model patch", ".controlnet_blocks.", ".y_rms."],
+  ["a ControlNet of Qwen-Image (InstantX)", ".controlnet_blocks.", ".txt_norm."],
   ["a ControlNet of Flux or Stable Diffusion 3", ".controlnet_blocks."],
   // relatives of Stable Diffusion
   ["a Stable Video Diffusion model", ".time_stack."],
@@ -63,7 +65,7 @@ const MARKS: readonly Mark[] = [
   ["an AuraFlow model", ".cond_seq_linear."],
   ["a Stable Diffusion 3 model", ".joint_blocks."],
   ["a Stable Diffusion 3 model", ".joint_transformer_blocks."],
-  ["a Qwen Image model", ".txt_norm.", ".img_mod."],
+  ["a Qwen-Image model", ".txt_norm.", ".img_mod."],
   ["an LTX Video model", ".patchify_proj."],
   ["an LTX Video model", ".adaln_single.", ".proj_in.", ".caption_projection.", ".scale_shift_table"],
   ["a Hunyuan-DiT model", ".mlp_t5."],
@@ -83,6 +85,7 @@ const MARKS: readonly Mark[] = [
   // encoder of Flux.2 dev
   ["a Mistral model", ".tekken_model"],
   ["a language model", ".model.layers.0.self_attn."],
+  ["a vision tower of llama.cpp (mmproj)", ".v.blk."],
   ["an encoder of pictures (CLIP Vision)", ".vision_model.encoder."],
   ["an encoder of pictures (CLIP Vision)", ".visual.transformer."],
   ["a Stable Diffusion checkpoint", ".diffusion_model.input_blocks.", ".diffusion_model.output_blocks."],

@@ -4,6 +4,7 @@ import { openRegularSync } from "../../../io/regular-file.js";
 import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors.js";
 import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../host.js";
+import { recogniseModelPatch } from "../families/model-patches.js";
 import { requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
@@ -19,7 +20,6 @@ import { applyFormats, joinFactors } from "../weights/factors.js";
 import { isGgufStart } from "../weights/gguf/header.js";
 import { ARCHITECTURE, GGUF_BEGINNINGS, type GgufContents, ggufContents } from "../weights/gguf/open.js";
 import { type NamedFile, readError } from "../weights/stored.js";
-import { zImageControlPart } from "../z-image/control.js";
 
 /** Effort of checking a file: "quick" skips headers with the usual keys of their kind, and long ones. */
 export type Effort = "quick" | "whole";
@@ -57,7 +57,7 @@ const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown
   loras: requireLora,
   controlnet: controlNetPart,
   upscale_models: upscalerPart,
-  model_patches: zImageControlPart,
+  model_patches: recogniseModelPatch,
 };
 
 /** Kinds whose files are recognised by their headers. */

@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, type OptionRules, SIGNAL } from "../../../base/options.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
+import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
 import { KIND_FOLDERS, KIND_WORDS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
@@ -19,7 +20,6 @@ import { type RecognisedVae, recogniseVae } from "../vae/recognise.js";
 import { taesdPart } from "../vae/taesd.js";
 import { isPacked, type StoredWeight, unsupported, valuesIn, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
-import { zImageControlPart } from "../z-image/control.js";
 
 /** Options of `listModels`. */
 export interface ListModelsOptions {
@@ -134,7 +134,7 @@ async function orMessage<Result>(
   }
 }
 
-const LANGUAGE_MODELS = { qwen3: "Qwen3", t5: "T5" } as const;
+const LANGUAGE_MODELS = { qwen3: "Qwen3", "qwen2.5-vl": "Qwen2.5-VL", t5: "T5" } as const;
 
 /**
  * Recognises a model file of a folder, in words: "SDXL inpainting", "LoRA (kohya)". Throws model.unsupported and
@@ -165,8 +165,9 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       return `${config.kind === "rrdb" ? "ESRGAN" : "compact RealESRGAN"} x${config.scale}`;
     }
     case "model_patches": {
-      const { channels } = zImageControlPart(file).config;
-      return `ControlNet of Z-Image (Fun), ${channels} channels`;
+      const { family, part } = recogniseModelPatch(file);
+      if (family === "qwen-image") return "ControlNet of Qwen-Image (DiffSynth)";
+      return `ControlNet of Z-Image (Fun), ${part.config.channels} channels`;
     }
     case "embeddings":
       return embeddingInWords(file);
@@ -194,6 +195,7 @@ const TINY = "tiny autoencoder (TAESD)";
 
 function vaeInWords({ kind, part }: RecognisedVae): string {
   if (kind === "taesd") return TINY;
+  if (part.config.family === "wan") return "VAE of Wan 2.1 and Qwen-Image";
   const { channels } = latentsOf(part.config);
   return channels === 4 ? "VAE" : `VAE, ${channels} channels`;
 }

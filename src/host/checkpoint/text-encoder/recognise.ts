@@ -1,8 +1,9 @@
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
 import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
 import type { Network } from "../weights/network.js";
-import { type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
+import { invalid, type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
 import { buildTextEncoder, type TextEncoderConfig } from "./build.js";
+import { type QwenVisionConfig, qwenVisionPart } from "./qwen-vision.js";
 import { findQwen3, type Qwen3Config, qwen3Part } from "./qwen3.js";
 import { findT5, type T5Config, t5Part } from "./t5.js";
 
@@ -10,6 +11,7 @@ import { findT5, type T5Config, t5Part } from "./t5.js";
 export type TextPart =
   | { readonly kind: "clip"; readonly part: Part<TextEncoderConfig> }
   | { readonly kind: "qwen3"; readonly part: Part<Qwen3Config> }
+  | { readonly kind: "qwen2.5-vl"; readonly part: Part<Qwen3Config>; readonly tower?: Part<QwenVisionConfig> }
   | { readonly kind: "t5"; readonly part: Part<T5Config> };
 
 /** A family of Stable Diffusion, whose text encoders are CLIP's. */
@@ -94,11 +96,23 @@ export function recogniseTextEncoders(file: ModelHeader): readonly TextPart[] {
 
 /** The text encoders of a file that are larger than CLIP's. Throws model.invalid and model.unsupported. */
 export function languageModels(file: ModelHeader): readonly TextPart[] {
-  const [qwen3, t5] = [findQwen3(file.weights), findT5(file.weights)];
+  const { weights } = file;
+  const [qwen3, qwen25, t5] = [findQwen3(weights, "3"), findQwen3(weights, "2.5-vl"), findT5(weights)];
   return [
-    ...(qwen3 === undefined ? [] : [{ kind: "qwen3", part: qwen3Part(file, qwen3) } as const]),
+    ...(qwen3 === undefined ? [] : [{ kind: "qwen3", part: qwen3Part(file, qwen3, "3") } as const]),
+    ...(qwen25 === undefined ? [] : [qwen25Part(file, qwen25)]),
     ...(t5 === undefined ? [] : [{ kind: "t5", part: t5Part(file, t5) } as const]),
   ];
+}
+
+/** A Qwen2.5-VL language model with its vision tower, which fits it. Throws model.invalid and model.unsupported. */
+function qwen25Part(file: ModelHeader, prefix: string): TextPart {
+  const part = qwen3Part(file, prefix, "2.5-vl");
+  const tower = qwenVisionPart(file, prefix);
+  const { hidden } = part.config;
+  if (tower !== undefined && tower.config.hidden !== hidden)
+    throw invalid(file.name, `a vision tower that makes ${hidden} numbers of a token`, `${tower.config.hidden}`);
+  return { kind: "qwen2.5-vl", part, tower };
 }
 
 /** Sizes and weights of a text encoder. Throws model.invalid and model.unsupported. */

@@ -15,12 +15,16 @@ import {
   tokensOf,
   toPicture,
 } from "../networks/layers.js";
+import { split } from "../networks/transformer-layers.js";
 import { convInTiles, TILE } from "../networks/winograd.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
+import { channelNorm, ofOneFrame } from "./wan.js";
 
 /** Sizes of a VAE whose networks halve a picture's sides thrice. */
 export interface VaeConfig {
+  /** Stable Diffusion's, which Flux has too, or Wan's, which is one of videos: a picture is its first frame. */
+  readonly family: "sd" | "wan";
   /** Channels at a picture's size in the decoder. */
   readonly channels: number;
   /** Channels at a picture's size in the encoder, which may be wider. */
@@ -83,12 +87,13 @@ const ATTENTION_PARTS = 16;
  * Throws model.invalid for weights that are absent or have other shapes.
  */
 export function buildVaeDecoder(
-  network: Network,
+  whole: Network,
   config: VaeConfig,
   { asImages = false, trace = () => {} }: VaeOptions = {},
 ): void {
+  const { channels, multipliers, blocks, latentChannels, quantised, family } = config;
+  const network = family === "wan" ? ofOneFrame(whole) : whole;
   const { graph } = network;
-  const { channels, multipliers, blocks, latentChannels, quantised } = config;
   const layers = layersOf(network, config, trace, channels);
   const latents = latentsOf(config);
   const batch = batchOf(graph, config, channels);
@@ -106,7 +111,10 @@ export function buildVaeDecoder(
       x = layers.resBlock(`decoder.up.${level}.block.${index}`, x, [width, out], level);
       width = out;
     }
-    if (level > 0) x = layers.upsample(`decoder.up.${level}.upsample`, x, width, level - 1);
+    if (level === 0) continue;
+    const next = family === "wan" ? width / 2 : width;
+    x = layers.upsample(`decoder.up.${level}.upsample`, x, [width, next], level - 1);
+    width = next;
   }
   const image = layers.head("decoder", x, [width, COLOURS]);
   const sides = [`height*${latents.cell}`, `width*${latents.cell}`] as const;
@@ -119,12 +127,13 @@ export function buildVaeDecoder(
  * Throws as buildVaeDecoder.
  */
 export function buildVaeEncoder(
-  network: Network,
+  whole: Network,
   config: VaeConfig,
   { asImages = false, trace = () => {} }: VaeOptions = {},
 ): void {
+  const { encoderChannels: channels, multipliers, blocks, latentChannels, quantised, family } = config;
+  const network = family === "wan" ? ofOneFrame(whole) : whole;
   const { graph } = network;
-  const { encoderChannels: channels, multipliers, blocks, latentChannels, quantised } = config;
   const layers = layersOf(network, config, trace, 0);
   const latents = latentsOf(config);
   const batch = batchOf(graph, config, channels);
@@ -206,13 +215,19 @@ type Width = readonly [inputs: number, outputs: number];
  * The blocks of both halves. `mostWhole`: most channels of a convolution at a picture's size that is computed as a whole;
  * wider ones are computed in halves, since they would need the most memory of the network.
  */
-function layersOf(network: Network, { attention: rank, multipliers }: VaeConfig, trace: Trace, mostWhole: number) {
+function layersOf(
+  network: Network,
+  { attention: rank, multipliers, family }: VaeConfig,
+  trace: Trace,
+  mostWhole: number,
+) {
   const { graph } = network;
   const after = (key: string, value: Value): Value => {
     trace(key, value);
     return value;
   };
-  const norm = (key: string, x: Value, channels: number): Value => groupNorm(network, key, x, channels, EPSILON);
+  const norm = (key: string, x: Value, channels: number): Value =>
+    family === "wan" ? channelNorm(network, key, x, channels) : groupNorm(network, key, x, channels, EPSILON);
   const conv3 = (key: string, x: Value, width: Width): Value => conv(network, key, x, width, { kernel: 3 });
   const convAt = (level: number, key: string, x: Value, width: Width): Value => {
     if (!graph.target.convInTiles || Math.min(...width) < LEAST_CHANNELS) return conv3(key, x, width);
@@ -228,9 +243,13 @@ function layersOf(network: Network, { attention: rank, multipliers }: VaeConfig,
   };
   const attend = (key: string, x: Value, channels: number): Value => {
     const tokens = tokensOf(graph, norm(`${key}.norm`, x, channels));
-    const layer = (name: string, value: Value): Value =>
-      linear(network, `${key}.${name}`, value, [channels, channels], { asConv: rank === 4 });
-    const mixed = attention(graph, [layer("q", tokens), layer("k", tokens), layer("v", tokens)], {
+    const layer = (name: string, value: Value, outputs = channels): Value =>
+      linear(network, `${key}.${name}`, value, [channels, outputs], { asConv: rank === 4 });
+    const parts =
+      family === "wan"
+        ? split(graph, layer("to_qkv", tokens, 3 * channels), [channels, channels, channels])
+        : ["q", "k", "v"].map((name) => layer(name, tokens));
+    const mixed = attention(graph, parts as [Value, Value, Value], {
       heads: 1,
       width: channels,
       parts: ATTENTION_PARTS,
@@ -245,8 +264,8 @@ function layersOf(network: Network, { attention: rank, multipliers }: VaeConfig,
       const first = resBlock(`${key}.block_1`, x, [channels, channels], last);
       return resBlock(`${key}.block_2`, attend(`${key}.attn_1`, first, channels), [channels, channels], last);
     },
-    upsample: (key: string, x: Value, channels: number, level: number): Value =>
-      after(key, convAt(level, `${key}.conv`, doubled(graph, x), [channels, channels])),
+    upsample: (key: string, x: Value, width: Width, level: number): Value =>
+      after(key, convAt(level, `${key}.conv`, doubled(graph, x), width)),
     downsample: (key: string, x: Value, channels: number): Value =>
       after(
         key,

@@ -11,6 +11,7 @@ import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./build.js";
 import { isTaesd, type TaesdConfig, taesdPart } from "./taesd.js";
+import { BETWEEN_FRAMES, WAN_22_MARK, WAN_MARK, WAN_RENAMES } from "./wan.js";
 
 /** Between the halves, pictures have an eighth of their sides. */
 const LEVELS = 4;
@@ -18,11 +19,14 @@ const LEVELS = 4;
  * Channels between the halves, and whether their moments go through a layer of their own, as those of Stable Diffusion and
  * of Flux.2 do.
  */
-const QUANTISED: ReadonlyMap<number, boolean> = new Map([
-  [4, true],
-  [16, false],
-  [32, true],
-]);
+const QUANTISED: Readonly<Record<VaeConfig["family"], ReadonlyMap<number, boolean>>> = {
+  sd: new Map([
+    [4, true],
+    [16, false],
+    [32, true],
+  ]),
+  wan: new Map([[16, true]]),
+};
 /** Running figures of latents, which tell Flux.2's from others of 32 channels. */
 const NORM = "bn.running_mean";
 const CHANNELS_OF_FLUX2 = 32;
@@ -36,12 +40,14 @@ const EXPECTED = `a VAE of ${OWN_FAMILIES}`;
 /** Prefixes of the VAE's keys in checkpoints; a separate file may have none. */
 const PREFIXES = ["first_stage_model.", "vae."];
 
-/** Keys that show a VAE, also one that lacks some: LDM's names and diffusers'. */
+/** Keys that show a VAE, also one that lacks some: LDM's names, diffusers' and Wan's. */
 const MARKS = [
   "decoder.mid.block_1.norm1.weight",
   "decoder.conv_in.weight",
   "encoder.conv_in.weight",
   "decoder.mid_block.resnets.0.norm1.weight",
+  WAN_MARK,
+  WAN_22_MARK,
 ];
 
 /** A VAE in a separate file. */
@@ -73,12 +79,15 @@ const findVae = (weights: WeightMap, prefixes: readonly string[]): string | unde
 /** Sizes and weights of a VAE, under LDM keys. */
 function vaePart(file: ModelHeader, prefix: string): Part<VaeConfig> {
   const own = below(file.weights, prefix);
+  if (own.has(WAN_22_MARK)) throw unsupported(file.name, EXPECTED, "one of Wan 2.2");
+  const isWan = own.has(WAN_MARK);
+  if (isWan) for (const key of [...own.keys()]) if (key.includes(BETWEEN_FRAMES)) own.delete(key);
   const isDiffusers = own.has("decoder.up_blocks.0.resnets.0.norm1.weight");
   const isInside = own.has(`${QUANT_RENAMES[1][0]}weight`);
-  const renames = [...(isInside ? QUANT_RENAMES : []), ...(isDiffusers ? RENAMES : [])];
+  const renames = [...(isInside ? QUANT_RENAMES : []), ...(isWan ? WAN_RENAMES : isDiffusers ? RENAMES : [])];
   const { weights, nameInFile } = renamed(own, renames, prefix);
   const shapes = new PartShapes(file, weights, nameInFile);
-  const config = vaeConfig(shapes);
+  const config = vaeConfig(shapes, isWan ? "wan" : "sd");
   const used = shapes.check(
     (network) => {
       buildVaeDecoder(network, config);
@@ -91,23 +100,24 @@ function vaePart(file: ModelHeader, prefix: string): Part<VaeConfig> {
   return { config, weights: used };
 }
 
-function vaeConfig(shapes: PartShapes): VaeConfig {
+function vaeConfig(shapes: PartShapes, family: VaeConfig["family"]): VaeConfig {
+  const rank = family === "wan" ? 5 : 4;
   const first = shapes.weights.get("decoder.conv_in.weight")?.shape;
-  if (first?.length === 5) throw unsupported(shapes.file.name, EXPECTED, "one of videos");
-  const latentChannels = shapes.sides("decoder.conv_in.weight", 4)[1]!;
-  const quantised = QUANTISED.get(latentChannels);
+  if (first?.length === 5 && rank === 4) throw unsupported(shapes.file.name, EXPECTED, "one of videos");
+  const latentChannels = shapes.sides("decoder.conv_in.weight", rank)[1]!;
+  const quantised = QUANTISED[family].get(latentChannels);
   const normalised = latentChannels === CHANNELS_OF_FLUX2;
   if (quantised === undefined || normalised !== shapes.has(NORM))
     throw unsupported(shapes.file.name, EXPECTED, `one with ${latentChannels} latent channels`);
   const levels = shapes.count("decoder.up.", MOST_BLOCKS);
   if (levels !== LEVELS) throw unsupported(shapes.file.name, `${EXPECTED} with ${LEVELS} levels`, `one with ${levels}`);
-  const channels = shapes.sides("decoder.conv_out.weight", 4)[1]!;
+  const channels = shapes.sides("decoder.conv_out.weight", rank)[1]!;
   const hasEncoder = [...shapes.weights.keys()].some((key) => key.startsWith("encoder."));
-  const encoderChannels = hasEncoder ? shapes.sides("encoder.conv_in.weight", 4)[0]! : channels;
-  for (const count of [channels, encoderChannels])
+  const encoderChannels = hasEncoder ? shapes.sides("encoder.conv_in.weight", rank)[0]! : channels;
+  for (const count of family === "sd" ? [channels, encoderChannels] : [])
     if (count % GROUPS !== 0) throw shapes.invalid(`a VAE with a multiple of ${GROUPS} channels`, `${count}`);
   const multipliers = Array.from({ length: levels }, (_, level) => {
-    const width = shapes.sides(`decoder.up.${level}.block.0.conv1.weight`, 4)[0]!;
+    const width = shapes.sides(`decoder.up.${level}.block.0.conv1.weight`, rank)[0]!;
     if (width % channels !== 0)
       throw shapes.invalid(`level ${level} of the VAE with a multiple of ${channels} channels`, `${width}`);
     return width / channels;
@@ -116,6 +126,7 @@ function vaeConfig(shapes: PartShapes): VaeConfig {
   if (blocks < 1) throw shapes.invalid("a VAE with at least 2 blocks of each level of its decoder", `${blocks + 1}`);
   const attention = shapes.weights.get("decoder.mid.attn_1.q.weight")?.shape.length === 2 ? 2 : 4;
   return {
+    family,
     channels,
     encoderChannels,
     multipliers,

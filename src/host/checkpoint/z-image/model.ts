@@ -2,6 +2,7 @@ import { LatentkitError } from "../../../base/errors.js";
 import { cropped, repeated } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, ModelPatch, SamplingRun } from "../../types.js";
+import { type ControlInput, ControlPictures, controlOf, evenSides } from "../diffusion/control-pictures.js";
 import {
   type DiffusionNetwork,
   haveOneLength,
@@ -16,7 +17,7 @@ import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { Network } from "../weights/network.js";
 import { buildZImage, PADDING, type ZImageConfig, zImageWork } from "./build.js";
-import { CONTROL_NODES, controlOf, evenSides, type ZImageControlInput, ZImageControls } from "./control.js";
+import type { ZImageControlConfig } from "./control.js";
 import { zImagePlaces } from "./lora.js";
 
 /** Numbers of a head that turn by the token's place in time, its row and its column, in sixteenths. */
@@ -24,6 +25,8 @@ const AXES = [4, 6, 6] as const;
 const THETA = 256;
 /** Steps of the time that the network takes, from 0 (noise) to 1000. */
 const TIME_STEPS = 1000;
+/** Nodes that add a control net. */
+const CONTROL_NODES: readonly string[] = ["QwenImageDiffsynthControlnet", "ZImageFunControlnet"];
 /** Sizes of captions and areas whose rotations stay computed in a run: a regional prompt has a few. */
 const MOST_ROTATIONS = 8;
 
@@ -37,7 +40,7 @@ export class BuiltZImage implements DiffusionNetwork {
   constructor(
     readonly runtime: Runtime,
     readonly part: ModelPart<ZImageConfig>,
-    readonly controls: readonly ZImageControlInput[] = [],
+    readonly controls: readonly ControlInput<ZImageControlConfig>[] = [],
   ) {
     const { label, config } = part;
     this.label = label;
@@ -56,7 +59,8 @@ export class BuiltZImage implements DiffusionNetwork {
 
   patched(patch: ModelPatch): BuiltZImage | undefined {
     if (!CONTROL_NODES.includes(patch.node)) return undefined;
-    const control = controlOf(patch, this.label, this.part.config.width);
+    const { width } = this.part.config;
+    const control = controlOf<ZImageControlConfig>(patch, { family: "z-image", label: this.label, width });
     return new BuiltZImage(this.runtime, this.part, [...this.controls, control]);
   }
 
@@ -70,7 +74,7 @@ export class BuiltZImage implements DiffusionNetwork {
 
   forRun(run: SamplingRun): NetworkRun {
     const rotations = new Recent<NamedTensors>(MOST_ROTATIONS);
-    const controls = new ZImageControls(this.controls, run);
+    const controls = new ControlPictures(this.controls, run);
     return { predict: async (call) => this.#predict(call, rotations, await controls.of(call.x), run.steps) };
   }
 

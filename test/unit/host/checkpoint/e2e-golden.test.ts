@@ -17,11 +17,11 @@ describe("checkpoints from end to end, golden", () => {
   });
 });
 
-describe("Z-Image from end to end, golden", () => {
+describe("Z-Image and Qwen-Image from end to end, golden", () => {
   const folder = join(root, "test/golden/models-z-qwen");
   testGoldenGraphs({
     folder,
-    count: 27,
+    count: 42,
     unpack: (models) =>
       unpackFolders(folder, ["diffusion_models", "text_encoders", "vae", "loras", "model_patches"], models),
     // one picture of 100 x 70 pixels is cut

@@ -13,7 +13,7 @@ type Graph = Record<string, { class_type: string; inputs: Record<string, unknown
 
 const GOLDEN = join(root, "test/golden/models-z-qwen");
 
-/** Names of llama.cpp for those of Qwen3. */
+/** Names of llama.cpp for those of Qwen3 and Qwen2.5-VL. */
 const LLAMA: readonly (readonly [RegExp, string])[] = [
   [/^model\.layers\.(\d+)\.self_attn\.([qkv])_proj\./, "blk.$1.attn_$2."],
   [/^model\.layers\.(\d+)\.self_attn\.o_proj\./, "blk.$1.attn_output."],
@@ -29,8 +29,11 @@ describe("GGUF files from end to end", () => {
   const folder = temporaryFolder();
   ownCacheFolder(folder);
 
-  const renamed = (key: string): string =>
-    LLAMA.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), key);
+  /** Names of llama.cpp, which has vision towers in files of their own. */
+  const renamed = (key: string): string | undefined =>
+    key.startsWith("visual.")
+      ? undefined
+      : LLAMA.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), key);
 
   /** Latent and conditioning of a golden graph with other files. */
   async function outputs(models: string, id: string, names: Readonly<Record<string, string>>) {
@@ -66,13 +69,17 @@ describe("GGUF files from end to end", () => {
     ["Q8_0", "z/turbo_euler_simple_4"],
     ["Q4_0", "z/turbo_euler_simple_4"],
     ["Q4_0", "z/lora_diffusers"],
+    ["Q8_0", "q/euler_simple_cfg"],
+    ["Q4_0", "q/lora_lightning"],
   ] as const)
-    it(`Z-Image and Qwen3 in ${type} give what their expanded weights give: ${lora}`, async () => {
+    it(`transformers and text encoders in ${type} give what their expanded weights give: ${lora}`, async () => {
       const models = folder();
       unpackFolders(GOLDEN, ["diffusion_models", "text_encoders", "vae", "loras"], models);
       for (const [kind, name, architecture, rename] of [
         ["diffusion_models", "z_image_tiny", "lumina2", undefined],
+        ["diffusion_models", "qwen_image_tiny", "qwen_image", undefined],
         ["text_encoders", "qwen_3_tiny", "qwen3", renamed],
+        ["text_encoders", "qwen_2.5_vl_tiny", "qwen2vl", renamed],
       ] as const) {
         const path = join(models, kind, name);
         const written = { gguf: `${path}-quantised.gguf`, expanded: `${path}-expanded.safetensors` };
@@ -81,6 +88,8 @@ describe("GGUF files from end to end", () => {
       const named = (ending: string) => ({
         "z_image_tiny.safetensors": `z_image_tiny-${ending}`,
         "qwen_3_tiny.safetensors": `qwen_3_tiny-${ending}`,
+        "qwen_image_tiny.safetensors": `qwen_image_tiny-${ending}`,
+        "qwen_2.5_vl_tiny.safetensors": `qwen_2.5_vl_tiny-${ending}`,
       });
       const expected = await outputs(models, lora, named("expanded.safetensors"));
       const actual = await outputs(models, lora, named("quantised.gguf"));

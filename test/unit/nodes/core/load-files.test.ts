@@ -328,6 +328,16 @@ describe("LoadLatent", () => {
     assertSameBits(await load("a_00001_.latent"), samples);
   });
 
+  it("reads one frame as a picture, and leaves several as they are", async () => {
+    for (const [frames, shape] of [
+      [1, [2, 4, 3, 5]],
+      [2, [1, 4, 2, 3, 5]],
+    ] as const) {
+      write("frames.latent", { latent_tensor: samples.reshape([2 / frames, 4, frames, 3, 5]) });
+      assert.deepEqual((await load("frames.latent")).shape, shape);
+    }
+  });
+
   it("scales values of files without a version", async () => {
     write("old.latent", { latent_tensor: Tensor.from([0.18215, -1], [1, 2, 1, 1]) });
     const [first, second] = (await load("old.latent")).data;

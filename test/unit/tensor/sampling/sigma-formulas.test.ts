@@ -94,8 +94,9 @@ function mapsOf(name: ModelSamplingName, table: Float32Array): Maps {
     case "flux-schnell":
       return scaled(1, shifted(1));
     case "flux":
+    case "qwen-image":
     case "flux2": {
-      const mu = name === "flux" ? 1.15 : 2.02;
+      const mu = name === "flux2" ? 2.02 : 1.15;
       return scaled(1, (t) => Math.exp(mu) / (Math.exp(mu) + 1 / t - 1));
     }
     case "cascade-b":

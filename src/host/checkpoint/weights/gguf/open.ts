@@ -52,7 +52,7 @@ export function ggufContents(
   const { metadata, entries } = header;
   const rename = originalNames([...entries.keys()]);
   if (metadata[ARCHITECTURE] === PERMUTED)
-    throw unsupported(name, "weights of an image model, T5 or Qwen3", "those of a Llama or Mistral");
+    throw unsupported(name, "weights of an image model, T5 or Qwen", "those of a Llama or Mistral");
   const weights = new Map<string, StoredWeight>();
   for (const [key, entry] of entries) {
     const original = rename(key);

@@ -171,6 +171,7 @@ describe("recogniseCheckpoint", () => {
       assert.deepEqual(
         { ...vae!.config, multipliers: [] },
         {
+          family: "sd",
           channels: 32,
           multipliers: [],
           blocks: 2,

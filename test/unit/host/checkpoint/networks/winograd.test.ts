@@ -86,6 +86,7 @@ describe("convolutions in tiles", () => {
   });
 
   const config: VaeConfig = {
+    family: "sd",
     channels: 128,
     multipliers: [1, 2, 1, 1],
     blocks: 1,

@@ -34,7 +34,9 @@ const KINDS: readonly (readonly [kind: string, ...keys: string[]])[] = [
   ["Mochi", "t5_yproj.weight"],
   ["HiDream", "double_stream_blocks.0.block.attn1.to_q.weight"],
   ["Cosmos", "net.blocks.block0.blocks.0.block.attn.to_q.0.weight"],
-  ["Qwen", "txt_norm.weight", "transformer_blocks.0.img_mod.1.weight", "transformer_blocks.0.attn.add_q_proj.weight"],
+  ["DiffSynth", "controlnet_blocks.0.y_rms.weight", "controlnet_blocks.0.x_rms.weight"],
+  ["InstantX", "controlnet_blocks.0.weight", "controlnet_x_embedder.weight", "txt_norm.weight"],
+  ["mmproj", "v.blk.0.attn_q.weight", "mm.0.weight"],
   ["Stable Video Diffusion", "model.diffusion_model.input_blocks.1.1.time_stack.0.norm1.weight"],
   ["LoRA", "lora_unet_down_blocks_0_attentions_0_proj_in.lora_up.weight"],
   ["LoRA", "unet.down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q.lora_A.weight"],
@@ -68,7 +70,7 @@ describe("foreignKind", () => {
       );
       assert.match(
         error.message,
-        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, [^,]+, Z-Image, Flux\.1, Flux\.2 or Chroma, received .+\.$/,
+        /^Model "model\.safetensors": expected a checkpoint of [^,]+, [^,]+, [^,]+, [^,]+, Z-Image, Qwen-Image, Flux\.1, Flux\.2 or Chroma, received .+\.$/,
       );
     }
   });

@@ -71,7 +71,7 @@ describe("listModels", () => {
     const refusals = Object.fromEntries(
       listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
     );
-    const expected = "a checkpoint of SD 1, SD 2, SDXL, SD 3, Z-Image, Flux.1, Flux.2 or Chroma";
+    const expected = "a checkpoint of SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma";
     assert.match(
       refusals["checkpoints/sd1_fp8.safetensors"]!,
       /^Model "sd1_fp8\.safetensors": the file is cut off: its tensors need \d+ bytes, it has 5000000; .+\.$/,

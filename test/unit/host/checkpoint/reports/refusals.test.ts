@@ -55,7 +55,7 @@ describe("model files that a checkpoint host cannot load", () => {
     ],
     [
       { "3": { class_type: "CLIPLoader", inputs: { clip_name: "t5xxl.safetensors", type: "stable_diffusion" } } },
-      'Node 3 (CLIPLoader), input "clip_name": Model "t5xxl.safetensors": expected a text encoder of SD 1, SD 2, SDXL, SD 3, Z-Image, Flux.1, Flux.2 or Chroma, received a text encoder (T5).',
+      'Node 3 (CLIPLoader), input "clip_name": Model "t5xxl.safetensors": expected a text encoder of SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma, received a text encoder (T5).',
     ],
   ];
 
@@ -193,7 +193,8 @@ describe("damaged files and files of other kinds in a models folder", () => {
     writeWeights(pathOf("checkpoints", "odd.safetensors"), { "foo.weight": f32([1]) });
     const host = hostOf();
     const start = 'Node 2 (CheckpointLoaderSimple), input "ckpt_name": Model ';
-    const expected = "expected a checkpoint of SD 1, SD 2, SDXL, SD 3, Z-Image, Flux.1, Flux.2 or Chroma, received";
+    const expected =
+      "expected a checkpoint of SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma, received";
     assert.deepEqual(sentencesOf(host, "checkpoints", "lora.safetensors"), [
       `${start}"lora.safetensors": ${expected} a LoRA.`,
     ]);

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { tokenizeZImage } from "#src/host/checkpoint/tokenizer/qwen.js";
+import { idsBeforeUser, tokenizeQwenImage, tokenizeZImage } from "#src/host/checkpoint/tokenizer/qwen.js";
 import { root } from "../../../../helpers/folders.js";
 import { goldenText } from "../../../../helpers/golden-file.js";
 
 interface Case {
   readonly text: string;
   readonly z_image: readonly number[];
+  readonly qwen_image: readonly number[];
 }
 
 describe("tokenizeZImage", () => {
@@ -39,5 +40,29 @@ describe("tokenizeZImage", () => {
       }) as [number, number];
       assert.ok(many < 8 * few + 200, `${JSON.stringify(piece)}: ${few} and ${many} ms`);
     }
+  });
+});
+
+describe("tokenizeQwenImage", () => {
+  const { cases } = JSON.parse(goldenText(join(root, "test/golden/models-z-qwen/tokenizer.json"))) as {
+    cases: readonly Case[];
+  };
+
+  it("gives the reference's ids, and counts those before the user's words", () => {
+    for (const { text, qwen_image } of cases) {
+      const ids = tokenizeQwenImage(text.replace(/\\([()])/g, "$1"), "image");
+      assert.deepEqual(ids, qwen_image, JSON.stringify(text));
+      if (!text.startsWith("<|im_start|>")) assert.equal(idsBeforeUser(ids), 34);
+    }
+    assert.equal(idsBeforeUser(tokenizeQwenImage("a", "edit")), 64);
+  });
+
+  it("takes a prompt as it is that begins with a message", () => {
+    const whole = (text: string): number[] => tokenizeQwenImage(text, "image");
+    assert.deepEqual(whole("<|im_start|>user\na"), [151644, 872, 198, 64]);
+    assert.equal(idsBeforeUser(whole("<|im_start|>user\na")), 0);
+    const [start, system] = [151644, whole("<|im_start|>system\nb")];
+    assert.equal(idsBeforeUser([...system, start, 872, 198, 64]), system.length + 3);
+    assert.equal(idsBeforeUser([...system, start, 64]), system.length);
   });
 });

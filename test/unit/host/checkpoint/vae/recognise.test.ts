@@ -12,6 +12,7 @@ import { weightFile } from "../../../../helpers/models/weight-file.js";
 const PREFIX = "first_stage_model.";
 const SHAPES = withKeys(fullSizeShapes().sd1, (key) => (key.startsWith(PREFIX) ? key.slice(PREFIX.length) : undefined));
 const CONFIG = {
+  family: "sd",
   channels: 128,
   multipliers: [1, 2, 4, 4],
   blocks: 2,

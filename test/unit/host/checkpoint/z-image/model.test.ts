@@ -94,21 +94,27 @@ describe("models of Z-Image", () => {
     ]);
   });
 
-  it("are listed with their families and types", async () => {
+  it("are listed with their families and types, beside those of Qwen-Image", async () => {
     const listed = await listModels({ models: folder(), hashes: false });
     assert.deepEqual(
       listed.map(({ kind, name, family, dtypes }) => [`${kind}/${name}`, family, dtypes.join(" ")]),
       [
+        ["loras/q_aitoolkit.safetensors", "LoRA (ai-toolkit)", "BF16"],
+        ["loras/q_lightning.safetensors", "LoRA (plain names)", "BF16"],
         ["loras/z_aitoolkit.safetensors", "LoRA (ai-toolkit)", "BF16"],
         ["loras/z_diffusers.safetensors", "LoRA (diffusers)", "BF16"],
         ["loras/z_kohya.safetensors", "LoRA (kohya)", "F16"],
         ["loras/z_lycoris.safetensors", "LoRA (LyCORIS)", "BF16"],
         ["vae/ae_tiny.safetensors", "VAE, 16 channels", "BF16"],
+        ["vae/qwen_image_vae_tiny.safetensors", "VAE of Wan 2.1 and Qwen-Image", "BF16"],
+        ["diffusion_models/qwen_image_tiny.safetensors", "Qwen-Image, without text encoder and VAE", "BF16"],
         ["diffusion_models/z_image_tiny.safetensors", ALONE, "BF16"],
         ["diffusion_models/z_image_tiny_diffusers.safetensors", ALONE, "BF16"],
         ["diffusion_models/z_image_tiny_fp8_e4m3fn.safetensors", ALONE, "F8_E4M3 BF16"],
         ["diffusion_models/z_image_tiny_fp8_scaled.safetensors", ALONE, "F8_E4M3 BF16"],
+        ["text_encoders/qwen_2.5_vl_tiny.safetensors", "text encoder Qwen2.5-VL", "BF16"],
         ["text_encoders/qwen_3_tiny.safetensors", "text encoder Qwen3", "BF16"],
+        ["model_patches/q_diffsynth_tiny.safetensors", "ControlNet of Qwen-Image (DiffSynth)", "BF16"],
         ["model_patches/z_fun_controlnet_v1_tiny.safetensors", "ControlNet of Z-Image (Fun), 16 channels", "BF16"],
         ["model_patches/z_fun_controlnet_v2_tiny.safetensors", "ControlNet of Z-Image (Fun), 33 channels", "BF16"],
       ],

@@ -63,6 +63,7 @@ describe("zImagePart", () => {
     });
     const [encoder] = textEncoders;
     assert.deepEqual(encoder!.part.config, {
+      version: "3",
       hidden: 2560,
       layers: 36,
       heads: 32,
