@@ -30,7 +30,7 @@ export const FLOORS = {
     "recognition/ networks/",
     "session/ lora/",
     "text-encoder/ vae/ upscaler/",
-    "diffusion/",
+    "clip-vision/ diffusion/",
     "unet/ flux/ z-image/",
     "runtime/ families/",
     "loader/ reports/",

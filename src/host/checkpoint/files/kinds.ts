@@ -55,6 +55,7 @@ export const LOADABLE = [
   "loras",
   "controlnet",
   "upscale_models",
+  "clip_vision",
   "model_patches",
 ] as const satisfies readonly ModelKind[];
 

@@ -3,6 +3,8 @@ import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { HostFiles } from "../../host.js";
 import type { Checkpoint, Clip, Model, Vae, Warn } from "../../types.js";
+import { CheckpointClipVision } from "../clip-vision/model.js";
+import { clipVisionPart } from "../clip-vision/recognise.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
 import { samplingOf } from "../diffusion/sampling.js";
@@ -98,6 +100,8 @@ export class ModelLoader {
       vae: (file) => this.#vaeFile(file),
       loras: async (file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (file) => this.#controlNet(file),
+      clip_vision: async (file) =>
+        new CheckpointClipVision(this.#runtime, ModelPart.of("CLIP vision", file, clipVisionPart(file))),
       model_patches: async (file) =>
         new CheckpointModelPatch(ModelPart.of("model patch", file, zImageControlPart(file))),
       upscale_models: async (file) =>

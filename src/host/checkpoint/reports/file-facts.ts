@@ -4,6 +4,7 @@ import { openRegularSync } from "../../../io/regular-file.js";
 import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors.js";
 import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../host.js";
+import { clipVisionPart } from "../clip-vision/recognise.js";
 import { requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
@@ -57,6 +58,7 @@ const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown
   loras: requireLora,
   controlnet: controlNetPart,
   upscale_models: upscalerPart,
+  clip_vision: clipVisionPart,
   model_patches: zImageControlPart,
 };
 
@@ -71,6 +73,7 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
   vae: ["decoder.conv_in.weight"],
   loras: [".lora_up.weight", ".lora_A.weight", ".lora.up.weight"],
   controlnet: ["zero_convs.0.0.weight", "controlnet_down_blocks.0.weight"],
+  clip_vision: ["visual_projection.weight", "visual.proj"],
 };
 
 /** Kinds of files with text encoders. */

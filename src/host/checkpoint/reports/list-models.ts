@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, type OptionRules, SIGNAL } from "../../../base/options.js";
+import { clipVisionPart } from "../clip-vision/recognise.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
@@ -163,6 +164,8 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       const { config } = upscalerPart(file);
       return `${config.kind === "rrdb" ? "ESRGAN" : "compact RealESRGAN"} x${config.scale}`;
     }
+    case "clip_vision":
+      return `CLIP vision ViT-${clipVisionPart(file).config.name}/14`;
     case "model_patches": {
       const { channels } = zImageControlPart(file).config;
       return `ControlNet of Z-Image (Fun), ${channels} channels`;
