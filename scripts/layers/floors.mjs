@@ -21,7 +21,7 @@ export const FLOORS = {
     "testing/",
   ],
   native: ["*", "cuda/"],
-  tensor: ["*", "sampling/", "tensor", "shape", "device/", "random ops resize items latents channels parts", "image/"],
+  tensor: ["*", "sampling/", "tensor", "shape", "device/", "random uniform ops resize items latents channels parts", "image/"],
   io: ["*", "json/", "python-text safetensors", "png/", "pictures/ http/", "files/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": [
@@ -29,7 +29,7 @@ export const FLOORS = {
     "weights/ tokenizer/",
     "recognition/ networks/",
     "session/ lora/",
-    "text-encoder/ vae/ upscaler/",
+    "text-encoder/ vae/ upscaler/ ip-adapter/",
     "clip-vision/ diffusion/",
     "unet/ flux/ z-image/",
     "runtime/ families/",
@@ -39,7 +39,7 @@ export const FLOORS = {
   "host/checkpoint/runtime": ["*", "devices/", "client", "remote/"],
   "host/checkpoint/weights": ["stored", "gguf/ packed/", "*"],
   "host/sampling": ["solver sum", "solvers/", "*"],
-  nodes: ["*", "core/", "ext/", "index", "invoke"],
+  nodes: ["*", "core/", "ext/ ipadapter/", "index", "invoke"],
   graph: ["*", "validation/ workflow/", "validate", "memory/", "disk-cache/", "surroundings", "execution/", "execute"],
   render: [
     "*",

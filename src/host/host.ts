@@ -4,6 +4,7 @@ import type {
   Clip,
   ClipVision,
   ControlNet,
+  ImageAdapter,
   Lora,
   Model,
   StyleModel,
@@ -28,6 +29,7 @@ export interface HostFiles {
   controlnet: ControlNet;
   upscale_models: UpscaleModel;
   clip_vision: ClipVision;
+  ipadapter: ImageAdapter;
   style_models: StyleModel;
   gligen: object;
   hypernetworks: object;

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodePng, type Tensor } from "latentkit";
 import { openWeightFile, type WeightFile } from "#src/host/checkpoint/weights/stored.js";
@@ -7,7 +7,8 @@ import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { firstChannels } from "#src/tensor/channels.js";
 import { root } from "../folders.js";
 import { goldenBytes, goldenText } from "../golden-file.js";
-import { goldenModels, isWholeSet } from "./golden.js";
+import { goldenModels, goldenNames, isWholeSet, unpackModel } from "./golden.js";
+import { unpackFolders } from "./golden-graphs.js";
 
 /** Tiny CLIP vision encoders, IPAdapters and control nets, and what the reference makes of them. */
 export const ADAPTERS_FOLDER = isWholeSet
@@ -32,6 +33,23 @@ export function adapterFile(name: string, folder: string): Promise<WeightFile> {
   const path = join(folder, name.split("/").at(-1)!);
   writeFileSync(path, goldenBytes(join(ADAPTERS_FOLDER, name))!);
   return openWeightFile({ name, path });
+}
+
+/** Puts all golden adapters into a folder, with the checkpoints and LoRAs of other sets that graphs use, and the pictures of both. */
+export function unpackAdapters(folder: string): void {
+  unpackFolders(ADAPTERS_FOLDER, ["clip_vision", "ipadapter", "controlnet"], folder);
+  for (const kind of ["checkpoints", "loras"]) {
+    mkdirSync(join(folder, kind), { recursive: true });
+    for (const name of goldenNames(kind))
+      if (name.startsWith("sd1") || name.startsWith("sdxl")) unpackModel(`${kind}/${name}`, join(folder, kind));
+  }
+}
+
+/** Puts the pictures of the set and of another one into a folder, and returns its path. */
+export function adapterPictures(folder: string): string {
+  for (const from of [join(goldenModels(), "input"), join(ADAPTERS_FOLDER, "input")])
+    cpSync(from, folder, { recursive: true });
+  return folder;
 }
 
 /** A golden picture [1, H, W, 3]; those of other sets too. */

@@ -36,6 +36,8 @@ type Derived =
 export interface GoldenGraphs {
   /** Folder of e2e.json, e2e.safetensors and input. */
   readonly folder: string;
+  /** Puts the pictures that the graphs load below a folder and returns their own; by default those of the set. */
+  inputDir?(folder: string): string;
   /** Number of graphs that it has. */
   readonly count: number;
   /** Puts the models into a folder. */
@@ -49,7 +51,14 @@ export interface GoldenGraphs {
 const largest = ({ data }: Tensor): number => data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 /** Tests a set: latents, pictures and conditionings at the tolerances of the set's own page. */
-export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = [], assertKnown }: GoldenGraphs): void {
+export function testGoldenGraphs({
+  folder: golden,
+  inputDir = () => join(golden, "input"),
+  count,
+  unpack,
+  imprecise = [],
+  assertKnown,
+}: GoldenGraphs): void {
   const { cases } = JSON.parse(goldenText(join(golden, "e2e.json"))) as { cases: readonly GoldenGraph[] };
   const { tensors } = readSafetensors(goldenBytes(join(golden, "e2e.safetensors"))!);
 
@@ -67,10 +76,12 @@ export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = []
   };
 
   let folder: string;
+  let pictures: string;
   let host: CheckpointHost;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "latentkit-e2e-"));
     unpack(folder);
+    pictures = inputDir(folder);
     host = createCheckpointHost({ models: folder });
   });
   after(async () => {
@@ -88,8 +99,8 @@ export function testGoldenGraphs({ folder: golden, count, unpack, imprecise = []
       const nodes = [one.latent_node, one.image_node, ...[...conds, ...encoded].map(([id]) => id)];
       const outputs = new Map<string, readonly unknown[]>();
       const targets = [...new Set(nodes)].filter((id) => id !== undefined);
-      const inputDir = join(golden, "input");
-      for await (const event of executeGraph(one.graph, { host, inputDir, outputDir: join(folder, "out"), targets })) {
+      const folders = { inputDir: pictures, outputDir: join(folder, "out") };
+      for await (const event of executeGraph(one.graph, { host, ...folders, targets })) {
         if (event.type === "node-done") outputs.set(event.nodeId, event.outputs);
         if (event.type === "warning") assertKnown(event.message);
         if (event.type === "node-error") assert.fail(event.error);

@@ -32,7 +32,10 @@ describe("resampled", () => {
       const [row, column] = [Math.floor(i / 18), Math.floor(i / 3) % 6];
       return whole.data[((row + 1) * 12 + column + 4) * 3 + (i % 3)];
     };
-    assert.deepEqual([...data], Array.from(data, (_, i) => at(i)));
+    assert.deepEqual(
+      [...data],
+      Array.from(data, (_, i) => at(i)),
+    );
   });
 
   it("averages the pixels that it takes together", () => {
@@ -58,7 +61,13 @@ describe("resampledBytes", () => {
   it("clips what a filter overshoots", () => {
     const step = Tensor.from([0, 0, 1, 1], [1, 1, 4, 1]);
     const bytes = levels(resampledBytes(step, 1, 12, "bicubic"));
-    assert.deepEqual([bytes.slice(0, 4), bytes.slice(-4)], [[0, 0, 0, 0], [255, 255, 255, 255]]);
+    assert.deepEqual(
+      [bytes.slice(0, 4), bytes.slice(-4)],
+      [
+        [0, 0, 0, 0],
+        [255, 255, 255, 255],
+      ],
+    );
     assert.ok(new Set(bytes).size > 3);
   });
 });

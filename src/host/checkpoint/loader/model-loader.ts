@@ -12,6 +12,7 @@ import { recogniseCheckpoint } from "../families/recognise.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { T5Clip } from "../flux/clip.js";
+import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
@@ -33,6 +34,7 @@ import { taesdPart, taesdScale } from "../vae/taesd.js";
 import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 import { CheckpointModelPatch, zImageControlPart } from "../z-image/control.js";
+import { CheckpointImageAdapter } from "./image-adapter.js";
 import { CheckpointLora } from "./lora.js";
 import { loadPipeline } from "./pipeline.js";
 
@@ -102,6 +104,7 @@ export class ModelLoader {
       controlnet: async (file) => this.#controlNet(file),
       clip_vision: async (file) =>
         new CheckpointClipVision(this.#runtime, ModelPart.of("CLIP vision", file, clipVisionPart(file))),
+      ipadapter: async (file) => CheckpointImageAdapter.of(this.#runtime, file, ipAdapterPart(file)),
       model_patches: async (file) =>
         new CheckpointModelPatch(ModelPart.of("model patch", file, zImageControlPart(file))),
       upscale_models: async (file) =>

@@ -8,6 +8,7 @@ import { clipVisionPart } from "../clip-vision/recognise.js";
 import { requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
+import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
@@ -59,6 +60,7 @@ const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown
   controlnet: controlNetPart,
   upscale_models: upscalerPart,
   clip_vision: clipVisionPart,
+  ipadapter: ipAdapterPart,
   model_patches: zImageControlPart,
 };
 

@@ -7,6 +7,7 @@ import { recogniseCheckpoint } from "../families/recognise.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
 import { KIND_FOLDERS, KIND_WORDS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
+import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
@@ -166,6 +167,10 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
     }
     case "clip_vision":
       return `CLIP vision ViT-${clipVisionPart(file).config.name}/14`;
+    case "ipadapter": {
+      const { projection, isSdxl } = ipAdapterPart(file);
+      return `IPAdapter of ${isSdxl ? "SDXL" : "SD 1"} (${projection.config.kind})`;
+    }
     case "model_patches": {
       const { channels } = zImageControlPart(file).config;
       return `ControlNet of Z-Image (Fun), ${channels} channels`;

@@ -1,7 +1,16 @@
 import { add, conv, FLOAT_BYTES, resizedAs, silu, type Trace } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { activated, embedding, resBlock, type TransformerConfig, timeEmbedding, transformer } from "./blocks.js";
+import {
+  type Attended,
+  activated,
+  embedding,
+  type FurtherAttention,
+  resBlock,
+  type TransformerConfig,
+  timeEmbedding,
+  transformer,
+} from "./blocks.js";
 
 /** One block on the way down or up. */
 export interface UnetBlock {
@@ -41,15 +50,16 @@ export const unetWork = ({ modelChannels, inChannels }: UnetConfig): { readonly 
 interface UnetOptions {
   /** Number of control nets, whose outputs are the inputs `control_N.NET` and `control_middle.NET`. */
   readonly controls?: number;
+  /** Attention of the transformers beside that on the prompt. */
+  readonly further?: FurtherAttention;
   readonly trace?: Trace;
 }
 
 /** Values that all blocks of one UNet use. */
-export interface UnetInputs {
+export interface UnetInputs extends Attended {
   readonly x: Value;
   /** SiLU of the time embedding. */
   readonly emb: Value;
-  readonly context: Value;
 }
 
 /** A value and the number of its channels. */
@@ -67,10 +77,10 @@ export interface Picture {
 export function buildUnet(
   network: Network,
   config: UnetConfig,
-  { controls = 0, trace = () => {} }: UnetOptions = {},
+  { controls = 0, further, trace = () => {} }: UnetOptions = {},
 ): void {
   const { graph } = network;
-  const inputs = unetInputs(network, config, trace);
+  const inputs = { ...unetInputs(network, config, trace), further };
   const skips = downBlocks(network, config, inputs, { trace });
   let current = middleBlock(network, config, inputs, skips.at(-1)!);
   if (controls > 0) {
@@ -167,6 +177,6 @@ function resAndTransformer(
   from: Picture,
 ): Picture {
   let value = resBlock(network, `${key}.0`, from.value, [from.channels, channels], { ...config, ...inputs });
-  if (depth > 0) value = transformer(network, `${key}.1`, value, [channels, depth], inputs.context, config);
+  if (depth > 0) value = transformer(network, `${key}.1`, value, [channels, depth], inputs, config);
   return { value, channels };
 }

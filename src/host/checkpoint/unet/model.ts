@@ -2,12 +2,15 @@ import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
 import { type LabelSource, labelVectors, sizeLabel } from "../diffusion/conditioning.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
+import type { AdapterUse } from "../ip-adapter/use.js";
 import type { LoraTarget } from "../lora/places.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
+import type { SessionSource } from "../session/sessions.js";
 import type { Network } from "../weights/network.js";
 import { buildUnet, type UnetConfig, unetWork } from "./build.js";
 import { RunControls } from "./control.js";
+import { adapterAttention, RunAdapters, requireFit } from "./image-adapters.js";
 import { unetPlaces } from "./lora.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
@@ -20,6 +23,7 @@ export class BuiltUnet implements DiffusionNetwork {
   constructor(
     readonly runtime: Runtime,
     readonly part: ModelPart<UnetConfig>,
+    readonly adapters: readonly AdapterUse[] = [],
   ) {
     const { label, config } = part;
     this.label = label;
@@ -33,7 +37,12 @@ export class BuiltUnet implements DiffusionNetwork {
   }
 
   adapted(adapter: Adapter): BuiltUnet {
-    return new BuiltUnet(this.runtime, this.part.adapted(adapter));
+    return new BuiltUnet(this.runtime, this.part.adapted(adapter), this.adapters);
+  }
+
+  shown(use: AdapterUse): BuiltUnet {
+    requireFit(use, this.part);
+    return new BuiltUnet(this.runtime, this.part, [...this.adapters, use]);
   }
 
   canShare(): boolean {
@@ -47,18 +56,46 @@ export class BuiltUnet implements DiffusionNetwork {
 
   forRun(run: SamplingRun): NetworkRun {
     const controls = new RunControls(this.part, run);
-    return { predict: (call) => this.#predict(call, controls, run.steps) };
+    const adapters = new RunAdapters(this.adapters, this.part.config, run);
+    return { predict: (call) => this.#predict(call, { controls, adapters, calls: run.steps }) };
   }
 
-  async #predict({ labels, entry, sigma, signal, ...call }: NetworkCall, controls: RunControls, calls: number) {
+  async #predict({ labels, entry, entries, sigma, signal, ...call }: NetworkCall, run: UnetRun) {
     const { x, noisy, context } = call;
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
-    const { count, stages, zeros } = controls.of(entry, { ...feeds, x: noisy }, sigma);
-    const variant = count === 0 ? "UNet" : `UNet with ${count} control nets`;
-    const build = (network: Network, config: UnetConfig) => buildUnet(network, config, { controls: count });
-    const session = this.part.session(variant, build, { work: unetWork(this.part.config) });
-    const options = { signal, keep: ["context", "y"], calls, stages };
-    const { out } = await this.runtime.run(session, { ...feeds, ...zeros }, options);
+    const { count, stages, zeros } = run.controls.of(entry, { ...feeds, x: noisy }, sigma);
+    const pictures = run.adapters.of({ x, entries, sigma });
+    const options = { signal, keep: ["context", "y", ...Object.keys(pictures)], calls: run.calls, stages };
+    const { out } = await this.runtime.run(this.#session(count), { ...feeds, ...zeros, ...pictures }, options);
     return out!;
   }
+
+  /** The session for a number of control nets. */
+  #session(controls: number): SessionSource {
+    const files = [...new Set(this.adapters.map(({ keys }) => keys))];
+    const layouts = this.adapters.map(({ keys, isSdxl, hasMiddle }) => ({
+      network: files.indexOf(keys),
+      keys: keys.config,
+      isSdxl,
+      hasMiddle,
+    }));
+    const variant = [
+      "UNet",
+      ...(controls === 0 ? [] : [`with ${controls} control nets`]),
+      ...layouts.map(({ network, hasMiddle }) => `with adapter ${network}${hasMiddle ? " and its middle" : ""}`),
+    ].join(" ");
+    const build = (network: Network, config: UnetConfig, others: readonly Network[]) => {
+      const further = layouts.length === 0 ? undefined : adapterAttention(others, layouts, config);
+      buildUnet(network, config, { controls, further });
+    };
+    return this.part.session(variant, build, { work: unetWork(this.part.config), beside: files });
+  }
+}
+
+/** Everything that one run of a UNet keeps. */
+interface UnetRun {
+  readonly controls: RunControls;
+  readonly adapters: RunAdapters;
+  /** Calls to expect. */
+  readonly calls: number;
 }
