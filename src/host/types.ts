@@ -51,6 +51,8 @@ export interface SamplingRun {
   /** Entries that the run moves away from. */
   readonly negative: Conditioning;
   readonly steps: number;
+  /** Seed of the run's noise; 0 if absent. */
+  readonly seed?: bigint;
 }
 
 /** A diffusion model: its noise schedule and, if it can denoise, its prediction. */

@@ -231,6 +231,7 @@ class ModelRun {
       kind: family === "sdxl-refiner" ? "sdxl-refiner" : "sdxl",
       cells: [rows, columns],
       isNegative: this.#run.negative.includes(entry),
+      seed: this.#run.seed,
     });
   }
 

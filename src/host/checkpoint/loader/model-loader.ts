@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { HostFiles } from "../../host.js";
-import type { Checkpoint, Clip, Model, Vae, Warn } from "../../types.js";
+import type { Checkpoint, Clip, ControlNet, Model, Vae, Warn } from "../../types.js";
 import { CheckpointClipVision } from "../clip-vision/model.js";
 import { clipVisionPart } from "../clip-vision/recognise.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
@@ -25,7 +25,10 @@ import { BuiltTextEncoder, CheckpointClip } from "../text-encoder/model.js";
 import { Qwen3Clip } from "../text-encoder/qwen3.js";
 import { recogniseTextEncoders, type StableDiffusionFamily, type TextPart } from "../text-encoder/recognise.js";
 import { BuiltT5 } from "../text-encoder/t5.js";
-import { CheckpointControlNet, controlNetPart } from "../unet/control.js";
+import { CheckpointControlNet } from "../unet/control.js";
+import { CheckpointControlLora } from "../unet/control-lora.js";
+import { recogniseControl } from "../unet/controls.js";
+import { CheckpointT2iAdapter } from "../unet/t2i-adapter.js";
 import { CheckpointUpscaler } from "../upscaler/build.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { BuiltVae, CheckpointVae } from "../vae/model.js";
@@ -221,9 +224,18 @@ export class ModelLoader {
     return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor }));
   }
 
-  #controlNet(file: WeightFile): CheckpointControlNet {
-    const { isDifference, ...net } = controlNetPart(file);
-    return new CheckpointControlNet(ModelPart.of("ControlNet", file, net), isDifference);
+  #controlNet(file: WeightFile): ControlNet {
+    const control = recogniseControl(file);
+    switch (control.kind) {
+      case "net": {
+        const { isDifference, ...net } = control.part;
+        return new CheckpointControlNet(ModelPart.of("ControlNet", file, net), isDifference);
+      }
+      case "lora":
+        return new CheckpointControlLora(file, control.part);
+      case "t2i":
+        return new CheckpointT2iAdapter(ModelPart.of("T2I-Adapter", file, control.part));
+    }
   }
 }
 

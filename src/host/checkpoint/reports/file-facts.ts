@@ -14,7 +14,7 @@ import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import { recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
-import { controlNetPart } from "../unet/control.js";
+import { recogniseControl } from "../unet/controls.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { recogniseVae } from "../vae/recognise.js";
 import { applyFormats, joinFactors } from "../weights/factors.js";
@@ -57,7 +57,7 @@ const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown
   text_encoders: (file) => sizesOf(recogniseTextEncoders(file)),
   vae: recogniseVae,
   loras: requireLora,
-  controlnet: controlNetPart,
+  controlnet: recogniseControl,
   upscale_models: upscalerPart,
   clip_vision: clipVisionPart,
   ipadapter: ipAdapterPart,

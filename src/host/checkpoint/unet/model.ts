@@ -9,9 +9,10 @@ import type { Runtime } from "../session/runtime.js";
 import type { SessionSource } from "../session/sessions.js";
 import type { Network } from "../weights/network.js";
 import { buildUnet, type UnetConfig, unetWork } from "./build.js";
-import { RunControls } from "./control.js";
-import { adapterAttention, RunAdapters, requireFit } from "./image-adapters.js";
+import { adapterAttention, requireFit } from "./image-adapters.js";
 import { unetPlaces } from "./lora.js";
+import { RunAdapters } from "./run-adapters.js";
+import { RunControls } from "./run-controls.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
 export class BuiltUnet implements DiffusionNetwork {
@@ -55,7 +56,7 @@ export class BuiltUnet implements DiffusionNetwork {
   }
 
   forRun(run: SamplingRun): NetworkRun {
-    const controls = new RunControls(this.part, run);
+    const controls = new RunControls(this.runtime, this.part, run);
     const adapters = new RunAdapters(this.adapters, this.part.config, run);
     return { predict: (call) => this.#predict(call, { controls, adapters, calls: run.steps }) };
   }
@@ -63,15 +64,16 @@ export class BuiltUnet implements DiffusionNetwork {
   async #predict({ labels, entry, entries, sigma, signal, ...call }: NetworkCall, run: UnetRun) {
     const { x, noisy, context } = call;
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
-    const { count, stages, zeros } = run.controls.of(entry, { ...feeds, x: noisy }, sigma);
-    const pictures = run.adapters.of({ x, entries, sigma });
-    const options = { signal, keep: ["context", "y", ...Object.keys(pictures)], calls: run.calls, stages };
-    const { out } = await this.runtime.run(this.#session(count), { ...feeds, ...zeros, ...pictures }, options);
+    const controls = await run.controls.of(entry, { ...feeds, x: noisy }, sigma, signal);
+    const { count, stages, zeros, added, additions } = controls;
+    const kept = { ...run.adapters.of({ x, entries, sigma }), ...additions };
+    const options = { signal, keep: ["context", "y", ...Object.keys(kept)], calls: run.calls, stages };
+    const { out } = await this.runtime.run(this.#session(count, added), { ...feeds, ...zeros, ...kept }, options);
     return out!;
   }
 
-  /** The session for a number of control nets. */
-  #session(controls: number): SessionSource {
+  /** The session for a number of control nets, and for features that are added after blocks. */
+  #session(controls: number, added: readonly string[]): SessionSource {
     const files = [...new Set(this.adapters.map(({ keys }) => keys))];
     const layouts = this.adapters.map(({ keys, isSdxl, hasMiddle }) => ({
       network: files.indexOf(keys),
@@ -82,11 +84,12 @@ export class BuiltUnet implements DiffusionNetwork {
     const variant = [
       "UNet",
       ...(controls === 0 ? [] : [`with ${controls} control nets`]),
+      ...added.map((key) => `with features after ${key}`),
       ...layouts.map(({ network, hasMiddle }) => `with adapter ${network}${hasMiddle ? " and its middle" : ""}`),
     ].join(" ");
     const build = (network: Network, config: UnetConfig, others: readonly Network[]) => {
       const further = layouts.length === 0 ? undefined : adapterAttention(others, layouts, config);
-      buildUnet(network, config, { controls, further });
+      buildUnet(network, config, { controls, further, added });
     };
     return this.part.session(variant, build, { work: unetWork(this.part.config), beside: files });
   }

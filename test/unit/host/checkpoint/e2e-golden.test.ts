@@ -45,6 +45,7 @@ describe("image adapters and control nets from end to end, golden", () => {
     inputDir: (folder) => adapterPictures(join(folder, "input")),
     count: isWholeSet ? 81 : 31,
     unpack: unpackAdapters,
-    assertKnown: (warning) => assert.fail(warning),
+    // a LoRA for the model alone has keys for text encoders too
+    assertKnown: (warning) => assert.match(warning, /the model has no layers for "lora_te1_/),
   });
 });
