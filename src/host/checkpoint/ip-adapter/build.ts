@@ -1,4 +1,4 @@
-import { add, attention, gelu, layerNorm, linear, linearOfFew, reshape } from "../networks/layers.js";
+import { add, attention, FLOAT_BYTES, gelu, layerNorm, linear, linearOfFew, reshape } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 
@@ -22,6 +22,11 @@ export type ProjectionConfig = {
       readonly layers: number;
     }
 );
+
+/** Bytes of a run beside the weights, for each value of the state: those of a layer, of its inputs and its MLP. */
+export const projectionWork = (config: ProjectionConfig): { readonly state: number } => ({
+  state: FLOAT_BYTES * (config.kind === "plus" ? 4 + (4 * config.width + 3 * config.attention) / config.inputs : 8),
+});
 
 /** Numbers of a head of the resampler. */
 export const HEAD_SIZE = 64;

@@ -7,7 +7,7 @@ import type { ClipVision, ImageAdapter, Model, ShownPictures } from "../../types
 import { PICTURE_SIDE } from "../clip-vision/build.js";
 import { CheckpointClipVision, clipPixels } from "../clip-vision/model.js";
 import { CheckpointModel } from "../diffusion/model.js";
-import { buildProjection, type KeysConfig, type ProjectionConfig } from "../ip-adapter/build.js";
+import { buildProjection, type KeysConfig, type ProjectionConfig, projectionWork } from "../ip-adapter/build.js";
 import type { IpAdapterPart } from "../ip-adapter/recognise.js";
 import type { AdapterUse } from "../ip-adapter/use.js";
 import { ModelPart } from "../session/model-part.js";
@@ -103,7 +103,9 @@ export class CheckpointImageAdapter implements ImageAdapter {
       const received = `[${state.shape.join(", ")}]`;
       throw new LatentkitError("value.invalid", `${projection.label}: expected ${expected}, received ${received}.`);
     }
-    const session = projection.session("image projection", buildProjection);
+    const session = projection.session("image projection", buildProjection, {
+      work: projectionWork(projection.config),
+    });
     return (await runtime.run(session, { state }, { signal })).tokens!;
   }
 

@@ -13,7 +13,7 @@ import { floatsOf, type WeightChange } from "../weights/network.js";
 import { additionTo, type UnetConfig } from "./build.js";
 import { buildControlNet, CheckpointControlNet, type ControlNetConfig } from "./control.js";
 import { CheckpointControlLora } from "./control-lora.js";
-import { buildT2iAdapter, CheckpointT2iAdapter, t2iCells, targetsOf } from "./t2i-adapter.js";
+import { buildT2iAdapter, CheckpointT2iAdapter, t2iCells, t2iWork, targetsOf } from "./t2i-adapter.js";
 
 /** Inputs that a network takes beside those of control nets. */
 export interface NetworkFeeds {
@@ -131,7 +131,7 @@ export class RunControls {
     const { part } = net as CheckpointT2iAdapter;
     const [items, , rows, columns] = shape as [number, number, number, number];
     const cells = t2iCells(part.config, hint, [rows, columns]);
-    const session = part.session("T2I-Adapter", buildT2iAdapter);
+    const session = part.session("T2I-Adapter", buildT2iAdapter, { work: t2iWork(part.config) });
     const outputs = await this.#runtime.run(session, { cells }, { signal });
     return targetsOf(part.config).map((target, level) => {
       const features = outputs[`level_${level}`]!;

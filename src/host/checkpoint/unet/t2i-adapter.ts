@@ -4,7 +4,7 @@ import { resizeImage } from "../../../tensor/resize.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { ControlNet } from "../../types.js";
-import { add, conv } from "../networks/layers.js";
+import { add, conv, FLOAT_BYTES } from "../networks/layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import { type ModelHeader, type Part, PartShapes, type Rename, renamed } from "../recognition/part.js";
 import type { ModelPart } from "../session/model-part.js";
@@ -63,6 +63,11 @@ export class CheckpointT2iAdapter implements ControlNet {
     return this;
   }
 }
+
+/** Bytes of a run beside the weights, for each value of the cells: four pictures of the widest first level. */
+export const t2iWork = ({ unshuffle, colours, levels }: T2iConfig): { readonly cells: number } => ({
+  cells: (FLOAT_BYTES * 4 * levels[0]!.channels) / (colours * unshuffle * unshuffle),
+});
 
 /** Whether a file has a T2I-Adapter, complete or not. */
 export const hasT2iAdapter = (weights: WeightMap): boolean =>
