@@ -24,6 +24,7 @@ import { recogniseStableDiffusion } from "../models/recognised.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";
+import { TINY_ADAPTERS } from "./tiny-adapters.js";
 import { TINY_TRANSFORMERS } from "./tiny-transformers.js";
 
 /** A network of the tiny models, and inputs for one run. */
@@ -192,4 +193,5 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
     };
   },
   ...TINY_TRANSFORMERS,
+  ...TINY_ADAPTERS,
 };
