@@ -7,7 +7,7 @@ import { fileName, loadHostFile } from "../host-files.js";
 import { choice, float, image, int, mask, model, socket } from "../inputs.js";
 import { besideEachOther, COMBINATIONS, combined, countedEmbeds } from "./embeds.js";
 import { CROP_POSITIONS, INTERPOLATIONS, NOISES, noisePicture, preparedPicture } from "./pictures.js";
-import { PRESET_NAMES, presetAdapter } from "./presets.js";
+import { presetAdapter, presetName } from "./presets.js";
 import { ipadapter, requireEncoder } from "./show.js";
 
 const CATEGORY = "ipadapter";
@@ -36,7 +36,7 @@ export const pictureNodes = [
       "Loads the IPAdapter of a preset for the family of a model, with its CLIP vision encoder, by their usual names.",
     inputs: {
       model: model(),
-      preset: choice(PRESET_NAMES),
+      preset: presetName(),
       ipadapter: socket("IPADAPTER", { optional: true, tooltip: "No effect: files are loaded once anyway." }),
     },
     outputs: [

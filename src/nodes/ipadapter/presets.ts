@@ -1,7 +1,8 @@
-import { inputError, LatentkitError } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { hostModel } from "../../host/derived-model.js";
 import type { ImageAdapter, Model } from "../../host/types.js";
-import { type Loading, loadHostFile } from "../host-files.js";
+import { atInput, type Loading, loadHostFile } from "../host-files.js";
+import { type ChoiceContext, choice } from "../inputs.js";
 
 /** Parts of a file's name in their order, the last one before its ending; "." is any character. One of several. */
 type Pattern = readonly (readonly string[])[];
@@ -36,9 +37,9 @@ const PRESETS = {
   "FULL FACE - SD1.5 only (portraits stronger)": { sd1: one("full.face.sd15") },
 } as const satisfies Readonly<Record<string, { readonly sd1: Preset; readonly sdxl?: Preset }>>;
 
-export type PresetName = keyof typeof PRESETS;
+type PresetName = keyof typeof PRESETS;
 
-export const PRESET_NAMES = Object.keys(PRESETS) as readonly PresetName[];
+const PRESET_NAMES = Object.keys(PRESETS) as readonly PresetName[];
 
 const ENDINGS = [".safetensors", ".bin"];
 
@@ -73,21 +74,38 @@ function find(names: readonly string[], pattern: Pattern): string | undefined {
   return undefined;
 }
 
-/** Loads the adapter of a preset for a model, with its encoder. Fails with value.invalid and model.missing. */
-export async function presetAdapter(model: Model, preset: PresetName, loading: Loading): Promise<ImageAdapter> {
-  const isSdxl = hostModel(model).sampling.name.startsWith("sdxl");
-  const { sd1, sdxl }: { sd1: Preset; sdxl?: Preset } = PRESETS[preset];
-  const files = isSdxl ? sdxl : sd1;
+/** Kinds of the files of a preset. */
+const KINDS = ["ipadapter", "clip_vision"] as const;
+
+/** The adapter of a preset for a family, and its encoder. Throws model.missing. */
+function presetFiles(
+  preset: string,
+  family: string,
+  host: NonNullable<ChoiceContext["host"]>,
+): readonly [adapter: { kind: "ipadapter"; name: string }, encoder: { kind: "clip_vision"; name: string }] {
+  const { sd1, sdxl }: { sd1: Preset; sdxl?: Preset } = PRESETS[preset as PresetName];
+  const files = family.startsWith("sdxl") ? sdxl : sd1;
   if (files === undefined)
-    throw inputError("value.invalid", { input: "preset" }, "a preset for SDXL, which the model is", preset);
-  const load = async <Kind extends "ipadapter" | "clip_vision">(kind: Kind, pattern: Pattern) => {
-    const name = find(loading.host.files?.(kind) ?? [], pattern);
-    if (name !== undefined || loading.host.files?.(kind) === undefined)
-      return loadHostFile(kind, "preset", name ?? "", loading);
+    throw new LatentkitError("model.missing", `${describe(preset)} has no IPAdapter of SDXL, which the model is.`);
+  const named = <Kind extends (typeof KINDS)[number]>(kind: Kind, pattern: Pattern): { kind: Kind; name: string } => {
+    const name = find(host.files?.(kind) ?? [], pattern);
+    if (name !== undefined) return { kind, name };
     const words = pattern.map((parts) => `"${parts.join(" … ").replaceAll(".", "?")}.safetensors"`).join(" or ");
-    const message = `input "preset": expected a file ${words} below ${kind}, where ? is any character, received none.`;
-    throw new LatentkitError("model.missing", message, { input: "preset" });
+    const message = `expected a file ${words} below ${kind}, where ? is any character, received none.`;
+    throw new LatentkitError("model.missing", message);
   };
-  const adapter = await load("ipadapter", files.adapter);
-  return adapter.withEncoder(await load("clip_vision", files.encoder));
+  return [named("ipadapter", files.adapter), named("clip_vision", files.encoder)];
+}
+
+/** Input with the choice of a preset. */
+export const presetName = () => ({ ...choice(PRESET_NAMES), preset: { kinds: KINDS, filesOf: presetFiles } });
+
+/** Loads the adapter of a preset for a model, with its encoder. Fails with host.missing, model.missing and as loadHostFile. */
+export async function presetAdapter(model: Model, preset: PresetName, loading: Loading): Promise<ImageAdapter> {
+  const { host } = loading;
+  for (const kind of KINDS) if (host.files?.(kind) === undefined) await loadHostFile(kind, "preset", "", loading);
+  const family = hostModel(model).sampling.name;
+  const [adapter, encoder] = await atInput("preset", () => presetFiles(preset, family, host));
+  const loaded = await loadHostFile(adapter.kind, "preset", adapter.name, loading);
+  return loaded.withEncoder(await loadHostFile(encoder.kind, "preset", encoder.name, loading));
 }

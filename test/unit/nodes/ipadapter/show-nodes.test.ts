@@ -175,7 +175,11 @@ describe("IPAdapterUnifiedLoader", () => {
   it("names the files that it misses, and presets that a family lacks", async () => {
     const sdxl = await patchable("sdxl");
     const face = load(sdxl, "FULL FACE - SD1.5 only (portraits stronger)");
-    await refuses(face, "value.invalid", /input "preset": expected a preset for SDXL/);
+    await refuses(
+      face,
+      "model.missing",
+      /input "preset": "FULL FACE .*" has no IPAdapter of SDXL, which the model is\.$/,
+    );
     const sentence = /expected a file "ip\?adapter\?sdxl\.safetensors" below ipadapter, where \? is any character/;
     await refuses(load(sdxl, "VIT-G (medium strength)"), "model.missing", sentence);
   });

@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
-import { type Conditioning, type ImageAdapter, type Model, randn, type ShownPictures, Tensor } from "latentkit";
+import { join } from "node:path";
+import {
+  type Conditioning,
+  type ImageAdapter,
+  type Model,
+  randn,
+  render,
+  type ShownPictures,
+  Tensor,
+  validateGraph,
+} from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../../helpers/errors.js";
 import { suiteFolder } from "../../../../helpers/folders.js";
+import { receiptOf } from "../../../../helpers/graph/receipt-graphs.js";
 import { unpackAdapters } from "../../../../helpers/models/golden-adapters.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 
@@ -95,5 +106,75 @@ describe("image adapters of the checkpoint host", () => {
     );
     const foreign = { sampling: model.sampling } as Model;
     await refuses(shownBy(sdxl, {}, foreign), "host.missing", /cannot change a model of another host/);
+  });
+
+  /** A graph with the files of a preset, up to the picture. */
+  const presetGraph = (preset: string) => ({
+    "1": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "sdxl.safetensors" } },
+    "2": { class_type: "IPAdapterUnifiedLoader", inputs: { model: ["1", 0], preset } },
+    "3": { class_type: "EmptyImage", inputs: { width: 64, height: 64, batch_size: 1, color: 255 } },
+    "4": {
+      class_type: "IPAdapter",
+      inputs: {
+        model: ["2", 0],
+        ipadapter: ["2", 1],
+        image: ["3", 0],
+        weight: 1,
+        start_at: 0,
+        end_at: 1,
+        weight_type: "standard",
+      },
+    },
+    "5": { class_type: "CLIPTextEncode", inputs: { clip: ["1", 1], text: "a cat" } },
+    "6": { class_type: "EmptyLatentImage", inputs: { width: 64, height: 64, batch_size: 1 } },
+    "7": {
+      class_type: "KSampler",
+      inputs: {
+        model: ["4", 0],
+        seed: 1,
+        steps: 1,
+        cfg: 1,
+        sampler_name: "euler",
+        scheduler: "normal",
+        positive: ["5", 0],
+        negative: ["5", 0],
+        latent_image: ["6", 0],
+        denoise: 1,
+      },
+    },
+    "8": { class_type: "VAEDecode", inputs: { samples: ["7", 0], vae: ["1", 2] } },
+    "9": { class_type: "SaveImage", inputs: { images: ["8", 0], filename_prefix: "a" } },
+  });
+
+  it("has the files of a preset in a receipt, by the model's family", async () => {
+    const outputDir = join(folder(), "out");
+    const { status, files, error } = await render(presetGraph("PLUS (high strength)"), { host, outputDir });
+    assert.equal(status, "success", error?.message);
+    const receipt = receiptOf(files[0]!.path);
+    assert.deepEqual(Object.keys(receipt.models!), [
+      "checkpoints/sdxl.safetensors",
+      `clip_vision/${H}`,
+      "ipadapter/ip-adapter-plus_sdxl_vit-h.safetensors",
+    ]);
+    const networks = Object.keys(receipt.runtime!.plans);
+    assert.ok(networks.includes("UNet of sdxl.safetensors"), `${networks}`);
+  });
+
+  it("refuses a preset without its files before the run", () => {
+    const sentencesOf = (preset: string) =>
+      Object.values(validateGraph(presetGraph(preset), { host }).nodeErrors).flatMap(({ errors }) =>
+        errors.map(({ sentence }) => sentence),
+      );
+    assert.deepEqual(sentencesOf("PLUS (high strength)"), []);
+    assert.match(
+      sentencesOf("PLUS FACE (portraits)").join(),
+      /"plus\?face\?sdxl\?vit\?h\.safetensors" below ipadapter/,
+    );
+    assert.match(
+      sentencesOf("LIGHT - SD1.5 only (low strength)").join(),
+      /has no IPAdapter of SDXL, which the model is/,
+    );
+    const [lack] = Object.values(validateGraph(presetGraph("PLUS (high strength)"), {}).nodeErrors["2"]!.errors);
+    assert.match(lack!.sentence, /IPAdapterUnifiedLoader \(node 2, host "preview" has no IPAdapters\)/);
   });
 });
