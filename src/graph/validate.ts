@@ -33,6 +33,7 @@ import {
   familyRefusal,
   hostRefusals,
   loadError,
+  presetRefusals,
 } from "./validation/host-refusals.js";
 import { checkCached } from "./validation/validate-node.js";
 
@@ -159,6 +160,7 @@ export function checkGraph(
       if (!EDITOR_LEFTOVERS.has(name)) warn(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     for (const { input, bend } of bends) warn({ nodeId: id, input, message: atNode(at, `input "${input}": ${bend}.`) });
     const refusals = hostRefusals(definition, id, checked.values, host);
+    refusals.push(...presetRefusals(id, checked.values, host, { graph, definitions }));
     for (const { input, problem } of promptWarnings(id, checked.values, { graph, definitions, host })) {
       if (typeof problem === "string") warn({ nodeId: id, input, message: atNode(at, problem) });
       else refusals.push(loadError(at, input, problem));

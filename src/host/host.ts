@@ -4,6 +4,7 @@ import type {
   Clip,
   ClipVision,
   ControlNet,
+  ImageAdapter,
   Lora,
   Model,
   StyleModel,
@@ -11,6 +12,9 @@ import type {
   Vae,
   Warn,
 } from "./types.js";
+
+/** Kinds of files that have a diffusion model. */
+export type ModelFileKind = "checkpoints" | "diffusion_models";
 
 /** A file that has text encoders, as a graph names it. */
 export interface EncoderFile {
@@ -28,6 +32,7 @@ export interface HostFiles {
   controlnet: ControlNet;
   upscale_models: UpscaleModel;
   clip_vision: ClipVision;
+  ipadapter: ImageAdapter;
   style_models: StyleModel;
   gligen: object;
   hypernetworks: object;
@@ -111,6 +116,8 @@ export interface Host {
    * files are not among `files` and `checkpoints`. Absent: it shows when the file is loaded.
    */
   refusal?(kind: keyof HostFiles | "checkpoints", name: string): FileRefusal | undefined;
+  /** Family of the diffusion model of a file, "sdxl", as far as its header says. Absent: it shows when the file is loaded. */
+  familyOf?(kind: ModelFileKind, name: string): string | undefined;
   /**
    * Reads the headers of files that have come or changed, without blocking the thread, so that `checkpoints`, `files` and
    * `refusal` know them. Resolves within a second or so, to whether all have been read. Absent: these read them.

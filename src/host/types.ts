@@ -51,6 +51,8 @@ export interface SamplingRun {
   /** Entries that the run moves away from. */
   readonly negative: Conditioning;
   readonly steps: number;
+  /** Seed of the run's noise; 0 if absent. */
+  readonly seed?: bigint;
 }
 
 /** A diffusion model: its noise schedule and, if it can denoise, its prediction. */
@@ -198,6 +200,49 @@ export interface Control {
 export interface ClipVision {
   /** Encodes an image [B, H, W, 3] in 0…1, cut to its middle square or squeezed into one. */
   encode(image: Tensor, crop: "center" | "none", signal?: AbortSignal): Promise<object>;
+}
+
+/** An adapter that shows pictures to a model, which read as prompts do (IPAdapter). */
+export interface ImageAdapter {
+  /** Whether it is for SDXL; else for Stable Diffusion 1. */
+  readonly isSdxl: boolean;
+  /** Encoder that was loaded with it. */
+  readonly encoder?: ClipVision;
+  /** Returns the adapter with an encoder. */
+  withEncoder(encoder: ClipVision): ImageAdapter;
+  /**
+   * Embeds pictures [n, H, W, C] in 0…1, each to its part of [n, …]; their pixels count times those of a mask [1 or n, H, W],
+   * if there is one.
+   */
+  embed(encoder: ClipVision, pictures: Tensor, mask?: Tensor, signal?: AbortSignal): Promise<Tensor>;
+  /** Embeds what stands for a picture on the negative side, [1, …]; it may do so without an encoder. */
+  embedNone(encoder: ClipVision | undefined, signal?: AbortSignal): Promise<Tensor>;
+  /** Returns the model that sees pictures, beside those that it sees already. */
+  show(model: Model, pictures: ShownPictures, signal?: AbortSignal): Promise<Model>;
+}
+
+/** Pictures that an adapter shows to a model, and how. */
+export interface ShownPictures {
+  /** As `embed` makes them, [n, …]. */
+  readonly embeds: Tensor;
+  /** Those that the negative side sees, [n, …]. */
+  readonly negative: Tensor;
+  /** Whether latent i sees picture i, the last one repeated; else each latent sees all. */
+  readonly isPerLatent: boolean;
+  /** Weight at each transformer in the order input, middle, output: 16 of Stable Diffusion 1, 11 of SDXL. */
+  readonly weights: readonly number[];
+  /** Whether the negative side sees the pictures, and the positive one nothing. */
+  readonly isSwapped: boolean;
+  /** Whether the transformers in the middle see them. */
+  readonly hasMiddle: boolean;
+  /** How a weight acts on keys and values. */
+  readonly scaling: "V only" | "K+V" | "K+V w/ C penalty" | "K+mean(V) w/ C penalty";
+  /** Parts of sampling, from 0 (noise) to 1 (image), between which they count. */
+  readonly start: number;
+  readonly end: number;
+  /** Where they count, [n, H, W]; mask i for latent i, the last one repeated. */
+  readonly mask?: Tensor;
+  readonly maskMethod: "bilinear" | "bicubic";
 }
 
 /** A model that turns an encoded picture into words of a prompt. */

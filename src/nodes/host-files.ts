@@ -149,6 +149,7 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   controlnet: "ControlNets",
   upscale_models: "upscale models",
   clip_vision: "CLIP vision models",
+  ipadapter: "IPAdapters",
   style_models: "style models",
   gligen: "GLIGEN models",
   hypernetworks: "hypernetworks",

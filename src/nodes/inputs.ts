@@ -14,7 +14,7 @@ export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly 
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
   readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf"> &
-    Partial<Pick<Host, "name" | "promptWarnings" | "refusal" | "abilities">>;
+    Partial<Pick<Host, "name" | "promptWarnings" | "refusal" | "abilities" | "familyOf">>;
   readonly inputDir?: string;
   /** Input files at hand, which precede those of the folder. */
   readonly files?: FilesByName;
@@ -24,6 +24,12 @@ export interface ChoiceContext {
 
 /** A kind of files that a host loads models from. */
 export type FileKind = keyof HostFiles | "checkpoints";
+
+/** A host's file as a graph would name it. */
+export interface NamedFile {
+  readonly kind: FileKind;
+  readonly name: string;
+}
 
 /** One input of a node: the facts behind its static type, its validation and its description. */
 export interface InputSpec<Value = unknown> {
@@ -41,6 +47,14 @@ export interface InputSpec<Value = unknown> {
   readonly renamed?: ReadonlyMap<unknown, Choice>;
   /** COMBO: the kind of the host's files that the choices are; other names of a file stand for it. */
   readonly files?: FileKind;
+  /**
+   * COMBO: the host's files that a choice stands for, for a model of a family. Throws model.missing for one that the host
+   * lacks.
+   */
+  readonly preset?: {
+    readonly kinds: readonly FileKind[];
+    filesOf(value: string, family: string, host: NonNullable<ChoiceContext["host"]>): readonly NamedFile[];
+  };
   /** An ability of a host's models that the node needs, unless another input has a value. */
   readonly needs?: { readonly ability: HostAbility; readonly unless?: readonly [input: string, value: unknown] };
   /** INT: the value that the node computes with, if it rounds or clamps; a run warns if it differs. */

@@ -7,6 +7,7 @@ import type {
   ClipVision,
   Conditioning,
   ControlNet,
+  ImageAdapter,
   Latent,
   Model,
   Pipe,
@@ -55,6 +56,8 @@ interface ValueByType {
   UPSCALE_MODEL: UpscaleModel;
   CLIP_VISION: ClipVision;
   CLIP_VISION_OUTPUT: object;
+  IPADAPTER: ImageAdapter;
+  EMBEDS: Tensor;
   STYLE_MODEL: StyleModel;
   GLIGEN: object;
   MODEL_PATCH: object;

@@ -118,6 +118,8 @@ function isGuider(value: unknown): boolean {
 /** Largest factor of an upscale model. */
 const MAX_SCALE = 64;
 
+const isEmbeds = (value: unknown): boolean => value instanceof Tensor && value.size > 0 && value.shape.length >= 2;
+
 const isUpscaleModel = (value: unknown): boolean =>
   isObject(value) &&
   has(value, "upscale") &&
@@ -148,6 +150,8 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
     CONTROL_NET: rule("a control net: an object of a host", isObject),
     UPSCALE_MODEL: rule("an upscale model: { scale: a whole number from 1 to 64, upscale }", isUpscaleModel),
     CLIP_VISION: rule("a clip vision model: { encode }", (value) => has(value, "encode")),
+    IPADAPTER: rule("an IPAdapter: { isSdxl, embed, show }", (value) => has(value, "embed") && has(value, "show")),
+    EMBEDS: rule("embedded pictures: a tensor [n, …]", isEmbeds),
     CLIP_VISION_OUTPUT: rule("an encoded picture: an object of a host", isObject),
     STYLE_MODEL: rule("a style model: { tokens }", (value) => has(value, "tokens")),
     GLIGEN: rule("a GLIGEN model: an object of a host", isObject),

@@ -109,6 +109,7 @@ const LIVE_TYPES: ReadonlySet<string> = new Set([
   "CONTROL_NET",
   "UPSCALE_MODEL",
   "CLIP_VISION",
+  "IPADAPTER",
   "STYLE_MODEL",
   "GLIGEN",
   "MODEL_PATCH",

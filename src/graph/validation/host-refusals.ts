@@ -122,6 +122,32 @@ function fileError(
 /** Types that encode prompts: a node without any of them does not read its texts as prompts. */
 export const ENCODERS: ReadonlySet<string> = new Set(["CLIP", "PIPE_LINE"]);
 
+/** Errors of a node whose presets stand for files that the host lacks. */
+export function presetRefusals(
+  nodeId: string,
+  values: Readonly<Record<string, unknown>>,
+  host: ChoiceContext["host"],
+  search: EncoderSearch,
+): GraphError[] {
+  const { key, inputs } = search.definitions.get(nodeId)!;
+  const at = { nodeId, node: key };
+  return Object.entries(inputs).flatMap(([input, { preset }]): GraphError[] => {
+    const value = values[input];
+    if (host === undefined || preset === undefined || typeof value !== "string") return [];
+    const lack = preset.kinds.map((kind) => lackOf(host, kind)).find((clause) => clause !== undefined);
+    if (lack !== undefined) return [hostError({ ...at, input }, key, lack, value)];
+    return modelFamilies(nodeId, host, search).flatMap((family) => {
+      try {
+        preset.filesOf(value, family, host);
+        return [];
+      } catch (error) {
+        if (!(error instanceof LatentkitError)) throw error;
+        return [loadError(at, input, error)];
+      }
+    });
+  });
+}
+
 /** Nodes between a prompt and its model that are looked at: a graph may be long, and have many prompts. */
 const MOST_NODES = 64;
 
@@ -132,8 +158,25 @@ export interface EncoderSearch {
 }
 
 /** Files from which the text encoders of a node come, along its links; none if they are too long. */
-export function encoderFiles(from: string, { graph, definitions }: EncoderSearch): EncoderFile[] {
-  const files: EncoderFile[] = [];
+export const encoderFiles = (from: string, search: EncoderSearch): EncoderFile[] =>
+  filesAlong(from, ENCODERS, ["checkpoints", "text_encoders"], search);
+
+const MODELS: ReadonlySet<string> = new Set(["MODEL"]);
+
+/** Families of the models that a node gets, along its links, as far as headers say. */
+export function modelFamilies(from: string, host: ChoiceContext["host"], search: EncoderSearch): string[] {
+  const files = filesAlong(from, MODELS, ["checkpoints", "diffusion_models"], search);
+  return [...new Set(files.flatMap(({ kind, name }) => host?.familyOf?.(kind, name) ?? []))];
+}
+
+/** Files of some kinds that nodes name along the links of some types; none if they are too long. */
+function filesAlong<Kind extends FileKind>(
+  from: string,
+  types: ReadonlySet<string>,
+  kinds: readonly Kind[],
+  { graph, definitions }: EncoderSearch,
+): { readonly kind: Kind; readonly name: string }[] {
+  const files: { kind: Kind; name: string }[] = [];
   const seen = new Set([from]);
   for (const id of seen) {
     if (seen.size > MOST_NODES) return [];
@@ -142,9 +185,10 @@ export function encoderFiles(from: string, { graph, definitions }: EncoderSearch
       const value = Object.hasOwn(given, input) ? given[input] : undefined;
       if (Array.isArray(value)) {
         const [source] = value as unknown[];
-        if (ENCODERS.has(type) && typeof source === "string" && definitions.has(source)) seen.add(source);
-      } else if (typeof value === "string" && (kind === "checkpoints" || kind === "text_encoders")) {
-        files.push({ kind, name: value });
+        if (types.has(type) && typeof source === "string" && definitions.has(source)) seen.add(source);
+      } else if (typeof value === "string") {
+        const own = kinds.find((each) => each === kind);
+        if (own !== undefined) files.push({ kind: own, name: value });
       }
     }
   }

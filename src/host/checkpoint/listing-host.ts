@@ -18,6 +18,7 @@ export function listedBy(folders: ModelFolders): Listing {
     files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? refusals.offered(kind) : undefined),
     fileOf: (kind, name) => folders.find(kind, name)?.name,
     refusal: (kind, name) => refusals.of(kind, name),
+    familyOf: (kind, name) => refusals.family(kind, name),
     refresh: () => refusals.refresh(),
     promptWarnings: (text, models) => {
       const encoders = models.flatMap(({ kind, name }) => refusals.encoders(kind, name) ?? []);

@@ -79,6 +79,7 @@ export async function sample(options: SampleOptions, keepsEstimate = true): Prom
       mask,
       negative: sides[method.negative]?.map(({ conditioning }) => conditioning) ?? [],
       steps: sigmas.length - 1,
+      seed,
     }),
     method,
     sides,

@@ -97,6 +97,23 @@ export const controlNodes = [
     run: applyControl,
   }),
   defineNode({
+    key: "ControlNetInpaintingAliMamaApply",
+    category: "conditioning/controlnet",
+    description:
+      "Guides a model by a picture in a range of the schedule; ControlNets of UNets do not use vae and mask.",
+    inputs: {
+      positive: conditioning(),
+      negative: conditioning(),
+      control_net: controlNet(),
+      vae: vae(),
+      image: image(),
+      mask: mask(),
+      ...controlInputs(),
+    },
+    outputs: BOTH_SIDES,
+    run: ({ mask: _, ...inputs }) => applyControl(inputs),
+  }),
+  defineNode({
     key: "SetUnionControlNetType",
     category: "conditioning/controlnet",
     description: "Sets the kind of picture for a ControlNet that takes several.",

@@ -1,5 +1,7 @@
+import { LatentkitError } from "../../base/errors.js";
 import { findDefinitions, type Graph, inputsOf, SEED_INPUTS } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
+import { type EncoderSearch, modelFamilies } from "../../graph/validation/host-refusals.js";
 import type { NamedModels } from "../../host/host.js";
 import { isDataText } from "../../io/files/input-text.js";
 import { NumberLiteral, recall } from "../../io/json/lossless.js";
@@ -70,6 +72,7 @@ export function createOrigins(
       prepared.set(id, one);
       for (const { source } of await followed(one.node)) queue.push(source);
     }
+    const search = { graph, definitions };
     const origins: Gathered = { seeds: {}, noise: {}, files: new Map(), modelFiles: [], texts: new Set() };
     const heldBy = (id: string) => {
       const { node, visible, inputs } = prepared.get(id) ?? {};
@@ -79,7 +82,9 @@ export function createOrigins(
     };
     for (const id of graph.ids) {
       const one = prepared.get(id);
-      if (one !== undefined) add(one.visible, one.inputs, origins, heldBy);
+      if (one === undefined) continue;
+      add(one.visible, one.inputs, origins, heldBy);
+      origins.modelFiles.push(...presetFilesOf(one.visible, context.host, search));
     }
     const { seeds, noise, files, modelFiles, texts } = origins;
     return { seeds, noise, files, models: { files: modelFiles, texts: [...texts] } };
@@ -108,6 +113,26 @@ function add(
     if (files !== undefined) origins.modelFiles.push({ kind: files, name: value });
     if (value.includes(EMBEDDING)) origins.texts.add(value);
   }
+}
+
+/** Files that the presets of a node stand for; none of one that the host lacks. */
+function presetFilesOf(
+  { id, definition, values }: PreparedNode,
+  host: ChoiceContext["host"],
+  search: EncoderSearch,
+): NamedModels["files"] {
+  return Object.entries(definition.inputs).flatMap(([input, { preset }]) => {
+    const value = values[input];
+    if (host === undefined || preset === undefined || typeof value !== "string") return [];
+    return modelFamilies(id, host, search).flatMap((family) => {
+      try {
+        return preset.filesOf(value, family, host);
+      } catch (error) {
+        if (error instanceof LatentkitError) return [];
+        throw error;
+      }
+    });
+  });
 }
 
 function digitsOf(value: unknown): string | undefined {

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import {
   type Clip,
+  type ClipVision,
   type Conditioning,
   createPreviewHost,
   type Host,
   type HostFiles,
+  type ImageAdapter,
   type Model,
   type ModelPatch,
+  type ShownPictures,
   Tensor,
 } from "latentkit";
 import { scale } from "#src/tensor/ops.js";
@@ -80,6 +83,34 @@ export function enlarged(image: Tensor, scale: number): Tensor {
   return out;
 }
 
+/** An image adapter that embeds a picture to its mean colour, and adds what it shows to the patches of a model. */
+class NamedAdapter implements ImageAdapter {
+  constructor(
+    readonly isSdxl = false,
+    readonly encoder?: ClipVision,
+  ) {}
+
+  withEncoder(encoder: ClipVision): NamedAdapter {
+    return new NamedAdapter(this.isSdxl, encoder);
+  }
+
+  async embed(_: ClipVision, pictures: Tensor): Promise<Tensor> {
+    const [count, height, width, channels] = pictures.shape as [number, number, number, number];
+    const size = height * width * channels;
+    const mean = (item: number) =>
+      pictures.data.subarray(item * size, (item + 1) * size).reduce((sum, value) => sum + value, 0) / size;
+    return Tensor.from(Array.from({ length: count }, (_, item) => [mean(item), 1]).flat(), [count, 2]);
+  }
+
+  async embedNone(): Promise<Tensor> {
+    return Tensor.zeros([1, 2]);
+  }
+
+  async show(model: Model, pictures: ShownPictures): Promise<Model> {
+    return model.patch === undefined ? model : model.patch({ node: "show", inputs: { ...pictures } });
+  }
+}
+
 /** One file of each kind, as this host loads it. */
 export const FILES: { [Kind in keyof HostFiles]: (settings?: Readonly<Record<string, string>>) => unknown } = {
   loras: () => ({
@@ -92,6 +123,7 @@ export const FILES: { [Kind in keyof HostFiles]: (settings?: Readonly<Record<str
   controlnet: () => ({ ofType: (type: number) => ({ type }) }),
   upscale_models: () => ({ scale: 2, upscale: async (x: Tensor) => enlarged(x, 2) }),
   clip_vision: () => ({ encode: async (x: Tensor, crop: string) => ({ shape: x.shape, crop }) }),
+  ipadapter: (settings) => new NamedAdapter(settings?.type === "sdxl"),
   style_models: () => ({ tokens: async () => Tensor.full([1, 2, 8], 3) }),
   gligen: () => ({ boxes() {} }),
   hypernetworks: () => ({ layers() {} }),

@@ -45,6 +45,8 @@ export interface GoldenGraphs {
   readonly folder: string;
   /** Name of the .json and .safetensors files. Default: e2e. */
   readonly name?: string;
+  /** Puts the pictures that the graphs load below a folder and returns their own; by default those of the set. */
+  inputDir?(folder: string): string;
   /** Number of graphs that it has. */
   readonly count: number;
   /** Puts the models into a folder. */
@@ -65,6 +67,7 @@ const largest = ({ data }: Tensor): number => data.reduce((most, value) => Math.
 export function testGoldenGraphs({
   folder: golden,
   name: set = "e2e",
+  inputDir = () => join(golden, "input"),
   count,
   unpack,
   imprecise = [],
@@ -88,10 +91,12 @@ export function testGoldenGraphs({
   };
 
   let folder: string;
+  let pictures: string;
   let host: CheckpointHost;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "latentkit-e2e-"));
     unpack(folder);
+    pictures = inputDir(folder);
     host = createCheckpointHost({ models: folder });
   });
   after(async () => {
@@ -111,8 +116,8 @@ export function testGoldenGraphs({
       const nodes = [one.latent_node, one.image_node, ...[...conds, ...encoded].map(([id]) => id)];
       const outputs = new Map<string, readonly unknown[]>();
       const targets = [...new Set(nodes)].filter((id) => id !== undefined);
-      const inputDir = join(golden, "input");
-      for await (const event of executeGraph(one.graph, { host, inputDir, outputDir: join(folder, "out"), targets })) {
+      const folders = { inputDir: pictures, outputDir: join(folder, "out") };
+      for await (const event of executeGraph(one.graph, { host, ...folders, targets })) {
         if (event.type === "node-done") outputs.set(event.nodeId, event.outputs);
         if (event.type === "warning") assertKnown(event.message);
         if (event.type === "node-error") assert.fail(event.error);

@@ -28,6 +28,7 @@ import { sd3Feeds } from "../models/sd3-feeds.js";
 import type { Feeds } from "../models/session.js";
 import { tinyModels } from "../models/tiny-host.js";
 import { weightFile } from "../models/weight-file.js";
+import { TINY_ADAPTERS } from "./tiny-adapters.js";
 import { TINY_TRANSFORMERS } from "./tiny-transformers.js";
 
 /** A network of the tiny models, and inputs for one run. */
@@ -235,4 +236,5 @@ export const TINY_NETWORKS: Readonly<Record<string, () => Promise<TinyNetwork>>>
     };
   },
   ...TINY_TRANSFORMERS,
+  ...TINY_ADAPTERS,
 };

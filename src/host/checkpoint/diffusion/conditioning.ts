@@ -7,6 +7,7 @@ import { clipped, readEntries } from "../../sampling/conditioning.js";
 import { intoModel } from "../../sampling/latent-space.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
 import { sinusoids } from "../networks/sinusoids.js";
+import { pictureLabel } from "./picture-label.js";
 
 /** Channels of a grey picture's latent in the model's units, used if nothing is hidden. */
 const GREY = [0.8223, -0.6876, 0.6364, 0.138];
@@ -98,6 +99,8 @@ export interface LabelSource {
   /** Rows and columns of the run's latent. */
   readonly cells: readonly [number, number];
   readonly isNegative: boolean;
+  /** Seed of the run; 0 if absent. */
+  readonly seed?: bigint;
 }
 
 /** The label of an SDXL network for one entry. */
@@ -109,13 +112,14 @@ export interface SizeLabel {
 }
 
 /**
- * The label of an SDXL network for one entry: its pooled text and sizes; `width` is that of both in one vector, if it
+ * The label of an SDXL network for one entry: its pooled text, or a picture that stands for it, and sizes; `width` is that of both in one vector, if it
  * is known. Podell et al. 2023, "SDXL", section 2.2. Fails with value.invalid.
  */
-export function sizeLabel([, options]: Conditioning[number], source: LabelSource, width?: number): SizeLabel {
+export function sizeLabel(entry: Conditioning[number], source: LabelSource, width?: number): SizeLabel {
+  const [, options] = entry;
   const numbers = source.kind === "sdxl" ? baseNumbers(options, source) : refinerNumbers(options, source);
   const pooledWidth = width === undefined ? undefined : width - numbers.length * WIDTH;
-  const pooled = options.pooled_output;
+  const pooled = pictureLabel(entry, source.seed) ?? options.pooled_output;
   const isPooled = pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0;
   if (!isPooled || pooled.shape[1] !== (pooledWidth ?? pooled.shape[1])) {
     const expected = `pooled_output [n, ${pooledWidth ?? "width"}], as SDXL's text encoders make it`;

@@ -5,6 +5,7 @@ import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun, Vae } from "../../types.js";
+import type { AdapterUse } from "../ip-adapter/use.js";
 import type { LoraTarget } from "../lora/places.js";
 import type { Adapter } from "../session/model-part.js";
 import { inArea, inpaintChannels, type LabelSource } from "./conditioning.js";
@@ -33,6 +34,8 @@ export interface DiffusionNetwork {
   taking?(inputs: number): DiffusionNetwork;
   /** The network with a change that a node makes; undefined for one that it cannot make. */
   patched?(patch: ModelPatch): DiffusionNetwork | undefined;
+  /** The network that sees the pictures of one more IPAdapter. Absent: it cannot. Throws value.invalid for one that does not fit. */
+  shown?(use: AdapterUse): DiffusionNetwork;
   /** Inputs beside latent, timestep and context for one entry, those of SDXL's label. Fails with value.invalid. */
   labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors;
   /** Channels beside the latent, for the whole of it, if it takes some. Absent: those of Stable Diffusion's inpainting. */
@@ -58,6 +61,8 @@ export interface NetworkCall {
   readonly labels: NamedTensors;
   /** First entry of the call; the others share its control. */
   readonly entry: Conditioning[number];
+  /** All entries of the call, each with as many latents of x. */
+  readonly entries: Conditioning;
   readonly sigma: number;
   readonly signal?: AbortSignal;
 }
@@ -171,7 +176,7 @@ class ModelRun {
     const { context, labels, inpaint } = this.#compose(x, cond);
     const scaled = scale(x, inputScale(reading, sigma));
     const input = inpaint === undefined ? scaled : joined([scaled, inpaint], 1);
-    const call = { x: input, noisy: scaled, timestep, context, labels, entry: cond[0]!, sigma, signal };
+    const call = { x: input, noisy: scaled, timestep, context, labels, entry: cond[0]!, entries: cond, sigma, signal };
     const out = await this.#network.predict(call);
     return cleanOf(reading, { x, out, sigma, timestep });
   }
@@ -229,6 +234,7 @@ class ModelRun {
       kind: family === "sdxl-refiner" ? "sdxl-refiner" : "sdxl",
       cells: [rows, columns],
       isNegative: this.#run.negative.includes(entry),
+      seed: this.#run.seed,
     });
   }
 

@@ -14,6 +14,7 @@ export const KIND_FOLDERS: Readonly<Record<ModelKind, readonly string[]>> = {
   controlnet: ["controlnet", "t2i_adapter"],
   upscale_models: ["upscale_models"],
   clip_vision: ["clip_vision"],
+  ipadapter: ["ipadapter"],
   style_models: ["style_models"],
   gligen: ["gligen"],
   hypernetworks: ["hypernetworks"],
@@ -32,6 +33,7 @@ export const KIND_WORDS: Readonly<Record<ModelKind, string>> = {
   controlnet: "ControlNets",
   upscale_models: "upscale models",
   clip_vision: "CLIP vision models",
+  ipadapter: "IPAdapters",
   style_models: "style models",
   gligen: "GLIGEN models",
   hypernetworks: "hypernetworks",
@@ -55,6 +57,8 @@ export const LOADABLE = [
   "loras",
   "controlnet",
   "upscale_models",
+  "clip_vision",
+  "ipadapter",
   "model_patches",
 ] as const satisfies readonly ModelKind[];
 

@@ -2,7 +2,9 @@ import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { HostFiles } from "../../host.js";
-import type { Checkpoint, Clip, Model, Vae, Warn } from "../../types.js";
+import type { Checkpoint, Clip, ControlNet, Model, Vae, Warn } from "../../types.js";
+import { CheckpointClipVision } from "../clip-vision/model.js";
+import { clipVisionPart } from "../clip-vision/recognise.js";
 import { CheckpointModelPatch } from "../diffusion/control-pictures.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
@@ -13,6 +15,7 @@ import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { CHROMA_CLIP, FLUX_CLIP } from "../flux/clip.js";
 import { flux2Clip } from "../flux/qwen3-clip.js";
+import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
@@ -28,7 +31,10 @@ import { Qwen3Clip } from "../text-encoder/qwen3.js";
 import { Qwen25Clip } from "../text-encoder/qwen25.js";
 import { recogniseTextEncoders, type StableDiffusionFamily, type TextPart } from "../text-encoder/recognise.js";
 import { BuiltT5 } from "../text-encoder/t5.js";
-import { CheckpointControlNet, controlNetPart } from "../unet/control.js";
+import { CheckpointControlNet } from "../unet/control.js";
+import { CheckpointControlLora } from "../unet/control-lora.js";
+import { recogniseControl } from "../unet/controls.js";
+import { CheckpointT2iAdapter } from "../unet/t2i-adapter.js";
 import { CheckpointUpscaler } from "../upscaler/build.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { BuiltVae, CheckpointVae } from "../vae/model.js";
@@ -36,6 +42,7 @@ import { recogniseVae } from "../vae/recognise.js";
 import { taesdPart, taesdScale } from "../vae/taesd.js";
 import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
+import { CheckpointImageAdapter } from "./image-adapter.js";
 import { CheckpointLora } from "./lora.js";
 import { loadPipeline } from "./pipeline.js";
 
@@ -105,6 +112,9 @@ export class ModelLoader {
       vae: (file) => this.#vaeFile(file),
       loras: async (file) => new CheckpointLora(file, await recogniseLora(file, readValues)),
       controlnet: async (file) => this.#controlNet(file),
+      clip_vision: async (file) =>
+        new CheckpointClipVision(this.#runtime, ModelPart.of("CLIP vision", file, clipVisionPart(file))),
+      ipadapter: async (file) => CheckpointImageAdapter.of(this.#runtime, file, ipAdapterPart(file)),
       model_patches: async (file) => {
         const { family, part } = recogniseModelPatch(file);
         return new CheckpointModelPatch(family, ModelPart.of("model patch", file, part));
@@ -238,9 +248,18 @@ export class ModelLoader {
     return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor }));
   }
 
-  #controlNet(file: WeightFile): CheckpointControlNet {
-    const { isDifference, ...net } = controlNetPart(file);
-    return new CheckpointControlNet(ModelPart.of("ControlNet", file, net), isDifference);
+  #controlNet(file: WeightFile): ControlNet {
+    const control = recogniseControl(file);
+    switch (control.kind) {
+      case "net": {
+        const { isDifference, ...net } = control.part;
+        return new CheckpointControlNet(ModelPart.of("ControlNet", file, net), isDifference);
+      }
+      case "lora":
+        return new CheckpointControlLora(file, control.part);
+      case "t2i":
+        return new CheckpointT2iAdapter(ModelPart.of("T2I-Adapter", file, control.part));
+    }
   }
 }
 

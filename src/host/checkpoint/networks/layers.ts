@@ -15,8 +15,8 @@ const GROUPS = 32;
 
 interface ConvOptions {
   /** Side of the square kernel. */
-  readonly kernel: 1 | 3;
-  readonly stride?: 1 | 2;
+  readonly kernel: 1 | 3 | 14;
+  readonly stride?: 1 | 2 | 14;
   /** Cells of zeros at top, left, bottom and right; half a kernel by default. */
   readonly pads?: readonly [number, number, number, number];
   readonly bias?: boolean;

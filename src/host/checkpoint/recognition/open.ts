@@ -31,7 +31,20 @@ export function formatError(name: string, error: LatentkitError, start: Uint8Arr
     return new LatentkitError(error.code, message, { expected: EXPECTED, received: damage }, { cause: error });
   }
   const format = otherFormat(start);
-  return format === undefined ? error : unsupported(name, EXPECTED, format);
+  return format === undefined ? error : unsupported(name, EXPECTED + otherFile(name), format);
+}
+
+/** Endings of pickles of models that are published as .safetensors files too. */
+const PICKLES = [".bin", ".pth", ".pt", ".ckpt"];
+/** Beginnings of their names. */
+const PUBLISHED = ["ip-adapter", "t2iadapter", "t2i-adapter"];
+
+/** The name of the .safetensors file to get instead of a pickle, as the end of a clause; "" if none is known. */
+function otherFile(name: string): string {
+  const own = name.slice(name.lastIndexOf("/") + 1);
+  const ending = PICKLES.find((each) => own.endsWith(each));
+  if (ending === undefined || !PUBLISHED.some((start) => own.startsWith(start))) return "";
+  return `, such as ${quotedName(`${own.slice(0, -ending.length)}.safetensors`)}`;
 }
 
 async function beginningOf(path: string): Promise<{ start: Uint8Array; bytes: number }> {

@@ -4,16 +4,18 @@ import { openRegularSync } from "../../../io/regular-file.js";
 import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors.js";
 import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../host.js";
+import { clipVisionPart } from "../clip-vision/recognise.js";
 import { recogniseModelPatch } from "../families/model-patches.js";
 import { requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
+import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import { recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
-import { controlNetPart } from "../unet/control.js";
+import { recogniseControl } from "../unet/controls.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { recogniseVae } from "../vae/recognise.js";
 import { applyFormats, joinFactors } from "../weights/factors.js";
@@ -41,23 +43,42 @@ export interface FileFacts {
   readonly refusal?: FileRefusal;
   /** Those of its text encoders; absent if they were not looked for. */
   readonly encoders?: readonly EncoderSize[];
+  /** Family of its diffusion model: "sdxl". */
+  readonly family?: string;
 }
+
+type Recognised = Omit<FileFacts, "refusal">;
 
 const sizesOf = (encoders: readonly TextPart[]): readonly EncoderSize[] =>
   encoders.flatMap(({ kind, part }) =>
     kind === "clip" ? [{ name: part.config.name, width: part.config.hidden }] : [],
   );
 
-/** Recognition of the kinds that are loaded, by headers alone; returns the text encoders of kinds with them. */
-const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => unknown } = {
-  checkpoints: (file) => sizesOf(requireCheckpoint(file).textEncoders),
-  diffusion_models: requireCheckpoint,
-  text_encoders: (file) => sizesOf(recogniseTextEncoders(file)),
-  vae: recogniseVae,
-  loras: requireLora,
-  controlnet: controlNetPart,
-  upscale_models: upscalerPart,
-  model_patches: recogniseModelPatch,
+/** Recognition without facts to keep. */
+const only =
+  (recognise: (file: ModelHeader) => unknown) =>
+  (file: ModelHeader): Recognised => {
+    recognise(file);
+    return {};
+  };
+
+function checkpointFacts(file: ModelHeader): Recognised {
+  const { family, textEncoders } = requireCheckpoint(file);
+  return { family, encoders: sizesOf(textEncoders) };
+}
+
+/** Recognition of the kinds that are loaded, by headers alone. */
+const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => Recognised } = {
+  checkpoints: checkpointFacts,
+  diffusion_models: (file) => ({ family: requireCheckpoint(file).family }),
+  text_encoders: (file) => ({ encoders: sizesOf(recogniseTextEncoders(file)) }),
+  vae: only(recogniseVae),
+  loras: only(requireLora),
+  controlnet: only(recogniseControl),
+  upscale_models: only(upscalerPart),
+  clip_vision: only(clipVisionPart),
+  ipadapter: only(ipAdapterPart),
+  model_patches: only(recogniseModelPatch),
 };
 
 /** Kinds whose files are recognised by their headers. */
@@ -71,6 +92,7 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
   vae: ["decoder.conv_in.weight"],
   loras: [".lora_up.weight", ".lora_A.weight", ".lora.up.weight"],
   controlnet: ["zero_convs.0.0.weight", "controlnet_down_blocks.0.weight"],
+  clip_vision: ["visual_projection.weight", "visual.proj"],
 };
 
 /** Kinds of files with text encoders. */
@@ -101,7 +123,7 @@ function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: numbe
   if (recognise === undefined) return {};
   if (isGgufStart(start)) {
     const contents = readGguf({ name, path, bytes: size }, descriptor, effort);
-    return contents === undefined ? {} : ggufFacts(kind, { name, ...contents }, recognise);
+    return contents === undefined ? {} : ggufFacts({ name, ...contents }, recognise);
   }
   try {
     const length = headerLength(start.subarray(0, LENGTH_BYTES), size);
@@ -114,8 +136,7 @@ function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: numbe
     const joined = joinFactors(file);
     const texts = joined.stored.map(({ from, to }) => Buffer.from(readAt(descriptor, from, to - from)).toString());
     applyFormats(file, joined, texts);
-    const recognised = recognise({ ...file, weights: joined.weights });
-    return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
+    return recognise({ ...file, weights: joined.weights });
   } catch (thrown) {
     const error = readError(name, thrown);
     throw error.code === "safetensors.invalid" ? formatError(name, error, start, size) : error;
@@ -136,10 +157,9 @@ function readGguf(
 }
 
 /** Facts on a GGUF file; the architecture names one of an unknown family. */
-function ggufFacts(kind: ModelKind, file: ModelHeader, recognise: (file: ModelHeader) => unknown): FileFacts {
+function ggufFacts(file: ModelHeader, recognise: (file: ModelHeader) => Recognised): FileFacts {
   try {
-    const recognised = recognise(file);
-    return ENCODER_KINDS.has(kind) ? { encoders: recognised as readonly EncoderSize[] } : {};
+    return recognise(file);
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "model.unsupported") throw error;
     const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];

@@ -1,18 +1,20 @@
 import { stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, type OptionRules, SIGNAL } from "../../../base/options.js";
+import { clipVisionPart } from "../clip-vision/recognise.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { autoV2, FileHashes, StoredHashes } from "../files/file-hashes.js";
 import { KIND_FOLDERS, KIND_WORDS, MODELS_RULE, type ModelKind } from "../files/kinds.js";
 import { type ModelFile, ModelFolders } from "../files/model-folders.js";
+import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import { foreignKind } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../text-encoder/recognise.js";
-import { controlNetPart } from "../unet/control.js";
+import { type RecognisedControl, recogniseControl } from "../unet/controls.js";
 import { WORDS } from "../unet/stable-diffusion.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { latentsOf } from "../vae/build.js";
@@ -155,14 +157,17 @@ export async function familyInWords(kind: ModelKind, name: string, file: WeightF
       return taesdPart(file) === undefined ? vaeInWords(recogniseVae(file)) : TINY;
     case "loras":
       return loraInWords(file);
-    case "controlnet": {
-      const { config, isDifference } = controlNetPart(file);
-      const family = config.labelDim !== undefined ? "sdxl" : config.linearProjection ? "sd2" : "sd1";
-      return `ControlNet of ${WORDS[family]}${isDifference ? ", as differences" : ""}`;
-    }
+    case "controlnet":
+      return controlInWords(recogniseControl(file));
     case "upscale_models": {
       const { config } = upscalerPart(file);
       return `${config.kind === "rrdb" ? "ESRGAN" : "compact RealESRGAN"} x${config.scale}`;
+    }
+    case "clip_vision":
+      return `CLIP vision ViT-${clipVisionPart(file).config.name}/14`;
+    case "ipadapter": {
+      const { projection, isSdxl } = ipAdapterPart(file);
+      return `IPAdapter of ${isSdxl ? "SDXL" : "SD 1"} (${projection.config.kind})`;
     }
     case "model_patches": {
       const { family, part } = recogniseModelPatch(file);
@@ -189,6 +194,18 @@ function checkpointInWords({ words: family, sampling, inpaint, textEncoders, vae
   ].join(" ");
   const absent = [...(textEncoders.length === 0 ? ["text encoder"] : []), ...(vae === undefined ? ["VAE"] : [])];
   return absent.length === 0 ? words : `${words}, without ${absent.join(" and ")}`;
+}
+
+function controlInWords(control: RecognisedControl): string {
+  if (control.kind === "lora") return "Control-LoRA of SDXL";
+  if (control.kind === "t2i") {
+    const { unshuffle, kind } = control.part.config;
+    return `T2I-Adapter of ${unshuffle === 8 ? WORDS.sd1 : WORDS.sdxl}${kind === "light" ? ", light" : ""}`;
+  }
+  const { config, isDifference } = control.part;
+  const family = config.labelDim !== undefined ? "sdxl" : config.linearProjection ? "sd2" : "sd1";
+  const kinds = config.union === undefined ? "" : `, ${config.union.types} kinds of pictures`;
+  return `ControlNet of ${WORDS[family]}${kinds}${isDifference ? ", as differences" : ""}`;
 }
 
 const TINY = "tiny autoencoder (TAESD)";

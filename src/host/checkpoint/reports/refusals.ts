@@ -55,6 +55,11 @@ export class FileRefusals {
     return ENCODER_KINDS.has(kind) ? this.#find(kind, name, "whole")?.encoders : undefined;
   }
 
+  /** Family of the diffusion model of a file; undefined if it is not known. */
+  family(kind: ModelKind, name: string): string | undefined {
+    return this.#find(kind, name, "whole")?.family;
+  }
+
   #find(kind: ModelKind, name: string, effort: Effort): FileFacts | undefined {
     try {
       const file = this.#folders.find(kind, name);

@@ -75,7 +75,7 @@ export function buildTextEncoder(
   let x = add(graph, embedded(network, config, tokens), network.weight(keys.positions, [positions, hidden]));
   let context = x;
   for (let index = 0; index < layers; index++) {
-    x = block(network, config, `${keys.block}.${index}`, x, mask);
+    x = clipBlock(network, config, "", index, x, mask);
     if (index === last) context = x;
   }
   const normal = layerNorm(network, keys.finalNorm, x, hidden);
@@ -103,11 +103,22 @@ function embedded(network: Network, { layout, vocabulary, hidden }: TextEncoderC
   return graph.node("Where", [graph.node("Unsqueeze", [isExtra, graph.ints([2])]), extra, own]);
 }
 
-/** x + attention(norm(x)), then x + MLP(norm(x)). */
-function block(network: Network, config: TextEncoderConfig, at: string, x: Value, mask: Value): Value {
+/** Sizes of one block of CLIP's transformers, those of texts and those of pictures. */
+export type ClipBlockConfig = Pick<TextEncoderConfig, "layout" | "hidden" | "heads" | "mlp" | "activation">;
+
+/** Number `index` of the blocks below `prefix`: x + attention(norm(x)), then x + MLP(norm(x)). */
+export function clipBlock(
+  network: Network,
+  config: ClipBlockConfig,
+  prefix: string,
+  index: number,
+  x: Value,
+  mask?: Value,
+): Value {
   const { graph } = network;
   const { hidden, heads, mlp, activation } = config;
   const keys = KEYS[config.layout];
+  const at = `${prefix}${keys.block}.${index}`;
   const parts = queryKeyValue(network, config, at, layerNorm(network, `${at}.${keys.norms[0]}`, x, hidden));
   const mixed = attention(graph, parts, { heads, width: hidden, mask });
   const attended = linear(network, `${at}.${keys.out}`, mixed, [hidden, hidden]);
@@ -120,7 +131,7 @@ function block(network: Network, config: TextEncoderConfig, at: string, x: Value
 
 type QueryKeyValue = readonly [Value, Value, Value];
 
-function queryKeyValue(network: Network, { layout, hidden }: TextEncoderConfig, at: string, x: Value): QueryKeyValue {
+function queryKeyValue(network: Network, { layout, hidden }: ClipBlockConfig, at: string, x: Value): QueryKeyValue {
   const { graph } = network;
   if (layout === "hf") {
     const part = (name: string) => linear(network, `${at}.self_attn.${name}_proj`, x, [hidden, hidden]);

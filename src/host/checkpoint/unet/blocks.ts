@@ -27,6 +27,24 @@ export interface TransformerConfig {
   readonly heads: { readonly count: number } | { readonly size: number };
 }
 
+/**
+ * Value that is added to the result of the attention on the prompt, [B, L, width], in block `depth` of the transformer
+ * below `key`; undefined: none.
+ */
+export type FurtherAttention = (
+  key: string,
+  depth: number,
+  query: Value,
+  size: { readonly width: number; readonly heads: number },
+) => Value | undefined;
+
+/** Everything that the transformers of a UNet attend to beside themselves. */
+export interface Attended {
+  /** Tokens of the prompt, [B, S, contextDim]. */
+  readonly context: Value;
+  readonly further?: FurtherAttention;
+}
+
 /** The time embedding of a UNet is this many times as wide as its pictures. */
 const EMBEDDING_WIDTH = 4;
 /** Two latents of 64x64 have 2 · 8 · 4096² scores. */
@@ -89,13 +107,13 @@ export function resBlock(
   return add(graph, skip, second);
 }
 
-/** A transformer of `depth` blocks over the cells of a picture; `context` is [B, S, contextDim]. */
+/** A transformer of `depth` blocks over the cells of a picture. */
 export function transformer(
   network: Network,
   key: string,
   x: Value,
   [channels, depth]: readonly [number, number],
-  context: Value,
+  attended: Attended,
   config: TransformerConfig,
 ): Value {
   const { graph } = network;
@@ -103,20 +121,21 @@ export function transformer(
   const cells = tokensOf(graph, groupNorm(network, `${key}.norm`, x, channels, TRANSFORMER_EPSILON));
   let tokens = linear(network, `${key}.proj_in`, cells, [channels, channels], projection);
   for (let block = 0; block < depth; block++)
-    tokens = transformerBlock(network, `${key}.transformer_blocks.${block}`, tokens, channels, context, config);
+    tokens = transformerBlock(network, [key, block], tokens, channels, attended, config);
   const out = linear(network, `${key}.proj_out`, tokens, [channels, channels], projection);
   return add(graph, x, toPicture(graph, out, channels, x));
 }
 
 function transformerBlock(
   network: Network,
-  key: string,
+  [transformerKey, depth]: readonly [string, number],
   x: Value,
   channels: number,
-  context: Value,
+  { context, further }: Attended,
   { contextDim, heads }: TransformerConfig,
 ): Value {
   const { graph } = network;
+  const key = `${transformerKey}.transformer_blocks.${depth}`;
   const count = "count" in heads ? heads.count : channels / heads.size;
   if (!Number.isInteger(channels / count) || !Number.isInteger(count)) {
     const expected = "count" in heads ? `${heads.count} attention heads` : `attention heads of ${heads.size}`;
@@ -125,7 +144,10 @@ function transformerBlock(
   const attend = (name: string, queries: Value, keys: Value, values: Value, parts = 1): Value => {
     const query = linear(network, `${key}.${name}.to_q`, queries, [channels, channels], noBias);
     const out = attention(graph, [query, keys, values], { heads: count, width: channels, parts });
-    return linear(network, `${key}.${name}.to_out.0`, out, [channels, channels]);
+    const other =
+      name === "attn2" ? further?.(transformerKey, depth, query, { width: channels, heads: count }) : undefined;
+    const sum = other === undefined ? out : add(graph, out, other);
+    return linear(network, `${key}.${name}.to_out.0`, sum, [channels, channels]);
   };
   const norm = (name: string, value: Value): Value => layerNorm(network, `${key}.${name}`, value, channels);
   const own = norm("norm1", x);

@@ -1,7 +1,16 @@
 import { add, conv, FLOAT_BYTES, resizedAs, silu, type Trace } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { activated, embedding, resBlock, type TransformerConfig, timeEmbedding, transformer } from "./blocks.js";
+import {
+  type Attended,
+  activated,
+  embedding,
+  type FurtherAttention,
+  resBlock,
+  type TransformerConfig,
+  timeEmbedding,
+  transformer,
+} from "./blocks.js";
 
 /** One block on the way down or up. */
 export interface UnetBlock {
@@ -41,15 +50,18 @@ export const unetWork = ({ modelChannels, inChannels }: UnetConfig): { readonly 
 interface UnetOptions {
   /** Number of control nets, whose outputs are the inputs `control_N.NET` and `control_middle.NET`. */
   readonly controls?: number;
+  /** Attention of the transformers beside that on the prompt. */
+  readonly further?: FurtherAttention;
+  /** Keys of blocks after which the inputs `added_KEY` are added: "input_blocks.2", "middle_block". */
+  readonly added?: readonly string[];
   readonly trace?: Trace;
 }
 
 /** Values that all blocks of one UNet use. */
-export interface UnetInputs {
+export interface UnetInputs extends Attended {
   readonly x: Value;
   /** SiLU of the time embedding. */
   readonly emb: Value;
-  readonly context: Value;
 }
 
 /** A value and the number of its channels. */
@@ -67,12 +79,18 @@ export interface Picture {
 export function buildUnet(
   network: Network,
   config: UnetConfig,
-  { controls = 0, trace = () => {} }: UnetOptions = {},
+  { controls = 0, further, added = [], trace = () => {} }: UnetOptions = {},
 ): void {
   const { graph } = network;
-  const inputs = unetInputs(network, config, trace);
-  const skips = downBlocks(network, config, inputs, { trace });
-  let current = middleBlock(network, config, inputs, skips.at(-1)!);
+  const inputs = { ...unetInputs(network, config, { trace }), further };
+  const after = (key: string, picture: Picture): Picture => {
+    if (!added.includes(key)) return picture;
+    const name = additionTo(key);
+    const features = graph.input(name, "float", [`items_${name}`, picture.channels, `h_${name}`, `w_${name}`]);
+    return { ...picture, value: add(graph, picture.value, features) };
+  };
+  const skips = downBlocks(network, config, inputs, { after, trace });
+  let current = after("middle_block", middleBlock(network, config, inputs, skips.at(-1)!));
   if (controls > 0) {
     const guided = (name: string, picture: Picture): Picture => {
       const residuals = Array.from({ length: controls }, (_, net) =>
@@ -105,13 +123,18 @@ export function buildUnet(
   graph.output(out, "out", "float", ["B", outChannels, "h", "w"]);
 }
 
-/** Declares the inputs of a UNet and embeds the timestep. */
-export function unetInputs(network: Network, config: UnetEncoderConfig, trace: Trace = () => {}): UnetInputs {
+/** Declares the inputs of a UNet and embeds the timestep; `further` [1 or B, 4 modelChannels] is added to the embedding. */
+export function unetInputs(
+  network: Network,
+  config: UnetEncoderConfig,
+  { further, trace = () => {} }: { readonly further?: Value; readonly trace?: Trace } = {},
+): UnetInputs {
   const { graph } = network;
   const { inChannels, contextDim, modelChannels, labelDim } = config;
   const x = graph.input("x", "float", ["B", inChannels, "h", "w"]);
   let emb = timeEmbedding(network, graph.input("timestep", "float", ["B"]), modelChannels);
   trace("time_embed", emb);
+  if (further !== undefined) emb = add(graph, emb, further);
   const context = graph.input("context", "float", ["B", "S", contextDim]);
   if (labelDim !== undefined) {
     const y = graph.input("y", "float", ["B", labelDim]);
@@ -122,12 +145,23 @@ export function unetInputs(network: Network, config: UnetEncoderConfig, trace: T
   return { x, emb: silu(graph, emb), context };
 }
 
-/** Writes the input blocks and returns the output of each; `hint` is added to that of the first. */
+/** Name of the input that is added after the block with a key. */
+export const additionTo = (key: string): string => `added_${key}`;
+
+interface DownOptions {
+  /** Added to the output of the first block. */
+  readonly hint?: Value;
+  /** Changes the output of a block, by its key. */
+  after?(key: string, picture: Picture): Picture;
+  readonly trace?: Trace;
+}
+
+/** Writes the input blocks and returns the output of each. */
 export function downBlocks(
   network: Network,
   config: UnetEncoderConfig,
   inputs: UnetInputs,
-  { hint, trace = () => {} }: { readonly hint?: Value; readonly trace?: Trace } = {},
+  { hint, after = (_, picture) => picture, trace = () => {} }: DownOptions = {},
 ): Picture[] {
   let current: Picture = { value: inputs.x, channels: config.inChannels };
   return config.input.map((block, index) => {
@@ -141,6 +175,7 @@ export function downBlocks(
       current = { value, channels: block.channels };
     }
     if (index === 0 && hint !== undefined) current = { ...current, value: add(network.graph, current.value, hint) };
+    current = after(key, current);
     trace(key, current.value);
     return current;
   });
@@ -167,6 +202,6 @@ function resAndTransformer(
   from: Picture,
 ): Picture {
   let value = resBlock(network, `${key}.0`, from.value, [from.channels, channels], { ...config, ...inputs });
-  if (depth > 0) value = transformer(network, `${key}.1`, value, [channels, depth], inputs.context, config);
+  if (depth > 0) value = transformer(network, `${key}.1`, value, [channels, depth], inputs, config);
   return { value, channels };
 }

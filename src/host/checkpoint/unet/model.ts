@@ -2,13 +2,17 @@ import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, SamplingRun } from "../../types.js";
 import { type LabelSource, labelVectors, sizeLabel } from "../diffusion/conditioning.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
+import type { AdapterUse } from "../ip-adapter/use.js";
 import type { LoraTarget } from "../lora/places.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
+import type { SessionSource } from "../session/sessions.js";
 import type { Network } from "../weights/network.js";
 import { buildUnet, type UnetConfig, unetWork } from "./build.js";
-import { RunControls } from "./control.js";
+import { adapterAttention, requireFit } from "./image-adapters.js";
 import { unetPlaces } from "./lora.js";
+import { RunAdapters } from "./run-adapters.js";
+import { RunControls } from "./run-controls.js";
 
 /** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
 export class BuiltUnet implements DiffusionNetwork {
@@ -20,6 +24,7 @@ export class BuiltUnet implements DiffusionNetwork {
   constructor(
     readonly runtime: Runtime,
     readonly part: ModelPart<UnetConfig>,
+    readonly adapters: readonly AdapterUse[] = [],
   ) {
     const { label, config } = part;
     this.label = label;
@@ -33,7 +38,12 @@ export class BuiltUnet implements DiffusionNetwork {
   }
 
   adapted(adapter: Adapter): BuiltUnet {
-    return new BuiltUnet(this.runtime, this.part.adapted(adapter));
+    return new BuiltUnet(this.runtime, this.part.adapted(adapter), this.adapters);
+  }
+
+  shown(use: AdapterUse): BuiltUnet {
+    requireFit(use, this.part);
+    return new BuiltUnet(this.runtime, this.part, [...this.adapters, use]);
   }
 
   canShare(): boolean {
@@ -46,19 +56,49 @@ export class BuiltUnet implements DiffusionNetwork {
   }
 
   forRun(run: SamplingRun): NetworkRun {
-    const controls = new RunControls(this.part, run);
-    return { predict: (call) => this.#predict(call, controls, run.steps) };
+    const controls = new RunControls(this.runtime, this.part, run);
+    const adapters = new RunAdapters(this.adapters, this.part.config, run);
+    return { predict: (call) => this.#predict(call, { controls, adapters, calls: run.steps }) };
   }
 
-  async #predict({ labels, entry, sigma, signal, ...call }: NetworkCall, controls: RunControls, calls: number) {
+  async #predict({ labels, entry, entries, sigma, signal, ...call }: NetworkCall, run: UnetRun) {
     const { x, noisy, context } = call;
     const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
-    const { count, stages, zeros } = controls.of(entry, { ...feeds, x: noisy }, sigma);
-    const variant = count === 0 ? "UNet" : `UNet with ${count} control nets`;
-    const build = (network: Network, config: UnetConfig) => buildUnet(network, config, { controls: count });
-    const session = this.part.session(variant, build, { work: unetWork(this.part.config) });
-    const options = { signal, keep: ["context", "y"], calls, stages };
-    const { out } = await this.runtime.run(session, { ...feeds, ...zeros }, options);
+    const controls = await run.controls.of(entry, { ...feeds, x: noisy }, sigma, signal);
+    const { count, stages, zeros, added, additions } = controls;
+    const kept = { ...run.adapters.of({ x, entries, sigma }), ...additions };
+    const options = { signal, keep: ["context", "y", ...Object.keys(kept)], calls: run.calls, stages };
+    const { out } = await this.runtime.run(this.#session(count, added), { ...feeds, ...zeros, ...kept }, options);
     return out!;
   }
+
+  /** The session for a number of control nets, and for features that are added after blocks. */
+  #session(controls: number, added: readonly string[]): SessionSource {
+    const files = [...new Set(this.adapters.map(({ keys }) => keys))];
+    const layouts = this.adapters.map(({ keys, isSdxl, hasMiddle }) => ({
+      network: files.indexOf(keys),
+      keys: keys.config,
+      isSdxl,
+      hasMiddle,
+    }));
+    const variant = [
+      "UNet",
+      ...(controls === 0 ? [] : [`with ${controls} control nets`]),
+      ...added.map((key) => `with features after ${key}`),
+      ...layouts.map(({ network, hasMiddle }) => `with adapter ${network}${hasMiddle ? " and its middle" : ""}`),
+    ].join(" ");
+    const build = (network: Network, config: UnetConfig, others: readonly Network[]) => {
+      const further = layouts.length === 0 ? undefined : adapterAttention(others, layouts, config);
+      buildUnet(network, config, { controls, further, added });
+    };
+    return this.part.session(variant, build, { work: unetWork(this.part.config), beside: files });
+  }
+}
+
+/** Everything that one run of a UNet keeps. */
+interface UnetRun {
+  readonly controls: RunControls;
+  readonly adapters: RunAdapters;
+  /** Calls to expect. */
+  readonly calls: number;
 }

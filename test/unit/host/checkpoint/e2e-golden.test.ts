@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { root } from "../../../helpers/folders.js";
 import { goldenModelFolder, goldenModels, isWholeSet } from "../../../helpers/models/golden.js";
+import { ADAPTERS_FOLDER, adapterPictures, unpackAdapters } from "../../../helpers/models/golden-adapters.js";
 import { FLUX_FOLDER, unpackFlux } from "../../../helpers/models/golden-flux.js";
 import { testGoldenGraphs, unpackFolders } from "../../../helpers/models/golden-graphs.js";
 
@@ -65,5 +66,16 @@ describe("SD 3 from end to end, golden", () => {
     count: 5,
     unpack: unpackFlux,
     assertKnown: (warning) => assert.match(warning, /the VAE needs multiples of 8/),
+  });
+});
+
+describe("image adapters and control nets from end to end, golden", () => {
+  testGoldenGraphs({
+    folder: ADAPTERS_FOLDER,
+    inputDir: (folder) => adapterPictures(join(folder, "input")),
+    count: isWholeSet ? 81 : 31,
+    unpack: unpackAdapters,
+    // a LoRA for the model alone has keys for text encoders too
+    assertKnown: (warning) => assert.match(warning, /the model has no layers for "lora_te1_/),
   });
 });

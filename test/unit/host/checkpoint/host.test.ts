@@ -53,13 +53,13 @@ describe("createCheckpointHost", () => {
     assert.ok(host().checkpoints().includes("tiny-sd1.safetensors"));
     assert.deepEqual(host().files!("loras"), ["tiny-sd1-lora.safetensors"]);
     assert.deepEqual(host().files!("vae"), ["tiny-taesd.safetensors", "tiny-vae.safetensors"]);
-    assert.equal(host().files!("clip_vision"), undefined);
+    assert.equal(host().files!("style_models"), undefined);
     assert.equal(host().preview, false);
     assert.ok(Object.isFrozen(createCheckpointHost({ models: folder() })));
   });
 
   it("loads nothing of other kinds", async () => {
-    await refuses(host().loadFile!("clip_vision", "x"), "host.missing", /host "checkpoint" cannot load clip_vision/);
+    await refuses(host().loadFile!("style_models", "x"), "host.missing", /host "checkpoint" cannot load style_models/);
   });
 
   it("starts the process of its networks when it is asked to, and ends it when it closes", async function () {

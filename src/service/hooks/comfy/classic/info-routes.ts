@@ -19,6 +19,7 @@ const KINDS = [
   "controlnet",
   "upscale_models",
   "clip_vision",
+  "ipadapter",
   "style_models",
   "gligen",
   "hypernetworks",

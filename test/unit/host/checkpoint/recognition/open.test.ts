@@ -156,4 +156,13 @@ describe("openModelFile", () => {
     );
     await refuses(weightFile(join(folder(), "none.safetensors")), "file.not-found");
   });
+
+  it("names the .safetensors file to get in place of an adapter's pickle", async () => {
+    const pickle = Buffer.concat([Buffer.from([0x80, 2]), Buffer.alloc(100, 1)]);
+    const instead =
+      /expected a \.safetensors or GGUF file, such as "ip-adapter_sd15\.safetensors", received a PyTorch pickle/;
+    await refuses(weightFile(written("ip-adapter_sd15.bin", pickle)), "model.unsupported", instead);
+    const plain = /expected a \.safetensors or GGUF file, received a PyTorch pickle/;
+    await refuses(weightFile(written("other.bin", pickle)), "model.unsupported", plain);
+  });
 });

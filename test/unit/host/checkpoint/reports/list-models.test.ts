@@ -6,6 +6,7 @@ import type { ModelKind } from "#src/host/checkpoint/files/kinds.js";
 import { familyInWords } from "#src/host/checkpoint/reports/list-models.js";
 import { refuses, rejectsAs } from "../../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
+import { unpackAdapters } from "../../../../helpers/models/golden-adapters.js";
 import { unpackFlux } from "../../../../helpers/models/golden-flux.js";
 import { modelsFolder, ownCacheFolder } from "../../../../helpers/models/models-folder.js";
 import { weightFile } from "../../../../helpers/models/weight-file.js";
@@ -52,6 +53,24 @@ describe("listModels", () => {
       assert.ok(parameters! > 0 && parameters! < bytes);
       assert.equal(refusal, undefined);
     }
+  });
+
+  it("recognises image adapters, their encoders and all that guides by a picture", async () => {
+    unpackAdapters(folder());
+    const listed = await listModels({ models: folder(), hashes: false });
+    const families = Object.fromEntries(listed.map(({ kind, name, family }) => [`${kind}/${name}`, family]));
+    const expected = {
+      "clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K.safetensors": "CLIP vision ViT-H/14",
+      "clip_vision/CLIP-ViT-bigG-14-laion2B-39B-b160k.safetensors": "CLIP vision ViT-bigG/14",
+      "ipadapter/ip-adapter-full-face_sd15.safetensors": "IPAdapter of SD 1 (full-face)",
+      "ipadapter/ip-adapter-plus_sdxl_vit-h.safetensors": "IPAdapter of SDXL (plus)",
+      "ipadapter/ip-adapter_sd15.safetensors": "IPAdapter of SD 1 (base)",
+      "controlnet/control-lora-canny-rank4.safetensors": "Control-LoRA of SDXL",
+      "controlnet/t2iadapter_canny_sd15.safetensors": "T2I-Adapter of SD 1",
+      "controlnet/t2iadapter_color_sd14v1.safetensors": "T2I-Adapter of SD 1, light",
+      "controlnet/union_sdxl.safetensors": "ControlNet of SDXL, 6 kinds of pictures",
+    };
+    for (const [name, family] of Object.entries(expected)) assert.equal(families[name], family, name);
   });
 
   it("says in one sentence why a file cannot be loaded", async () => {

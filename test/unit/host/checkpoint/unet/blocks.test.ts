@@ -40,7 +40,7 @@ describe("blocks of a UNet", () => {
                 vector.key,
                 picture,
                 [outputs, config.input[Number(vector.key.split(".")[1])]!.depth],
-                graph.input("context", "float", ["B", "S", config.contextDim]),
+                { context: graph.input("context", "float", ["B", "S", config.contextDim]) },
                 config,
               );
         graph.output(value, "out", "float", ["B", outputs, "h", "w"]);

@@ -168,8 +168,11 @@ describe("controlNetPart", () => {
   it("refuses other nets by name, and damaged ones", async () => {
     const shapes = await shapesFor("sdxl");
     const cases: [Shapes, string, RegExp][] = [
-      [{ ...shapes, task_embedding: [6, 320] }, "model.unsupported", /several kinds of pictures/],
-      [{ lora_controlnet: [] }, "model.unsupported", /Control-LoRA/],
+      [
+        { ...shapes, task_embedding: [6, 320] },
+        "model.invalid",
+        /"transformer_layes\.0\.mlp\.c_fc\.weight" of 2 sides/,
+      ],
       [fullSizeShapes().sd1, "model.unsupported", /received a Stable Diffusion checkpoint/],
       [{ "controlnet_blocks.0.weight": [1, 1] }, "model.unsupported", /ControlNet of Flux/],
       [{ ...shapes, "input_blocks.0.0.weight": [320, 9, 3, 3] }, "model.unsupported", /9 input channels/],

@@ -41,7 +41,8 @@ describe("BuiltZImage", () => {
     const entry = context(8, 1)[0]!;
     const predict = async (rows: number): Promise<unknown> => {
       const x = Tensor.zeros([1, 16, rows, 4]);
-      await run.predict({ x, noisy: x, timestep: 0.5, context: entry[0], labels: {}, entry, sigma: 0.5 });
+      const call = { x, noisy: x, timestep: 0.5, context: entry[0], labels: {}, entry, entries: [entry], sigma: 0.5 };
+      await run.predict(call);
       return sent.at(-1);
     };
     const sizes = [2, 4, 6, 8, 10, 12, 14, 16];
