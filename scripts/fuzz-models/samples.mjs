@@ -11,8 +11,17 @@ import { safetensorsSample } from "./damaged-file.mjs";
 import { ggufSample, numberPair, numbersPair, textPair, textsPair } from "./gguf.mjs";
 
 const fileOf = (path) => fileURLToPath(new URL(path, import.meta.url));
-const GOLDEN = ["../../test/golden/models-flux", "../../test/golden/models-z-qwen"].map(fileOf);
-const KINDS = ["diffusion_models", "text_encoders", "vae", "loras", "model_patches"];
+const GOLDEN = ["models-flux", "models-z-qwen", "models-adapters"].map((name) => fileOf(`../../test/golden/${name}`));
+const KINDS = [
+  "diffusion_models",
+  "text_encoders",
+  "vae",
+  "loras",
+  "model_patches",
+  "clip_vision",
+  "ipadapter",
+  "controlnet",
+];
 /** One weight, which makes a model of Fill out of another. */
 const PART = "flux_fill_img_in.safetensors.gz";
 const ENDING = ".safetensors";
