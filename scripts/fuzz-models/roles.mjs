@@ -1,9 +1,13 @@
 import { basename } from "node:path";
 import { randn } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
+import { buildClipVision } from "#src/host/checkpoint/clip-vision/build.js";
+import { clipVisionPart } from "#src/host/checkpoint/clip-vision/recognise.js";
 import { recogniseModelPatch } from "#src/host/checkpoint/families/model-patches.js";
 import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
+import { buildProjection } from "#src/host/checkpoint/ip-adapter/build.js";
+import { ipAdapterPart } from "#src/host/checkpoint/ip-adapter/recognise.js";
 import { changesOf } from "#src/host/checkpoint/lora/changes.js";
 import { readLora } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
@@ -20,8 +24,10 @@ import { buildQwen3 } from "#src/host/checkpoint/text-encoder/qwen3.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recognise.js";
 import { buildT5 } from "#src/host/checkpoint/text-encoder/t5.js";
 import { buildUnet } from "#src/host/checkpoint/unet/build.js";
-import { buildControlNet, controlNetPart } from "#src/host/checkpoint/unet/control.js";
+import { buildControlNet } from "#src/host/checkpoint/unet/control.js";
+import { recogniseControl } from "#src/host/checkpoint/unet/controls.js";
 import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
+import { buildT2iAdapter } from "#src/host/checkpoint/unet/t2i-adapter.js";
 import { buildUpscaler } from "#src/host/checkpoint/upscaler/build.js";
 import { upscalerPart } from "#src/host/checkpoint/upscaler/recognise.js";
 import { buildVaeDecoder, buildVaeEncoder } from "#src/host/checkpoint/vae/build.js";
@@ -88,7 +94,14 @@ const ROLES = {
     const { kind, part } = recogniseVae(file);
     return kind === "vae" ? vaeGraphs(part) : [{ name: "TAESD", part, build: buildTaesdDecoder }];
   },
-  ControlNet: async (file) => [{ name: "ControlNet", part: controlNetPart(file), build: buildControlNet }],
+  ControlNet: async (file) => {
+    const { kind, part } = recogniseControl(file);
+    // a Control-LoRA becomes a network with its UNet
+    if (kind === "lora") return [];
+    return [{ name: kind, part, build: kind === "net" ? buildControlNet : buildT2iAdapter }];
+  },
+  "CLIP vision": async (file) => [{ name: "CLIP vision", part: clipVisionPart(file), build: buildClipVision }],
+  IPAdapter: async (file) => [{ name: "IPAdapter", part: ipAdapterPart(file).projection, build: buildProjection }],
   upscaler: async (file) => [{ name: "upscale model", part: upscalerPart(file), build: buildUpscaler }],
   LoRA: async (file, base) => {
     const lora = await readLora(file, readValues);

@@ -11,8 +11,18 @@ import { safetensorsSample } from "./damaged-file.mjs";
 import { ggufSample, numberPair, numbersPair, textPair, textsPair } from "./gguf.mjs";
 
 const fileOf = (path) => fileURLToPath(new URL(path, import.meta.url));
-const GOLDEN = ["../../test/golden/models-flux", "../../test/golden/models-z-qwen"].map(fileOf);
-const KINDS = ["checkpoints", "diffusion_models", "text_encoders", "vae", "loras", "model_patches"];
+const GOLDEN = ["models-flux", "models-z-qwen", "models-adapters"].map((name) => fileOf(`../../test/golden/${name}`));
+const KINDS = [
+  "checkpoints",
+  "diffusion_models",
+  "text_encoders",
+  "vae",
+  "loras",
+  "model_patches",
+  "clip_vision",
+  "ipadapter",
+  "controlnet",
+];
 /** Few weights, which make another model out of one. */
 const PARTS = ["flux_fill_img_in.safetensors.gz", "flux2_guidance_in.safetensors.gz"];
 const ENDING = ".safetensors";

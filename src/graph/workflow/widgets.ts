@@ -180,7 +180,6 @@ const CORE_WIDGETS: Readonly<Record<string, string>> = {
   ConditioningStableAudio: "seconds_start seconds_total",
   ConditioningTimestepsRange: "start_percent end_percent",
   ContextWindowsManual: "context_length context_overlap context_schedule context_stride closed_loop fuse_method dim",
-  ControlNetInpaintingAliMamaApply: "strength start_percent end_percent",
   CosmosImageToVideoLatent: "width height length batch_size",
   CosmosPredict2ImageToVideoLatent: "width height length batch_size",
   CreateHookKeyframe: "strength_mult start_percent",

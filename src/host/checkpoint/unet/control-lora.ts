@@ -1,9 +1,16 @@
-import { LatentkitError } from "../../../base/errors.js";
+import { describe, LatentkitError } from "../../../base/errors.js";
 import type { ControlNet } from "../../types.js";
 import { type ModelHeader, PartShapes } from "../recognition/part.js";
 import { type Adapter, fileStateKey, ModelPart } from "../session/model-part.js";
-import { floatsOf, listedNetwork, type WeightChange } from "../weights/network.js";
-import { type StoredWeight, unsupported, valuesIn, type WeightFile, type WeightMap } from "../weights/stored.js";
+import { floatsOf, listedNetwork, type Network, type WeightChange } from "../weights/network.js";
+import {
+  quotedName,
+  type StoredWeight,
+  unsupported,
+  valuesIn,
+  type WeightFile,
+  type WeightMap,
+} from "../weights/stored.js";
 import type { UnetConfig } from "./build.js";
 import { buildControlNet, type ControlNetConfig, ROOTS } from "./control.js";
 
@@ -23,12 +30,16 @@ const OWN_LAYERS = ["zero_convs.0.0.weight", "input_hint_block.0.weight", "middl
 export function controlLoraPart(file: ModelHeader): ControlLoraPart {
   const shapes = new PartShapes(file, file.weights, (key) => key);
   for (const key of OWN_LAYERS) shapes.sides(key, 4);
+  const listAll = (network: Network): void => {
+    for (const [key, { shape }] of file.weights) if (key !== CONTROL_LORA_MARK) network.weight(key, shape);
+  };
+  shapes.check(listAll, ROOTS, EXPECTED);
   const whole = new Map<string, StoredWeight>();
   const changes = new Map<string, { up: StoredWeight; down: StoredWeight }>();
   for (const [key, weight] of file.weights) {
     if (key === CONTROL_LORA_MARK || key.endsWith(".down")) continue;
     if (!ROOTS.some((root) => key.startsWith(root)))
-      throw unsupported(file.name, EXPECTED, `one with the unknown weight ${JSON.stringify(key)}`);
+      throw unsupported(file.name, EXPECTED, `one with the unknown weight ${quotedName(key)}`);
     if (!key.endsWith(".up")) {
       whole.set(key, weight);
       continue;
@@ -42,8 +53,8 @@ export function controlLoraPart(file: ModelHeader): ControlLoraPart {
       valuesIn(weight.shape) !== (weight.shape[0] ?? 0) * (rank ?? 0)
     )
       throw shapes.invalid(
-        `${layer}.up and .down of one rank`,
-        `[${weight.shape.join(", ")}] and [${down?.shape.join(", ") ?? ""}]`,
+        `${quotedName(key)} and the "down" beside it of one rank`,
+        `${describe(weight.shape)} and ${describe(down?.shape)}`,
       );
     changes.set(`${layer}.weight`, { up: weight, down });
   }

@@ -209,7 +209,7 @@ describe("signatures on a disk", () => {
 
   it("contain all that the package's nodes use of their context", () => {
     let read = 0;
-    for (const folderName of ["core", "ext"]) {
+    for (const folderName of ["core", "ext", "ipadapter"]) {
       const nodes = join(root, "src/nodes", folderName);
       for (const file of filesIn(nodes)) {
         const text = readFileSync(join(nodes, file), "utf8");

@@ -77,6 +77,17 @@ for (const key of ["ControlNetApplyAdvanced", "ControlNetApplySD3"]) {
   });
 }
 
+describe("ControlNetInpaintingAliMamaApply", () => {
+  it("adds one control to both sides, without its mask", async () => {
+    const inputs = { ...both, mask: Tensor.full([1, 16, 16], 1), strength: 0.5 };
+    const { result } = await invokeNode("ControlNetInpaintingAliMamaApply", inputs);
+    const [first, second] = result as Conditioning[];
+    const control = { net: {}, hint: image, strength: 0.5, start: 0, end: 1, vae, previous: undefined };
+    assert.deepEqual(first![0]![1].control, control);
+    assert.equal(second![0]![1].control, first![0]![1].control);
+  });
+});
+
 describe("SetUnionControlNetType", () => {
   const typed = async (control_net: unknown, type: string) =>
     (await invokeNode("SetUnionControlNetType", { control_net, type })).result[0];

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { invokeNode, type Model, Tensor } from "latentkit";
+import { invokeNode, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
 import { FILES, fileHost, type PatchableModel, patchable } from "../../../helpers/graph/file-host.js";
 
@@ -134,53 +134,5 @@ describe("nodes that show pictures", () => {
         [0, 0],
       ],
     );
-  });
-});
-
-describe("IPAdapterUnifiedLoader", () => {
-  const NAMES: Readonly<Record<string, readonly string[]>> = {
-    ipadapter: [
-      "SD1.5/ip-adapter_sd15.safetensors",
-      "ip-adapter-plus_sd15.safetensors",
-      "ip-adapter_sd15_light_v11.bin",
-      "ip-adapter-plus_sdxl_vit-h.safetensors",
-    ],
-    clip_vision: ["CLIP-ViT-H-14-laion2B-s32B-b79K.safetensors", "clip_vit_l_14.safetensors"],
-  };
-  const loaded: string[] = [];
-  const listing = {
-    ...host,
-    files: (kind: string) => NAMES[kind],
-    loadFile: async (kind: keyof typeof FILES, name: string) => {
-      loaded.push(name);
-      return FILES[kind]() as never;
-    },
-  };
-  const load = async (model: Model, preset: string) => {
-    loaded.length = 0;
-    const { result } = await invokeNode("IPAdapterUnifiedLoader", { model, preset }, { host: listing });
-    assert.equal(result[0], model);
-    return loaded;
-  };
-
-  it("finds the files of a preset by the model's family", async () => {
-    const [sd1, sdxl] = [await patchable(), await patchable("sdxl")];
-    const encoder = "CLIP-ViT-H-14-laion2B-s32B-b79K.safetensors";
-    assert.deepEqual(await load(sd1, "STANDARD (medium strength)"), ["SD1.5/ip-adapter_sd15.safetensors", encoder]);
-    assert.deepEqual(await load(sd1, "PLUS (high strength)"), ["ip-adapter-plus_sd15.safetensors", encoder]);
-    assert.deepEqual(await load(sdxl, "PLUS (high strength)"), ["ip-adapter-plus_sdxl_vit-h.safetensors", encoder]);
-    assert.deepEqual(await load(sd1, "LIGHT - SD1.5 only (low strength)"), ["ip-adapter_sd15_light_v11.bin", encoder]);
-  });
-
-  it("names the files that it misses, and presets that a family lacks", async () => {
-    const sdxl = await patchable("sdxl");
-    const face = load(sdxl, "FULL FACE - SD1.5 only (portraits stronger)");
-    await refuses(
-      face,
-      "model.missing",
-      /input "preset": "FULL FACE .*" has no IPAdapter of SDXL, which the model is\.$/,
-    );
-    const sentence = /expected a file "ip\?adapter\?sdxl\.safetensors" below ipadapter, where \? is any character/;
-    await refuses(load(sdxl, "VIT-G (medium strength)"), "model.missing", sentence);
   });
 });

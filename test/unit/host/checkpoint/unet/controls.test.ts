@@ -34,15 +34,23 @@ describe("recogniseControl", () => {
     const cases: [Shapes, string, RegExp][] = [
       [without, "model.invalid", /"zero_convs\.0\.0\.weight" of 4 sides, received none/],
       [{ ...CONTROL_LORA, "output_blocks.0.up": [8, 4] }, "model.unsupported", /unknown weight "output_blocks\.0\.up"/],
-      [{ ...CONTROL_LORA, "time_embed.0.up": [8, 4] }, "model.invalid", /time_embed\.0\.up and \.down of one rank/],
+      [
+        { ...CONTROL_LORA, "time_embed.0.up": [8, 4] },
+        "model.invalid",
+        /"time_embed\.0\.up" and the "down" beside it of one rank/,
+      ],
       [
         { ...CONTROL_LORA, "time_embed.0.up": [8, 4], "time_embed.0.down": [3, 8] },
         "model.invalid",
-        /of one rank, received \[8, 4\] and \[3, 8\]/,
+        /"time_embed\.0\.up" and the "down" beside it of one rank, received /,
       ],
       [{ "lllite_unet_x.down.0.weight": [1] }, "model.unsupported", /a ControlNet-LLLite\.$/],
     ];
     for (const [each, code, pattern] of cases) await refuses(() => recogniseControl(headerOf(each)), code, pattern);
+    const header = headerOf(CONTROL_LORA);
+    const key = "zero_convs.0.0.weight";
+    const weights = new Map(header.weights).set(key, { ...header.weights.get(key)!, dtype: "I64" });
+    await refuses(() => recogniseControl({ ...header, weights }), "model.invalid", /of floats, received I64/);
   });
 });
 
