@@ -28,7 +28,10 @@ export interface RecognisedCheckpoint {
   readonly words: string;
   readonly sampling: CheckpointSampling;
   readonly network: NetworkPart;
-  /** In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g"; Flux "l" and T5; SD 3 those that the file has. */
+  /**
+   * In the order of their share in the context: SD "l" or "h", SDXL "l" and "g", its refiner "g"; Flux "l" and T5; SD 3 those
+   * that the file has.
+   */
   readonly textEncoders: readonly TextPart[];
   /** Number of text encoders that a whole clip has. */
   readonly encoderCount: number;

@@ -233,7 +233,10 @@ const NEAREST = {
 export const doubled = (graph: OnnxGraph, x: Value): Value =>
   graph.node("Resize", [x, undefined, graph.floats([1, 1, 2, 2], [4])], NEAREST);
 
-/** Cells of 2 x 2 of a picture [B, C, h, w] of even sides, as [B, 4C, h / 2, w / 2]: their row first, then column, then channel. */
+/**
+ * Cells of 2 x 2 of a picture [B, C, h, w] of even sides, as [B, 4C, h / 2, w / 2]: their row first, then their column, then
+ * their channel.
+ */
 export function cornersOf(graph: OnnxGraph, x: Value): Value {
   const [axes, steps, end] = [graph.ints([2, 3]), graph.ints([2, 2]), graph.ints([2 ** 31 - 1, 2 ** 31 - 1])];
   const corners = [

@@ -57,6 +57,7 @@ const MARKS: readonly Mark[] = [
   ["a Stable Cascade model", ".channelwise."],
   ["a latent consistency model with a guidance embedding", ".cond_proj.weight"],
   // transformers
+  ["a Chroma (diffusers) model", ".distilled_guidance_layer.", ".single_transformer_blocks."],
   ["a Chroma model", ".distilled_guidance_layer."],
   ["a Hunyuan Video model", ".txt_in.individual_token_refiner."],
   ["a Flux.2 model", ".double_stream_modulation_img."],
@@ -67,7 +68,7 @@ const MARKS: readonly Mark[] = [
   ["an AuraFlow model", ".double_layers."],
   ["an AuraFlow model", ".cond_seq_linear."],
   ["a Stable Diffusion 3 model", ".joint_blocks."],
-  ["a Stable Diffusion 3 model", ".joint_transformer_blocks."],
+  ["a Stable Diffusion 3 (diffusers) model", ".joint_transformer_blocks."],
   ["a Qwen-Image model", ".txt_norm.", ".img_mod."],
   ["an LTX Video model", ".patchify_proj."],
   ["an LTX Video model", ".adaln_single.", ".proj_in.", ".caption_projection.", ".scale_shift_table"],
@@ -81,7 +82,7 @@ const MARKS: readonly Mark[] = [
   ["a Wan model", ".cross_attn.", ".text_embedding.", ".time_projection."],
   ["a PixArt model", ".t_block."],
   ["a PixArt model", ".adaln_single."],
-  ["a Stable Diffusion 3 model", ".attn.add_q_proj."],
+  ["a Stable Diffusion 3 (diffusers) model", ".attn.add_q_proj."],
   // other parts
   ["a text encoder (T5)", ".encoder.block.0.layer.0.SelfAttention."],
   ["a text encoder (T5)", ".enc.blocks.0."],
