@@ -1,5 +1,5 @@
-import { add, conv, FLOAT_BYTES, layerNorm, tokensOf } from "../networks/layers.js";
-import { matMulTransposed, type Value } from "../onnx/graph.js";
+import { add, conv, FLOAT_BYTES, layerNorm, linearOfFew, tokensOf } from "../networks/layers.js";
+import type { Value } from "../onnx/graph.js";
 import { type ClipBlockConfig, clipBlock } from "../text-encoder/build.js";
 import type { Network } from "../weights/network.js";
 
@@ -89,8 +89,12 @@ export function buildClipVision(network: Network, config: ClipVisionConfig): voi
   graph.output(projected(network, config, normal), "embedding", "float", ["batch", embedding]);
 }
 
+/** x [B, hidden] projected to [B, embedding]; as in linearOfFew, the weight is the first operand on the CPU. */
 function projected(network: Network, { layout, hidden, embedding }: ClipVisionConfig, x: Value): Value {
-  const key = KEYS[layout].projection;
-  if (layout === "hf") return matMulTransposed(network.graph, x, network.weight(key, [embedding, hidden]));
-  return network.graph.node("MatMul", [x, network.weight(key, [hidden, embedding])]);
+  const { graph } = network;
+  if (layout === "hf") return linearOfFew(network, "visual_projection", x, 2, [hidden, embedding], { bias: false });
+  const weight = network.weight(KEYS.openclip.projection, [hidden, embedding]);
+  if (graph.target.matMul === "transposed") return graph.node("MatMul", [x, weight]);
+  const transposed = (value: Value): Value => graph.node("Transpose", [value], { perm: { ints: [1, 0] } });
+  return transposed(graph.node("MatMul", [transposed(weight), transposed(x)]));
 }

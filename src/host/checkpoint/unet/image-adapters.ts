@@ -108,6 +108,7 @@ export interface AdapterLayout {
   readonly hasMiddle: boolean;
 }
 
+// decisions: IPAdapters are part of the UNet's graph; The middle block does not see pictures
 /**
  * Declares the inputs of adapters, and returns the attention of transformers on their pictures. For use U: `pictures_U`
  * [B, n, tokens, contextDim]; `picture_factors_U` [transformers, 3]: of the keys, of the values, and of the values' mean
