@@ -13,8 +13,14 @@ describe("checkpoints from end to end, golden", () => {
     unpack: goldenModelFolder,
     // norms of almost even pictures lose digits, as networks/vae.test.ts shows against double precision
     imprecise: ["sd1/vae_encode_for_inpaint"],
-    // one prompt names an embedding that is not there
-    assertKnown: (warning) => assert.match(warning, /: Embedding "missing-one" is ignored/),
+    // one prompt names an embedding that is not there; the whole set has a picture that is cut and a LoRA of which only a part is used
+    assertKnown: (warning) =>
+      assert.match(
+        warning,
+        isWholeSet
+          ? /: Embedding "missing-one" is ignored|the VAE needs multiples of 8|the model has no layers for "lora_te_/
+          : /: Embedding "missing-one" is ignored/,
+      ),
   });
 });
 
