@@ -112,6 +112,8 @@ function noiseOf(type: (typeof NOISES)[number], strength: number, shape: readonl
 const TILE = 256;
 const SQUARE = 512;
 const MOST_TILES = 4;
+/** Long side of a picture over its short one: most of a longer one would lie between the tiles. */
+const MOST_RATIO = 16;
 
 /** Tiles of a picture, [tiles, 256, 256, 3], and where each lies in it, [tiles, H, W]. */
 export interface PictureTiles {
@@ -122,6 +124,10 @@ export interface PictureTiles {
 /** The tiles of one picture [1, H, W, C], which together cover it, or at least its middle square. */
 export function tiled(image: Tensor): PictureTiles {
   const [, height, width] = fourSides("IPAdapterTiled", image, "[B, H, W, C]");
+  if (Math.max(height, width) > MOST_RATIO * Math.min(height, width)) {
+    const expected = `a picture at most ${MOST_RATIO} times as long as it is wide`;
+    throw inputError("value.invalid", { input: "image" }, expected, image);
+  }
   const colours = firstChannels(image, COLOURS);
   const isSquare = height / width > 0.75 && height / width < 1.33;
   const side = Math.min(height, width);

@@ -101,6 +101,11 @@ describe("nodes that show pictures", () => {
       /input "image": expected one picture/,
     );
     await refuses(
+      shown("IPAdapterTiled", { ...tiledInputs, image: Tensor.zeros([1, 2, 33, 3]) }),
+      "value.invalid",
+      /input "image": expected a picture at most 16 times as long as it is wide/,
+    );
+    await refuses(
       shown("IPAdapterTiled", { ...tiledInputs, sharpening: 0.5 }),
       "value.invalid",
       /tiles are not sharpened/,

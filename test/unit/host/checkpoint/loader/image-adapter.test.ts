@@ -12,7 +12,7 @@ import {
 } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../../helpers/errors.js";
-import { suiteFolder } from "../../../../helpers/folders.js";
+import { root, suiteFolder } from "../../../../helpers/folders.js";
 import { receiptOf } from "../../../../helpers/graph/receipt-graphs.js";
 import { unpackAdapters } from "../../../../helpers/models/golden-adapters.js";
 import { layerError } from "../../../../helpers/models/layers.js";
@@ -49,6 +49,19 @@ describe("image adapters of the checkpoint host", () => {
     assert.ok(host.files!("ipadapter")!.includes("ip-adapter_sdxl_vit-h.safetensors"));
     assert.equal((await adapterOf("_sdxl_vit-h")).isSdxl, true);
     assert.equal((await adapterOf("_sd15")).isSdxl, false);
+  });
+
+  it("renders the example, and names its files in the receipt", async () => {
+    const set = { "1.ckpt_name": "sdxl.safetensors", width: 64, height: 64, steps: 2 };
+    const [inputDir, outputDir] = [join(root, "examples/input"), join(folder(), "example")];
+    const graph = join(root, "examples/models/ip-adapter.json");
+    const { files, warnings, error } = await render(graph, { host, set, inputDir, outputDir });
+    assert.deepEqual([error?.message, warnings], [undefined, []]);
+    assert.deepEqual(Object.keys(receiptOf(files[0]!.path!).models!).sort(), [
+      "checkpoints/sdxl.safetensors",
+      `clip_vision/${H}`,
+      "ipadapter/ip-adapter-plus_sdxl_vit-h.safetensors",
+    ]);
   });
 
   it("changes the prediction in its range, by its weights, in the middle only if asked to", async () => {
