@@ -93,6 +93,9 @@ export function requireFit({ keys, isSdxl, hasMiddle }: AdapterUse, { label, con
   throw new LatentkitError("value.invalid", `${keys.label} is for a different model family than ${label}.`);
 }
 
+/** Beyond the tokens of any picture. */
+const MOST_TOKENS = 2 ** 31;
+
 /** Names of the inputs of a use. */
 export const PICTURE_INPUTS = {
   tokens: (use: number): string => `pictures_${use}`,
@@ -111,7 +114,7 @@ export interface AdapterLayout {
 // decisions: IPAdapters are part of the UNet's graph; The middle block does not see pictures
 /**
  * Declares the inputs of adapters, and returns the attention of transformers on their pictures. For use U: `pictures_U`
- * [B, n, tokens, contextDim]; `picture_factors_U` [transformers, 3]: of the keys, of the values, and of the values' mean
+ * [B, n, 1 + tokens, contextDim], the mean of a picture's tokens before these; `picture_factors_U` [transformers, 3]: of the keys, of the values, and of the values' mean
  * over the tokens of a picture; `picture_mask_U_L` [1 or B, cells or 1, 1] on level L.
  */
 export function adapterAttention(
@@ -144,22 +147,34 @@ export function adapterAttention(
     for (const { network, keys, places, tokens, factors, masks, hasMiddle } of all) {
       const place = places.get(key);
       if (place === undefined || (place.isMiddle && !hasMiddle)) continue;
-      const [ofKeys, ofValues] = keysAndValues(networks[network]!, keys, place.layer + 2 * depth, tokens.flat);
+      const [allKeys, allValues] = keysAndValues(networks[network]!, keys, place.layer + 2 * depth, tokens.flat);
+      const { own: ofKeys } = byPicture(graph, allKeys, tokens.sides, width);
+      const { own: ofValues, mean } = byPicture(graph, allValues, tokens.sides, width);
       const [keyFactor, valueFactor, meanFactor] = [0, 1, 2].map((part) =>
         graph.node("GatherND", [factors, graph.ints([place.index, part])]),
       );
-      const byPicture = graph.node("Reshape", [
-        ofValues,
-        graph.node("Concat", [tokens.sides, graph.ints([width])], { axis: { int: 0 } }),
-      ]);
-      const mean = times(graph, graph.node("ReduceMean", [byPicture, graph.ints([2])]), meanFactor!);
-      const values = reshape(graph, add(graph, times(graph, byPicture, valueFactor!), mean), [0, -1, width]);
-      const seen = attention(graph, [query, times(graph, ofKeys, keyFactor!), values], { heads, width });
+      const values = add(graph, times(graph, ofValues, valueFactor!), times(graph, mean, meanFactor!));
+      const [k, v] = [times(graph, ofKeys, keyFactor!), values].map((x) => reshape(graph, x, [0, -1, width]));
+      const seen = attention(graph, [query, k!, v!], { heads, width });
       const shown = times(graph, seen, masks.get(place.level)!);
       sum = sum === undefined ? shown : add(graph, sum, shown);
     }
     return sum;
   };
+}
+
+/** Rows of the mean of a picture's tokens, [B, n, 1, width], and of its own, [B, n, tokens, width]. */
+interface PictureRows {
+  readonly mean: Value;
+  readonly own: Value;
+}
+
+function byPicture(graph: OnnxGraph, rows: Value, sides: Value, width: number): PictureRows {
+  const shape = graph.node("Concat", [sides, graph.ints([width])], { axis: { int: 0 } });
+  const all = graph.node("Reshape", [rows, shape]);
+  const part = (from: number, to: number): Value =>
+    graph.node("Slice", [all, graph.ints([from]), graph.ints([to]), graph.ints([2])]);
+  return { mean: part(0, 1), own: part(1, MOST_TOKENS) };
 }
 
 const times = (graph: OnnxGraph, a: Value, b: Value): Value => graph.node("Mul", [a, b]);

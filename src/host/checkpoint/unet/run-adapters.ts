@@ -58,18 +58,33 @@ export class RunAdapters {
   }
 }
 
-/** Tokens of all rows of a call, [B, n, tokens, contextDim]: `batch` latents for each entry, of the negative side or not. */
+/** Tokens of all rows of a call, [B, n, 1 + tokens, contextDim]: `batch` latents for each entry, of the negative side or not. */
 function rowsOf(use: AdapterUse, sides: readonly boolean[], batch: number): Tensor {
   const { tokens, negativeTokens, isPerLatent, isSwapped } = use;
-  const [count, length, width] = tokens.shape as [number, number, number];
-  const positive = isSwapped ? Tensor.zeros(tokens.shape) : tokens;
-  const negative = isSwapped ? tokens : negativeTokens;
+  const own = withMeans(tokens);
+  const [count, length, width] = own.shape as [number, number, number];
+  const positive = isSwapped ? Tensor.zeros(own.shape) : own;
+  const negative = isSwapped ? own : withMeans(negativeTokens);
   const parts = sides.map((isNegative) => {
-    const own = isNegative ? negative : positive;
-    if (!isPerLatent) return repeated(own.reshape([1, count, length, width]), batch);
-    return withLast(own, batch).reshape([batch, 1, length, width]);
+    const side = isNegative ? negative : positive;
+    if (!isPerLatent) return repeated(side.reshape([1, count, length, width]), batch);
+    return withLast(side, batch).reshape([batch, 1, length, width]);
   });
   return joined(parts, 0);
+}
+
+// not in the graph, where threads share a sum
+/** Tokens [n, tokens, C] with the mean of each picture's before them. */
+function withMeans(tokens: Tensor): Tensor {
+  const [count, length, width] = tokens.shape as [number, number, number];
+  const means = Tensor.zeros([count, 1, width]);
+  for (let i = 0; i < means.size; i++) {
+    const first = Math.floor(i / width) * length * width + (i % width);
+    let sum = 0;
+    for (let token = 0; token < length; token++) sum += tokens.data[first + token * width]!;
+    means.data[i] = sum / length;
+  }
+  return joined([means, tokens], 1);
 }
 
 /** The first items of a batch; the last one repeats if there are too few. */
