@@ -1,4 +1,9 @@
+import type { ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
 import type { JoinedFamily } from "../text-encoder/joined-clip.js";
+import { Qwen3Clip, type Qwen3Config, type Qwen3Reading } from "../text-encoder/qwen3.js";
+import { tokenizeFlux2 } from "../tokenizer/qwen.js";
+import { unsupported } from "../weights/stored.js";
 
 /** T5 makes the context, CLIP-L the pooled text. */
 export const FLUX_CLIP: JoinedFamily = {
@@ -25,3 +30,19 @@ export const CHROMA_CLIP: JoinedFamily = {
   emptyEnds: false,
   combine: ({ t5 }) => [t5!, {}],
 };
+
+/** Layers whose inputs are the context: a quarter, half and three quarters of the way. */
+const STATES = [9, 18, 27];
+const LAYERS = STATES.at(-1)! + 1;
+const FLUX2: Qwen3Reading = { states: STATES, fewest: 512, tokenize: tokenizeFlux2 };
+const LAYER = /^model\.layers\.(\d+)\./;
+
+/** The clip of Flux.2 klein. Throws model.unsupported for a model with fewer layers than it reads. */
+export function flux2Clip(runtime: Runtime, part: ModelPart<Qwen3Config>): Qwen3Clip {
+  const { config, weights } = part;
+  if (config.layers < LAYERS)
+    throw unsupported(part.file.name, `a text encoder Qwen3 of ${LAYERS} layers for Flux.2`, `one of ${config.layers}`);
+  // layers after the last state are neither loaded nor counted
+  const used = [...weights].filter(([key]) => Number(LAYER.exec(key)?.[1] ?? 0) < LAYERS - 1);
+  return new Qwen3Clip(runtime, part.with({ ...config, layers: LAYERS }, new Map(used)), FLUX2);
+}
