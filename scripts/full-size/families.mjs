@@ -197,6 +197,20 @@ const SD35_MEDIUM = {
   selfAttending: 13,
   hasHeadNorms: true,
 };
+/**
+ * Not of a trained model: for programs that try themselves.
+ *
+ * @type {FluxConfig}
+ */
+const FLUX2_TINY = {
+  ...FLUX2_KLEIN_4B,
+  width: 256,
+  heads: 2,
+  mlp: 768,
+  contextWidth: 192,
+  doubleBlocks: 1,
+  singleBlocks: 2,
+};
 const T5_XXL = { hidden: 4096, layers: 24, heads: 64, headSize: 64, mlp: 10240, vocabulary: 32128 };
 
 const SD1 = unet([1, 1, 1, 0], [1, 2, 4, 4], { contextDim: 768, linearProjection: false, heads: { count: 8 } });
@@ -232,6 +246,7 @@ export const FAMILIES = {
   qwen3: { "": (network) => buildQwen3(network, QWEN3) },
   flux1: { "": (network) => buildFlux(network, FLUX1) },
   "flux2-klein": { "": (network) => buildFlux(network, FLUX2_KLEIN_4B) },
+  "flux2-tiny": { "": (network) => buildFlux(network, FLUX2_TINY) },
   "sd3.5-medium": { "": (network) => buildSd3(network, SD35_MEDIUM) },
   "clip-l": { "text_model.": textEncoder("l", "hf", 12, 12) },
   "clip-g": { "": textEncoder("g", "hf", 20, 32, { key: "text_projection.weight", transposed: true, size: 1280 }) },
