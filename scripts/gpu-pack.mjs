@@ -34,6 +34,11 @@ export const TEST_PACKAGES = [
   "sharp",
 ];
 const RUNTIME = "onnxruntime-node";
+/** Programs of the tests that compare tiny networks, and the files that these are made of. */
+const TINY_NETWORKS = ["networks", "models", "folders.js", "golden-file.js"].map(
+  (part) => `build/test/helpers/${part}`,
+);
+const GOLDEN_MODELS = /^test\/golden\/(?:models-|models\/checkpoints\/sd1_fp8\.)/;
 /** The native core, which gpu-check builds on the machine that it tests. */
 const CORE = "build/Release/latentkit.node";
 const LICENSES = [
@@ -87,11 +92,12 @@ export function pack(archive, { models = false } = {}) {
 
 function fill(staged, models) {
   const project = join(staged, TOP, "project");
-  for (const file of tracked()) if (!models || !file.startsWith("test/")) copy(join(root, file), join(project, file));
+  for (const file of tracked())
+    if (!models || !file.startsWith("test/") || GOLDEN_MODELS.test(file)) copy(join(root, file), join(project, file));
   copy(join(root, "dist"), join(project, "dist"));
   // what CMake builds lies there too
   const isTest = (file) => statSync(file).isDirectory() || file.endsWith(".js");
-  if (models) copy(join(root, CORE), join(project, CORE));
+  if (models) for (const part of [CORE, ...TINY_NETWORKS]) copy(join(root, part), join(project, part));
   else cpSync(join(root, "build/test"), join(project, "build/test"), { recursive: true, filter: isTest });
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const names = [...Object.keys(packages[""].dependencies), ...(models ? [RUNTIME] : TEST_PACKAGES)];

@@ -23,7 +23,7 @@ function createLines(terminal: Terminal, labelOf: (nodeId: string) => string): P
       if (event.type === "node-start") steps = 0;
       else if (event.type === "progress") steps = event.value;
       else if (event.type === "node-done") {
-        const rate = steps > 0 ? `, ${steps} steps, ${iterationsPerSecond(steps, event.ms)}` : "";
+        const rate = steps > 0 ? `, ${steps} steps, ${rateOf(steps, event.ms)}` : "";
         terminal.err(`${labelOf(event.nodeId)}: ${event.ms.toFixed(1)} ms${rate}\n`);
         // the next node may end without a start
         steps = 0;
@@ -33,9 +33,11 @@ function createLines(terminal: Terminal, labelOf: (nodeId: string) => string): P
   };
 }
 
-/** Iterations per second, as samplers are compared. */
-const iterationsPerSecond = (steps: number, ms: number): string =>
-  `${(steps / Math.max(1e-3, ms / 1000)).toFixed(1)} it/s`;
+/** Iterations per second, as samplers are compared, or seconds per iteration if one takes longer. */
+function rateOf(steps: number, ms: number): string {
+  const seconds = Math.max(1e-3, ms / 1000);
+  return steps > 0 && seconds > steps ? `${(seconds / steps).toFixed(1)} s/it` : `${(steps / seconds).toFixed(1)} it/s`;
+}
 
 function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Progress {
   let total = 0;
@@ -55,10 +57,7 @@ function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Pro
         draw(0, labelOf(event.nodeId));
       } else if (event.type === "progress") {
         const { nodeId, value, max, at } = event;
-        draw(
-          value / Math.max(1, max),
-          `${labelOf(nodeId)} ${value}/${max} ${iterationsPerSecond(value, at - started)}`,
-        );
+        draw(value / Math.max(1, max), `${labelOf(nodeId)} ${value}/${max} ${rateOf(value, at - started)}`);
       } else if (event.type === "node-done") done++;
     },
     clear: () => terminal.err(EMPTY_LINE),

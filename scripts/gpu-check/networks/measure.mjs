@@ -1,17 +1,19 @@
 #!/usr/bin/env node
 // Measures networks of full size on a provider beside the CPU, and prints a row of JSON for each result.
-// Usage: measure.mjs weights|trial|text|unet|vae|sdxl|render|loop|kill --folder DIR
+// Usage: measure.mjs weights|trial|tiny|text|unet|vae|sdxl|klein|render|loop|kill --folder DIR
 //   --provider NAME   webgpu if absent      --plan keep|fold      --quick   tiny networks
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, fork, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { recogniseCheckpoint } from "../../../dist/host/checkpoint/families/recognise.js";
 import { createCheckpointHost } from "../../../dist/host/checkpoint/index.js";
 import { OnnxGraph } from "../../../dist/host/checkpoint/onnx/graph.js";
+import { CPU_TARGET } from "../../../dist/host/checkpoint/onnx/target.js";
 import { openModelFile } from "../../../dist/host/checkpoint/recognition/open.js";
 import { chooseDevice, tryProviders } from "../../../dist/host/checkpoint/runtime/devices/choice.js";
 import { buildTextEncoder } from "../../../dist/host/checkpoint/text-encoder/build.js";
@@ -19,7 +21,7 @@ import { buildUnet } from "../../../dist/host/checkpoint/unet/build.js";
 import { buildVaeDecoder } from "../../../dist/host/checkpoint/vae/build.js";
 import { networkOf } from "../../../dist/host/checkpoint/weights/network.js";
 import { readValues } from "../../../dist/host/checkpoint/weights/values.js";
-import { render } from "../../../dist/index.js";
+import { randn, render } from "../../../dist/index.js";
 import { cardMemory, load, measure, noise, print, tensor } from "./session.mjs";
 
 const { values, positionals } = parseArgs({
@@ -69,8 +71,40 @@ async function partsOf(family) {
 async function against(name, make, feeds) {
   const { target } = await chooseDevice(provider);
   const cpu = { provider: /** @type {const} */ ("cpu"), times: 1 };
-  const expected = await measure(`${name}, cpu`, make(undefined, true), feeds, cpu);
-  await measure(name, make(target, keep), feeds, { provider, times, expected, profile: true });
+  const expected = await measure(`${name}, cpu`, await make(undefined, true), feeds, cpu);
+  const isKept = keep && target.halfTypes.includes("F16");
+  await measure(name, await make(target, isKept), feeds, { provider, times, expected, profile: true });
+}
+
+/**
+ * Graphs and feeds of a transformer for one call, as its model makes them: a picture of so many cells on a side, and a text.
+ *
+ * @param {string} family
+ * @param {number} side
+ * @param {number} tokens
+ */
+async function callOf(family, side, tokens) {
+  const opened = await openModelFile({ name: family, path: file(family) });
+  const { network } = await recogniseCheckpoint(opened, readValues);
+  let call;
+  const runtime = {
+    async run(source, feeds) {
+      call = { source, feeds };
+      return { out: feeds.x };
+    },
+  };
+  const built = network.open(/** @type {any} */ (runtime), opened);
+  const x = randn([1, built.inChannels, side, side], { seed: 1 });
+  const context = randn([1, tokens, built.contextDim ?? 0], { seed: 2 });
+  const entry = /** @type {import("../../../dist/host/types.js").Conditioning[number]} */ ([context, {}]);
+  const run = { sampling: /** @type {any} */ (undefined), latent: x, negative: [], steps: 1 };
+  const labels = built.labelInputs(entry, /** @type {any} */ ({}));
+  await built.forRun(run).predict({ x, noisy: x, timestep: 0.7, context, labels, entry, sigma: 0.7 });
+  const { source, feeds } = call;
+  return {
+    make: (target, kept) => source.make(target === undefined ? "stream" : kept ? "keep" : "fold", target ?? CPU_TARGET),
+    feeds: Object.fromEntries(Object.entries(feeds).map(([name, { data, shape }]) => [name, tensor(data, shape)])),
+  };
 }
 
 /**
@@ -109,7 +143,7 @@ const picture = (seed) => ({
 });
 
 const steps = {
-  /** Writes sd1.safetensors and sdxl.safetensors into an empty folder. */
+  /** Writes sd1.safetensors, sdxl.safetensors and klein.safetensors into an empty folder. */
   weights() {
     mkdirSync(join(folder, "checkpoints"), { recursive: true });
     if (quick) execFileSync(process.execPath, [script("../../make-tiny-models.mjs"), folder]);
@@ -122,11 +156,28 @@ const steps = {
       else execFileSync(process.execPath, [script("../../make-full-size-model.mjs"), family, file(family)]);
       print({ name: family, bytes: statSync(file(family)).size });
     }
+    const klein = [script("../../make-full-size-model.mjs"), quick ? "flux2-tiny" : "flux2-klein", file("klein")];
+    execFileSync(process.execPath, klein);
+    print({ name: "klein", bytes: statSync(file("klein")).size });
   },
 
   async trial() {
     const { verdicts } = await tryProviders();
     print({ ...verdicts.find((verdict) => verdict.provider === provider), name: "trial" });
+  },
+
+  /** Tiny networks of every kind, as the tests compare them. */
+  async tiny() {
+    const program = script("../../../build/test/helpers/networks/compare-network.js");
+    const { TINY_NETWORKS } = await import(pathToFileURL(program.replace("compare-network", "tiny-networks")).href);
+    const child = fork(program, [plan, "fused", provider]);
+    child.on("exit", (code) => process.exit(code || 1));
+    for (const name of Object.keys(TINY_NETWORKS)) {
+      child.send(name);
+      const [{ difference, copies }] = await once(child, "message");
+      print({ name, difference, ...(copies > 0 && { elsewhere: { Memcpy: copies } }) });
+    }
+    child.removeAllListeners("exit").kill();
   },
 
   async text() {
@@ -149,6 +200,12 @@ const steps = {
   async sdxl() {
     const { unet, config } = await partsOf("sdxl");
     await against("UNet of SDXL, 128x128", unet, unetFeeds(config, 2, quick ? 16 : 128));
+  },
+
+  async klein() {
+    const side = quick ? 4 : 32;
+    const { make, feeds } = await callOf("klein", side, quick ? 32 : 512);
+    await against(`Flux.2 klein 4B, ${side}x${side}`, make, feeds);
   },
 
   /** Pictures of a seed, another one and the first again, through the host. */

@@ -1,18 +1,26 @@
-// A program: runs networks of the tiny models on the CPU and on WebGPU. Its parent sends their names and receives a
-// Comparison for each. The graphics driver belongs to the process. Usage: compare-network.js PLAN ATTENTION
+// A program: runs networks of the tiny models on the CPU and on WebGPU, or on a provider in the forms that its trial has found.
+// Its parent sends their names and receives a Comparison for each. The graphics driver belongs to the process.
+// Usage: compare-network.js PLAN ATTENTION [PROVIDER]; scripts/gpu-check uses it too.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Tensor } from "latentkit";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
-import { type Plan, sessionOptions } from "#src/host/checkpoint/session/options.js";
+import type { Target } from "#src/host/checkpoint/onnx/target.js";
+import { chooseDevice } from "#src/host/checkpoint/runtime/devices/choice.js";
+import {
+  CPU_DEVICE,
+  type Device,
+  type Plan,
+  type Provider,
+  sessionOptions,
+} from "#src/host/checkpoint/session/options.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { HalfWeights } from "#src/host/checkpoint/weights/values.js";
 import { type GraphSession, graphSession } from "../models/session.js";
 import { TINY_NETWORKS, type TinyNetwork } from "./tiny-networks.js";
 
-/** A network on WebGPU beside the CPU. */
+/** A network on a device beside the CPU. */
 export interface Comparison {
   /** Largest over the outputs: root mean square of the differences relative to that of the values. */
   readonly difference: number;
@@ -22,28 +30,32 @@ export interface Comparison {
   readonly onCpu: readonly string[];
 }
 
-const [plan, attention] = process.argv.slice(2) as [Plan, Target["attention"]];
+const [plan, attention, chosen] = process.argv.slice(2) as [Plan, Target["attention"], Provider?];
 const isKept = plan === "keep";
-const WEBGPU: Target = {
-  attention,
-  largestHead: 256,
-  matMul: "transposed",
-  convChannels: "fours",
-  halfTypes: isKept ? ["F16"] : [],
+const WEBGPU: Device = {
+  provider: "webgpu",
+  target: {
+    attention,
+    largestHead: 256,
+    matMul: "transposed",
+    convChannels: "fours",
+    halfTypes: isKept ? ["F16"] : [],
+  },
 };
-/** The last session of WebGPU: compiled programs, which take most of the time, go with the last one that there is. */
+const device: Device | Promise<Device> = chosen === undefined ? WEBGPU : chooseDevice(chosen);
+/** The last session of the device: compiled programs, which take most of the time, go with the last one that there is. */
 let held: GraphSession | undefined;
 
 async function run(
   { weights, changes, build, feeds }: TinyNetwork,
-  provider: "cpu" | "webgpu",
-  target: Target,
+  { provider, target }: Device,
   profile?: string,
 ): Promise<Record<string, Tensor>> {
   const graph = new OnnxGraph("network", target);
-  const halves = isKept && provider === "webgpu" ? await new HalfWeights(weights).find() : undefined;
+  const isHalved = isKept && target.halfTypes.includes("F16");
+  const halves = isHalved && provider !== "cpu" ? await new HalfWeights(weights).find() : undefined;
   build(networkOf(graph, weights, { changes, halves }));
-  const encoded = graph.encode({ overridable: isKept && "F16" });
+  const encoded = graph.encode({ overridable: isHalved && "F16" });
   const { executionProviders, ...options } = sessionOptions({ provider, threads: 2 }, encoded.folder);
   const session = await graphSession(encoded, {
     ...options,
@@ -87,8 +99,8 @@ function operatorsIn(folder: string): { readonly op: string; readonly isOnCpu: b
 async function compare(network: TinyNetwork): Promise<Comparison> {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
   try {
-    const expected = await run(network, "cpu", CPU_TARGET);
-    const received = await run(network, "webgpu", WEBGPU, join(folder, "profile"));
+    const expected = await run(network, CPU_DEVICE);
+    const received = await run(network, await device, join(folder, "profile"));
     const operators = operatorsIn(folder);
     const isCopy = ({ op }: { op: string }) => op.startsWith("Memcpy");
     return {

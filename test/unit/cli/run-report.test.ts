@@ -23,6 +23,13 @@ describe("progress of a run", () => {
     assert.deepEqual(screen.printed, ["3 KSampler: 2000.0 ms, 20 steps, 10.0 it/s\n", "4 KSampler: 2000.0 ms\n"]);
   });
 
+  it("tells seconds of a step that takes longer than one", () => {
+    const screen = terminal(false);
+    const progress = createProgress(screen, label);
+    for (const event of [started, steps(2), { ...done, ms: 46_066 }]) progress.show(event);
+    assert.deepEqual(screen.printed, ["3 KSampler: 46066.0 ms, 2 steps, 23.0 s/it\n"]);
+  });
+
   it("counts no steps for a result that comes from the cache or from an equal node", () => {
     const screen = terminal(false);
     const progress = createProgress(screen, label);

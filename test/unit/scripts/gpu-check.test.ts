@@ -59,7 +59,7 @@ describe("scripts/gpu-check", () => {
     const args = ["--models", "--provider", "cpu", "--python", "/nowhere/python3", "--seconds", "1160"];
     const { code, states } = await check(args);
     const { torch, ...others } = states;
-    const names = ["weights", "trial", "unet", "render", "text", "vae", "fold", "kill", "sdxl"];
+    const names = ["weights", "trial", "unet", "render", "tiny", "text", "vae", "fold", "kill", "klein", "sdxl"];
     assert.deepEqual(others, Object.fromEntries(names.map((name) => [name, ["passed"]])));
     assert.deepEqual(torch, ["not run: /nowhere/python3 has no PyTorch"]);
     assert.equal(code, 0);

@@ -6,10 +6,13 @@ import { type BlockContext, doubleBlock, type Streams, singleBlock } from "./blo
 import { FLUX_KINDS, type FluxConfig } from "./config.js";
 import { modulationsOf } from "./modulations.js";
 
-/** Bytes of a run beside the weights, for each value of x and of context: those of a token in a block of one stream. */
+/**
+ * Bytes of a run beside the weights, for each value of x and of context: those of a token in a block of one stream, where
+ * the product of its first layer and the parts of it exist at once.
+ */
 export function fluxWork({ kind, width, mlp, inputs, contextWidth }: FluxConfig): Readonly<Record<string, number>> {
-  const wide = FLUX_KINDS[kind].mlp === "gated" ? 3 * mlp : 2 * mlp;
-  const ofToken = FLOAT_BYTES * (8 * width + wide);
+  const isGated = FLUX_KINDS[kind].mlp === "gated";
+  const ofToken = FLOAT_BYTES * (isGated ? 10 * width + 4 * mlp : 8 * width + 2 * mlp);
   return { x: ofToken / inputs, context: ofToken / contextWidth };
 }
 

@@ -42,7 +42,7 @@ export const qwenImageEmbeddings = (sigmas: readonly number[]): Tensor =>
 
 /** Bytes of a run beside the weights, for each value of x and of context: those of a token in a block. */
 export function qwenImageWork({ width, inputs, contextWidth }: QwenImageConfig): Readonly<Record<string, number>> {
-  const ofToken = FLOAT_BYTES * 16 * width;
+  const ofToken = FLOAT_BYTES * 9 * width;
   return { x: ofToken / inputs, context: ofToken / contextWidth };
 }
 

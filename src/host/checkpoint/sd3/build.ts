@@ -46,7 +46,7 @@ const LARGEST_SPLIT = 6;
 
 /** Bytes of a run beside the weights, for each value of x and of context: those of a token in a block. */
 export function sd3Work({ width, mlp, channels, contextWidth }: Sd3Config): Readonly<Record<string, number>> {
-  const ofToken = FLOAT_BYTES * (10 * width + 2 * mlp);
+  const ofToken = FLOAT_BYTES * (8 * width + 2 * mlp);
   return { x: ofToken / (PATCH_CELLS * channels), context: ofToken / contextWidth };
 }
 

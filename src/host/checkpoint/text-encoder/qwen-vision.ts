@@ -32,7 +32,7 @@ const [STEP, STEP_OF_TINY] = [8, 2];
 
 /** Bytes of a run beside the weights, for each value of its input: those of a patch in an MLP. */
 const visionWork = ({ width, mlp }: QwenVisionConfig): { readonly patches: number } => ({
-  patches: (FLOAT_BYTES * (3 * mlp + 8 * width)) / PATCH_NUMBERS,
+  patches: (FLOAT_BYTES * (3 * mlp + 12 * width)) / PATCH_NUMBERS,
 });
 
 /** The rows [units, hidden] of a picture among the words of a prompt. */

@@ -91,13 +91,16 @@ export interface Qwen3Config {
   readonly vocabulary: number;
 }
 
-/** Bytes of a run beside the weights: those of a token in an MLP, for each value of the input `length`, and of scores. */
+/**
+ * Bytes of a run beside the weights: those of a token, for each value of the input `length`, and of scores, which take the
+ * place of most that an MLP has held.
+ */
 export const qwen3Work = (
   { hidden, mlp, heads }: Qwen3Config,
   length = "tokens",
 ): Readonly<Record<string, number>> => ({
-  [length]: FLOAT_BYTES * (3 * mlp + 8 * hidden),
-  mask: FLOAT_BYTES * 3 * heads,
+  [length]: FLOAT_BYTES * (mlp + 4 * hidden),
+  mask: FLOAT_BYTES * 1.1 * heads,
 });
 
 const EPSILON = 1e-6;

@@ -42,10 +42,14 @@ export interface UnetConfig extends UnetEncoderConfig {
   readonly output: readonly (UnetBlock & { readonly upsample: boolean })[];
 }
 
-/** Bytes of a run beside the weights, for each value of x: 24 values for each channel of the first level, as measured. */
-export const unetWork = ({ modelChannels, inChannels }: UnetConfig): { readonly x: number } => ({
-  x: (FLOAT_BYTES * 24 * modelChannels) / inChannels,
-});
+/** Values of a run for each channel of the first level, as measured: with transformers there, and without them as in SDXL. */
+const VALUES = { attending: 22, others: 12 };
+
+/** Bytes of a run beside the weights, for each value of x. */
+export function unetWork({ modelChannels, inChannels, input }: UnetConfig): { readonly x: number } {
+  const attends = input.some(({ channels, depth }) => channels === modelChannels && depth > 0);
+  return { x: (FLOAT_BYTES * VALUES[attends ? "attending" : "others"] * modelChannels) / inChannels };
+}
 
 interface UnetOptions {
   /** Number of control nets, whose outputs are the inputs `control_N.NET` and `control_middle.NET`. */

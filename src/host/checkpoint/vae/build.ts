@@ -53,16 +53,26 @@ export const latentsOf = ({
   readonly cell: number;
 } => (normalised ? { channels: 4 * latentChannels, cell: 2 * FACTOR } : { channels: latentChannels, cell: FACTOR });
 
-/** Bytes of a run beside the weights, for each value of its input: pictures of the widest level, in the number measured. */
-export function vaeWork({ channels, encoderChannels, multipliers, latentChannels }: VaeConfig): {
+/**
+ * Pictures of the widest level that a decoder and an encoder hold at once, as measured from 512 x 512 to 1024 x 1024. One of
+ * few channels is not computed in tiles, which take memory too.
+ */
+const COPIES = { inTiles: { z: 5.5, image: 6.5 }, whole: { z: 4.5, image: 3.5 } } as const;
+
+/** Bytes of a run beside the weights, for each value of its input: pictures of the widest level. */
+export function vaeWork({ family, channels, encoderChannels, multipliers, latentChannels }: VaeConfig): {
   readonly z: number;
   readonly image: number;
 } {
   const [first = 1, second = first] = multipliers;
+  // Wan's second level has half as many channels when it has a picture's size
+  const widest = channels * (family === "wan" ? Math.max(first, second / 2) : Math.max(first, second));
+  const ofEncoder = encoderChannels * first;
   // a normalised cell has four times as many pixels, and as many values
   const cell = (FACTOR * FACTOR) / latentChannels;
-  const work = (copies: number, width: number): number => FLOAT_BYTES * copies * width;
-  return { z: work(5, channels * Math.max(first, second)) * cell, image: work(6, encoderChannels * first) / COLOURS };
+  const work = (width: number, half: "z" | "image"): number =>
+    FLOAT_BYTES * width * COPIES[width < LEAST_CHANNELS ? "whole" : "inTiles"][half];
+  return { z: work(widest, "z") * cell, image: work(ofEncoder, "image") / COLOURS };
 }
 
 interface VaeOptions {

@@ -121,7 +121,7 @@ export function buildZImage(
 
 /** Bytes of a run beside the weights, for each value of x and of context: those of a token in the MLP of a block. */
 export function zImageWork({ width, mlp, channels, captionWidth }: ZImageConfig): Readonly<Record<string, number>> {
-  const ofToken = FLOAT_BYTES * (2 * mlp + 2 * width);
+  const ofToken = FLOAT_BYTES * 4 * (mlp + width);
   return { x: ofToken / (PATCH * PATCH * channels), context: ofToken / captionWidth };
 }
 
