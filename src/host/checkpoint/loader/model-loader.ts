@@ -18,7 +18,6 @@ import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
-import { OWN_FAMILIES } from "../recognition/refusal.js";
 import { SD3_CLIP } from "../sd3/clip.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
@@ -55,6 +54,20 @@ const JOINED_CLIPS: readonly JoinedFamily[] = [FLUX_CLIP, CHROMA_CLIP, SD3_CLIP]
 
 /** Family of an encoder that is the only one in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
+
+/** Language models in words, and types by which their loader knows the families that have them alone. */
+const ENCODER_WORDS: Readonly<Record<string, string>> = { qwen3: "Qwen3", "qwen2.5-vl": "Qwen2.5-VL", t5: "T5" };
+const MODEL_TYPES: Readonly<Record<string, readonly string[]>> = {
+  qwen3: ["lumina2", "flux2"],
+  "qwen2.5-vl": ["qwen_image"],
+  t5: [],
+};
+
+/** Types with which an encoder is loaded, alone or beside others. */
+const typesOf = (name: string): readonly string[] => [
+  ...(MODEL_TYPES[name] ?? Object.keys(CLIP_TYPES)),
+  ...JOINED_CLIPS.flatMap(({ type, encoders }) => (encoders.some((own) => own === name) ? [type] : [])),
+];
 
 /** Types of families that read other states of a Qwen2.5-VL encoder than Qwen-Image does. */
 const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"];
@@ -215,20 +228,22 @@ export class ModelLoader {
   }
 
   #textEncoder(file: WeightFile, type = "stable_diffusion"): Clip {
-    const refuse = (): never => {
-      throw unsupported(file.name, `a text encoder of ${OWN_FAMILIES}`, `type ${describe(type)}`);
+    const refuse = (name: string): never => {
+      const expected = `one of the types ${typesOf(name).join(", ")} for a text encoder ${ENCODER_WORDS[name] ?? name}`;
+      throw unsupported(file.name, expected, `type ${describe(type)}`);
     };
     const found = recogniseTextEncoders(file);
     const joined = JOINED_CLIPS.find((family) => family.type === type);
     for (const { kind, part } of found) {
-      if (kind === "t5" && joined === undefined) refuse();
-      if (kind === "qwen2.5-vl" && OTHER_QWEN25_TYPES.includes(type)) refuse();
+      if (kind === "t5" && joined === undefined) refuse(kind);
+      if (kind === "qwen2.5-vl" && OTHER_QWEN25_TYPES.includes(type)) refuse(kind);
       const name = kind === "clip" ? part.config.name : kind;
-      if (joined?.encoders.some((own) => own === name) === false) refuse();
+      if (joined?.encoders.some((own) => own === name) === false) refuse(name);
     }
     return this.#clipOf(file, found, type, (encoders) => {
-      const families = CLIP_TYPES[type] ?? refuse();
-      const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
+      const { name } = encoders[0]!.config;
+      const families = CLIP_TYPES[type] ?? refuse(name);
+      const own = FAMILY_OF_ENCODER[name];
       return families.includes(own) ? own : families[0]!;
     });
   }

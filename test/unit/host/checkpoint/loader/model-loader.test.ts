@@ -184,7 +184,11 @@ describe("ModelLoader", () => {
     assert.deepEqual(d.cond.data, c.cond.data);
     const signal = new AbortController().signal;
     const odd = host().loadFile!("text_encoders", "clip-l.safetensors", signal, { type: "hidream" });
-    await refuses(odd, "model.unsupported", /type "hidream"/);
+    await refuses(
+      odd,
+      "model.unsupported",
+      /expected one of the types stable_diffusion, sdxl, flux, sd3 for a text encoder l, received type "hidream"/,
+    );
     // a file that is loaded already too
     for (let time = 0; time < 2; time++) {
       const warnings: string[] = [];

@@ -250,7 +250,7 @@ describe("models of Z-Image", () => {
       /^text encoder Qwen3 of qwen_3_tiny\.safetensors: expected a prompt of at most 4096 tokens, received 5008/;
     await refuses(clip.encodeText!("1".repeat(5000)), "value.out-of-range", expected);
     for (const [type, reason] of [
-      ["flux", /received type "flux"/],
+      ["flux", /expected one of the types lumina2, flux2 for a text encoder Qwen3, received type "flux"/],
       ["flux2", /a text encoder Qwen3 of 28 layers for Flux\.2, received one of 4/],
     ] as const)
       await refuses(
