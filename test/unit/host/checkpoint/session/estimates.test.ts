@@ -58,7 +58,7 @@ describe("estimates of memory", () => {
       const entry: Conditioning[number] = [context, {}];
       const labels = built.labelInputs(entry, { kind: "sdxl", cells: [cells, cells], isNegative: false });
       const ofRun = built.forRun({ latent: x, negative: [], steps: 1 } as unknown as SamplingRun);
-      return ofRun.predict({ x, noisy: x, timestep: 0.7, context, labels, entry, sigma: 0.7 });
+      return ofRun.predict({ x, noisy: x, timestep: 0.7, context, labels, entry, entries: [entry], sigma: 0.7 });
     });
   }
 
