@@ -8,7 +8,7 @@ import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { randn, Tensor } from "latentkit";
 import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
-import { flux2Clip } from "#src/host/checkpoint/flux/qwen3-clip.js";
+import { flux2Clip } from "#src/host/checkpoint/flux/clip.js";
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
 import { ModelPart } from "#src/host/checkpoint/session/model-part.js";
@@ -115,7 +115,7 @@ async function networkCall(file) {
     ]);
     const labels = built.labelInputs(entry, { kind: "sdxl", cells: [cells, cells], isNegative: false });
     const run = { sampling, latent: x, negative: [], steps: 1 };
-    return built.forRun(run).predict({ x, noisy: x, timestep: 0.7, context, labels, entry, sigma: 1 });
+    return built.forRun(run).predict({ x, noisy: x, timestep: 0.7, context, labels, entry, entries: [entry], sigma: 1 });
   };
   return [[`picture of ${side}`, call]];
 }

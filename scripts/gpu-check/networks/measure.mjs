@@ -99,7 +99,7 @@ async function callOf(family, side, tokens) {
   const entry = /** @type {import("../../../dist/host/types.js").Conditioning[number]} */ ([context, {}]);
   const run = { sampling: /** @type {any} */ (undefined), latent: x, negative: [], steps: 1 };
   const labels = built.labelInputs(entry, /** @type {any} */ ({}));
-  await built.forRun(run).predict({ x, noisy: x, timestep: 0.7, context, labels, entry, sigma: 0.7 });
+  await built.forRun(run).predict({ x, noisy: x, timestep: 0.7, context, labels, entry, entries: [entry], sigma: 0.7 });
   const { source, feeds } = call;
   return {
     make: (target, kept) => source.make(target === undefined ? "stream" : kept ? "keep" : "fold", target ?? CPU_TARGET),
