@@ -115,7 +115,9 @@ async function networkCall(file) {
     ]);
     const labels = built.labelInputs(entry, { kind: "sdxl", cells: [cells, cells], isNegative: false });
     const run = { sampling, latent: x, negative: [], steps: 1 };
-    return built.forRun(run).predict({ x, noisy: x, timestep: 0.7, context, labels, entry, entries: [entry], sigma: 1 });
+    return built
+      .forRun(run)
+      .predict({ x, noisy: x, timestep: 0.7, context, labels, entry, entries: [entry], sigma: 1 });
   };
   return [[`picture of ${side}`, call]];
 }
