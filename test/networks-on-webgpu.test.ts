@@ -16,14 +16,15 @@ const HEAVY = /MatMul|Gemm|Conv|Attention/;
 /** Copies of a text encoder's tokens, which are compared on the CPU. */
 const TOKEN_COPIES = 4;
 const NVIDIA = "0x10de";
-/** SDXL has their operators. */
+/** The UNet with a LoRA has the operators of the other UNets, but for the layers of a label, and of ControlNets. */
 const LONG = [
   "UNet of SD 1",
   "UNet of SD 2",
+  "UNet of SDXL",
   "UNet for inpainting",
-  "UNet with a LoRA",
   "UNet with weights of 8 bits",
   "ControlNet",
+  "ControlNet for several kinds of pictures",
 ];
 const ALL = Object.keys(TINY_NETWORKS);
 

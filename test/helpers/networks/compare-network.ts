@@ -115,6 +115,8 @@ async function compare(network: TinyNetwork): Promise<Comparison> {
   }
 }
 
+// the files of each network are removed in the end
+process.setMaxListeners(0);
 process.on("message", async (name: string) => process.send!(await compare(await TINY_NETWORKS[name]!())));
 // a session of WebGPU keeps the process alive
 process.on("disconnect", () => process.exit());
