@@ -113,9 +113,14 @@ export interface Host {
   ): Promise<HostFiles[Kind]>;
   /**
    * Why a file cannot be loaded, as far as its name and its header say; undefined if nothing speaks against it. Such
-   * files are not among `files` and `checkpoints`. Absent: it shows when the file is loaded.
+   * files are not among `files` and `checkpoints`, unless it is only the `settings` that do not fit, as for `loadFile`. Absent:
+   * it shows when the file is loaded.
    */
-  refusal?(kind: keyof HostFiles | "checkpoints", name: string): FileRefusal | undefined;
+  refusal?(
+    kind: keyof HostFiles | "checkpoints",
+    name: string,
+    settings?: Readonly<Record<string, string>>,
+  ): FileRefusal | undefined;
   /** Family of the diffusion model of a file, "sdxl", as far as its header says. Absent: it shows when the file is loaded. */
   familyOf?(kind: ModelFileKind, name: string): string | undefined;
   /**

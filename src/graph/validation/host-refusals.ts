@@ -31,7 +31,7 @@ export function hostRefusals(
     const name = values[input];
     const isLoaded = files !== undefined && !(isOff && OPTIONAL.has(files));
     if (isLoaded && typeof name === "string" && name !== options.default) {
-      const refusal = refusalOf(host, files, name);
+      const refusal = refusalOf(host, files, name, typeBeside(files, values));
       const lack = lackOf(host, files);
       if (refusal !== undefined) errors.push(fileError(at, input, name, refusal));
       else if (lack !== undefined && !lacks.has(lack))
@@ -62,9 +62,9 @@ export function familyRefusal(
   for (const [input, { files }] of Object.entries(inputs)) {
     const name = values[input];
     if (files === undefined || !OF_FAMILIES.has(files) || typeof name !== "string") continue;
-    const { type } = values;
+    const type = typeBeside(files, values);
     const own = foreignFamily(name);
-    const family = own ?? (files === "text_encoders" && typeof type === "string" ? foreignFamily(type) : undefined);
+    const family = own ?? (type === undefined ? undefined : foreignFamily(type));
     if (family === undefined || said.has(family) || isThere(host, files, name)) continue;
     said.add(family);
     const where = own === undefined ? `type ${describe(type)}` : name;
@@ -95,10 +95,19 @@ function hasNoEffect({ inputs }: NodeDefinition, values: Readonly<Record<string,
   return strengths.length > 0 && strengths.every((input) => values[input] === 0);
 }
 
-function refusalOf(host: NonNullable<ChoiceContext["host"]>, kind: FileKind, name: string): FileRefusal | undefined {
+/** The type that a text encoder is loaded with; undefined for one that comes through a link, and other kinds of files. */
+const typeBeside = (kind: FileKind, { type }: Readonly<Record<string, unknown>>): string | undefined =>
+  kind === "text_encoders" && typeof type === "string" ? type : undefined;
+
+function refusalOf(
+  host: NonNullable<ChoiceContext["host"]>,
+  kind: FileKind,
+  name: string,
+  type?: string,
+): FileRefusal | undefined {
   // a host that does not check files cannot read GGUF
   if (host.refusal === undefined && isGguf(name)) return { family: ggufFamily(name), format: "GGUF" };
-  return host.refusal?.(kind, name);
+  return host.refusal?.(kind, name, type === undefined ? undefined : { type });
 }
 
 /** Error of an input that a run would fail with. */

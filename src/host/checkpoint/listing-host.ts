@@ -17,7 +17,7 @@ export function listedBy(folders: ModelFolders): Listing {
     checkpoints: () => refusals.offered("checkpoints"),
     files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? refusals.offered(kind) : undefined),
     fileOf: (kind, name) => folders.find(kind, name)?.name,
-    refusal: (kind, name) => refusals.of(kind, name),
+    refusal: (kind, name, settings) => refusals.of(kind, name, { type: settings?.type }),
     familyOf: (kind, name) => refusals.family(kind, name),
     refresh: () => refusals.refresh(),
     promptWarnings: (text, models) => {

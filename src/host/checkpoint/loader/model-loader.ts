@@ -9,25 +9,30 @@ import { CheckpointModelPatch } from "../diffusion/control-pictures.js";
 import type { RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
 import { samplingOf } from "../diffusion/sampling.js";
+import { CLIP_TYPES, FAMILY_OF_ENCODER, JOINED_CLIPS, typeRefusal } from "../families/clip-types.js";
 import { recogniseModelPatch } from "../families/model-patches.js";
 import { recogniseCheckpoint } from "../families/recognise.js";
 import { FileCache } from "../files/file-cache.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
-import { CHROMA_CLIP, FLUX_CLIP, flux2Clip } from "../flux/clip.js";
+import { flux2Clip } from "../flux/clip.js";
 import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
 import type { Part } from "../recognition/part.js";
-import { SD3_CLIP } from "../sd3/clip.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import { EmbeddingRows } from "../text-encoder/embeddings.js";
-import { JoinedClip, type JoinedFamily } from "../text-encoder/joined-clip.js";
+import { JoinedClip } from "../text-encoder/joined-clip.js";
 import { BuiltTextEncoder, CheckpointClip } from "../text-encoder/model.js";
 import { Qwen3Clip } from "../text-encoder/qwen3.js";
 import { Qwen25Clip } from "../text-encoder/qwen25.js";
-import { recogniseTextEncoders, type StableDiffusionFamily, type TextPart } from "../text-encoder/recognise.js";
+import {
+  encoderName,
+  recogniseTextEncoders,
+  type StableDiffusionFamily,
+  type TextPart,
+} from "../text-encoder/recognise.js";
 import { BuiltT5 } from "../text-encoder/t5.js";
 import { CheckpointControlNet } from "../unet/control.js";
 import { CheckpointControlLora } from "../unet/control-lora.js";
@@ -43,34 +48,6 @@ import { readValues } from "../weights/values.js";
 import { CheckpointImageAdapter } from "./image-adapter.js";
 import { CheckpointLora } from "./lora.js";
 import { loadPipeline } from "./pipeline.js";
-
-/** Families of CLIP's encoders that are loaded alone, by the input `type` of their loader. */
-const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
-  stable_diffusion: ["sd1", "sd2", "sdxl-refiner"],
-  sdxl: ["sdxl"],
-};
-/** Families that take CLIP's encoders and T5 together. */
-const JOINED_CLIPS: readonly JoinedFamily[] = [FLUX_CLIP, CHROMA_CLIP, SD3_CLIP];
-
-/** Family of an encoder that is the only one in its clip. */
-const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
-
-/** Language models in words, and types by which their loader knows the families that have them alone. */
-const ENCODER_WORDS: Readonly<Record<string, string>> = { qwen3: "Qwen3", "qwen2.5-vl": "Qwen2.5-VL", t5: "T5" };
-const MODEL_TYPES: Readonly<Record<string, readonly string[]>> = {
-  qwen3: ["lumina2", "flux2"],
-  "qwen2.5-vl": ["qwen_image"],
-  t5: [],
-};
-
-/** Types with which an encoder is loaded, alone or beside others. */
-const typesOf = (name: string): readonly string[] => [
-  ...(MODEL_TYPES[name] ?? Object.keys(CLIP_TYPES)),
-  ...JOINED_CLIPS.flatMap(({ type, encoders }) => (encoders.some((own) => own === name) ? [type] : [])),
-];
-
-/** Types of families that read other states of a Qwen2.5-VL encoder than Qwen-Image does. */
-const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"];
 
 /** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
 const TINY_DECODERS: Readonly<Record<string, string>> = {
@@ -228,22 +205,12 @@ export class ModelLoader {
   }
 
   #textEncoder(file: WeightFile, type = "stable_diffusion"): Clip {
-    const refuse = (name: string): never => {
-      const expected = `one of the types ${typesOf(name).join(", ")} for a text encoder ${ENCODER_WORDS[name] ?? name}`;
-      throw unsupported(file.name, expected, `type ${describe(type)}`);
-    };
     const found = recogniseTextEncoders(file);
-    const joined = JOINED_CLIPS.find((family) => family.type === type);
-    for (const { kind, part } of found) {
-      if (kind === "t5" && joined === undefined) refuse(kind);
-      if (kind === "qwen2.5-vl" && OTHER_QWEN25_TYPES.includes(type)) refuse(kind);
-      const name = kind === "clip" ? part.config.name : kind;
-      if (joined?.encoders.some((own) => own === name) === false) refuse(name);
-    }
-    return this.#clipOf(file, found, type, (encoders) => {
-      const { name } = encoders[0]!.config;
-      const families = CLIP_TYPES[type] ?? refuse(name);
-      const own = FAMILY_OF_ENCODER[name];
+    const refusal = typeRefusal(file.name, found.map(encoderName), type);
+    if (refusal !== undefined) throw refusal;
+    return this.#clipOf(file, found, type, ([first]) => {
+      const families = CLIP_TYPES[type]!;
+      const own = FAMILY_OF_ENCODER[first!.config.name];
       return families.includes(own) ? own : families[0]!;
     });
   }

@@ -14,7 +14,7 @@ import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
-import { recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
+import { type EncoderName, encoderName, recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
 import { recogniseControl } from "../unet/controls.js";
 import { upscalerPart } from "../upscaler/recognise.js";
 import { recogniseVae } from "../vae/recognise.js";
@@ -43,6 +43,8 @@ export interface FileFacts {
   readonly refusal?: FileRefusal;
   /** Those of its text encoders; absent if they were not looked for. */
   readonly encoders?: readonly EncoderSize[];
+  /** Names of all its text encoders, if it is a file of them. */
+  readonly encoderNames?: readonly EncoderName[];
   /** Family of its diffusion model: "sdxl". */
   readonly family?: string;
 }
@@ -67,11 +69,16 @@ function checkpointFacts(file: ModelHeader): Recognised {
   return { family, encoders: sizesOf(textEncoders) };
 }
 
+function encoderFacts(file: ModelHeader): Recognised {
+  const found = recogniseTextEncoders(file);
+  return { encoders: sizesOf(found), encoderNames: found.map(encoderName) };
+}
+
 /** Recognition of the kinds that are loaded, by headers alone. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => Recognised } = {
   checkpoints: checkpointFacts,
   diffusion_models: (file) => ({ family: requireCheckpoint(file).family }),
-  text_encoders: (file) => ({ encoders: sizesOf(recogniseTextEncoders(file)) }),
+  text_encoders: encoderFacts,
   vae: only(recogniseVae),
   loras: only(requireLora),
   controlnet: only(recogniseControl),

@@ -118,15 +118,10 @@ function inThread(wanted: readonly Wanted[], take: (wanted: Wanted, read: Header
       void thread.terminate();
     };
     let timer = setTimeout(end, FILE_MS).unref();
-    thread.on("message", ({ listed, refusal, encoders, family }: SentRead) => {
+    thread.on("message", ({ refusal, ...read }: SentRead) => {
       const isError = refusal !== undefined && "code" in refusal;
       const error = isError && new LatentkitError(refusal.code, refusal.message, refusal.details);
-      take(wanted[done]!, {
-        listed,
-        encoders,
-        family,
-        refusal: error ? { error } : (refusal as FileRefusal | undefined),
-      });
+      take(wanted[done]!, { ...read, refusal: error ? { error } : (refusal as FileRefusal | undefined) });
       done++;
       clearTimeout(timer);
       timer = setTimeout(end, FILE_MS).unref();

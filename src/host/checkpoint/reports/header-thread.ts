@@ -5,10 +5,8 @@ import { type FileFacts, factsOf } from "./file-facts.js";
 import { describeFile, type ListedModel, refusedFile } from "./list-models.js";
 
 /** A model file as a thread has read it; an error travels as its parts. */
-export interface SentRead {
+export interface SentRead extends Omit<FileFacts, "refusal"> {
   readonly listed: ListedModel;
-  readonly encoders: FileFacts["encoders"];
-  readonly family: FileFacts["family"];
   readonly refusal:
     | { readonly family: string; readonly format?: string }
     | { readonly code: ErrorCode; readonly message: string; readonly details: ErrorDetails }
@@ -19,12 +17,12 @@ export interface SentRead {
 for (const file of workerData as readonly ModelFile[]) parentPort!.postMessage(await readOf(file));
 
 async function readOf(file: ModelFile): Promise<SentRead> {
-  const { refusal, encoders, family } = factsOf(file.kind, file, "whole");
+  const { refusal, ...facts } = factsOf(file.kind, file, "whole");
   const error = refusal !== undefined && "error" in refusal ? refusal.error : undefined;
   // a broken header is not read again: that would take as long, and as much memory, as the worst ones
   const listed =
     error?.code === "safetensors.invalid" ? await refusedFile(file, error.message) : await describeFile(file);
-  if (error === undefined) return { listed, refusal: refusal as SentRead["refusal"], encoders, family };
+  if (error === undefined) return { listed, refusal: refusal as SentRead["refusal"], ...facts };
   const { code, message, details } = error;
-  return { listed, refusal: { code, message, details }, encoders, family };
+  return { listed, refusal: { code, message, details }, ...facts };
 }

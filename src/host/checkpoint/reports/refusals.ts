@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { LatentkitError } from "../../../base/errors.js";
 import type { FileRefusal } from "../../host.js";
+import { typeRefusal } from "../families/clip-types.js";
 import type { ModelKind } from "../files/kinds.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { Recent } from "../files/recent.js";
@@ -45,9 +46,19 @@ export class FileRefusals {
     return isComplete;
   }
 
-  /** Why a file of a kind cannot be loaded, by its header; undefined for a missing one. `quick`: in most cases. */
-  of(kind: ModelKind, name: string, effort: Effort = "whole"): FileRefusal | undefined {
-    return this.#find(kind, name, effort)?.refusal;
+  /**
+   * Why a file of a kind cannot be loaded, by its header, and as a text encoder of a type; undefined for a missing one. `quick`:
+   * in most cases.
+   */
+  of(
+    kind: ModelKind,
+    name: string,
+    { effort = "whole", type }: { readonly effort?: Effort; readonly type?: string } = {},
+  ): FileRefusal | undefined {
+    const { refusal, encoderNames = [] } = this.#find(kind, name, effort) ?? {};
+    if (refusal !== undefined || type === undefined) return refusal;
+    const error = typeRefusal(name, encoderNames, type);
+    return error && { error };
   }
 
   /** Text encoders of a file; undefined if it is not known which it has. */
@@ -74,7 +85,8 @@ export class FileRefusals {
   /** The names of a kind's files without those that cannot be loaded. */
   offered(kind: ModelKind): readonly string[] {
     const names = this.#folders.list(kind);
-    const known = this.#offered.get(names) ?? names.filter((name) => this.of(kind, name, "quick") === undefined);
+    const known =
+      this.#offered.get(names) ?? names.filter((name) => this.of(kind, name, { effort: "quick" }) === undefined);
     this.#offered.set(names, known);
     return known;
   }

@@ -14,6 +14,11 @@ export type TextPart =
   | { readonly kind: "qwen2.5-vl"; readonly part: Part<Qwen3Config>; readonly tower?: Part<QwenVisionConfig> }
   | { readonly kind: "t5"; readonly part: Part<T5Config> };
 
+/** CLIP's encoders by their size, and larger models by their kind. */
+export type EncoderName = TextEncoderConfig["name"] | Exclude<TextPart["kind"], "clip">;
+
+export const encoderName = ({ kind, part }: TextPart): EncoderName => (kind === "clip" ? part.config.name : kind);
+
 /** A family of Stable Diffusion, whose text encoders are CLIP's. */
 export type StableDiffusionFamily = "sd1" | "sd2" | "sdxl" | "sdxl-refiner";
 

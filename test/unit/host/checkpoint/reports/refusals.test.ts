@@ -5,8 +5,10 @@ import { type Host, render, validateGraph } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
+import { goldenBytes } from "../../../../helpers/golden-file.js";
 import { textValue, writeGguf } from "../../../../helpers/models/gguf-file.js";
 import { goldenModelFolder } from "../../../../helpers/models/golden.js";
+import { FLUX_FOLDER } from "../../../../helpers/models/golden-flux.js";
 import { f32, type RawTensor, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
@@ -35,6 +37,7 @@ describe("model files that a checkpoint host cannot load", () => {
     writeWeights(file("clip/t5xxl.safetensors"), {
       "encoder.block.0.layer.0.SelfAttention.q.weight": f32([1]),
     });
+    writeFileSync(file("clip/t5_sd3.safetensors"), goldenBytes(join(FLUX_FOLDER, "text_encoders/t5_sd3.safetensors"))!);
     host = createCheckpointHost({ models: folder() });
   });
   const unet = (unet_name: string) => ({
@@ -57,6 +60,10 @@ describe("model files that a checkpoint host cannot load", () => {
       { "3": { class_type: "CLIPLoader", inputs: { clip_name: "t5xxl.safetensors", type: "stable_diffusion" } } },
       'Node 3 (CLIPLoader), input "clip_name": Model "t5xxl.safetensors": expected a text encoder of SD 1, SD 2, SDXL, SD 3, Z-Image, Qwen-Image, Flux.1, Flux.2 or Chroma, received a text encoder (T5).',
     ],
+    [
+      { "3": { class_type: "CLIPLoader", inputs: { clip_name: "t5_sd3.safetensors", type: "stable_diffusion" } } },
+      'Node 3 (CLIPLoader), input "clip_name": Model "t5_sd3.safetensors": expected one of the types flux, chroma, sd3 for a text encoder T5, received type "stable_diffusion".',
+    ],
   ];
 
   it("are refused by validation and before a run, in the same sentence", async () => {
@@ -74,7 +81,9 @@ describe("model files that a checkpoint host cannot load", () => {
 
   it("are none of the choices", () => {
     assert.deepEqual(host.files?.("diffusion_models"), ["good.safetensors"]);
-    for (const kind of ["vae", "text_encoders"] as const) assert.deepEqual(host.files?.(kind), []);
+    assert.deepEqual(host.files?.("vae"), []);
+    // it is its type alone that does not fit
+    assert.deepEqual(host.files?.("text_encoders"), ["t5_sd3.safetensors"]);
     assert.deepEqual(host.checkpoints(), []);
     const [error] = validateGraph(unet("other.safetensors"), { host, targets: ["3"] }).nodeErrors["3"]!.errors;
     assert.match(error!.sentence, /expected good\.safetensors, received "other\.safetensors"/);
