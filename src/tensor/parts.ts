@@ -91,6 +91,14 @@ export function cycled(x: Tensor, count: number, out?: Tensor): Tensor {
   return copied("cycled", x.shape.with(0, count), [x], write, out);
 }
 
+/** The first `count` items of a batch; the last one repeats if there are too few. */
+export function withLast(x: Tensor, count: number): Tensor {
+  const length = x.shape[axisOf(x, 0)]!;
+  if (count <= length) return narrowed(x, 0, 0, count);
+  if (length === 0) throw badShape("Batch", "at least one item", "none");
+  return joined([x, repeated(narrowed(x, 0, length - 1, 1), count - length)], 0);
+}
+
 /** The whole batch several times, in `out` if it is set and `times` is above 1. */
 export const repeated = (x: Tensor, times: number, out?: Tensor): Tensor =>
   cycled(x, x.shape[axisOf(x, 0)]! * times, out);

@@ -1,6 +1,6 @@
 import { inputError } from "../../base/errors.js";
 import { weightedSum } from "../../tensor/ops.js";
-import { joined, narrowed, repeated } from "../../tensor/parts.js";
+import { joined, narrowed } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
 
 /** Ways to make one embedding of several pictures: those of the pack, in its order. */
@@ -28,7 +28,7 @@ export function combined(embeds: Tensor, method: Combination | "max" | "min"): T
     case "norm average":
       return byElement(items, (values) => {
         const norm = Math.sqrt(values.reduce((total, value) => total + value * value, 0));
-        // of pictures that are all 0 here there is no direction
+        // embeddings that are all 0 here have no direction
         return norm === 0 ? 0 : values.reduce((total, value) => total + value / norm, 0) / count;
       });
     case "max":
@@ -52,11 +52,4 @@ export function besideEachOther(embeds: readonly Tensor[]): Tensor {
     if (!one.hasShape(first!.shape.with(0, one.shape[0]!)))
       throw inputError("value.invalid", { input: `embed${index + 1}` }, "embeddings as wide as the first ones", one);
   return joined(embeds, 0);
-}
-
-/** The first `count` embeddings of a batch; the last one repeats if there are too few. */
-export function countedEmbeds(embeds: Tensor, count: number): Tensor {
-  const length = embeds.shape[0]!;
-  if (count <= length) return narrowed(embeds, 0, 0, count);
-  return joined([embeds, repeated(narrowed(embeds, 0, length - 1, 1), count - length)], 0);
 }

@@ -1,14 +1,15 @@
 import { inputError } from "../../base/errors.js";
 import type { ClipVision } from "../../host/types.js";
 import { scale } from "../../tensor/ops.js";
+import { withLast } from "../../tensor/parts.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { fileName, loadHostFile } from "../host-files.js";
 import { choice, float, image, int, mask, model, socket } from "../inputs.js";
-import { besideEachOther, COMBINATIONS, combined, countedEmbeds } from "./embeds.js";
+import { besideEachOther, COMBINATIONS, combined } from "./embeds.js";
 import { CROP_POSITIONS, INTERPOLATIONS, NOISES, noisePicture, preparedPicture } from "./pictures.js";
 import { presetAdapter, presetName } from "./presets.js";
-import { ipadapter, requireEncoder } from "./show.js";
+import { asMasks, ipadapter, requireEncoder } from "./show.js";
 
 const CATEGORY = "ipadapter";
 
@@ -64,9 +65,9 @@ export const pictureNodes = [
     run: async ({ weight, image, mask, ...inputs }, { signal }) => {
       const encoder = requireEncoder(inputs);
       const { ipadapter } = inputs;
-      const own = await ipadapter.embed(encoder, image, mask && planeMask(mask), signal);
+      const own = await ipadapter.embed(encoder, image, mask && asMasks(mask, "mask"), signal);
       const none = await ipadapter.embedNone(encoder, signal);
-      return { pos_embed: scale(own, weight), neg_embed: countedEmbeds(none, own.shape[0]!) };
+      return { pos_embed: scale(own, weight), neg_embed: withLast(none, own.shape[0]!) };
     },
   }),
   defineNode({
@@ -108,17 +109,15 @@ export const pictureNodes = [
     key: "IPAdapterNoise",
     displayName: "IPAdapter Noise",
     category: CATEGORY,
-    description: "A picture of noise, which stands on the negative side for a picture.",
+    description: "Makes a picture of noise, for the negative side.",
     inputs: {
-      type: choice([...NOISES, "shuffle"]),
+      type: choice(NOISES),
       strength: float({ default: 1, min: 0, max: 1, step: 0.05 }),
       blur: int({ default: 0, min: 0, max: 32, step: 1 }),
       image_optional: image({ optional: true }),
     },
     outputs: { IMAGE: "IMAGE" },
     run: ({ type, strength, blur, image_optional }) => {
-      if (type === "shuffle")
-        throw inputError("value.invalid", { input: "type" }, `${NOISES.join(", ")}, the noises that run here`, type);
       if (image_optional !== undefined)
         throw inputError(
           "value.invalid",
@@ -130,10 +129,3 @@ export const pictureNodes = [
     },
   }),
 ] as const;
-
-/** A mask with a channel axis or without as [n, H, W]. */
-function planeMask(mask: Tensor): Tensor {
-  const [height = 0, width = 0] = mask.shape.slice(-2);
-  if (mask.size === 0) throw inputError("value.invalid", { input: "mask" }, "a mask of at least 1 x 1 pixels", mask);
-  return mask.reshape([mask.size / (height * width), height, width]);
-}

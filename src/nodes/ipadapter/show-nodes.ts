@@ -1,13 +1,13 @@
-import { inputError } from "../../base/errors.js";
-import { narrowed } from "../../tensor/parts.js";
+import { describe, inputError } from "../../base/errors.js";
+import { narrowed, withLast } from "../../tensor/parts.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, float, image, int, mask, model, socket, text } from "../inputs.js";
-import { countedEmbeds } from "./embeds.js";
 import { embeds } from "./picture-nodes.js";
 import { tiled } from "./pictures.js";
 import {
   combination,
   embedded,
+  firstInputs,
   ipadapter,
   pictureWeight,
   rangeInputs,
@@ -36,6 +36,13 @@ const OLD_SCALINGS = { original: "V only", linear: "K+V", "channel penalty": "K+
 const OLD_NAMES = ["original", "linear", "channel penalty"] as const;
 
 const MODEL = { MODEL: "MODEL" } as const;
+
+const UNSHARPENED = "0 (latentkit does not sharpen tiles)";
+const NOISELESS = "0 (latentkit adds no noise on the negative side)";
+
+/** The answer of validation for a number that has to be 0. */
+const unlessZero = (input: string, value: unknown, expected: string) =>
+  typeof value === "number" && value !== 0 ? { [input]: `expected ${expected}, received ${describe(value)}` } : true;
 
 export const showNodes = [
   defineNode({
@@ -71,10 +78,7 @@ export const showNodes = [
     category: CATEGORY,
     description: "Shows pictures to a model by an IPAdapter.",
     inputs: {
-      model: model(),
-      ipadapter: ipadapter(),
-      image: image(),
-      weight: pictureWeight(),
+      ...firstInputs(),
       weight_type: weightType(),
       combine_embeds: combination(),
       ...rangeInputs(),
@@ -94,10 +98,7 @@ export const showNodes = [
     category: CATEGORY,
     description: "Shows each latent of a batch its own picture by an IPAdapter; the last picture repeats.",
     inputs: {
-      model: model(),
-      ipadapter: ipadapter(),
-      image: image(),
-      weight: pictureWeight(),
+      ...firstInputs(),
       weight_type: weightType(),
       ...rangeInputs(),
       embeds_scaling: scaling(),
@@ -148,10 +149,7 @@ export const showNodes = [
     category: CATEGORY,
     description: "Shows a model the style of pictures by an IPAdapter, and takes their composition away.",
     inputs: {
-      model: model(),
-      ipadapter: ipadapter(),
-      image: image(),
-      weight: pictureWeight(),
+      ...firstInputs(),
       style_boost: boost(1),
       combine_embeds: combination(),
       ...rangeInputs(),
@@ -171,10 +169,7 @@ export const showNodes = [
     category: CATEGORY,
     description: "Shows a model the composition of pictures by an IPAdapter, and takes their style away.",
     inputs: {
-      model: model(),
-      ipadapter: ipadapter(),
-      image: image(),
-      weight: pictureWeight(),
+      ...firstInputs(),
       composition_boost: boost(0),
       combine_embeds: combination(),
       ...rangeInputs(),
@@ -196,10 +191,7 @@ export const showNodes = [
     description:
       "Shows pictures to a model by an IPAdapter, with a weight for each transformer: index:weight, and so on.",
     inputs: {
-      model: model(),
-      ipadapter: ipadapter(),
-      image: image(),
-      weight: pictureWeight(),
+      ...firstInputs(),
       weight_faceidv2: { ...pictureWeight(), options: { ...pictureWeight().options, tooltip: "No effect." } },
       weight_type: weightType(),
       combine_embeds: combination(),
@@ -245,7 +237,7 @@ export const showNodes = [
     run: async ({ pos_embed, neg_embed, weight, weight_type, ...inputs }, { signal }) => {
       const { ipadapter, clip_vision } = inputs;
       const none = neg_embed ?? (await ipadapter.embedNone(clip_vision ?? ipadapter.encoder, signal));
-      const pictures = { embeds: pos_embed, negative: countedEmbeds(none, pos_embed.shape[0]!) };
+      const pictures = { embeds: pos_embed, negative: withLast(none, pos_embed.shape[0]!) };
       const weights = layerWeights(weight_type, weight, ipadapter.isSdxl);
       return { MODEL: await withPictures(inputs, pictures, weights, signal) };
     },
@@ -256,10 +248,7 @@ export const showNodes = [
     category: CATEGORY,
     description: "Shows a model the tiles of a large picture by an IPAdapter, each in its place.",
     inputs: {
-      model: model(),
-      ipadapter: ipadapter(),
-      image: image(),
-      weight: pictureWeight(),
+      ...firstInputs(),
       weight_type: weightType(),
       combine_embeds: combination(),
       ...rangeInputs(),
@@ -272,10 +261,10 @@ export const showNodes = [
       { name: "tiles", type: "IMAGE" },
       { name: "masks", type: "MASK" },
     ],
+    validate: ({ sharpening }) => unlessZero("sharpening", sharpening, UNSHARPENED),
     run: async ({ image, weight, weight_type, combine_embeds, sharpening, attn_mask, ...inputs }, { signal }) => {
       if (image.shape[0] !== 1) throw inputError("value.invalid", { input: "image" }, "one picture", image);
-      if (sharpening !== 0)
-        throw inputError("value.invalid", { input: "sharpening" }, "0: tiles are not sharpened here", sharpening);
+      if (sharpening !== 0) throw inputError("input.invalid", { input: "sharpening" }, UNSHARPENED, sharpening);
       if (attn_mask !== undefined)
         throw inputError("value.invalid", { input: "attn_mask" }, "no mask beside those of the tiles", attn_mask);
       const { tiles, masks } = tiled(image);
@@ -308,9 +297,9 @@ export const showNodes = [
       attn_mask: mask({ optional: true }),
     },
     outputs: MODEL,
+    validate: ({ noise }) => unlessZero("noise", noise, NOISELESS),
     run: async ({ image, weight, noise, weight_type, unfold_batch, ...inputs }, { signal }) => {
-      if (noise > 0)
-        throw inputError("value.out-of-range", { input: "noise" }, "0: noise on the negative side is not run", noise);
+      if (noise !== 0) throw inputError("input.invalid", { input: "noise" }, NOISELESS, noise);
       const pictures = await embedded(inputs, image, "concat", signal);
       const weights = layerWeights("linear", weight, inputs.ipadapter.isSdxl);
       const own = { ...inputs, embeds_scaling: OLD_SCALINGS[weight_type] };

@@ -1,8 +1,9 @@
 import { inputError } from "../../base/errors.js";
 import type { ClipVision, ImageAdapter, Model, ShownPictures } from "../../host/types.js";
+import { withLast } from "../../tensor/parts.js";
 import type { Tensor } from "../../tensor/tensor.js";
-import { choice, float, image, mask, socket } from "../inputs.js";
-import { COMBINATIONS, type Combination, combined, countedEmbeds } from "./embeds.js";
+import { choice, float, image, mask, model, socket } from "../inputs.js";
+import { COMBINATIONS, type Combination, combined } from "./embeds.js";
 import type { LayerWeights } from "./weights.js";
 
 /** Input with an IPAdapter. */
@@ -10,6 +11,9 @@ export const ipadapter = () => socket<ImageAdapter>("IPADAPTER");
 
 /** Input with a weight of pictures. */
 export const pictureWeight = () => float({ default: 1, min: -1, max: 5, step: 0.05 });
+
+/** The first inputs of most nodes that show pictures. */
+export const firstInputs = () => ({ model: model(), ipadapter: ipadapter(), image: image(), weight: pictureWeight() });
 
 /** Inputs for the range of sampling in which pictures count. */
 export const rangeInputs = () => ({
@@ -66,7 +70,7 @@ export async function embedded(
     image_negative === undefined
       ? await ipadapter.embedNone(encoder, signal)
       : await ipadapter.embed(encoder, image_negative, undefined, signal);
-  return { embeds, negative: countedEmbeds(none, embeds.shape[0]!) };
+  return { embeds, negative: withLast(none, embeds.shape[0]!) };
 }
 
 /** Options of most nodes. */
@@ -81,7 +85,14 @@ export async function withPictures(
   others: Partial<Pick<ShownPictures, "isPerLatent" | "hasMiddle" | "maskMethod" | "mask">> = {},
 ): Promise<Model> {
   const { ipadapter, start_at: start, end_at: end, embeds_scaling, attn_mask } = inputs;
-  const how = { ...USUAL, mask: attn_mask && asMasks(attn_mask), start, end, scaling: embeds_scaling, ...others };
+  const how = {
+    ...USUAL,
+    mask: attn_mask && asMasks(attn_mask, "attn_mask"),
+    start,
+    end,
+    scaling: embeds_scaling,
+    ...others,
+  };
   let { model } = inputs;
   for (const [own, isSwapped] of [
     [weights.plain, false],
@@ -92,10 +103,9 @@ export async function withPictures(
   return model;
 }
 
-/** Masks with a channel axis or without as [n, H, W]. */
-function asMasks(mask: Tensor): Tensor {
+/** Masks of an input, with a channel axis or without, as [n, H, W]. */
+export function asMasks(mask: Tensor, input: string): Tensor {
   const [height = 0, width = 0] = mask.shape.slice(-2);
-  if (mask.size === 0)
-    throw inputError("value.invalid", { input: "attn_mask" }, "a mask of at least 1 x 1 pixels", mask);
+  if (mask.size === 0) throw inputError("value.invalid", { input }, "a mask of at least 1 x 1 pixels", mask);
   return mask.reshape([mask.size / (height * width), height, width]);
 }

@@ -96,7 +96,7 @@ export function productSource(): GraphSource {
   };
 }
 
-/** Waits until a child process computes: sending inputs takes less of its processor. Where there is no /proc, for a second. */
+/** Waits until a child process computes: sending inputs takes less of its processor. Without /proc it waits for a second. */
 export async function untilBusy(processId: number): Promise<void> {
   const path = `/proc/${processId}/stat`;
   if (!existsSync(path)) return void (await sleep(1000));

@@ -10,7 +10,7 @@ const HEADS = 16;
 const MOST_LAYERS = 256;
 /** Positions of ViT-L/14 for pictures of 336 pixels. */
 const POSITIONS_OF_336 = 577;
-/** SigLIP's only width of patches, which have a bias, is found with the same names. */
+/** SigLIP has the same names, and a bias of patches, which CLIP lacks. */
 const SIGLIP_MARK = "vision_model.embeddings.patch_embedding.bias";
 const DINO_MARKS = [".layer_scale2.", ".ls2."];
 

@@ -34,8 +34,8 @@ const noBias = { bias: false };
 
 /**
  * Writes the projection of an IPAdapter. Input: `state` of a CLIP vision encoder, [B, inputs] for "base" and
- * [B, positions, inputs] for the others. Output: `tokens` [B, tokens, contextDim]. Source: IP-Adapter, ip_adapter.py and
- * resampler.py.
+ * [B, positions, inputs] for the others. Output: `tokens` [B, tokens, contextDim]. Source: Ye et al. 2023,
+ * "IP-Adapter", by the facts of its files.
  */
 export function buildProjection(network: Network, config: ProjectionConfig): void {
   const { graph } = network;
@@ -64,7 +64,7 @@ function projected(network: Network, config: ProjectionConfig, state: Value): Va
   }
 }
 
-/** Latents that read the picture layer by layer. Source: Flamingo's perceiver resampler. */
+/** Latents that read the picture layer by layer. Source: Alayrac et al. 2022, "Flamingo". */
 function resampler(
   network: Network,
   config: Extract<ProjectionConfig, { readonly kind: "plus" }>,

@@ -30,7 +30,7 @@ interface ControlInputs {
 type ControlBranch = (index: number, tokens: Value) => Value;
 
 // decisions: A ControlNet has a session of its own
-/** Writes a control net. Source: DiffSynth-Studio's blockwise ControlNet, by the facts of its files. */
+/** Writes a control net. Source: the facts of DiffSynth-Studio's files. */
 export function qwenImageControl({ network, config }: QwenImageControl, inputs: ControlInputs): ControlBranch {
   const { graph } = network;
   const { width, channels, blocks } = config;

@@ -163,7 +163,7 @@ export function adapterAttention(
   };
 }
 
-/** Rows of the mean of a picture's tokens, [B, n, 1, width], and of its own, [B, n, tokens, width]. */
+/** Rows of the mean over each picture's tokens, [B, n, 1, width], and of the tokens themselves, [B, n, tokens, width]. */
 interface PictureRows {
   readonly mean: Value;
   readonly own: Value;

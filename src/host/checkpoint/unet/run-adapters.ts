@@ -1,4 +1,4 @@
-import { cycled, joined, narrowed, repeated } from "../../../tensor/parts.js";
+import { cycled, joined, narrowed, repeated, withLast } from "../../../tensor/parts.js";
 import { resizeLatent } from "../../../tensor/resize.js";
 import { borderAt } from "../../../tensor/sampling/noise-level.js";
 import { Tensor } from "../../../tensor/tensor.js";
@@ -85,13 +85,6 @@ function withMeans(tokens: Tensor): Tensor {
     means.data[i] = sum / length;
   }
   return joined([means, tokens], 1);
-}
-
-/** The first items of a batch; the last one repeats if there are too few. */
-function withLast(x: Tensor, count: number): Tensor {
-  const length = x.shape[0]!;
-  if (count <= length) return narrowed(x, 0, 0, count);
-  return joined([x, repeated(narrowed(x, 0, length - 1, 1), count - length)], 0);
 }
 
 /** Width at which the penalty of channels leaves a weight as it is. */

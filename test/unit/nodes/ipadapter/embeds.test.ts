@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { besideEachOther, combined, countedEmbeds } from "#src/nodes/ipadapter/embeds.js";
+import { besideEachOther, combined } from "#src/nodes/ipadapter/embeds.js";
+import { withLast } from "#src/tensor/parts.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const pictures = Tensor.from([3, 4, 1, -4], [2, 2]);
@@ -37,7 +38,7 @@ describe("embeddings of several batches", () => {
   });
 
   it("repeat the last one, or lose it, for a number", () => {
-    assert.deepEqual(values(countedEmbeds(pictures, 3)), [3, 4, 1, -4, 1, -4]);
-    assert.deepEqual(values(countedEmbeds(pictures, 1)), [3, 4]);
+    assert.deepEqual(values(withLast(pictures, 3)), [3, 4, 1, -4, 1, -4]);
+    assert.deepEqual(values(withLast(pictures, 1)), [3, 4]);
   });
 });

@@ -10,7 +10,7 @@ const ipadapter = FILES.ipadapter() as { withEncoder(encoder: unknown): unknown;
 const usual = { weight: 0.5, start_at: 0, end_at: 1, embeds_scaling: "V only" };
 const advanced = { ...usual, weight_type: "linear", combine_embeds: "concat" };
 
-/** What a node has shown to a model. */
+/** Pictures that a node has shown to a model. */
 async function shown(key: string, inputs: Record<string, unknown>): Promise<Record<string, unknown>[]> {
   const model = await patchable();
   const { result } = await invokeNode(key, { model, ipadapter, image, clip_vision, ...inputs }, { host });
@@ -71,7 +71,7 @@ describe("nodes that show pictures", () => {
       [one!.scaling, one!.hasMiddle, one!.maskMethod, one!.isPerLatent],
       ["K+mean(V) w/ C penalty", true, "bicubic", true],
     );
-    await refuses(shown("IPAdapterApply", { ...old, noise: 0.1 }), "value.out-of-range", /input "noise": expected 0/);
+    await refuses(shown("IPAdapterApply", { ...old, noise: 0.1 }), "input.invalid", /input "noise": expected 0/);
   });
 
   it("take the encoder of an adapter that came with one", async () => {
@@ -107,8 +107,8 @@ describe("nodes that show pictures", () => {
     );
     await refuses(
       shown("IPAdapterTiled", { ...tiledInputs, sharpening: 0.5 }),
-      "value.invalid",
-      /tiles are not sharpened/,
+      "input.invalid",
+      /input "sharpening": expected 0 \(latentkit does not sharpen tiles\), received 0\.5/,
     );
   });
 
