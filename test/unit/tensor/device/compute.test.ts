@@ -57,6 +57,7 @@ const EVERYTHING = `
       channel: ops.channelToMask(image, 1),
       resized: ops.resizeToImage(x, 50, 40),
       repeated: ops.repeated(x, 3),
+      withLast: ops.withLast(x, 5),
       first: generator.randn([3, 5]),
       second: generator.randn([7]),
       batch: randn([3, 4, 5, 5], { seed: 6n, batchIndex: [2, 0, 2] }),
