@@ -51,7 +51,7 @@ const source = (key) => ({
         { file, key: String(i), dtype: "F16", shape, from, to: from + WEIGHT_BYTES },
       ]);
     });
-    const network = networkOf(new OnnxGraph(key), new Map(weights));
+    const network = networkOf(new OnnxGraph(key, undefined, plan === "stream"), new Map(weights));
     let x = network.graph.input("x", "float", ["rows", SIDE]);
     for (const [name] of weights) {
       const product = network.graph.node("MatMul", [x, network.weight(name, shape)]);

@@ -130,7 +130,7 @@ const open = (path) => openModelFile({ name: basename(path), path });
 export async function builtAs(role, path, base, unpacked) {
   const parts = await ROLES[role](await open(path), base);
   return parts.map(({ name, part: { config, weights }, build, changes, kind }) => {
-    const graph = new OnnxGraph("damaged");
+    const graph = new OnnxGraph("damaged", undefined, true);
     const packed = new PackedWeights(path, unpacked);
     build(networkOf(graph, weights, { changes, packed }), config);
     return { name, kind, graph: graph.encode({ overridable: true }), unpack: packed.plan };

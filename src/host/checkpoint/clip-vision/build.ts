@@ -1,5 +1,6 @@
-import { add, conv, FLOAT_BYTES, layerNorm, linearOfFew, tokensOf } from "../networks/layers.js";
+import { add, conv, FLOAT_BYTES, layerNorm, linear, tokensOf } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
+import { product, transposed } from "../onnx/products.js";
 import { type ClipBlockConfig, clipBlock } from "../text-encoder/build.js";
 import type { Network } from "../weights/network.js";
 
@@ -89,12 +90,10 @@ export function buildClipVision(network: Network, config: ClipVisionConfig): voi
   graph.output(projected(network, config, normal), "embedding", "float", ["batch", embedding]);
 }
 
-/** x [B, hidden] projected to [B, embedding]; as in linearOfFew, the weight is the first operand on the CPU. */
+/** x [B, hidden] projected to [B, embedding]. */
 function projected(network: Network, { layout, hidden, embedding }: ClipVisionConfig, x: Value): Value {
   const { graph } = network;
-  if (layout === "hf") return linearOfFew(network, "visual_projection", x, 2, [hidden, embedding], { bias: false });
+  if (layout === "hf") return linear(network, "visual_projection", x, [hidden, embedding], { bias: false });
   const weight = network.weight(KEYS.openclip.projection, [hidden, embedding]);
-  if (graph.target.matMul === "transposed") return graph.node("MatMul", [x, weight]);
-  const transposed = (value: Value): Value => graph.node("Transpose", [value], { perm: { ints: [1, 0] } });
-  return transposed(graph.node("MatMul", [transposed(weight), transposed(x)]));
+  return product(graph, x, transposed(graph, weight), [hidden, embedding]);
 }

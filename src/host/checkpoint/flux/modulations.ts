@@ -1,4 +1,4 @@
-import { add, linearOfFew, silu, type Trace } from "../networks/layers.js";
+import { add, linear, silu, type Trace } from "../networks/layers.js";
 import { TIME_EMBEDDING } from "../networks/sinusoids.js";
 import { modulation, rmsNorm, split } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
@@ -56,8 +56,8 @@ function vectorOf(network: Network, { kind, width, pooledWidth, hasGuidance }: F
   const { bias } = FLUX_KINDS[kind];
   const embedded = (name: string): Value => graph.input(name, "float", ["B", TIME_EMBEDDING]);
   const layers = (name: string, x: Value, size: number): Value => {
-    const hidden = linearOfFew(network, `${name}.in_layer`, x, 2, [size, width], { bias });
-    const out = linearOfFew(network, `${name}.out_layer`, silu(graph, hidden), 2, [width, width], { bias });
+    const hidden = linear(network, `${name}.in_layer`, x, [size, width], { bias });
+    const out = linear(network, `${name}.out_layer`, silu(graph, hidden), [width, width], { bias });
     trace(name, out);
     return out;
   };
@@ -81,7 +81,7 @@ function approximated(network: Network, config: FluxConfig, trace: Trace): Modul
   const { inputs, width, layers } = config.approximator!;
   const count = changesIn(config);
   const few = (key: string, x: Value, sides: readonly [number, number]): Value =>
-    linearOfFew(network, `${APPROXIMATOR}.${key}`, x, 3, sides);
+    linear(network, `${APPROXIMATOR}.${key}`, x, sides);
   let x = few("in_proj", graph.input("time", "float", ["B", count, inputs]), [inputs, width]);
   for (let index = 0; index < layers; index++) {
     const normal = rmsNorm(network, `${APPROXIMATOR}.norms.${index}.scale`, x, width, EPSILON);

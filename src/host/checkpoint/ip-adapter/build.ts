@@ -1,4 +1,4 @@
-import { add, attention, FLOAT_BYTES, gelu, layerNorm, linear, linearOfFew, reshape } from "../networks/layers.js";
+import { add, attention, FLOAT_BYTES, gelu, layerNorm, linear, reshape } from "../networks/layers.js";
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 
@@ -51,7 +51,7 @@ function projected(network: Network, config: ProjectionConfig, state: Value): Va
   const { inputs, contextDim } = config;
   switch (config.kind) {
     case "base": {
-      const wide = linearOfFew(network, "image_proj.proj", state, 2, [inputs, config.tokens * contextDim]);
+      const wide = linear(network, "image_proj.proj", state, [inputs, config.tokens * contextDim]);
       return layerNorm(network, "image_proj.norm", reshape(graph, wide, [-1, config.tokens, contextDim]), contextDim);
     }
     case "full-face": {
@@ -81,19 +81,19 @@ function resampler(
     const own = layerNorm(network, `${at}.0.norm2`, latents, width);
     const normal = layerNorm(network, `${at}.0.norm1`, picture, width);
     const both = graph.node("Concat", [normal, own], { axis: { int: 1 } });
-    const query = linearOfFew(network, `${at}.0.to_q`, own, 3, [width, inner], noBias);
+    const query = linear(network, `${at}.0.to_q`, own, [width, inner], noBias);
     const keyValue = linear(network, `${at}.0.to_kv`, both, [width, 2 * inner], noBias);
     const [key, value] = graph.nodeWithOutputs("Split", [keyValue, graph.ints([inner, inner])], 2, {
       axis: { int: -1 },
     });
     const heads = inner / HEAD_SIZE;
     const read = attention(graph, [query, key!, value!], { heads, width: inner });
-    latents = add(graph, latents, linearOfFew(network, `${at}.0.to_out`, read, 3, [inner, width], noBias));
+    latents = add(graph, latents, linear(network, `${at}.0.to_out`, read, [inner, width], noBias));
     const after = layerNorm(network, `${at}.1.0`, latents, width);
-    const wide = linearOfFew(network, `${at}.1.1`, after, 3, [width, mlp], noBias);
-    latents = add(graph, latents, linearOfFew(network, `${at}.1.3`, gelu(graph, wide), 3, [mlp, width], noBias));
+    const wide = linear(network, `${at}.1.1`, after, [width, mlp], noBias);
+    latents = add(graph, latents, linear(network, `${at}.1.3`, gelu(graph, wide), [mlp, width], noBias));
   }
-  const out = linearOfFew(network, "image_proj.proj_out", latents, 3, [width, contextDim]);
+  const out = linear(network, "image_proj.proj_out", latents, [width, contextDim]);
   return layerNorm(network, "image_proj.norm_out", out, contextDim);
 }
 
@@ -112,6 +112,6 @@ export function keysAndValues(
   tokens: Value,
 ): readonly [Value, Value] {
   const of = (part: "k" | "v"): Value =>
-    linearOfFew(network, `ip_adapter.${layer}.to_${part}_ip`, tokens, 3, [contextDim, channels.get(layer)!], noBias);
+    linear(network, `ip_adapter.${layer}.to_${part}_ip`, tokens, [contextDim, channels.get(layer)!], noBias);
   return [of("k"), of("v")];
 }

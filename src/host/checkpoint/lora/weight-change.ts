@@ -1,4 +1,5 @@
-import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
+import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { matMulTransposed } from "../onnx/products.js";
 import type { WeightChange } from "../weights/network.js";
 import { valuesIn } from "../weights/stored.js";
 import { type Expression, flatSides, list, ModuleTensors, reshaped, scaled } from "./module-tensors.js";

@@ -1,5 +1,6 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { MICROSOFT, matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
+import { MICROSOFT, type OnnxGraph, type Value } from "../onnx/graph.js";
+import { product } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
 import { embeddingFrequencies } from "./sinusoids.js";
 
@@ -64,34 +65,8 @@ export function linear(
     asConv
       ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1], x), [outputs, inputs])
       : network.weight(`${key}.weight`, [outputs, inputs], x);
-  const product = quantised ?? matMulTransposed(graph, x, whole());
-  return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
-}
-
-/**
- * linear on few rows, as those of an embedding [B, inputs] (rank 2) or of a prompt [B, S, inputs] (rank 3). On the CPU the
- * weight is the first operand: threads share the longer side of a product, and if they share that of the second operand,
- * sums are taken in other blocks for each number of threads.
- */
-export function linearOfFew(
-  network: Network,
-  key: string,
-  x: Value,
-  rank: 2 | 3,
-  [inputs, outputs]: readonly [number, number],
-  { bias = true }: Pick<LinearOptions, "bias"> = {},
-): Value {
-  const { graph } = network;
-  if (graph.target.matMul === "transposed") return linear(network, key, x, [inputs, outputs], { bias });
-  // its sums are the same for any number of threads
-  const quantised = network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
-  const product = quantised ?? rowsOfFew(graph, network.weight(`${key}.weight`, [outputs, inputs], x), x, rank);
-  return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
-}
-
-function rowsOfFew(graph: OnnxGraph, weight: Value, x: Value, rank: 2 | 3): Value {
-  const columns = matMulTransposed(graph, weight, x);
-  return transpose(graph, columns, rank === 2 ? [1, 0] : [0, 2, 1]);
+  const sums = quantised ?? product(graph, x, whole(), [inputs, outputs]);
+  return bias ? add(graph, sums, network.weight(`${key}.bias`, [outputs])) : sums;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { MICROSOFT, type OnnxGraph, type Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, linear, linearOfFew, reshape, silu } from "./layers.js";
+import { add, attention, linear, reshape, silu } from "./layers.js";
 
 // Layers of the transformers after Stable Diffusion's, on tokens [B, L, C].
 
@@ -143,6 +143,6 @@ export function modulation(
   bias = true,
 ): Value {
   const { graph } = network;
-  const all = linearOfFew(network, key, silu(graph, vector), 2, [width, count * width], { bias });
+  const all = linear(network, key, silu(graph, vector), [width, count * width], { bias });
   return graph.node("Unsqueeze", [all, graph.ints([1])]);
 }

@@ -1,4 +1,5 @@
-import { MICROSOFT, matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
+import { MICROSOFT, type OnnxGraph, type Value } from "../onnx/graph.js";
+import { matMulTransposed } from "../onnx/products.js";
 import { type Network, reshapedAfter } from "../weights/network.js";
 import { add, reshape } from "./layers.js";
 

@@ -33,18 +33,25 @@ export interface EncodedGraph {
 /** A tensor in a file. */
 type StoredTensor = Omit<StoredEntry, "dtype"> & { readonly dtype: string; readonly file: string };
 
+/** Operators with one result, as an operator that chooses holds them. */
+interface Branch {
+  readonly nodes: readonly Node[];
+  readonly output: Value;
+}
+
 interface Node {
   readonly op: string;
   readonly domain: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly Value[];
-  readonly attributes: Readonly<Record<string, Attribute>>;
+  readonly attributes: Readonly<Record<string, Attribute | Branch>>;
 }
 
 interface Port {
   readonly name: string;
   readonly type: number;
-  readonly sides: Sides;
+  /** Undefined: as its operator says. */
+  readonly sides?: Sides;
 }
 
 interface Constant {
@@ -82,7 +89,7 @@ const EXTERNAL = 1;
 /** An ONNX graph in the making; its weights stay in their files. Source of the schema: onnx.proto3 of ONNX 1.16. */
 export class OnnxGraph {
   readonly name: string;
-  readonly #nodes: Node[] = [];
+  #nodes: Node[] = [];
   readonly #inputs: Port[] = [];
   readonly #outputs: Port[] = [];
   readonly #constants = new Map<string, Constant>();
@@ -95,6 +102,8 @@ export class OnnxGraph {
     name: string,
     /** Forms that builders ask for. */
     readonly target: Target = CPU_TARGET,
+    /** Whether weights are converted in every run of the CPU, and so not packed for its products. */
+    readonly isStreamed = false,
   ) {
     this.name = name;
   }
@@ -132,6 +141,26 @@ export class OnnxGraph {
     const outputs = Array.from({ length: count }, () => this.#name(op));
     this.#nodes.push({ op, domain: domain ?? "", inputs: inputs.map((input) => input ?? ""), outputs, attributes });
     return outputs;
+  }
+
+  /**
+   * The float32 result of one of two branches, by a bool of one element. A branch may use all values there are; none but its
+   * result can be used outside.
+   */
+  choice(condition: Value, whenTrue: () => Value, whenFalse: () => Value): Value {
+    const branchOf = (build: () => Value): Branch => {
+      const outer = this.#nodes;
+      this.#nodes = [];
+      try {
+        return { output: build(), nodes: this.#nodes };
+      } finally {
+        this.#nodes = outer;
+      }
+    };
+    const attributes = { then_branch: branchOf(whenTrue), else_branch: branchOf(whenFalse) };
+    const output = this.#name("If");
+    this.#nodes.push({ op: "If", domain: "", inputs: [condition], outputs: [output], attributes });
+    return output;
   }
 
   /** A float32 constant; equal ones are shared. */
@@ -245,9 +274,16 @@ function writeNode(message: ProtobufWriter, node: Node): void {
 }
 
 /** Writes the fields of an AttributeProto; field 20 is its AttributeType. */
-function writeAttribute(message: ProtobufWriter, name: string, attribute: Attribute): void {
+function writeAttribute(message: ProtobufWriter, name: string, attribute: Attribute | Branch): void {
   message.text(1, name);
-  if ("float" in attribute) {
+  if ("nodes" in attribute) {
+    message.message(6, (graph) => {
+      for (const node of attribute.nodes) graph.message(1, (field) => writeNode(field, node));
+      graph.text(2, name);
+      graph.message(12, (field) => writePort(field, { name: attribute.output, type: TYPE.float }));
+    });
+    message.integer(20, 5);
+  } else if ("float" in attribute) {
     message.float(2, attribute.float);
     message.integer(20, 1);
   } else if ("int" in attribute) {
@@ -268,6 +304,7 @@ function writePort(message: ProtobufWriter, { name, type, sides }: Port): void {
   message.message(2, (typeProto) =>
     typeProto.message(1, (tensor) => {
       tensor.integer(1, type);
+      if (sides === undefined) return;
       tensor.message(2, (shape) => {
         for (const side of sides)
           shape.message(1, (dimension) => {
@@ -311,9 +348,3 @@ function isBelow(folder: string, file: string): boolean {
   const path = relative(folder, file);
   return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }
-
-/** a · bᵀ for a matrix b. */
-export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
-  graph.target.matMul === "fused"
-    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT)
-    : graph.node("MatMul", [a, graph.node("Transpose", [b], { perm: { ints: [1, 0] } })]);

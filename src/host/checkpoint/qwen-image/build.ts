@@ -1,5 +1,5 @@
 import type { Tensor } from "../../../tensor/tensor.js";
-import { FLOAT_BYTES, linear, linearOfFew, silu, type Trace } from "../networks/layers.js";
+import { FLOAT_BYTES, linear, silu, type Trace } from "../networks/layers.js";
 import { TIME_EMBEDDING, timeEmbeddings } from "../networks/sinusoids.js";
 import { joined, modulated, modulation, rmsNorm, rotationInputs, split } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
@@ -101,8 +101,8 @@ function timesOf(
 ): { readonly time: Value; readonly pictureTimes: PictureTimes } {
   const { graph } = network;
   const embedded = (value: Value): Value => {
-    const hidden = linearOfFew(network, `${TIME}.linear_1`, value, 2, [TIME_EMBEDDING, width]);
-    return linearOfFew(network, `${TIME}.linear_2`, silu(graph, hidden), 2, [width, width]);
+    const hidden = linear(network, `${TIME}.linear_1`, value, [TIME_EMBEDDING, width]);
+    return linear(network, `${TIME}.linear_2`, silu(graph, hidden), [width, width]);
   };
   if (!hasReferenceTime) {
     const time = embedded(embedding);

@@ -1,4 +1,4 @@
-import { add, attention, FLOAT_BYTES, linear, linearOfFew, reshape, silu, type Trace } from "../networks/layers.js";
+import { add, attention, FLOAT_BYTES, linear, reshape, silu, type Trace } from "../networks/layers.js";
 import { TIME_EMBEDDING } from "../networks/sinusoids.js";
 import {
   gated,
@@ -11,7 +11,8 @@ import {
   parted,
   split,
 } from "../networks/transformer-layers.js";
-import { matMulTransposed, type Value } from "../onnx/graph.js";
+import type { Value } from "../onnx/graph.js";
+import { product } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
 
 /** Sizes of a transformer of Stable Diffusion 3. */
@@ -66,8 +67,8 @@ export function buildSd3(network: Network, config: Sd3Config, trace: Trace = () 
   trace("x_embedder", cells);
   const places = network.rows(POSITIONS, [side * side, width], graph.input("places", "int64", ["L"]));
   const embedded = (name: string, input: string, size: number): Value => {
-    const hidden = linearOfFew(network, `${name}.mlp.0`, graph.input(input, "float", ["B", size]), 2, [size, width]);
-    const out = linearOfFew(network, `${name}.mlp.2`, silu(graph, hidden), 2, [width, width]);
+    const hidden = linear(network, `${name}.mlp.0`, graph.input(input, "float", ["B", size]), [size, width]);
+    const out = linear(network, `${name}.mlp.2`, silu(graph, hidden), [width, width]);
     trace(name, out);
     return out;
   };
@@ -89,8 +90,9 @@ export function buildSd3(network: Network, config: Sd3Config, trace: Trace = () 
 function patchLayer(network: Network, patches: Value, [channels, width]: readonly [number, number]): Value {
   const { graph } = network;
   const weight = network.weight("x_embedder.proj.weight", [width, channels, 2, 2], patches);
-  const product = matMulTransposed(graph, patches, reshape(graph, weight, [width, PATCH_CELLS * channels]));
-  return add(graph, product, network.weight("x_embedder.proj.bias", [width]));
+  const inputs = PATCH_CELLS * channels;
+  const sums = product(graph, patches, reshape(graph, weight, [width, inputs]), [inputs, width]);
+  return add(graph, sums, network.weight("x_embedder.proj.bias", [width]));
 }
 
 /** `count` changes [B, 1, width] that a layer makes of a vector [B, width]. */

@@ -115,7 +115,7 @@ export class ModelPart<Config> {
       packedBytes: matrices.reduce((sum, weight) => sum + codeBytes(weight), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan, target) => {
-        const graph = new OnnxGraph(variant, target);
+        const graph = new OnnxGraph(variant, target, plan === "stream");
         const networks: Network[] = [];
         const packed = new PackedWeights(this.file.path);
         for (const part of parts) networks.push(await part.#network(graph, plan, packed));
@@ -132,7 +132,6 @@ export class ModelPart<Config> {
     return networkOf(graph, this.weights, {
       changes: merged(this.adapters),
       halves,
-      isStreamed: plan === "stream",
       packed,
     });
   }

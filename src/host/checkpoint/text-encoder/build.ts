@@ -1,5 +1,6 @@
 import { add, attention, causalMask, gelu, layerNorm, linear, quickGelu } from "../networks/layers.js";
-import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
+import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { product, transposed } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
 
 /** Sizes of a CLIP text encoder. */
@@ -84,9 +85,10 @@ export function buildTextEncoder(
   graph.output(context, "cond", "float", ["batch", positions, hidden]);
   let pooled = rowOfEnd(graph, tokens, normal);
   if (projection !== undefined) {
-    const { key, transposed, size } = projection;
-    const weight = network.weight(key, transposed ? [size, hidden] : [hidden, size]);
-    pooled = transposed ? matMulTransposed(graph, pooled, weight) : graph.node("MatMul", [pooled, weight]);
+    const { key, size } = projection;
+    const weight = network.weight(key, projection.transposed ? [size, hidden] : [hidden, size]);
+    const rows = projection.transposed ? weight : transposed(graph, weight);
+    pooled = product(graph, pooled, rows, [hidden, size]);
   }
   graph.output(pooled, "pooled", "float", ["batch", projection?.size ?? hidden]);
 }
@@ -137,8 +139,12 @@ function queryKeyValue(network: Network, { layout, hidden }: ClipBlockConfig, at
     const part = (name: string) => linear(network, `${at}.self_attn.${name}_proj`, x, [hidden, hidden]);
     return [part("q"), part("k"), part("v")];
   }
-  const product = matMulTransposed(graph, x, network.weight(`${at}.attn.in_proj_weight`, [3 * hidden, hidden], x));
-  const all = add(graph, product, network.weight(`${at}.attn.in_proj_bias`, [3 * hidden]));
+  const weight = network.weight(`${at}.attn.in_proj_weight`, [3 * hidden, hidden], x);
+  const all = add(
+    graph,
+    product(graph, x, weight, [hidden, 3 * hidden]),
+    network.weight(`${at}.attn.in_proj_bias`, [3 * hidden]),
+  );
   const sizes = graph.ints([hidden, hidden, hidden]);
   const [query, key, value] = graph.nodeWithOutputs("Split", [all, sizes], 3, { axis: { int: -1 } });
   return [query!, key!, value!];

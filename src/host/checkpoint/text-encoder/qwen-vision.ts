@@ -2,7 +2,8 @@ import { Tensor } from "../../../tensor/tensor.js";
 import { add, attention, FLOAT_BYTES, gelu, linear, MASKED, reshape, type Trace } from "../networks/layers.js";
 import { rotationTables } from "../networks/sinusoids.js";
 import { type Rotation, rmsNorm, rotated, rotationInputs, split, swiGlu } from "../networks/transformer-layers.js";
-import { matMulTransposed, type OnnxGraph, type Value } from "../onnx/graph.js";
+import type { OnnxGraph, Value } from "../onnx/graph.js";
+import { product } from "../onnx/products.js";
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
 import type { ModelPart } from "../session/model-part.js";
 import type { Feeds, Runtime } from "../session/runtime.js";
@@ -81,7 +82,7 @@ export function buildQwenVision(network: Network, config: QwenVisionConfig, trac
   const { width, headSize, blocks, hidden } = config;
   const patches = graph.input("patches", "float", ["N", PATCH_NUMBERS]);
   const kernel = network.weight("visual.patch_embed.proj.weight", [width, 3, 2, PATCH, PATCH]);
-  const embedded = matMulTransposed(graph, patches, reshape(graph, kernel, [width, PATCH_NUMBERS]));
+  const embedded = product(graph, patches, reshape(graph, kernel, [width, PATCH_NUMBERS]), [PATCH_NUMBERS, width]);
   trace("patch_embed", embedded);
   let x = graph.node("Unsqueeze", [embedded, graph.ints([0])]);
   const rotation = rotationInputs(graph, "patch", "N", headSize, "halves");

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../../base/errors.js";
 import type { ControlNet } from "../../types.js";
-import { add, conv, layerNorm, linearOfFew, quickGelu, reshape, silu } from "../networks/layers.js";
+import { add, conv, layerNorm, linear, quickGelu, reshape, silu } from "../networks/layers.js";
 import { sinusoids } from "../networks/sinusoids.js";
 import type { Value } from "../onnx/graph.js";
 import { below, type ModelHeader, type Part, PartShapes, renamed, unwrappedFile } from "../recognition/part.js";
@@ -177,18 +177,18 @@ function ofKind(network: Network, config: ControlNetConfig, features: Value, kin
   const mean = graph.node("ReduceMean", [features, graph.ints([2, 3])], { keepdims: { int: 0 } });
   let state = add(graph, mean, graph.node("MatMul", [kinds, network.weight("task_embedding", [types, width])]));
   // of one token attention takes the value
-  const parts = linearOfFew(network, `${at}.attn.in_proj`, layerNorm(network, `${at}.ln_1`, state, width), 2, [
+  const parts = linear(network, `${at}.attn.in_proj`, layerNorm(network, `${at}.ln_1`, state, width), [
     width,
     3 * width,
   ]);
   const [, , value] = graph.nodeWithOutputs("Split", [parts, graph.ints([width, width, width])], 3, {
     axis: { int: -1 },
   });
-  state = add(graph, state, linearOfFew(network, `${at}.attn.out_proj`, value!, 2, [width, width]));
+  state = add(graph, state, linear(network, `${at}.attn.out_proj`, value!, [width, width]));
   const normal = layerNorm(network, `${at}.ln_2`, state, width);
-  const wide = quickGelu(graph, linearOfFew(network, `${at}.mlp.c_fc`, normal, 2, [width, mlp]));
-  state = add(graph, state, linearOfFew(network, `${at}.mlp.c_proj`, wide, 2, [mlp, width]));
-  const change = linearOfFew(network, "spatial_ch_projs", state, 2, [width, width]);
+  const wide = quickGelu(graph, linear(network, `${at}.mlp.c_fc`, normal, [width, mlp]));
+  state = add(graph, state, linear(network, `${at}.mlp.c_proj`, wide, [mlp, width]));
+  const change = linear(network, "spatial_ch_projs", state, [width, width]);
   const isTyped = graph.node("ReduceSum", [kinds, graph.ints([1])]);
   const typed = graph.node("Mul", [change, isTyped]);
   return add(graph, features, reshape(graph, typed, [0, width, 1, 1]));

@@ -105,8 +105,6 @@ interface NetworkOptions {
   readonly changes?: WeightChanges;
   /** Weights that are held as F16 though stored in another type. */
   readonly halves?: ReadonlySet<StoredWeight>;
-  /** Whether weights are converted in every run. */
-  readonly isStreamed?: boolean;
   /** Takes the weights in blocks. */
   readonly packed?: PackedWeights;
 }
@@ -115,7 +113,7 @@ interface NetworkOptions {
 export function networkOf(
   graph: OnnxGraph,
   weights: WeightMap,
-  { changes = new Map(), halves = new Set(), isStreamed = false, packed }: NetworkOptions = {},
+  { changes = new Map(), halves = new Set(), packed }: NetworkOptions = {},
 ): Network {
   const values = new Map<string, Value>();
   const checked = (key: string, shape: readonly number[]): StoredWeight => {
@@ -146,7 +144,7 @@ export function networkOf(
     return value;
   };
   const weight = (key: string, shape: readonly number[], x?: Value): Value =>
-    changed(key, shape, isStreamed ? x : undefined);
+    changed(key, shape, graph.isStreamed ? x : undefined);
   return {
     graph,
     weight,

@@ -1,4 +1,4 @@
-import { add, attention, linear, linearOfFew, type Trace } from "../networks/layers.js";
+import { add, attention, linear, type Trace } from "../networks/layers.js";
 import { headNorm, type Rotation, rmsNorm, rotated, scaled, split, swiGlu } from "../networks/transformer-layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
@@ -74,7 +74,7 @@ function modulation(
   trace: Trace,
 ): readonly { readonly scale: Value; readonly gate: Value }[] {
   const { graph } = network;
-  const all = linearOfFew(network, `${key}.adaLN_modulation.0`, time, 2, [timeWidth, 4 * width]);
+  const all = linear(network, `${key}.adaLN_modulation.0`, time, [timeWidth, 4 * width]);
   trace(`${key}.adaLN_modulation`, all);
   const parts = split(graph, rows(graph, all), [width, width, width, width]);
   return [0, 2].map((index) => ({ scale: parts[index]!, gate: parts[index + 1]! }));

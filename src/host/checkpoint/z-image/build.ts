@@ -1,4 +1,4 @@
-import { add, cornersOf, FLOAT_BYTES, linear, linearOfFew, silu, type Trace, tokensOf } from "../networks/layers.js";
+import { add, cornersOf, FLOAT_BYTES, linear, silu, type Trace, tokensOf } from "../networks/layers.js";
 import { TIME_EMBEDDING } from "../networks/sinusoids.js";
 import { joined, plainNorm, type Rotation, rmsNorm, rotationInputs, scaled } from "../networks/transformer-layers.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
@@ -107,10 +107,7 @@ export function buildZImage(
     guided: (value, index) =>
       branches.reduce((sum, branch) => addTokens(graph, sum, branch.besideLayer(index, entered), range), value),
   });
-  const scale = linearOfFew(network, `${keys.final}.adaLN_modulation.1`, silu(graph, time), 2, [
-    config.timeWidth,
-    width,
-  ]);
+  const scale = linear(network, `${keys.final}.adaLN_modulation.1`, silu(graph, time), [config.timeWidth, width]);
   const last = plainNorm(graph, mixed, width, FINAL_EPSILON);
   const all = linear(network, `${keys.final}.linear`, scaled(graph, last, rows(graph, scale)), [width, pixels]);
   trace("final_layer", all);
@@ -154,8 +151,8 @@ const rowsUpTo = (graph: OnnxGraph, table: Value, end: Value): Value =>
 /** The embedded time [B, timeWidth]. */
 function timeOf(network: Network, { timeHidden, timeWidth }: ZImageConfig, embedding: Value): Value {
   const { graph } = network;
-  const hidden = linearOfFew(network, "t_embedder.mlp.0", embedding, 2, [TIME_EMBEDDING, timeHidden]);
-  return linearOfFew(network, "t_embedder.mlp.2", silu(graph, hidden), 2, [timeHidden, timeWidth]);
+  const hidden = linear(network, "t_embedder.mlp.0", embedding, [TIME_EMBEDDING, timeHidden]);
+  return linear(network, "t_embedder.mlp.2", silu(graph, hidden), [timeHidden, timeWidth]);
 }
 
 /** Tokens [B, L, C] with a pad token after them, up to a multiple of 32. */

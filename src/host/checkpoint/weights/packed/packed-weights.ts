@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { dirname, join, parse } from "node:path";
 import { cacheFolder } from "../../../../base/user-cache.js";
 import type { StoredEntry } from "../../../../io/safetensors.js";
-import { MICROSOFT, matMulTransposed, type OnnxGraph, type Value } from "../../onnx/graph.js";
+import { MICROSOFT, type OnnxGraph, type Value } from "../../onnx/graph.js";
+import { product } from "../../onnx/products.js";
 import { BLOCK_TYPES, type BlockType, isBlockType, isPacked, type Packing, type StoredWeight } from "../stored.js";
 import { type Conversion, conversionOf, type Form, NVFP4_GROUP } from "./conversions.js";
 
@@ -165,14 +166,13 @@ export function packedProduct(
   const add = (a: Value, b: Value): Value => graph.node("Add", [a, b]);
   const scaled = (value: Value, factor: number): Value => graph.node("Mul", [value, graph.floats([factor], [])]);
   // the operator takes 8 bits too, in thirty times the time of 4
-  const product = lows === undefined ? times(x, codes) : add(times(scaled(x, 16), codes), times(x, lows));
-  if (offsets === undefined && centre === 0) return product;
+  const coded = lows === undefined ? times(x, codes) : add(times(scaled(x, 16), codes), times(x, lows));
+  if (offsets === undefined && centre === 0) return coded;
   const sums = sumsOfGroups(graph, x, group, columns / group);
-  const rest =
-    offsets === undefined
-      ? matMulTransposed(graph, scaled(sums, centre), storedScales)
-      : matMulTransposed(graph, sums, graph.stored(offsets));
-  return add(product, graph.node("Reshape", [rest, graph.node("Shape", [product])]));
+  const [numbers, shares] =
+    offsets === undefined ? [scaled(sums, centre), storedScales] : [sums, graph.stored(offsets)];
+  const rest = product(graph, numbers, shares, [columns / group, rows]);
+  return add(coded, graph.node("Reshape", [rest, graph.node("Shape", [coded])]));
 }
 
 /** Sums of the groups of x, [rows, groups], for x of any rank. */

@@ -7,7 +7,6 @@ import {
   conv,
   groupNorm,
   linear,
-  linearOfFew,
   resizedAs,
   timestepEmbedding,
 } from "#src/host/checkpoint/networks/layers.js";
@@ -19,7 +18,6 @@ import { temporaryFolder } from "../../../../helpers/folders.js";
 import { layerError } from "../../../../helpers/models/layers.js";
 import { graphSession } from "../../../../helpers/models/session.js";
 import { weightFile } from "../../../../helpers/models/weight-file.js";
-import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
 describe("layers of networks", () => {
   const folder = temporaryFolder();
@@ -30,31 +28,6 @@ describe("layers of networks", () => {
     writeFileSync(path, writeSafetensors(weights));
     return networkOf(new OnnxGraph("layers", target), (await weightFile(path)).weights);
   }
-
-  it("computes a linear layer on few rows with the same bits on any number of threads", async () => {
-    const network = await networkWith({
-      "a.weight": randn([320, 768], { seed: 1 }),
-      "a.bias": randn([320], { seed: 2 }),
-    });
-    const { graph } = network;
-    const prompt = graph.input("prompt", "float", ["B", "S", 768]);
-    const embedding = graph.input("embedding", "float", ["B", 768]);
-    graph.output(linear(network, "a", prompt, [768, 320]), "plain", "float", ["B", "S", 320]);
-    graph.output(linearOfFew(network, "a", prompt, 3, [768, 320]), "prompt rows", "float", ["B", "S", 320]);
-    graph.output(linearOfFew(network, "a", embedding, 2, [768, 320]), "rows", "float", ["B", 320]);
-    const encoded = graph.encode({ overridable: true });
-    const feeds = { prompt: randn([2, 77, 768], { seed: 3 }), embedding: randn([2, 768], { seed: 4 }) };
-    const results = [];
-    for (const intraOpNumThreads of [1, 2, 7, 12]) {
-      const session = await graphSession(encoded, { intraOpNumThreads });
-      results.push(await session.run(feeds));
-      await session.release();
-    }
-    const [first, ...others] = results;
-    for (const other of others)
-      for (const name of ["prompt rows", "rows"]) assertSameBits(other[name], first![name]!, name);
-    assert.ok(layerError(first!["prompt rows"]!, first!.plain!) < 1e-6);
-  });
 
   it("computes a convolution of nine channels with three more of zeros as without", async () => {
     const weights = { "a.weight": randn([8, 9, 3, 3], { seed: 1 }), "a.bias": randn([8], { seed: 2 }) };
@@ -81,21 +54,15 @@ describe("layers of networks", () => {
       const network = await networkWith(weights, { ...CPU_TARGET, matMul });
       const { graph } = network;
       const prompt = graph.input("prompt", "float", ["B", "S", 16]);
-      const embedding = graph.input("embedding", "float", ["B", 16]);
       graph.output(linear(network, "a", prompt, [16, 24]), "tokens", "float", ["B", "S", 24]);
-      graph.output(linearOfFew(network, "a", prompt, 3, [16, 24]), "few tokens", "float", ["B", "S", 24]);
-      graph.output(linearOfFew(network, "a", embedding, 2, [16, 24]), "few", "float", ["B", 24]);
       const encoded = graph.encode({ overridable: false });
       assert.equal(Buffer.from(encoded.bytes).includes("FusedMatMul"), matMul === "fused");
       const session = await graphSession(encoded);
-      results.push(
-        await session.run({ prompt: randn([2, 5, 16], { seed: 3 }), embedding: randn([2, 16], { seed: 4 }) }),
-      );
+      results.push((await session.run({ prompt: randn([2, 5, 16], { seed: 3 }) })).tokens!);
       await session.release();
     }
     const [fused, transposed] = results;
-    for (const name of ["tokens", "few tokens", "few"])
-      assert.ok(layerError(transposed![name]!, fused![name]!) < 1e-6, name);
+    assert.ok(layerError(transposed!, fused!) < 1e-6);
   });
 
   it("writes attention out in parts, for any number of queries", async () => {

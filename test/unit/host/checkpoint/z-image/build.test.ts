@@ -88,8 +88,8 @@ describe("buildZImage", () => {
     const weights = await flowWeights("diffusion_models/z_image_tiny", folder());
     const [together, inTurn] = await Promise.all(
       [false, true].map(async (isStreamed) => {
-        const graph = new OnnxGraph("z-image");
-        buildZImage(networkOf(graph, weights, { isStreamed }), CONFIG);
+        const graph = new OnnxGraph("z-image", CPU_TARGET, isStreamed);
+        buildZImage(networkOf(graph, weights), CONFIG);
         const encoded = graph.encode({ overridable: true });
         const profileFilePrefix = join(folder(), `profile-${isStreamed}`);
         const session = await graphSession(encoded, { enableProfiling: true, profileFilePrefix });

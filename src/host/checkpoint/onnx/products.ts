@@ -1,0 +1,36 @@
+import { MICROSOFT, type OnnxGraph, type Value } from "./graph.js";
+
+/** a · bᵀ for a matrix b. */
+export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
+  graph.target.matMul === "fused"
+    ? graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT)
+    : graph.node("MatMul", [a, transposed(graph, b)]);
+
+/** A matrix with its axes exchanged. */
+export const transposed = (graph: OnnxGraph, matrix: Value): Value =>
+  graph.node("Transpose", [matrix], { perm: { ints: [1, 0] } });
+
+/**
+ * Columns with which each of 32 threads has more than 64. ONNX Runtime divides the longer side of a product among threads, and
+ * one with fewer columns adds up longer pieces, unless the weight was packed in loading.
+ */
+const ENOUGH_COLUMNS = 32 * 80;
+
+/** x · Wᵀ of x […, inputs] and a weight [outputs, inputs], with the same bits for 1 to 32 threads. */
+export function product(
+  graph: OnnxGraph,
+  x: Value,
+  weight: Value,
+  [inputs, outputs]: readonly [number, number],
+): Value {
+  if (!graph.isStreamed || outputs >= ENOUGH_COLUMNS) return matMulTransposed(graph, x, weight);
+  const rows = graph.node("Reshape", [x, graph.ints([-1, inputs])]);
+  const count = graph.node("Shape", [rows], { end: { int: 1 } });
+  const sums = graph.choice(
+    graph.node("Less", [count, graph.ints([outputs])]),
+    () => transposed(graph, matMulTransposed(graph, weight, rows)),
+    () => matMulTransposed(graph, rows, weight),
+  );
+  const sides = [graph.node("Shape", [x], { end: { int: -1 } }), graph.ints([outputs])];
+  return graph.node("Reshape", [sums, graph.node("Concat", sides, { axis: { int: 0 } })]);
+}
