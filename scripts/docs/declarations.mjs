@@ -231,7 +231,11 @@ export function splitDefault(comment) {
   for (const pattern of DEFAULTS) {
     const match = pattern.exec(comment);
     if (match === null) continue;
-    const rest = `${comment.slice(0, match.index).replace(/[;,]$/, "")}. ${comment.slice(match.index + match[0].length).trim()}`;
+    const before = comment
+      .slice(0, match.index)
+      .trimEnd()
+      .replace(/[.;,]$/, "");
+    const rest = `${before}. ${comment.slice(match.index + match[0].length).trim()}`;
     return {
       fallback: match[1].trim(),
       meaning: rest
