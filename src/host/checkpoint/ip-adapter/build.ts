@@ -112,6 +112,9 @@ export function keysAndValues(
   tokens: Value,
 ): readonly [Value, Value] {
   const of = (part: "k" | "v"): Value =>
-    linear(network, `ip_adapter.${layer}.to_${part}_ip`, tokens, [contextDim, channels.get(layer)!], noBias);
+    linear(network, `ip_adapter.${layer}.to_${part}_ip`, tokens, [contextDim, channels.get(layer)!], {
+      ...noBias,
+      isOfFew: true,
+    });
   return [of("k"), of("v")];
 }

@@ -49,6 +49,8 @@ interface LinearOptions {
   readonly bias?: boolean;
   /** A 1x1 convolution in the file, used on tokens. */
   readonly asConv?: boolean;
+  /** Whether x has fewer rows than there are outputs, as a prompt or a vector. */
+  readonly isOfFew?: boolean;
 }
 
 /** x · Wᵀ + b on the last axis, from `inputs` to `outputs` numbers. */
@@ -57,7 +59,7 @@ export function linear(
   key: string,
   x: Value,
   [inputs, outputs]: readonly [number, number],
-  { bias = true, asConv = false }: LinearOptions = {},
+  { bias = true, asConv = false, isOfFew }: LinearOptions = {},
 ): Value {
   const { graph } = network;
   const quantised = asConv ? undefined : network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
@@ -65,7 +67,7 @@ export function linear(
     asConv
       ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1], x), [outputs, inputs])
       : network.weight(`${key}.weight`, [outputs, inputs], x);
-  const sums = quantised ?? product(graph, x, whole(), [inputs, outputs]);
+  const sums = quantised ?? product(graph, x, whole(), [inputs, outputs], { isOfFew });
   return bias ? add(graph, sums, network.weight(`${key}.bias`, [outputs])) : sums;
 }
 

@@ -11,26 +11,37 @@ export const transposed = (graph: OnnxGraph, matrix: Value): Value =>
   graph.node("Transpose", [matrix], { perm: { ints: [1, 0] } });
 
 /**
- * Columns with which each of 32 threads has more than 64. ONNX Runtime divides the longer side of a product among threads, and
+ * Columns with which each of 16 threads has more than 64. ONNX Runtime divides the longer side of a product among threads, and
  * one with fewer columns adds up longer pieces, unless the weight was packed in loading.
  */
-const ENOUGH_COLUMNS = 32 * 80;
+const ENOUGH_COLUMNS = 16 * 80;
 
-/** x · Wᵀ of x […, inputs] and a weight [outputs, inputs], with the same bits for 1 to 32 threads. */
+interface ProductOptions {
+  /** Whether x has fewer rows than there are outputs, as a prompt or a vector. */
+  readonly isOfFew?: boolean;
+}
+
+/**
+ * x · Wᵀ of x […, inputs] and a weight [outputs, inputs], with the same bits for 1 to 16 threads. A streamed weight is the
+ * first operand if it has more rows than x: threads then share these.
+ */
 export function product(
   graph: OnnxGraph,
   x: Value,
   weight: Value,
   [inputs, outputs]: readonly [number, number],
+  { isOfFew = false }: ProductOptions = {},
 ): Value {
-  if (!graph.isStreamed || outputs >= ENOUGH_COLUMNS) return matMulTransposed(graph, x, weight);
+  if (!graph.isStreamed || (outputs >= ENOUGH_COLUMNS && !isOfFew)) return matMulTransposed(graph, x, weight);
   const rows = graph.node("Reshape", [x, graph.ints([-1, inputs])]);
+  const weightFirst = (): Value => transposed(graph, matMulTransposed(graph, weight, rows));
   const count = graph.node("Shape", [rows], { end: { int: 1 } });
-  const sums = graph.choice(
-    graph.node("Less", [count, graph.ints([outputs])]),
-    () => transposed(graph, matMulTransposed(graph, weight, rows)),
-    () => matMulTransposed(graph, rows, weight),
-  );
+  // each choice takes two milliseconds of loading
+  const sums = isOfFew
+    ? weightFirst()
+    : graph.choice(graph.node("Less", [count, graph.ints([outputs])]), weightFirst, () =>
+        matMulTransposed(graph, rows, weight),
+      );
   const sides = [graph.node("Shape", [x], { end: { int: -1 } }), graph.ints([outputs])];
   return graph.node("Reshape", [sums, graph.node("Concat", sides, { axis: { int: 0 } })]);
 }

@@ -64,8 +64,8 @@ export function embedding(
   [inputs, modelChannels]: readonly [number, number],
 ): Value {
   const width = EMBEDDING_WIDTH * modelChannels;
-  const hidden = silu(network.graph, linear(network, first, x, [inputs, width]));
-  return linear(network, second, hidden, [width, width]);
+  const hidden = silu(network.graph, linear(network, first, x, [inputs, width], { isOfFew: true }));
+  return linear(network, second, hidden, [width, width], { isOfFew: true });
 }
 
 /** Time embedding [B, 4 modelChannels] of timesteps [B]. */
@@ -93,7 +93,9 @@ export function resBlock(
       kernel: 3,
     },
   );
-  const shift = linear(network, `${key}.emb_layers.1`, emb, [EMBEDDING_WIDTH * modelChannels, outputs]);
+  const shift = linear(network, `${key}.emb_layers.1`, emb, [EMBEDDING_WIDTH * modelChannels, outputs], {
+    isOfFew: true,
+  });
   const shifted = add(graph, first, reshape(graph, shift, [0, outputs, 1, 1]));
   const second = conv(
     network,
@@ -155,7 +157,7 @@ function transformerBlock(
   );
   const first = add(graph, attend("attn1", own, ownKeys!, ownValues!, ATTENTION_PARTS), x);
   const [keys, values] = ["to_k", "to_v"].map((name) =>
-    linear(network, `${key}.attn2.${name}`, context, [contextDim, channels], noBias),
+    linear(network, `${key}.attn2.${name}`, context, [contextDim, channels], { ...noBias, isOfFew: true }),
   );
   const second = add(graph, attend("attn2", norm("norm2", first), keys!, values!), first);
   return add(graph, feedForward(network, `${key}.ff.net`, norm("norm3", second), channels), second);
