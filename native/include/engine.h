@@ -246,7 +246,13 @@ typedef enum {
   ENGINE_BICUBIC,           /* Keys' cubic convolution, a = -0.75; sums from the first tap on, across rows first */
   ENGINE_AREA,              /* mean of the window that each output covers: sum by rows, / height, / width */
   ENGINE_BISLERP,           /* vectors of the channels turned into each other; in double, rounded after each pass */
-  ENGINE_LANCZOS,           /* pixels as bytes, as Pillow: three lobes, antialias, weights of 22 bits */
+  /* pixels as bytes, as Pillow: weights of 22 bits, antialias but for the nearest */
+  ENGINE_LANCZOS,         /* three lobes */
+  ENGINE_PILLOW_NEAREST,  /* (i + 0.5) * in / out in double, rounded down */
+  ENGINE_PILLOW_BOX,      /* mean of what each output covers */
+  ENGINE_PILLOW_BILINEAR, /* falls to 0 at one pixel */
+  ENGINE_PILLOW_HAMMING,  /* Hamming's window of one lobe */
+  ENGINE_PILLOW_BICUBIC,  /* Keys' cubic convolution, a = -0.5 */
   ENGINE_RESIZE_METHOD_COUNT,
 } engine_resize_method;
 
@@ -260,9 +266,9 @@ typedef struct {
 } engine_resize_options;
 
 /* The last two sides of planes, or the two before the channels of pixels, resized; align_corners false, edges clamped.
- * Lanczos takes pixels of 1 to 4 channels: floats to bytes as by engine_f32_to_u8, the last of 2 or 4 channels
- * multiplied into the others during the resize, bytes to floats as by engine_u8_to_f32. out must not alias x.
- * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
+ * Pillow's methods take pixels of 1 to 4 channels: floats to bytes as by engine_f32_to_u8, the last of 2 or 4 channels
+ * multiplied into the others during the resize (not for the nearest), bytes to floats as by engine_u8_to_f32. out must
+ * not alias x. Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
 engine_status engine_resize(engine_f32 out, engine_cf32 x, const engine_resize_options *options);
 
 /* out = m * a + (1 - m) * b over [batch, channels, plane]; the mask [mask_batch, plane] is shared by the channels and
@@ -289,6 +295,13 @@ typedef struct {
  * or shape.n. Fails: BAD_LENGTH, BAD_ARGUMENT (an area that is not inside, another mask_batch). */
 engine_status engine_add_masked(engine_f32 destination, engine_shape4 shape, engine_cf32 source, engine_area area,
                                 engine_cf32 mask, size_t mask_batch);
+
+/* A part of the pixels x [shape.n, shape.h, shape.w, shape.c] resized to height x width, out [shape.n, part.h, part.w,
+ * shape.c], as PyTorch's bicubic with antialias: weights of ENGINE_PILLOW_BICUBIC in float32, across first, then down,
+ * each product added in double and the sum rounded to float32. out must not alias x.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT (a part that is not inside), NO_MEMORY. */
+engine_status engine_resize_antialiased(engine_f32 out, engine_cf32 x, engine_shape4 shape, size_t height, size_t width,
+                                        engine_area part);
 
 /* ---- injectNoise ------------------------------------------------------------------------------------------ */
 

@@ -26,6 +26,9 @@ inline bool fits_planes(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
   return in_h <= INT32_MAX && in_w <= INT32_MAX && out_h <= INT32_MAX && out_w <= INT32_MAX;
 }
 
+/* Whether `size` of a whole lie inside it, those from `from` on. */
+inline bool is_inside(size_t from, size_t size, size_t whole) { return size <= whole && from <= whole - size; }
+
 /* A sum of operands, which out holds *copies times. */
 inline engine_status check_sum(size_t out_len, const engine_cf32 *x, size_t count, size_t *copies) {
   if (count == 0 || count > ENGINE_MAX_TERMS) return ENGINE_BAD_ARGUMENT;
@@ -70,8 +73,7 @@ inline engine_status check_add_masked(size_t destination_len, const engine_shape
     return ENGINE_BAD_LENGTH;
   }
   if (destination_len != count || source_len != source_count || mask_len != mask_count) return ENGINE_BAD_LENGTH;
-  const auto inside = [](size_t from, size_t size, size_t whole) { return size <= whole && from <= whole - size; };
-  if (!inside(area.y, area.h, shape.h) || !inside(area.x, area.w, shape.w)) return ENGINE_BAD_ARGUMENT;
+  if (!is_inside(area.y, area.h, shape.h) || !is_inside(area.x, area.w, shape.w)) return ENGINE_BAD_ARGUMENT;
   *nothing = source_count == 0;
   return *nothing || mask_batch == 1 || mask_batch == shape.n ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
 }

@@ -1,4 +1,4 @@
-import type { CudaBindings, TensorOperations } from "./tensor-operations.js";
+import type { CudaBindings, Four, TensorOperations } from "./tensor-operations.js";
 
 /** BLAKE3 of bytes that come in pieces. */
 export interface ByteHasher {
@@ -82,7 +82,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /**
    * Resizes planes, shape [batch, channels, inner, inH, inW], or pixels [batch, inH, inW, channels], whose shape is
-   * written the same way with inner 1; see engine_resize. Lanczos takes pixels of 1 to 4 channels only.
+   * written the same way with inner 1; see engine_resize. Pillow's methods take pixels of 1 to 4 channels only.
    */
   resize(
     out: Float32Array,
@@ -93,6 +93,9 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     outHeight: number,
     outWidth: number,
   ): void;
+
+  /** A part [y, x, height, width] of pixels x [batch, inH, inW, channels] resized to height x width: bicubic, with antialias. */
+  resizeAntialiased(out: Float32Array, x: Float32Array, shape: Four, height: number, width: number, part: Four): void;
 
   /** resizeBilinear of x [batch, 3, inH, inW] and planesToImage of that in one pass: out [batch, outH, outW, 3]. */
   resizeToImage(out: Float32Array, x: Float32Array, ...sides: ResizedSides): void;
@@ -251,7 +254,10 @@ export interface GraphicsAdapter {
   hasFloat16: boolean;
 }
 
-export type ResizeMethod = "nearest-exact" | "bilinear" | "bicubic" | "area" | "bislerp" | "lanczos";
+export type ResizeMethod = "nearest-exact" | "bilinear" | "bicubic" | "area" | "bislerp" | ByteMethod;
+
+/** Pillow's resizes of pictures as bytes. */
+export type ByteMethod = "lanczos" | `pillow-${"nearest" | "box" | "bilinear" | "hamming" | "bicubic"}`;
 
 export type Isa = "avx512" | "avx2" | "baseline";
 

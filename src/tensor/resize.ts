@@ -1,12 +1,12 @@
 import { LatentkitError } from "../base/errors.js";
-import type { ResizeMethod } from "../native/bindings.js";
+import type { ByteMethod, ResizeMethod } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { releaseMemory } from "./deferred-values.js";
 import { resizeBilinear } from "./ops.js";
 import { cropped } from "./parts.js";
 import { roundHalfEven } from "./rounding.js";
 import { fourSides, outputOf } from "./shape.js";
-import { badShape, elementCount, type Tensor } from "./tensor.js";
+import { badShape, elementCount, Tensor } from "./tensor.js";
 
 /** Methods for latents and masks: ComfyUI's, in its order. */
 export const LATENT_METHODS = ["nearest-exact", "bilinear", "area", "bicubic", "bislerp"] as const;
@@ -15,6 +15,9 @@ export const IMAGE_METHODS = ["nearest-exact", "bilinear", "area", "bicubic", "l
 
 export type LatentMethod = (typeof LATENT_METHODS)[number];
 export type ImageMethod = (typeof IMAGE_METHODS)[number];
+
+/** Whether a method is one of Pillow's, which round pictures to bytes. */
+const isOfBytes = (method: ResizeMethod): boolean => method === "lanczos" || method.startsWith("pillow-");
 
 /** Size of the result; `crop` "center" first cuts the middle of the same proportions out, so that nothing is distorted. */
 export interface ResizeOptions<Method> {
@@ -48,18 +51,40 @@ export function resizeLatent(x: Tensor, options: ResizeOptions<LatentMethod>, ou
 
 /**
  * Resizes an image [B, H, W, C] to height x width pixels: PyTorch's interpolate with align_corners false and no antialias,
- * or "lanczos", which is Pillow's resize of 8-bit images of 2 to 4 channels, the last of 2 and 4 being alpha. Fails with
- * tensor.bad-shape for a side of 0 or other channels for lanczos, and with tensor.too-large.
+ * or "lanczos" and "pillow-…", which are Pillow's resizes of 8-bit images of 2 to 4 channels, the last of 2 and 4 being
+ * alpha. Fails with tensor.bad-shape for a side of 0 or other channels for Pillow's, and with tensor.too-large.
  */
-export function resizeImage(x: Tensor, options: ResizeOptions<ImageMethod>, out?: Tensor): Tensor {
+export function resizeImage(x: Tensor, options: ResizeOptions<ImageMethod | ByteMethod>, out?: Tensor): Tensor {
   const [batch, , , channels] = fourSides("resizeImage", x, "[B, H, W, C]");
   const { method, height, width } = options;
-  if (method === "lanczos" && (channels < 2 || channels > 4))
-    throw badShape("resizeImage, lanczos", "an image of 2 to 4 channels", `${channels}`);
+  if (isOfBytes(method) && (channels < 2 || channels > 4))
+    throw badShape(`resizeImage, ${method}`, "an image of 2 to 4 channels", `${channels}`);
   return throughCrop("resizeImage", x, 1, options, (middle) => {
     const sides = [batch, channels, 1, middle.shape[1]!, middle.shape[2]!] as const;
     return resized(middle, sides, options, [batch, height, width, channels], out, true);
   });
+}
+
+/** Size of a picture, and the part of it that is made. Default of `part`: the whole. */
+interface AntialiasedSize {
+  readonly height: number;
+  readonly width: number;
+  readonly part?: { readonly top: number; readonly left: number; readonly height: number; readonly width: number };
+}
+
+/**
+ * Resizes an image [B, H, W, C] to height x width pixels: PyTorch's bicubic interpolate with antialias, whose values may
+ * overshoot the input's. Fails with tensor.bad-shape for a side of 0, and with tensor.too-large.
+ */
+export function resizeAntialiased(x: Tensor, { height, width, part }: AntialiasedSize): Tensor {
+  const [batch, inHeight, inWidth, channels] = fourSides("resizeAntialiased", x, "[B, H, W, C]");
+  requireSides("resizeAntialiased", inHeight, inWidth, height, width);
+  const made = part ?? { top: 0, left: 0, height, width };
+  elementCount([inHeight, made.width, channels]);
+  const out = Tensor.unfilled([batch, made.height, made.width, channels]);
+  const area = [made.top, made.left, made.height, made.width] as const;
+  loadNative().resizeAntialiased(out.data, x.data, [batch, inHeight, inWidth, channels], height, width, area);
+  return out;
 }
 
 function resized(
@@ -72,7 +97,7 @@ function resized(
 ): Tensor {
   const [batch, channels, inner, inHeight] = sides;
   // what lies between two passes can be larger than the input and the output
-  if (method === "lanczos") elementCount([inHeight, width, channels]);
+  if (isOfBytes(method)) elementCount([inHeight, width, channels]);
   if (method === "bislerp") elementCount([batch, channels, inner, inHeight, width]);
   const result = outputOf(isImage ? "resizeImage" : "resizeLatent", shape, out);
   loadNative().resize(result.data, x.data, method, isImage, sides, height, width);

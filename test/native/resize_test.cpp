@@ -1,4 +1,4 @@
-// engine_resize, in both layouts, against plain loops; lanczos has a test of its own.
+// engine_resize, in both layouts, against plain loops; antialias_test has Pillow's methods.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -215,6 +215,7 @@ void refuse() {
   }
   CHECK(std::string("nearest-exact") == engine_resize_method_name(ENGINE_NEAREST_EXACT));
   CHECK(std::string("lanczos") == engine_resize_method_name(ENGINE_LANCZOS));
+  CHECK(std::string("pillow-bicubic") == engine_resize_method_name(ENGINE_PILLOW_BICUBIC));
   for (int method = 0; method < ENGINE_RESIZE_METHOD_COUNT; method++) {
     CHECK(status(a, a, pixels_of(s, method)) == ENGINE_BAD_LENGTH);
     CHECK(status(b, b, pixels_of(s, method)) == ENGINE_BAD_LENGTH);
@@ -227,9 +228,11 @@ void refuse() {
     const engine_resize_options long_rows = {method, 1, 1, 3, 1, 1, wide, 3, 3};
     CHECK(engine_resize(out(b), {nullptr, 3 * wide}, &long_rows) == ENGINE_BAD_ARGUMENT);
   }
-  CHECK(status(b, a, planes_of(s, ENGINE_LANCZOS)) == ENGINE_BAD_ARGUMENT);
   Floats c(20), d(45);
-  CHECK(status(d, c, {ENGINE_LANCZOS, 1, 1, 5, 1, 2, 2, 3, 3}) == ENGINE_BAD_ARGUMENT);
+  for (int method = ENGINE_LANCZOS; method < ENGINE_RESIZE_METHOD_COUNT; method++) {
+    CHECK(status(b, a, planes_of(s, method)) == ENGINE_BAD_ARGUMENT);
+    CHECK(status(d, c, {method, 1, 1, 5, 1, 2, 2, 3, 3}) == ENGINE_BAD_ARGUMENT);
+  }
 }
 
 }  // namespace

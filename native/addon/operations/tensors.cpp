@@ -118,6 +118,21 @@ Napi::Value Resize(const Napi::CallbackInfo &info) {
   return a.done(engine_resize(out, x, &options));
 }
 
+Napi::Value ResizeAntialiased(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  size_t s[4], part[4];
+  a.sizes(a.at(2), "shape", s, 4);
+  const size_t height = a.size(3, "height"), width = a.size(4, "width");
+  a.sizes(a.at(5), "part", part, 4);
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 x = a.in(1, "x");
+  a.expect("out", out.len, {s[0], part[2], part[3], s[3]});
+  a.expect("x", x.len, {s[0], s[1], s[2], s[3]});
+  a.apart(out, x, "x", false);
+  const engine_shape4 shape{s[0], s[3], s[1], s[2]};
+  return a.done(engine_resize_antialiased(out, x, shape, height, width, {part[0], part[1], part[2], part[3]}));
+}
+
 template <class A>
 Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
   const A a(info);
@@ -275,7 +290,7 @@ constexpr std::initializer_list<Operation> kOperations = {
 void ExportTensors(const Exports &exports) {
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
-  SetAll(exports.core, {{"resize", Resize}});
+  SetAll(exports.core, {{"resize", Resize}, {"resizeAntialiased", ResizeAntialiased}});
   SetAll(exports.cuda, {{"fill", Fill}, {"resizedBlend", ResizedBlend}});
 }
 

@@ -140,6 +140,18 @@ inline void store_narrow(float *p, Doubles v) {
 #endif
 }
 
+/* Each rounded to a float. */
+inline Doubles rounded(Doubles v) {
+#if defined(__AVX512F__)
+  const __m256 floats = _mm512_maskz_cvtpd_ps((__mmask8)-1, (__m512d)v);
+  return (Doubles)_mm512_maskz_cvtps_pd((__mmask8)-1, floats);
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_cvtps_pd(_mm256_cvtpd_ps((__m256d)v));
+#else
+  return __builtin_convertvector(__builtin_convertvector(v, HalfFloats), Doubles);
+#endif
+}
+
 /* Two vectors of doubles rounded to one of floats. */
 inline Floats narrow(Doubles low, Doubles high) {
 #if defined(__AVX512F__)

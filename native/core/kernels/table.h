@@ -164,15 +164,18 @@ typedef struct lk_kernels {
   void (*area_pixels)(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const float *widths,
                       const float *shares, size_t channels, size_t inside, size_t n);
 
-  /* The bytes x [rows, columns], rows `stride` apart, as out [columns, rows], these `out_stride` apart. */
+  /* The values x [rows, columns], rows `stride` apart, as out [columns, rows], these `out_stride` apart. */
   void (*transpose_bytes)(uint8_t *out, size_t out_stride, const uint8_t *x, size_t stride, size_t rows,
                           size_t columns);
+  void (*transpose_floats)(float *out, size_t out_stride, const float *x, size_t stride, size_t rows, size_t columns);
   /*
    * Weighted sums of `taps` rows of n bytes, `stride` apart: (sum + 2^21) >> 22, clipped to 0 … 255. Weights are those
    * of two rows at a time, the odd one out with 0: their low 15 bits side by side in one word, the bits above, with the
    * sign, in the next.
    */
   void (*weigh_bytes)(uint8_t *out, const uint8_t *rows, size_t stride, const uint32_t *weights, size_t taps, size_t n);
+  /* The same of floats: from 0 on, each product added in double and the sum rounded to float. */
+  void (*weigh_floats)(float *out, const float *rows, size_t stride, const float *weights, size_t taps, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row if it begins at least a byte in front of it. */

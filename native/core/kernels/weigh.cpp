@@ -1,4 +1,4 @@
-// Sums of rows of bytes with weights of 22 bits, and bytes turned so that columns become rows.
+// Sums of rows, of bytes with weights of 22 bits and of floats, and values turned so that columns become rows.
 #include "core/kernels/lanes.h"
 #include "core/kernels/table.h"
 
@@ -120,31 +120,70 @@ void weigh_bytes(uint8_t *__restrict out, const uint8_t *__restrict rows, size_t
 
 #endif
 
-typedef uint8_t Sixteen __attribute__((vector_size(16)));
-typedef uint8_t SixteenAt __attribute__((vector_size(16), aligned(1), may_alias));
-
-/* Rows r and r + 8 interleaved, four times: each round doubles what lies side by side of one column. */
-inline void turn(Sixteen v[16]) {
-  Sixteen w[16];
-  for (size_t round = 0; round < 4; round++) {
-    for (size_t r = 0; r < 8; r++) {
-      w[2 * r] = __builtin_shufflevector(v[r], v[r + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      w[2 * r + 1] =
-          __builtin_shufflevector(v[r], v[r + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    }
-    for (size_t r = 0; r < 16; r++) v[r] = w[r];
+/* ---- floats ---- */
+/* Sums of N vectors side by side, which do not wait for each other. */
+template <size_t N>
+inline void weigh_vectors(float *out, const float *rows, size_t stride, const float *weights, size_t taps) {
+  Doubles sums[N] = {};
+  for (size_t k = 0; k < taps; k++, rows += stride) {
+    const double weight = weights[k];
+    // products of two floats are exact
+    for (size_t v = 0; v < N; v++) sums[v] = rounded(sums[v] + widen(rows + v * kWide) * weight);
   }
+  for (size_t v = 0; v < N; v++) store_narrow(out + v * kWide, sums[v]);
 }
 
-void transpose_bytes(uint8_t *__restrict out, size_t out_stride, const uint8_t *__restrict x, size_t stride,
-                     size_t rows, size_t columns) {
-  const size_t whole_rows = rows & ~(size_t)15, whole_columns = columns & ~(size_t)15;
-  for (size_t c = 0; c < whole_columns; c += 16) {
-    for (size_t r = 0; r < whole_rows; r += 16) {
-      Sixteen v[16];
-      for (size_t k = 0; k < 16; k++) v[k] = *(const SixteenAt *)(x + (r + k) * stride + c);
-      turn(v);
-      for (size_t k = 0; k < 16; k++) *(SixteenAt *)(out + (c + k) * out_stride + r) = v[k];
+void weigh_floats(float *out, const float *rows, size_t stride, const float *weights, size_t taps, size_t n) {
+  if (n < kWide) {
+    for (size_t i = 0; i < n; i++) {
+      float sum = 0.0f;
+      for (size_t k = 0; k < taps; k++) sum = (float)(sum + (double)weights[k] * rows[k * stride + i]);
+      out[i] = sum;
+    }
+    return;
+  }
+  // six: a strip of pixels of three colours is a multiple of it
+  size_t i = 0;
+  for (; i + 6 * kWide <= n; i += 6 * kWide) weigh_vectors<6>(out + i, rows + i, stride, weights, taps);
+  for (; i + 2 * kWide <= n; i += 2 * kWide) weigh_vectors<2>(out + i, rows + i, stride, weights, taps);
+  for (; i + kWide <= n; i += kWide) weigh_vectors<1>(out + i, rows + i, stride, weights, taps);
+  // the last ones overlap their neighbours
+  if (i < n) weigh_vectors<1>(out + n - kWide, rows + n - kWide, stride, weights, taps);
+}
+
+/* ---- columns as rows ---- */
+typedef uint8_t Sixteen __attribute__((vector_size(16)));
+typedef float Four __attribute__((vector_size(16)));
+
+/* The first halves of both interleaved, and the last ones. */
+inline Sixteen first_halves(Sixteen a, Sixteen b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline Sixteen last_halves(Sixteen a, Sixteen b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+inline Four first_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+inline Four last_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+
+/* As many vectors V as V has values. Rows r and r + half of them are interleaved: each round doubles what lies side by
+ * side of one column. */
+template <class V, class T>
+inline void transpose(T *__restrict out, size_t out_stride, const T *__restrict x, size_t stride, size_t rows,
+                      size_t columns) {
+  constexpr size_t kSide = sizeof(V) / sizeof(T);
+  const size_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  for (size_t c = 0; c < whole_columns; c += kSide) {
+    for (size_t r = 0; r < whole_rows; r += kSide) {
+      V v[kSide], w[kSide];
+      for (size_t k = 0; k < kSide; k++) __builtin_memcpy(&v[k], x + (r + k) * stride + c, sizeof(V));
+      for (size_t done = 1; done < kSide; done *= 2) {
+        for (size_t k = 0; k < kSide / 2; k++) {
+          w[2 * k] = first_halves(v[k], v[k + kSide / 2]);
+          w[2 * k + 1] = last_halves(v[k], v[k + kSide / 2]);
+        }
+        for (size_t k = 0; k < kSide; k++) v[k] = w[k];
+      }
+      for (size_t k = 0; k < kSide; k++) __builtin_memcpy(out + (c + k) * out_stride + r, &v[k], sizeof(V));
     }
   }
   for (size_t r = 0; r < rows; r++) {
@@ -152,9 +191,19 @@ void transpose_bytes(uint8_t *__restrict out, size_t out_stride, const uint8_t *
   }
 }
 
+void transpose_bytes(uint8_t *out, size_t out_stride, const uint8_t *x, size_t stride, size_t rows, size_t columns) {
+  transpose<Sixteen>(out, out_stride, x, stride, rows, columns);
+}
+
+void transpose_floats(float *out, size_t out_stride, const float *x, size_t stride, size_t rows, size_t columns) {
+  transpose<Four>(out, out_stride, x, stride, rows, columns);
+}
+
 }  // namespace
 
 extern "C" void LK_JOIN(weigh, LK_ISA)(lk_kernels *table) {
   table->transpose_bytes = transpose_bytes;
+  table->transpose_floats = transpose_floats;
   table->weigh_bytes = weigh_bytes;
+  table->weigh_floats = weigh_floats;
 }

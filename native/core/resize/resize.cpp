@@ -133,8 +133,9 @@ void resize_area(float *out, const float *x, const Pictures &of) {
 /* ---- the choice ---- */
 namespace {
 
-constexpr const char *kNames[ENGINE_RESIZE_METHOD_COUNT] = {"nearest-exact", "bilinear", "bicubic",
-                                                            "area",          "bislerp",  "lanczos"};
+constexpr const char *kNames[ENGINE_RESIZE_METHOD_COUNT] = {
+    "nearest-exact",  "bilinear",   "bicubic",         "area",           "bislerp",       "lanczos",
+    "pillow-nearest", "pillow-box", "pillow-bilinear", "pillow-hamming", "pillow-bicubic"};
 
 engine_status check(size_t out_len, size_t x_len, const engine_resize_options &options, bool *nothing) {
   if (options.method < 0 || options.method >= ENGINE_RESIZE_METHOD_COUNT) return ENGINE_BAD_ARGUMENT;
@@ -148,7 +149,7 @@ engine_status check(size_t out_len, size_t x_len, const engine_resize_options &o
   const size_t step = options.pixels ? options.channels : 1, most = INT32_MAX / step;
   if (options.in_w > most || options.out_w > most) return ENGINE_BAD_ARGUMENT;
   const bool has_bytes = options.pixels && options.channels <= 4;
-  return options.method == ENGINE_LANCZOS && !has_bytes ? ENGINE_BAD_ARGUMENT : ENGINE_OK;
+  return options.method >= ENGINE_LANCZOS && !has_bytes ? ENGINE_BAD_ARGUMENT : ENGINE_OK;
 }
 
 Pictures pictures_of(const engine_resize_options &o) {
@@ -176,7 +177,7 @@ engine_status engine_resize(engine_f32 out, engine_cf32 x, const engine_resize_o
       case ENGINE_BICUBIC: resize_bicubic(out.data, x.data, of); break;
       case ENGINE_AREA: resize_area(out.data, x.data, of); break;
       case ENGINE_BISLERP: resize_bislerp(out.data, x.data, *options); break;
-      default: resize_lanczos(out.data, x.data, of); break;
+      default: resize_bytes(out.data, x.data, of, options->method); break;
     }
     return ENGINE_OK;
   });

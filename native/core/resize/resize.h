@@ -54,7 +54,7 @@ void resize_nearest(float *out, const float *x, const Pictures &of);
 void resize_bilinear(float *out, const float *x, const Pictures &of);
 void resize_bicubic(float *out, const float *x, const Pictures &of);
 void resize_area(float *out, const float *x, const Pictures &of);
-void resize_lanczos(float *out, const float *x, const Pictures &of);
+void resize_bytes(float *out, const float *x, const Pictures &of, int method);
 void resize_bislerp(float *out, const float *x, const engine_resize_options &options);
 
 }  // namespace latentkit

@@ -1,7 +1,6 @@
 import { inputError } from "../../base/errors.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { clampToUnit, convolved, gaussianWeights } from "../../tensor/image/filters.js";
-import { type FilterName, resampledBytes } from "../../tensor/image/resample.js";
 import { scale } from "../../tensor/ops.js";
 import { cropped, joined } from "../../tensor/parts.js";
 import { createGenerator } from "../../tensor/random.js";
@@ -14,10 +13,19 @@ import { uniforms } from "../../tensor/uniform.js";
 const SIDE = 224;
 const COLOURS = 3;
 
-export const INTERPOLATIONS = ["LANCZOS", "BICUBIC", "HAMMING", "BILINEAR", "BOX", "NEAREST"] as const;
+const METHODS = {
+  LANCZOS: "lanczos",
+  BICUBIC: "pillow-bicubic",
+  HAMMING: "pillow-hamming",
+  BILINEAR: "pillow-bilinear",
+  BOX: "pillow-box",
+  NEAREST: "pillow-nearest",
+} as const;
+
+export const INTERPOLATIONS = Object.keys(METHODS) as Interpolation[];
 export const CROP_POSITIONS = ["top", "bottom", "left", "right", "center", "pad"] as const;
 
-type Interpolation = (typeof INTERPOLATIONS)[number];
+type Interpolation = keyof typeof METHODS;
 type CropPosition = (typeof CROP_POSITIONS)[number];
 
 /** Pictures [B, H, W, C] as squares [B, 224, 224, 3] in 256 levels: a part of them, or all with black margins. */
@@ -31,10 +39,7 @@ export function preparedPicture(
   if (height === 0 || width === 0)
     throw inputError("value.invalid", { input: "image" }, "a picture of at least 1 x 1 pixels", image);
   const square = squared(firstChannels(image, COLOURS), position);
-  const sized =
-    interpolation === "LANCZOS"
-      ? resizeImage(square, { method: "lanczos", height: SIDE, width: SIDE })
-      : resampledBytes(square, SIDE, SIDE, interpolation.toLowerCase() as FilterName | "nearest");
+  const sized = resizeImage(square, { method: METHODS[interpolation], height: SIDE, width: SIDE });
   return sharpening > 0 ? contrastSharpened(sized, sharpening) : sized;
 }
 

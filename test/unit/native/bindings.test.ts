@@ -47,6 +47,7 @@ const CORE: All<NativeBindings> = {
   philoxSkip: true,
   latentToRgb: true,
   resize: true,
+  resizeAntialiased: true,
   resizeToImage: true,
   resizeToBytes: true,
   convolveImage: true,

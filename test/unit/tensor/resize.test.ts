@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { LatentkitError, Tensor } from "latentkit";
+import { LatentkitError, randn, Tensor } from "latentkit";
 import { resizeBilinear } from "#src/tensor/ops.js";
-import { IMAGE_METHODS, LATENT_METHODS, resizeImage, resizeLatent } from "#src/tensor/resize.js";
+import { cropped } from "#src/tensor/parts.js";
+import { IMAGE_METHODS, LATENT_METHODS, resizeAntialiased, resizeImage, resizeLatent } from "#src/tensor/resize.js";
 import { roundHalfEven } from "#src/tensor/rounding.js";
 import { fakeGpu, onFakeGpu } from "../../helpers/process/fake-gpu.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
@@ -152,11 +153,54 @@ describe("resizeImage", () => {
     );
   });
 
-  it("refuses lanczos of one channel and of five", () => {
-    for (const channels of [1, 5]) {
-      const options = { method: "lanczos", height: 3, width: 3 } as const;
-      refuses(() => resizeImage(rising([1, 2, 2, channels]), options), "tensor.bad-shape", /2 to 4 channels/);
-    }
+  /** Greys as a row of pixels of three channels. */
+  const rowOf = (...greys: number[]): Tensor =>
+    Tensor.from(
+      greys.flatMap((grey) => [grey, grey, grey]),
+      [1, 1, greys.length, 3],
+    );
+  /** Bytes of the first channel. */
+  const greysOf = ({ data }: Tensor): number[] =>
+    [...data].filter((_, i) => i % 3 === 0).map((value) => Math.round(255 * value));
+
+  it("takes the pixel below each middle for pillow-nearest, and its alpha as it is", () => {
+    const size = { method: "pillow-nearest", height: 1, width: 2 } as const;
+    assert.deepEqual(greysOf(resizeImage(rowOf(0, 0.2, 0.4, 0.6, 0.8), size)), [51, 153]);
+    const clear = Tensor.from([1, 0.2, 0, 0, 0, 1, 0, 1, 0.2, 0, 0, 0], [1, 1, 3, 4]);
+    const { data } = resizeImage(clear, size);
+    assert.deepEqual(
+      [...data],
+      [1, 51, 0, 0, 51, 0, 0, 0].map((byte, i) => (i === 0 ? 1 : Math.fround(byte / 255))),
+    );
+  });
+
+  it("averages what each pixel covers for pillow-box", () => {
+    const halves = resizeImage(rowOf(0, 0.2, 0.4, 0.8), { method: "pillow-box", height: 1, width: 2 });
+    assert.deepEqual(greysOf(halves), [26, 153]);
+  });
+
+  it("weighs by distance for pillow-bilinear and pillow-hamming, which is sharper", () => {
+    const levels = (["pillow-bilinear", "pillow-hamming"] as const).map((method) =>
+      greysOf(resizeImage(rowOf(0, 1), { method, height: 1, width: 4 })),
+    );
+    assert.deepEqual(levels, [
+      [0, 64, 191, 255],
+      [0, 19, 236, 255],
+    ]);
+  });
+
+  it("clips what pillow-bicubic overshoots", () => {
+    const bytes = greysOf(resizeImage(rowOf(0, 0, 1, 1), { method: "pillow-bicubic", height: 1, width: 12 }));
+    assert.deepEqual([...bytes.slice(0, 4), ...bytes.slice(-4)], [0, 0, 0, 0, 255, 255, 255, 255]);
+    assert.ok(new Set(bytes).size > 3);
+  });
+
+  it("refuses Pillow's methods of one channel and of five", () => {
+    for (const method of ["lanczos", "pillow-box"] as const)
+      for (const channels of [1, 5]) {
+        const resize = () => resizeImage(rising([1, 2, 2, channels]), { method, height: 3, width: 3 });
+        refuses(resize, "tensor.bad-shape", /2 to 4 channels/);
+      }
   });
 
   it("refuses a lanczos whose first pass would be too large", () => {
@@ -170,6 +214,46 @@ describe("resizeImage", () => {
     const values = [...image.data].filter((_, i) => i % width >= from && i % width < to);
     return Tensor.from(values, [1, height, to - from, 1]);
   }
+});
+
+describe("resizeAntialiased", () => {
+  const noise = randn([1, 9, 7, 3], { seed: 1 });
+
+  it("keeps an even picture, larger, smaller and in part", () => {
+    const even = Tensor.full([2, 20, 30, 3], 0.25);
+    for (const size of [
+      { height: 7, width: 11 },
+      { height: 40, width: 31 },
+      { height: 40, width: 31, part: { top: 3, left: 5, height: 4, width: 2 } },
+    ]) {
+      const { shape, data } = resizeAntialiased(even, size);
+      const { height, width } = size.part ?? size;
+      assert.deepEqual([...shape], [2, height, width, 3]);
+      assert.ok(data.every((value) => Math.abs(value - 0.25) < 1e-6));
+    }
+  });
+
+  it("makes the part that it would have cut from the whole", () => {
+    const whole = resizeAntialiased(noise, { height: 5, width: 12 });
+    const part = { top: 1, left: 4, height: 3, width: 6 };
+    assertSameBits(resizeAntialiased(noise, { height: 5, width: 12, part }), cropped(whole, 1, part));
+  });
+
+  it("takes all pixels of a smaller picture together, and overshoots at an edge", () => {
+    const edge = Tensor.from([0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 8, 1]);
+    const { data } = resizeAntialiased(edge, { height: 1, width: 4 });
+    assert.ok(data[0]! < 0 && data[3]! > 1);
+    assert.ok(Math.abs(data[1]! + data[2]! - 1) < 1e-6);
+  });
+
+  it("refuses sides of 0, and what is too large", () => {
+    const size = { height: 0, width: 2 };
+    refuses(() => resizeAntialiased(noise, size), "tensor.bad-shape", /resizeAntialiased.*at least 1/);
+    const tall = Tensor.zeros([1, 2 ** 16, 1, 3]);
+    refuses(() => resizeAntialiased(tall, { height: 1, width: 2 ** 14 }), "tensor.too-large", /65536/);
+    const part = { top: 0, left: 2, height: 1, width: 1 };
+    assert.throws(() => resizeAntialiased(noise, { height: 1, width: 2, part }), RangeError);
+  });
 });
 
 describe("resizes on a device", () => {

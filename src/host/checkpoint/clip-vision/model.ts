@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { firstChannels } from "../../../tensor/channels.js";
-import { resampled } from "../../../tensor/image/resample.js";
+import { resizeAntialiased } from "../../../tensor/resize.js";
 import { roundHalfEven } from "../../../tensor/rounding.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
@@ -75,9 +75,9 @@ function squareOf(image: Tensor, crop: "center" | "none"): Tensor {
     throw new LatentkitError("tensor.bad-shape", message);
   }
   const side = { height: PICTURE_SIDE, width: PICTURE_SIDE };
-  if (crop === "none") return resampled(image, side, "bicubic");
+  if (crop === "none") return resizeAntialiased(image, side);
   const scale = PICTURE_SIDE / Math.min(height, width);
   const [rows, columns] = [roundHalfEven(height * scale), roundHalfEven(width * scale)];
   const [top, left] = [Math.floor((rows - PICTURE_SIDE) / 2), Math.floor((columns - PICTURE_SIDE) / 2)];
-  return resampled(image, { height: rows, width: columns, part: { top, left, ...side } }, "bicubic");
+  return resizeAntialiased(image, { height: rows, width: columns, part: { top, left, ...side } });
 }

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { resampled } from "../../../tensor/image/resample.js";
 import { cropped, cycled } from "../../../tensor/parts.js";
+import { resizeAntialiased } from "../../../tensor/resize.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { withHostModel } from "../../derived-model.js";
 import type { ClipVision, ImageAdapter, Model, ShownPictures } from "../../types.js";
@@ -132,7 +132,7 @@ function masked(pixels: Tensor, mask: Tensor): Tensor {
   const side = Math.min(height, width);
   const [top, left] = [Math.floor((height - side) / 2), Math.floor((width - side) / 2)];
   const square = cropped(mask.reshape([count, height, width, 1]), 1, { top, left, height: side, width: side });
-  const sized = resampled(square, { height: PICTURE_SIDE, width: PICTURE_SIDE }, "bicubic");
+  const sized = resizeAntialiased(square, { height: PICTURE_SIDE, width: PICTURE_SIDE });
   const all = cycled(sized, pixels.shape[0]!);
   const out = Tensor.unfilled(pixels.shape);
   const plane = PICTURE_SIDE * PICTURE_SIDE;
