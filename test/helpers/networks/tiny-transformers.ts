@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
-import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/positions.js";
+import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/patches.js";
 import { type RotationTables, rotationTables, timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
 import { buildQwenImage, type QwenImageConfig, qwenImageEmbeddings } from "#src/host/checkpoint/qwen-image/build.js";
 import { buildQwenImageControl, qwenImageControlPart } from "#src/host/checkpoint/qwen-image/control.js";

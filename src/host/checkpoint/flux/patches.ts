@@ -1,4 +1,5 @@
 import { Tensor } from "../../../tensor/tensor.js";
+import type { Position } from "../networks/sinusoids.js";
 
 /** Order of the numbers of a patch: all cells of a channel after each other, or all channels of a cell. */
 export type PatchOrder = "cells-of-channels" | "channels-of-cells";
@@ -83,4 +84,111 @@ function numbersOf(
   return Array.from({ length: cells * channels }, (_, index) =>
     isByChannel ? [Math.floor(index / cells), index % cells] : [index % channels, Math.floor(index / channels)],
   );
+}
+
+/** Where references stand: beside the picture and each other, behind it at the same place, or diagonally after it. */
+export type ReferencePlaces = "offset" | "index" | "uxo";
+
+export type Sides = readonly [height: number, width: number];
+
+/** Where the tokens of a kind of models stand, and how their positions turn the heads. */
+export interface TokenPlaces {
+  readonly patchSide: PatchSide;
+  /** Base of the angles' periods. */
+  readonly theta: number;
+  /** Shares of the position's axes in a head, in sixteenths. */
+  readonly shares: readonly number[];
+  /** A head is a multiple of it, so that each axis turns pairs. */
+  readonly headStep: number;
+  /** Ways of placing references that it has learned, the usual one first. */
+  readonly references: readonly ReferencePlaces[];
+  /** First number of the position of the nth reference behind the picture, divided by n. */
+  readonly depth: number;
+  /** Position of a token of the text. */
+  text(index: number): Position;
+}
+
+export const FLUX_PLACES: TokenPlaces = {
+  patchSide: 2,
+  theta: 10_000,
+  shares: [2, 7, 7],
+  headStep: 32,
+  references: ["offset", "index", "uxo"],
+  depth: 1,
+  text: () => [0, 0, 0],
+};
+
+export const FLUX2_PLACES: TokenPlaces = {
+  patchSide: 1,
+  theta: 2000,
+  shares: [4, 4, 4, 4],
+  headStep: 8,
+  references: ["index", "uxo"],
+  depth: 10,
+  text: (index) => [0, 0, 0, index],
+};
+
+/** Numbers of a head that turn by each axis of the position. */
+export const fluxAxes = (headSize: number, { shares } = FLUX_PLACES): readonly number[] =>
+  shares.map((share) => (share * headSize) / 16);
+
+/** Positions of a text's tokens, then of a picture's patches, then of those of its references; sides in cells of latents. */
+export function fluxPositions(
+  texts: number,
+  picture: Sides,
+  references: readonly Sides[] = [],
+  places: ReferencePlaces = "offset",
+  kind: TokenPlaces = FLUX_PLACES,
+): Position[] {
+  const { patchSide, depth } = kind;
+  const positions: Position[] = Array.from({ length: texts }, (_, index) => kind.text(index));
+  const append = (sides: Sides, index: number, down: number, right: number): void => {
+    const [rows, columns] = patchSides(sides, patchSide);
+    for (let row = 0; row < rows; row++)
+      for (let column = 0; column < columns; column++)
+        positions.push([index * depth, row + down, column + right, 0].slice(0, kind.shares.length));
+  };
+  append(picture, 0, 0, 0);
+  for (const { sides, index, offset } of placed(picture, references, places, patchSide)) {
+    const [down, right] = patchSides(offset, patchSide);
+    append(sides, index, down, right);
+  }
+  return positions;
+}
+
+/** Where a reference stands. */
+interface Place {
+  readonly sides: Sides;
+  /** 0 in the picture's plane, else the number of the plane behind it. */
+  readonly index: number;
+  /** Distance from the picture's corner in cells. */
+  readonly offset: Sides;
+}
+
+/** Where references stand beside a picture and each other; all sides in cells of latents. */
+export function placed(
+  picture: Sides,
+  references: readonly Sides[],
+  places: ReferencePlaces,
+  patchSide: PatchSide,
+): Place[] {
+  if (places === "index") return references.map((sides, i) => ({ sides, index: i + 1, offset: [0, 0] }));
+  if (places === "uxo") {
+    let [down, right] = patchSides(picture, patchSide).map((side) => patchSide * side) as [number, number];
+    return references.map((sides) => {
+      const offset: Sides = [down, right];
+      down += sides[0];
+      right += sides[1];
+      return { sides, index: 0, offset };
+    });
+  }
+  let [height, width] = [0, 0];
+  return references.map((sides) => {
+    // the way in which all of them together are less long
+    const isBeside = sides[0] + height > sides[1] + width;
+    const offset: Sides = isBeside ? [0, width] : [height, 0];
+    height = Math.max(height, sides[0] + offset[0]);
+    width = Math.max(width, sides[1] + offset[1]);
+    return { sides, index: 1, offset };
+  });
 }

@@ -7,8 +7,17 @@ import type { Conditioning, ModelPatch, SamplingRun } from "../../types.js";
 import { type ControlInput, ControlPictures, controlOf } from "../diffusion/control-pictures.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
-import { joinedTokens, patchesOf, patchSides, pictureOf } from "../flux/patches.js";
-import { FLUX_PLACES, fluxAxes, placed, type ReferencePlaces, type Sides } from "../flux/positions.js";
+import {
+  FLUX_PLACES,
+  fluxAxes,
+  joinedTokens,
+  patchesOf,
+  patchSides,
+  pictureOf,
+  placed,
+  type ReferencePlaces,
+  type Sides,
+} from "../flux/patches.js";
 import {
   FLUX_PATCHES,
   patchesOfReferences,
