@@ -21,15 +21,7 @@ export const FLOORS = {
     "testing/",
   ],
   native: ["*", "cuda/"],
-  tensor: [
-    "*",
-    "sampling/",
-    "tensor",
-    "shape",
-    "device/",
-    "random uniform ops resize items latents channels parts",
-    "image/",
-  ],
+  tensor: ["*", "sampling/", "tensor", "shape", "device/", "random ops resize items latents channels parts", "image/"],
   io: ["*", "json/", "python-text safetensors", "png/", "pictures/ http/", "files/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": [

@@ -5,7 +5,7 @@ import type { Checkpoint, Clip, Conditioning, Latent, LoaderSettings, Pipe, Warn
 import { composite } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { loraStrength, withLora } from "../core/adapters.js";
-import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents.js";
+import { emptyLatent, latentBatch, latentSide } from "../core/latent.js";
 import { checkpointName } from "../core/loaders.js";
 import { defineNode } from "../define.js";
 import { lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";

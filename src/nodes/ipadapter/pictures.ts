@@ -4,11 +4,10 @@ import { clampToUnit, convolved, gaussianWeights } from "../../tensor/image/filt
 import { type FilterName, resampledBytes } from "../../tensor/image/resample.js";
 import { scale } from "../../tensor/ops.js";
 import { cropped, joined } from "../../tensor/parts.js";
-import { createGenerator } from "../../tensor/random.js";
+import { createGenerator, uniforms } from "../../tensor/random.js";
 import { resizeImage } from "../../tensor/resize.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { uniforms } from "../../tensor/uniform.js";
 
 /** Side of the pictures that encoders take. */
 const SIDE = 224;
