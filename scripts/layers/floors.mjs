@@ -61,7 +61,7 @@ export const FLOORS = {
   cli: ["terminal", "table/", "*", "batch/ reproducible/", "commands/", "main"],
   service: ["log", "agent/", "hooks/", "batch/ web/", "parts", "server/ store-runner", "worker/", "index postgres"],
   "service/web": ["page/", "shown-graph", "*", "routes"],
-  "service/web/page": ["api/", "parts/", "library batch/", "graph/", "runs/", "pictures/", "token", "main"],
+  "service/web/page": ["api", "parts/", "library batch/", "graph/", "runs/", "pictures/", "token", "main"],
   "service/hooks": [
     "*",
     "store/ files/",

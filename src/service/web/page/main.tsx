@@ -7,7 +7,7 @@ import "./styles/library.css";
 import "./styles/batch.css";
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { createClient } from "./api/client.ts";
+import { createClient } from "./api.ts";
 import { BatchView } from "./batch/batch-view.tsx";
 import { GraphView } from "./graph/graph-view.tsx";
 import { ModelsView, NodesView } from "./library.tsx";
