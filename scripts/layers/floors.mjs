@@ -40,7 +40,7 @@ export const FLOORS = {
   ],
   "host/checkpoint/runtime": ["*", "devices/", "client", "remote/"],
   "host/checkpoint/weights": ["stored", "gguf/ packed/", "*"],
-  "host/sampling": ["solver sum", "solvers/", "*"],
+  "host/sampling": ["solver", "solvers/", "*"],
   nodes: ["*", "core/", "ext/ ipadapter/", "index", "invoke"],
   graph: ["*", "validation/ workflow/", "validate", "memory/", "disk-cache/", "surroundings", "execution/", "execute"],
   render: [

@@ -1,4 +1,3 @@
-import { adapterNodes } from "./core/adapters.js";
 import { clipLoaderNodes } from "./core/clip-loaders.js";
 import { conditioningNodes } from "./core/conditioning.js";
 import { controlNodes } from "./core/control.js";
@@ -8,7 +7,7 @@ import { imageFilterNodes } from "./core/image-filters.js";
 import { emptyLatentNodes, latentNodes } from "./core/latent.js";
 import { latentBatchNodes } from "./core/latent-batch.js";
 import { fileLoaderNodes } from "./core/load-files.js";
-import { loaderNodes } from "./core/loaders.js";
+import { adapterNodes, loaderNodes } from "./core/loaders.js";
 import { maskNodes } from "./core/mask.js";
 import { modelNodes } from "./core/model.js";
 import { modelSamplingNodes } from "./core/model-sampling.js";

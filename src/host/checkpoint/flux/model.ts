@@ -14,15 +14,20 @@ import type { Runtime } from "../session/runtime.js";
 import { buildFlux, fluxWork } from "./build.js";
 import { changesIn, FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
 import { fluxPlaces } from "./lora.js";
-import { fluxAxes, fluxPositions, joinedTokens, patchesOf, pictureOf, type ReferencePlaces } from "./patches.js";
 import {
   FLUX_PATCHES,
+  fluxAxes,
+  fluxPositions,
+  joinedTokens,
+  patchesOf,
   patchesOfReferences,
+  pictureOf,
   REFERENCES,
+  type ReferencePlaces,
   type References,
   referencesBy,
   standAlike,
-} from "./references.js";
+} from "./patches.js";
 
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
 const MOST_ROTATIONS = 8;

@@ -8,25 +8,23 @@ import { type ControlInput, ControlPictures, controlOf } from "../diffusion/cont
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
 import {
+  FLUX_PATCHES,
   FLUX_PLACES,
   fluxAxes,
   joinedTokens,
   patchesOf,
+  patchesOfReferences,
   patchSides,
   pictureOf,
   placed,
-  type ReferencePlaces,
-  type Sides,
-} from "../flux/patches.js";
-import {
-  FLUX_PATCHES,
-  patchesOfReferences,
   REFERENCES,
+  type ReferencePlaces,
   type ReferenceRules,
   type References,
   referencesBy,
+  type Sides,
   standAlike,
-} from "../flux/references.js";
+} from "../flux/patches.js";
 import { type LoraTarget, ownPlaces, transformerNames } from "../lora/places.js";
 import { type Position, rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
