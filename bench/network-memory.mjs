@@ -12,8 +12,7 @@ import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js"
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { createRuntime } from "#src/host/checkpoint/runtime/client.js";
 import { ModelPart } from "#src/host/checkpoint/session/model-part.js";
-import { seenPicture } from "#src/host/checkpoint/text-encoder/qwen-pictures.js";
-import { pictureRows } from "#src/host/checkpoint/text-encoder/qwen-vision.js";
+import { pictureRows, seenPicture } from "#src/host/checkpoint/text-encoder/qwen-vision.js";
 import { Qwen3Clip } from "#src/host/checkpoint/text-encoder/qwen3.js";
 import { Qwen25Clip } from "#src/host/checkpoint/text-encoder/qwen25.js";
 import { recogniseTextEncoders } from "#src/host/checkpoint/text-encoder/recognise.js";
