@@ -189,7 +189,7 @@ export class NotifyFault extends Error {
 }
 
 /** Most bytes of a response that are received, so that the connection ends as the other side expects. */
-const MOST_BYTES = 65_536;
+const MOST_ACKNOWLEDGEMENT_BYTES = 65_536;
 
 /**
  * Posts a body and returns the response's status. The addresses of the name are checked when the connection is made; a
@@ -225,7 +225,7 @@ export async function notify(notification: Notification): Promise<Acknowledgemen
       let bytes = 0;
       response.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MOST_BYTES) end();
+        if (bytes > MOST_ACKNOWLEDGEMENT_BYTES) end();
       });
       response.on("error", () => end());
       response.on("end", () => end());
